@@ -116,6 +116,7 @@ class _GroupRuns(_Runs):
             raise FleetmarkError(f"{archive.id}: facts/{lead}.json is missing, so the case cannot be run again")
         settings = (archive.campaign().get("settings") or {}).get(question.workload, {})
         self.family = Family(load(question.workload), settings, facts[lead], question.case, size)
+        self.repeats = gangs.repeats(archive, question.workload, question.case)
         self.times: Counter[tuple[str, ...]] = Counter()
 
     def alone(self, hosts: Sequence[str]) -> Mapping[str, float]:
@@ -126,7 +127,9 @@ class _GroupRuns(_Runs):
         workload, metric = self.question.workload, self.question.metric
         if measured := gangs.alone(self.archive, workload, sized.case, metric):
             return measured
-        suite = isolations.suite(self.archive, self.question, [(h,) for h in hosts], sized.case, sized.settings)
+        suite = isolations.suite(
+            self.archive, self.question, [(h,) for h in hosts], sized.case, sized.settings, self.repeats
+        )
         return gangs.alone(self._measured(suite, "alone", "by themselves"), workload, sized.case, metric)
 
     def together(self, group: tuple[str, ...]) -> Sequence[float]:
@@ -136,7 +139,7 @@ class _GroupRuns(_Runs):
             raise FleetmarkError(
                 f"{self.question.workload} {self.question.case}: it has no case among {count(len(group), 'host')}"
             )
-        suite = isolations.suite(self.archive, self.question, [group], sized.case, sized.settings)
+        suite = isolations.suite(self.archive, self.question, [group], sized.case, sized.settings, self.repeats)
         archive = self._measured(suite, "group", "together", self.times[group])
         self.times[group] += 1
         rates = gangs.rates(archive, self.question.workload, sized.case, self.question.metric)

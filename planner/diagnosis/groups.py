@@ -18,6 +18,7 @@ Alone = Callable[[Sequence[str]], Mapping[str, float]]
 Together = Callable[[tuple[str, ...]], Sequence[float]]
 
 NOISE = 0.02  # the least deviation of a run
+UNKNOWN = 0.10  # where nothing was run twice
 SURE = 4.0  # deviations, beyond which a group is slow
 PARTS = (4, 8, 16)  # into which the hosts are cut, until one group is faster than another
 TRIED = 4  # groups of the finer cuts
@@ -36,7 +37,7 @@ def isolate(
     together: Together,
     *,
     deficit: float,
-    noise: float = NOISE,
+    noise: float = 0.0,
     labels: Mapping[str, str] | None = None,
     most_runs: int = MOST_RUNS,
 ) -> Suspicion:
@@ -44,8 +45,8 @@ def isolate(
 
     ``measured``: groups of one size, as a campaign has them, each with the rates of its repeats. ``alone`` runs hosts
     by themselves, and gives nothing where the workload has no such case. ``together`` runs a group once: a rate for
-    each repeat. ``deficit``: the share that makes a group slow, where it is beyond SURE times ``noise``, the deviation of
-    a run, or more where repeats say so. ``labels``: rack or switch of each host.
+    each repeat. ``deficit``: the share that makes a group slow, where it is beyond SURE times ``noise``, the deviation
+    of a run (0: as repeats say). ``labels``: rack or switch of each host.
 
     How fast a sound group is depends on its size, and nobody knows it. So groups of one size are run until one is
     faster than another; the fastest are sound. What is suspect is then tested in groups of that size, filled up with
@@ -86,8 +87,10 @@ class _Hunt:
 
     @property
     def deviation(self) -> float:
-        """The deviation of a run, more than ``noise`` where repeats say so."""
-        return max(self.noise, float(np.median(self._spread)) / MEDIAN_DIFFERENCE if self._spread else 0.0)
+        """The deviation of a run, as repeats say where it is not known."""
+        if self.noise:
+            return self.noise
+        return max(NOISE, float(np.median(self._spread)) / MEDIAN_DIFFERENCE) if self._spread else UNKNOWN
 
     @property
     def loss(self) -> float:
@@ -115,16 +118,18 @@ class _Hunt:
         if len(measured) > 1:
             self.rates |= {group: [self._note(repeats)] for group, repeats in measured.items()}
             self.panel, self.size = list(measured), len(next(iter(measured)))
+            self._settle()
             if self.slow() or len(self.panel) > PARTNERS:
                 return
-        for parts in PARTS:
-            self.panel = []
-            if len(self.order) < min(parts, 3) or (parts > PARTS[0] and len(self.order) < parts):
+        few = len(self.order) < 2 * PARTS[0]
+        for parts in [len(self.order)] if few else [p for p in PARTS if p <= len(self.order)]:
+            if parts <= PARTNERS:
                 return
-            self.blocks = _cut(self.order, min(parts, len(self.order)))
+            self.panel = []
+            self.blocks = _cut(self.order, parts)
             self.size = 2 * len(self.blocks[0])
             pairs = _rounds(len(self.blocks))
-            for turn in pairs if parts == PARTS[0] else pairs[:1]:
+            for turn in pairs if parts == PARTS[0] or few else pairs[:1]:
                 for a, b in islice(turn, TRIED):
                     self._try(self._filled([*self.blocks[a], *self.blocks[b]]))
                 self._settle()
@@ -147,30 +152,40 @@ class _Hunt:
             self.panel.append(group)
 
     def _settle(self) -> None:
-        """Run groups again that may be sound as well as slow (Wald's odds)."""
+        """Run groups again that may be sound as well as slow (Wald's odds), and a single fastest run."""
         for _ in range(MOST_REPEATS):
-            limit = self._limit
             near = SURELY * self.deviation**2 / self.loss
-            unclear = [g for g in self.panel if abs(self.rate(g) - limit) * len(self.rates[g]) < near]
+            unclear = [g for g in self.panel if abs(self.rate(g) - self._limit(g)) * len(self.rates[g]) < near]
+            if not unclear and self.slow():
+                fastest = [*self._fastest()]
+                unclear = fastest if len(fastest) == 1 == len(self.rates[fastest[0]]) else []
             if not unclear:
                 return
             for group in unclear:
                 self.run(group)
 
-    @property
-    def _limit(self) -> float:
-        return self.expected - self.loss / 2
+    def _fastest(self) -> dict[Group, float]:
+        """The groups of the panel that are hardly slower than the fastest one, with their rates."""
+        rates = {g: self.rate(g) for g in self.panel}
+        top = max(rates.values(), default=-math.inf)
+        return {g: r for g, r in rates.items() if r > top - self.loss / 2} if np.isfinite(top) else {}
+
+    def _limit(self, group: Group) -> float:
+        """What makes a group slow, by the others."""
+        others = [r for g, r in self._fastest().items() if g != group]
+        return float(np.mean(others)) - self.loss / 2 if others else -math.inf
 
     @property
     def expected(self) -> float:
         """What a sound group of the panel's size reaches."""
-        rates = [self.rate(g) for g in self.panel]
-        return _top(rates, self.loss / 4)
+        rates = [*self._fastest().values()]
+        return float(np.mean(rates)) if rates else -math.inf
 
     def slow(self) -> list[Group]:
         """The groups of the panel that are slower than the fastest, the worst first."""
-        limit = self._limit
-        return sorted((g for g in self.panel if self.rate(g) < limit), key=self.rate)
+        fastest = self._fastest()
+        limits = {g: self._limit(g) if g in fastest else self.expected - self.loss / 2 for g in self.panel}
+        return sorted((g for g, limit in limits.items() if self.rate(g) < limit), key=self.rate)
 
     def fast(self) -> list[Group]:
         """The others."""
@@ -370,25 +385,24 @@ class _Hunt:
     def _pair(self, a: str, b: str, drop: float) -> float:
         """ln of what two hosts lose against two that are known to be good, run until the odds are clear."""
         pair = frozenset((a, b))
-        reference = self._two_good(pair)
-        for group in (pair, reference):
-            self._reference(group)
+        groups = [pair] if self.size == len(pair) else [pair, self._two_good(pair)]
+
+        def lost() -> float:
+            sound = self.expected if len(groups) == 1 else self._reference(groups[1])
+            return sound - self._reference(pair)
+
         for _ in range(MOST_REPEATS):
-            lost = self._sound_pair(reference) - self.rate(pair)
-            runs = [self.rates[pair]] if self.size == len(pair) else [self.rates[g] for g in (pair, reference)]
-            variance = self.deviation**2 * sum(1 / len(r) for r in runs)
-            if not np.isfinite(lost) or drop * abs(lost - drop / 2) > SURELY * variance:
+            loss = lost()
+            variance = self.deviation**2 * sum(1 / len(self.rates[g]) for g in groups)
+            if not np.isfinite(loss) or drop * abs(loss - drop / 2) > SURELY * variance:
                 break
-            self.run(min((pair, reference)[: len(runs)], key=lambda g: len(self.rates[g])))
-        return self._sound_pair(reference) - self.rate(pair)
+            self.run(min(groups, key=lambda g: len(self.rates[g])))
+        return lost()
 
     def _two_good(self, but: Group) -> Group:
-        """Two known-good hosts."""
-        good = [g for g in self.order if g in self.fast()[0] and g not in but and g not in self.guilty()]
+        """Two known-good hosts of one fast group."""
+        good = [m for m in self.order if m in self.fast()[0] and m not in but and m not in self.guilty()]
         return frozenset(good[-2:])
-
-    def _sound_pair(self, reference: Group) -> float:
-        return self.expected if self.size == len(reference) else self.rate(reference)
 
     def _border(self, a: str, b: str, drop: float) -> Fault | None:
         """The border between the labels of two hosts, where others across are slow too."""
@@ -420,12 +434,6 @@ def _link(a: str, b: str, lost: float) -> Fault:
 
 def _share(lost: float) -> float:
     return float(-np.expm1(-lost))
-
-
-def _top(rates: Sequence[float], loss: float) -> float:
-    """The mean of the rates that are not slower than the fastest."""
-    fastest = max(rates, default=-math.inf)
-    return float(np.mean([r for r in rates if r > fastest - loss])) if np.isfinite(fastest) else -math.inf
 
 
 def _cut(order: Sequence[str], parts: int) -> list[list[str]]:

@@ -28,6 +28,13 @@ def groups(archive: Archive) -> dict[tuple[str, str], dict[tuple[str, str], tupl
     return cases
 
 
+def repeats(archive: Archive, workload: str, case: str) -> int:
+    """How often each group was to run the case."""
+    leads = {host for host, _ in groups(archive).get((workload, case), {})}
+    steps = (step for host in leads for step in (archive.job(host) or {"steps": []})["steps"])
+    return 1 + max((int(s["repeat"]) for s in steps if (s["workload"], s["case"]) == (workload, case)), default=0)
+
+
 def metric_of(archive: Archive, workload: str, case: str, metric: str) -> str:
     """``metric``, or the first that the groups measured, headlines first; of a case that always failed, the workload's.
 

@@ -138,6 +138,7 @@ def suite(
     groups: Sequence[tuple[str, ...]],
     case: str = "",
     settings: Mapping[str, Any] | None = None,
+    repeats: int = REPEATS,
 ) -> dict[str, Any]:
     """The suite, as its file has it, that runs the case on these hosts: alone, in pairs, or several together.
 
@@ -148,7 +149,7 @@ def suite(
     name = case or asked.case
     return {
         "about": f"Who makes {asked.workload} {asked.case} slow in {archive.id}.",
-        "repeats": REPEATS,
+        "repeats": repeats,
         "workloads": {
             asked.workload: {
                 "set": dict(settings),
