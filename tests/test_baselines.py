@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -101,3 +102,18 @@ def test_changes_within_what_repeats_vary_are_none() -> None:
     after.values[7] -= 0.15
     judged = changes.judge(before, after, 0.03)
     assert judged.columns == (7,) and not judged.everywhere and judged.compared == 200
+
+
+def test_a_baseline_from_a_reference(tmp_path: Path) -> None:
+    values = usual(("a", "b"), repeats=3)
+    campaign(tmp_path, values, labels={"a": {"gen": "old"}, "b": {"gen": "old"}})
+    run(tmp_path, "reference", "save", "old", "--from", "gen=old")
+    assert run(tmp_path, "baseline", "save", "b", "--reference", "old").startswith("saved b@1: 2 hosts, 3 benchmarks")
+    saved = baselines.load(tmp_path, "b")
+    assert saved.hosts == ("a", "b") and saved.campaign == "old@1" and saved.runs.min() == 3
+    scaled(values, "b", TRIAD, 0.8)
+    archive = campaign(tmp_path, values, name="20260201T000000-x")
+    slower = [f for f in diagnose(archive, against=saved).findings if f.kind is Kind.REGRESSION]
+    assert [(f.host, f.benchmark["metric"]) for f in slower] == [("b", "triad")]
+    shutil.rmtree(tmp_path / "20260101T000000-x")
+    assert "which is no campaign under" in refused(tmp_path, "baseline", "save", "b", "--reference", "old")

@@ -14,12 +14,14 @@ from typer.testing import CliRunner
 
 from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.facts import Dimm
 from fleetmark.base.units import parse_quantity
 from fleetmark.record.diagnosis.gate import hold, read_rules
 from planner.diagnosis.gate import Result, Severity, Verdict
 from reports.diagnosis.gate import why
 from tests.fleets import campaign, scaled, usual
 from tests.records import IOPS, NULL, TRIAD
+from tests.schedules import facts
 
 
 def rules(folder: Path, *of: dict[str, Any]) -> Path:
@@ -77,6 +79,21 @@ def test_missing_data_is_no_pass(tmp_path: Path) -> None:
     assert missing["n00", "all", "fio randread-4k-qd32 read_iops"] == "missing"  # another unit
     assert missing["n04", "thrice", "fio randread-4k-qd32 read_iops"] == "missing"
     assert missing["n00", "ghost", ""] == "missing"
+
+
+def test_a_share_of_the_peak(tmp_path: Path) -> None:
+    """12 modules of 4,800 MT/s move 461 GB/s; triad moves a third more than it counts, so 281 GB/s are 81% of it."""
+    archive = campaign(tmp_path, usual(("a", "b")))
+    dimms = tuple(Dimm(slot=f"d{n}", size=32 << 30, type="DDR5", configured_mts=4800) for n in range(12))
+    archive.save_facts("a", facts(dimms=dimms), {})
+    rule = {"name": "peak", "metric": "stream/*/triad", "of": "peak", "at_least": "75%"}
+    results = {r.host: r for r in hold(archive, read_rules(rules(tmp_path, rule)), "rules.yml").results}
+    assert results["a"].verdict is Verdict.KEPT
+    assert results["a"].limit == pytest.approx(0.75 * 12 * 4800e6 * 8 / 1.3333)
+    assert results["b"].verdict is Verdict.MISSING and why(results["b"]) == "no peak of this machine is known for it"
+    other = rule | {"metric": "lmbench/*/null", "at_most": "90%"}
+    results = {r.host: r for r in hold(archive, read_rules(rules(tmp_path, other)), "rules.yml").results}
+    assert results["a"].verdict is Verdict.MISSING
 
 
 def test_too_few_peers_are_no_pass(tmp_path: Path) -> None:

@@ -319,6 +319,7 @@ class Manifest(_Part):
     probes: tuple[str, ...] = ()  # further commands whose presence the needs ask about
     torch: str = ""  # the parameter that names a Python with torch; expressions find what it says of itself as torch
     centre: Summarised = Centre.GEOMEAN  # what stands for the repeats of a metric
+    sizes: str = ""  # the parameter that lists how many hosts run a case together; 1: a host by itself
     throttle: str = ""  # how the measurement can be slowed down on purpose, for people
     deploy: Deploy | None = None
     needs: tuple[Need, ...] = ()
@@ -337,6 +338,12 @@ class Manifest(_Part):
             if m.plot and m.plot.bandwidth not in bandwidths:
                 raise ValueError(f"{name} is drawn against {m.plot.bandwidth}, which is none of its bandwidths")
         return metrics
+
+    @model_validator(mode="after")
+    def _sizes(self) -> Self:
+        if self.sizes and not (self.sizes in self.parameters and self.parameters[self.sizes].many):
+            raise ValueError(f"sizes: {self.sizes} is none of its parameters that hold a list")
+        return self
 
     @model_validator(mode="after")
     def _kinds(self) -> Self:

@@ -92,16 +92,19 @@ def save(
     campaign: Annotated[
         str, typer.Option("--from", help="The campaign: its id, the beginning of one, or last.")
     ] = "last",
+    reference: Annotated[
+        str | None, typer.Option(help="Save the machines of this pinned reference (NAME, or NAME@2) instead.")
+    ] = None,
     everything: Annotated[bool, typer.Option("--everything", help="Every metric, not only the headlines.")] = False,
     root: Root = ROOT,
 ) -> None:
     """Save what a campaign's hosts measured under a name; again: its next version.
 
-    Example: fleetmark baseline save genoa-2026 --from last
+    Examples: fleetmark baseline save genoa-2026 --from last; fleetmark baseline save golden --reference genoa
     """
     from fleetmark.verbs import baseline
 
-    typer.echo(baseline.save(root, name, campaign, everything))
+    typer.echo(baseline.save(root, name, campaign, everything, reference))
 
 
 @app.command("list")

@@ -46,6 +46,7 @@ class Reference:
     side: Side
     weights: Mapping[str, float]
     by: str = "host"
+    records: tuple[tuple[str, str], ...] = ()  # campaign and host of each of its machines
 
     @property
     def error(self) -> Message:
@@ -162,6 +163,7 @@ def _reference(doc: Mapping[str, Any]) -> Reference:
         Side(title, means, rows[[*_ABOUT, *_DECLARED]].join(sizes), traits=doc.get("traits", {}), inferred=older),
         {str(t): float(w) for t, w in rows["weight"].items()},
         str(doc.get("by", "host")),
+        tuple((str(r["campaign"]), str(r["host"])) for r in doc.get("records", ())),
     )
 
 

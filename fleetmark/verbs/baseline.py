@@ -8,18 +8,46 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.record import figures, references
 from fleetmark.record.campaigns import find
 from fleetmark.record.diagnosis import baselines, read
+from fleetmark.record.references import Reference
 from reports.terminal import baselines as terminal
 
 
-def save(root: Path, name: str, campaign: str, everything: bool) -> str:
-    """Save a campaign as the next version of baseline ``name``; what to print."""
-    archive = find(root, campaign)
-    measured, hosts = read(archive, everything=everything)
-    saved = baselines.save(root, name, archive.id, measured, hosts)
-    sizes = f"{len(saved.hosts)} hosts, {len(saved.benchmarks)} benchmarks of {archive.id}"
+def save(root: Path, name: str, campaign: str, everything: bool, reference: str | None = None) -> str:
+    """Save a campaign, or the machines of a pinned ``reference``, as the next version of baseline ``name``; what to
+    print. Raises FleetmarkError where a reference's machines are not on record (any more).
+    """
+    if reference is not None:
+        pinned = references.load(root, reference)
+        source = pinned.side.title
+        measured, hosts = _of_reference(root, pinned, everything)
+    else:
+        archive = find(root, campaign)
+        source = archive.id
+        measured, hosts = read(archive, everything=everything)
+    saved = baselines.save(root, name, source, measured, hosts)
+    sizes = f"{len(saved.hosts)} hosts, {len(saved.benchmarks)} benchmarks of {source}"
     return f"saved {saved.name}@{saved.version}: {sizes}; `fleetmark diagnose --against {saved.name}` compares with it"
+
+
+def _of_reference(root: Path, pinned: Reference, everything: bool) -> tuple[figures.Figures, list[str]]:
+    """What the reference's machines measured, from the campaigns that they are from: a reference itself has no repeats,
+    which a change is held against."""
+    title = pinned.side.title
+    last = {host: campaign for campaign, host in sorted(pinned.records)}
+    if not last:
+        raise FleetmarkError(f"{title} is of an earlier version, which does not say its machines: pin it again")
+    files = {}
+    for campaign in dict.fromkeys(last.values()):
+        if not (root / campaign).is_dir():
+            raise FleetmarkError(f"{title} is from {campaign}, which is no campaign under {root}: its runs are needed")
+        files[campaign] = find(root, campaign).inside("measurements.parquet")
+    which = figures.EVERYTHING if everything else figures.HEADLINES
+    machines = [(campaign, host) for host, campaign in last.items()]
+    return figures.read(files, machines, which=which, spread=True), list(last)
 
 
 def show(root: Path, console: Console, as_json: bool) -> None:

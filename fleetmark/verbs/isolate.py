@@ -1,48 +1,54 @@
-"""``fleetmark diagnose --isolate``: which host, link or border makes pairs slow, by a few more runs."""
+"""``fleetmark diagnose --isolate``: which host, link or border makes a case between hosts slow, by a few more runs."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import typer
 import yaml
 from rich.console import Console
 
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import write_atomic
 from fleetmark.base.text import count
 from fleetmark.campaign import run as campaign
 from fleetmark.campaign.scheduled import request_of
+from fleetmark.campaign.sized import Family
 from fleetmark.record.archive import Archive
-from fleetmark.record.diagnosis import isolations
+from fleetmark.record.diagnosis import gangs, isolations
 from fleetmark.record.diagnosis.isolations import Isolated, Question
 from fleetmark.verbs.confirm import Where, options_of
+from planner.diagnosis import groups, partners
 from planner.diagnosis.outliers import LARGE
-from planner.diagnosis.partners import Pair, isolate
+from planner.diagnosis.partners import Pair, Suspicion
 from reports.diagnosis import isolation
 from reports.kit.language import language
+from workloads import load
 
 SLOW = 2 * LARGE  # the share that makes a pair slow, as in a diagnosis of links
 
 
 def show(archive: Archive, question: Question, where: Where, form: str, lang: str, console: Console) -> bool:
-    """Find who makes a campaign's pairs slow, and show it as ``form`` (table, json or md). Whether nobody does.
+    """Find who makes a campaign's case slow, and show it as ``form`` (table, json or md). Whether nobody does.
 
     What an earlier call ran is not run again, and a campaign that it began goes on. Raises KeyboardInterrupt where the
     user interrupts one.
     """
     spoken = language(lang)
-    asked = _Runs(archive, question, where, console)
-    suspicion = isolate(
-        isolations.rates(archive, question),
-        asked.alone,
-        asked.together,
-        deficit=SLOW,
-        noise=isolations.noise(archive, question),
-        labels=isolations.labels(archive, question.label),
-    )
-    result = Isolated(archive.id, question, suspicion, tuple(asked.campaigns))
+    together = gangs.groups(archive).get((question.workload, question.case))
+    if together:
+        of_groups = _GroupRuns(archive, question, where, console, max(map(len, together.values())))
+        suspicion = _of_groups(of_groups, tuple(dict.fromkeys(m for members in together.values() for m in members)))
+        campaigns = of_groups.campaigns
+    else:
+        of_pairs = _PairRuns(archive, question, where, console)
+        suspicion = _of_pairs(of_pairs)
+        campaigns = of_pairs.campaigns
+    result = Isolated(archive.id, question, suspicion, tuple(campaigns))
     if form == "json":
         typer.echo(isolation.as_json(result))
     elif form == "md":
@@ -50,34 +56,27 @@ def show(archive: Archive, question: Question, where: Where, form: str, lang: st
     else:
         for part in isolation.table(result, spoken):
             console.print(part)
-    return not suspicion.faults
+    return not suspicion.faults and not suspicion.blind
 
 
 class _Runs:
-    """Runs single hosts and pairs, a campaign each time; its name in ``campaigns``."""
+    """Runs hosts by themselves and together, a campaign each time; its name in ``campaigns``."""
 
     def __init__(self, archive: Archive, question: Question, where: Where, console: Console) -> None:
         self.archive, self.question, self.where, self.console = archive, question, where, console
         self.campaigns: list[str] = []
 
-    def alone(self, hosts: Sequence[str]) -> Mapping[str, float]:
-        """Each host over its own loopback."""
-        return isolations.alone(self._measured([(h,) for h in hosts]), self.question)
-
-    def together(self, pairs: Sequence[Pair]) -> Mapping[Pair, float]:
-        """Each pair in both directions."""
-        return isolations.rates(self._measured([tuple(sorted(p)) for p in pairs]), self.question)
-
-    def _measured(self, groups: Sequence[tuple[str, ...]]) -> Archive:
+    def _measured(self, suite: Mapping[str, Any], name: str, saying: str, nth: int = -1) -> Archive:
+        """The campaign of a suite: the ``nth`` of an earlier call, else a new one, announced as ``saying``."""
         root = self.archive.path / isolations.FOLDER
-        suite = isolations.suite(self.archive, self.question, groups)
-        begun = isolations.before(self.archive, suite)
-        hosts = tuple(dict.fromkeys(host for group in groups for host in group))
+        begun = isolations.before(self.archive, suite, nth)
         interrupted = False
         if begun is None:
-            how = "by themselves" if len(groups[0]) == 1 else "in pairs"
-            self.console.print(f"measuring again {how}: {count(len(hosts), 'host')}", soft_wrap=True)
-            options = replace(self._options(hosts, root), suite=str(_written(root, suite, len(groups[0]))))
+            (choice,) = suite["workloads"].values()
+            (groups,) = choice["hosts"].values()
+            hosts = tuple(dict.fromkeys(host for group in groups for host in group))
+            self.console.print(f"measuring again {saying}: {count(len(hosts), 'host')}", soft_wrap=True)
+            options = replace(self._options(hosts, root), suite=str(_written(root, suite, name)))
             archive, interrupted = campaign.run(options, self.console)
         else:
             archive, finished = begun
@@ -92,9 +91,88 @@ class _Runs:
         return replace(options_of(request_of(self.archive), self.where, hosts), root=root)
 
 
-def _written(root: Path, suite: Mapping[str, object], size: int) -> Path:
+class _PairRuns(_Runs):
+    """Of a case between two hosts."""
+
+    def alone(self, hosts: Sequence[str]) -> Mapping[str, float]:
+        """Each host over its own loopback."""
+        suite = isolations.suite(self.archive, self.question, [(h,) for h in hosts])
+        return isolations.alone(self._measured(suite, "alone", "by themselves"), self.question)
+
+    def together(self, pairs: Sequence[Pair]) -> Mapping[Pair, float]:
+        """Each pair in both directions."""
+        suite = isolations.suite(self.archive, self.question, [tuple(sorted(p)) for p in pairs])
+        return isolations.rates(self._measured(suite, "pairs", "in pairs"), self.question)
+
+
+class _GroupRuns(_Runs):
+    """Of a case that several hosts run together."""
+
+    def __init__(self, archive: Archive, question: Question, where: Where, console: Console, size: int) -> None:
+        super().__init__(archive, question, where, console)
+        facts = archive.facts()
+        lead = next(iter(gangs.groups(archive)[question.workload, question.case].values()))[0]
+        if lead not in facts:
+            raise FleetmarkError(f"{archive.id}: facts/{lead}.json is missing, so the case cannot be run again")
+        settings = (archive.campaign().get("settings") or {}).get(question.workload, {})
+        self.family = Family(load(question.workload), settings, facts[lead], question.case, size)
+        self.repeats = gangs.repeats(archive, question.workload, question.case)
+        self.times: Counter[tuple[str, ...]] = Counter()
+
+    def alone(self, hosts: Sequence[str]) -> Mapping[str, float]:
+        """Each host by itself, as the campaign measured it, else anew; nothing where the workload has no such case."""
+        sized = self.family.among(1)
+        if sized is None:
+            return {}
+        workload, metric = self.question.workload, self.question.metric
+        if measured := gangs.alone(self.archive, workload, sized.case, metric):
+            return measured
+        suite = isolations.suite(
+            self.archive, self.question, [(h,) for h in hosts], sized.case, sized.settings, self.repeats
+        )
+        return gangs.alone(self._measured(suite, "alone", "by themselves"), workload, sized.case, metric)
+
+    def together(self, group: tuple[str, ...]) -> Sequence[float]:
+        """The group once more, a rate for each repeat. Raises FleetmarkError where the case cannot be run so."""
+        sized = self.family.among(len(group))
+        if sized is None:
+            raise FleetmarkError(
+                f"{self.question.workload} {self.question.case}: it has no case among {count(len(group), 'host')}"
+            )
+        suite = isolations.suite(self.archive, self.question, [group], sized.case, sized.settings, self.repeats)
+        archive = self._measured(suite, "group", "together", self.times[group])
+        self.times[group] += 1
+        rates = gangs.rates(archive, self.question.workload, sized.case, self.question.metric)
+        return rates.get(frozenset(group), [gangs.FAILED])
+
+
+def _of_pairs(runs: _PairRuns) -> Suspicion:
+    archive, question = runs.archive, runs.question
+    return partners.isolate(
+        isolations.rates(archive, question),
+        runs.alone,
+        runs.together,
+        deficit=SLOW,
+        noise=isolations.noise(archive, question),
+        labels=isolations.labels(archive, question.label),
+    )
+
+
+def _of_groups(runs: _GroupRuns, members: Sequence[str]) -> Suspicion:
+    archive, question = runs.archive, runs.question
+    return groups.isolate(
+        gangs.rates(archive, question.workload, question.case, question.metric),
+        members,
+        runs.alone,
+        runs.together,
+        deficit=SLOW,
+        labels=isolations.labels(archive, question.label),
+    )
+
+
+def _written(root: Path, suite: Mapping[str, Any], name: str) -> Path:
     """The suite as a file, which the campaign's command line names."""
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = root / ("alone.yml" if size == 1 else "pairs.yml")
+    path = root / f"{name}.yml"
     write_atomic(path, yaml.safe_dump(dict(suite), sort_keys=False, allow_unicode=True))
     return path

@@ -26,19 +26,22 @@ class Verdict(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Bound:
     """A limit in a base ``unit`` that a value must reach (``least``) or may not pass. ``of_peers``: as a multiple of
-    what the host's peers have as their median.
+    what the host's peers have as their median; ``of_peak``: as a share of what the machine could do at most.
     """
 
     limit: float
     unit: str
     least: bool
     of_peers: bool = False
+    of_peak: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
     """What a host measured in one ``benchmark``, by how many repeats ``n``. ``peers``: what others of its cohort
-    measured; ``bits`` and ``percent``: how people read it."""
+    measured; ``peak``: what its machine could reach, None where that is not known; ``bits`` and ``percent``: how people
+    read it.
+    """
 
     benchmark: str
     value: float
@@ -46,6 +49,7 @@ class Value:
     n: int
     higher: bool | None = True
     peers: Sequence[float] = ()
+    peak: float | None = None
     evidence: str = ""
     bits: bool = False
     percent: bool = False
@@ -71,8 +75,8 @@ class Result:
     percent: bool = False
 
 
-NOT_MEASURED, REPEATS, PEERS, UNIT = "not measured", "repeats", "peers", "unit"
-REASONS = (NOT_MEASURED, REPEATS, PEERS, UNIT)
+NOT_MEASURED, REPEATS, PEERS, UNIT, PEAK = "not measured", "repeats", "peers", "unit", "peak"
+REASONS = (NOT_MEASURED, REPEATS, PEERS, UNIT, PEAK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +129,20 @@ def _one(rule: Rule, bound: Bound, host: str, value: Value) -> Result:
         return result(Verdict.MISSING, None, REPEATS, (value.n, rule.repeats))
     if bound.of_peers and len(value.peers) < rule.least_peers - 1:
         return result(Verdict.MISSING, None, PEERS, (len(value.peers), rule.least_peers - 1))
-    if not bound.of_peers and bound.unit != value.unit:
+    if bound.of_peak and value.peak is None:
+        return result(Verdict.MISSING, None, PEAK)
+    if not (bound.of_peers or bound.of_peak) and bound.unit != value.unit:
         return result(Verdict.MISSING, None, UNIT)
-    limit = bound.limit * (statistics.median(value.peers) if bound.of_peers else 1.0)
+    limit = bound.limit * _full(bound, value)
     kept = value.value >= limit if bound.least else value.value <= limit
     return result(Verdict.KEPT if kept else Verdict.BROKEN, limit)
+
+
+def _full(bound: Bound, value: Value) -> float:
+    """What a bound is a multiple of."""
+    if bound.of_peers:
+        return statistics.median(value.peers)
+    return value.peak if bound.of_peak and value.peak is not None else 1.0
 
 
 def accepted(results: Sequence[Result]) -> bool:

@@ -46,12 +46,16 @@ class Isolation:
 
 
 @dataclass
-class _Search:
+class Search:
+    """Verdicts on groups, each run until the odds are clear. ``least``: members of the smallest group that runs."""
+
     probe: Probe
     noise: float
     drop: float  # ln of a fault's rate: what tells a slow group from a sound one
     most: int
     labels: Mapping[str, str]
+    least: int = 2
+    likely: float = LIKELY
     runs: list[Run] = field(default_factory=list)
     odds: dict[frozenset[str], tuple[float, int]] = field(default_factory=dict)  # and how many runs they come from
     sound: list[frozenset[str]] = field(default_factory=list)
@@ -59,14 +63,15 @@ class _Search:
 
     def known(self, key: frozenset[str]) -> bool | None:
         """What earlier runs say of a group: parts of a sound group are sound, and what holds a slow one is slow."""
-        if len(key) < 2 or any(key <= group for group in self.sound):
+        if len(key) < self.least or any(key <= group for group in self.sound):
             return False
         return True if any(group <= key for group in self.bad) else None
 
-    def slow(self, group: Sequence[str], sure: float = LIKELY) -> bool:
+    def slow(self, group: Sequence[str], sure: float = 0.0) -> bool:
         """Whether a group is slow: runs until the odds are ``sure`` (Wald 1945). What is known is not run again."""
         key = frozenset(group)
-        known = self.known(key) if sure <= LIKELY else None
+        known = self.known(key) if sure <= self.likely else None
+        sure = max(sure, self.likely)
         if known is not None:
             return known
         odds, repeats = self.odds.get(key, (0.0, 0))
@@ -87,7 +92,7 @@ class _Search:
 
         Of a link the later end counts, so that without ``more`` the answer is likelier in the upper part.
         """
-        low, high = (1 if more else 2) - 1, len(order)
+        low, high = (1 if more else self.least) - 1, len(order)
         for group in self.sound:
             if group.issuperset(more):
                 length = next((n for n, member in enumerate(order) if member not in group), len(order))
@@ -138,7 +143,7 @@ def isolate(
     slow with partners of the sound beginning, else the shortest beginning that is slow with it ends in the other end
     of a link: log2 N more. What is known is then kept apart, and the rest is searched again.
     """
-    search = _Search(probe, noise, math.log1p(-deficit), most_runs, labels or {})
+    search = Search(probe, noise, math.log1p(-deficit), most_runs, labels or {})
     nodes: list[str] = []
     links: list[tuple[str, str]] = []
     borders: list[tuple[str, str]] = []
@@ -148,7 +153,7 @@ def isolate(
         return Isolation(tuple(nodes), tuple(links), tuple(borders), tuple(search.runs), complete, named_after)
 
     while len(search.runs) < most_runs:
-        group = next((g for g in _apart(members, nodes, links, borders, search.labels) if search.slow(g)), None)
+        group = next((g for g in apart(members, nodes, links, borders, search.labels) if search.slow(g)), None)
         if group is None:
             return result(complete=True)
         end = search.shortest(group)
@@ -170,7 +175,7 @@ def isolate(
     return result(complete=False)
 
 
-def _border(search: _Search, a: str, b: str, group: Sequence[str]) -> tuple[str, str] | None:
+def _border(search: Search, a: str, b: str, group: Sequence[str]) -> tuple[str, str] | None:
     """The border between the labels of ``a`` and ``b``, where other members of both are slow together too."""
     sides = search.labels.get(a), search.labels.get(b)
     if None in sides or sides[0] == sides[1]:
@@ -183,7 +188,7 @@ def _border(search: _Search, a: str, b: str, group: Sequence[str]) -> tuple[str,
     return low, high
 
 
-def _apart(
+def apart(
     members: Sequence[str],
     nodes: Sequence[str],
     links: Sequence[tuple[str, str]],
@@ -196,19 +201,19 @@ def _apart(
     while left:
         group: list[str] = []
         for member in left:
-            if not any(_between(member, other, links, borders, labels) for other in group):
+            if not any(between(member, other, links, borders, labels) for other in group):
                 group.append(member)
         groups.append(group)
         left = [m for m in left if m not in group]
     # A group of few would not show what its members do with others: it is filled up with those that it may have.
     for group in groups[1:]:
         for member in groups[0]:
-            if not any(_between(member, other, links, borders, labels) for other in group):
+            if not any(between(member, other, links, borders, labels) for other in group):
                 group.append(member)
     return groups
 
 
-def _between(
+def between(
     a: str,
     b: str,
     links: Sequence[tuple[str, str]],

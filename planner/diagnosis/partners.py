@@ -14,6 +14,7 @@ Together = Callable[[Sequence[Pair]], Mapping[Pair, float]]
 
 PARTNERS = 2  # known-good hosts that a suspect is run with
 SURE = 4.0  # deviations of a pair's rate, beyond which it is slow
+MOST = 10.0  # ln of the largest gap; a run that fails has none
 BORDER = 2  # slow pairs between two labels, and no fast one, that make a border
 
 
@@ -41,13 +42,16 @@ class Fault:
 @dataclass(frozen=True, slots=True)
 class Suspicion:
     """``faults``, worst first. ``runs``: how many pairs and single hosts were run for it, beside ``all_pairs`` and
-    ``bisection`` of as many hosts. ``open``: slow pairs that no fault explains, since a repeat was fast.
+    ``bisection`` of as many hosts. ``open``: slow pairs, or groups, that no fault explains.
     """
 
     faults: tuple[Fault, ...]
     hosts: int
     runs: int
     open: tuple[Pair, ...]
+    alone: int = 0  # hosts that ran by themselves, where ``runs`` counts groups only
+    named_after: int = 0  # how many runs had named the last of them
+    blind: bool = False  # every run failed, so that none could be held against another
 
     @property
     def all_pairs(self) -> int:
@@ -73,9 +77,10 @@ def isolate(
     is beyond SURE times ``noise``, the deviation of a pair's rate. ``labels``: rack or switch of each host. A run that
     failed is minus infinity.
 
-    A host that is fast with anybody is sound. The others run alone first, beside sound hosts; then with PARTNERS
-    known-good ones each. What is slow between two sound hosts runs once more and is a link; or a border, where nothing
-    across is fast. A pair is as fast as expected where it is near the best quarter.
+    A host that is fast with anybody is sound. The others run alone first, beside sound hosts: one that loses there at
+    least half of what it loses in pairs is slow by itself. The rest run with PARTNERS known-good ones each. What is
+    slow between two sound hosts runs once more and is a link; or a border, where nothing across is fast. A pair is as
+    fast as expected where it is near the best quarter.
     """
     expected = float(np.quantile(list(measured.values()), 0.75))
     loss = max(-float(np.log1p(-deficit)), SURE * noise)
@@ -91,7 +96,8 @@ def isolate(
     if suspects:
         by_host = alone([*suspects, *good[:PARTNERS]])
         runs += len(by_host)
-        faults += _by_themselves(by_host, suspects, good[:PARTNERS], loss)
+        gaps = {s: expected - max(r for p, r in rates.items() if s in p) for s in suspects}
+        faults += _by_themselves(by_host, gaps, good[:PARTNERS], loss)
     guilty = {f.of[0] for f in faults}
     left = [s for s in suspects if s not in guilty]
     if left:
@@ -130,14 +136,20 @@ def _turned(good: list[str], by: int) -> list[str]:
 
 
 def _by_themselves(
-    rates: Mapping[str, float], suspects: Sequence[str], good: Sequence[str], loss: float
+    rates: Mapping[str, float], gaps: Mapping[str, float], good: Sequence[str], loss: float
 ) -> list[Fault]:
+    """The suspects that lose so much alone that it explains the ``gaps`` of their pairs: a loopback that varies under
+    load explains no slow port."""
     usual = [rates[g] for g in good if g in rates]
     if not usual:
         return []
     expected = float(np.median(usual))
-    lost = {s: expected - rates[s] for s in suspects if s in rates}
-    return [Fault("node", (s,), Reason.INTRA_HOST, _share(own)) for s, own in lost.items() if own >= loss]
+    lost = {s: expected - rates[s] for s in gaps if s in rates}
+    return [
+        Fault("node", (s,), Reason.INTRA_HOST, _share(own))
+        for s, own in lost.items()
+        if own >= max(loss, min(gaps[s], MOST) / 2)
+    ]
 
 
 def _links(

@@ -15,7 +15,7 @@ from fleetmark.base.text import Message, count, message
 from fleetmark.base.units import human
 from fleetmark.base.visible import visible
 from fleetmark.record.diagnosis.gate import Acceptance
-from planner.diagnosis.gate import NOT_MEASURED, PEERS, REPEATS, Result, Severity, Verdict
+from planner.diagnosis.gate import NOT_MEASURED, PEAK, PEERS, REPEATS, Result, Severity, Verdict
 from reports.kit import format as fmt
 from reports.kit.language import Language
 
@@ -44,6 +44,8 @@ def _missing(result: Result) -> Message:
         return message("{have} of {need} repeats passed", have=have, need=need)
     if result.why == PEERS:
         return message("{have} of {need} peers needed were measured", have=have, need=need)
+    if result.why == PEAK:
+        return message("no peak of this machine is known for it")
     return message("it is measured in {unit}, the rule is in another unit", unit=result.unit)
 
 

@@ -1,4 +1,4 @@
-"""Who makes pairs of hosts slow: for a terminal, as Markdown, and for programs."""
+"""Who makes a case between hosts slow: for a terminal, as Markdown, and for programs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from reports.kit import format as fmt
 from reports.kit.language import Language
 from reports.markdown import code, escaped
 
+PAIR = 2
+
 
 def sentence(fault: Fault) -> Message:
     """Who it is, by how much, and why nobody else."""
     of, missing = fmt.clean(" - ".join(fault.of)), share(fault.deficit)
     match fault.reason:
         case Reason.INTRA_HOST:
-            return message(
-                "{host} is {deficit} slower than others by itself, over its own loopback.", host=of, deficit=missing
-            )
+            return message("{host} is {deficit} slower than others by itself.", host=of, deficit=missing)
         case Reason.ALL_PARTNERS:
             return message(
                 "{host} is {deficit} slower with every known-good partner: the host or its port.",
@@ -45,6 +45,8 @@ def headline(isolated: Isolated) -> Message:
     """The answer in one sentence."""
     asked = isolated.question
     case = f"{asked.workload} {asked.case}"
+    if isolated.suspicion.blind:
+        return message("Every run of {case} failed: nobody can be named.", case=fmt.clean(case))
     if not isolated.suspicion.faults:
         return message("No host, link or border makes {case} slow.", case=fmt.clean(case))
     named = [fmt.clean(" - ".join(f.of)) for f in isolated.suspicion.faults]
@@ -54,6 +56,14 @@ def headline(isolated: Isolated) -> Message:
 def cost(isolated: Isolated) -> Message:
     """How many runs it took, beside other ways."""
     s = isolated.suspicion
+    if s.alone:
+        return message(
+            "{runs} of groups and {hosts} by themselves; all pairs are {all}, plain bisection would take {bisection}.",
+            runs=count(s.runs, "run"),
+            hosts=count(s.alone, "host"),
+            all=f"{s.all_pairs:,}",
+            bisection=f"{s.bisection:,}",
+        )
     return message(
         "{runs} beyond those of the campaign; all pairs are {all}, plain bisection would take {bisection}.",
         runs=count(s.runs, "run"),
@@ -63,13 +73,13 @@ def cost(isolated: Isolated) -> Message:
 
 
 def _open(isolated: Isolated) -> list[Message]:
-    return [
-        message(
-            "{pair} was slow in the campaign and fast when it ran again: neither is blamed.",
-            pair=fmt.clean(" - ".join(sorted(p))),
-        )
-        for p in isolated.suspicion.open
-    ]
+    return [_unexplained(fmt.clean(" - ".join(sorted(hosts))), len(hosts)) for hosts in isolated.suspicion.open]
+
+
+def _unexplained(hosts: str, number: int) -> Message:
+    if number > PAIR:
+        return message("{hosts} are slow together, and nobody among them could be named.", hosts=hosts)
+    return message("{pair} was slow in the campaign and fast when it ran again: neither is blamed.", pair=hosts)
 
 
 def table(isolated: Isolated, _: Language) -> list[RenderableType]:
@@ -102,7 +112,8 @@ def as_json(isolated: Isolated) -> str:
         ],
         "open": [sorted(p) for p in s.open],
         "hosts": s.hosts,
-        "runs": {"more": s.runs, "all_pairs": s.all_pairs, "bisection": s.bisection},
+        "every_run_failed": s.blind,
+        "runs": {"more": s.runs, "alone": s.alone, "all_pairs": s.all_pairs, "bisection": s.bisection},
         "campaigns": list(isolated.campaigns),
     }
     return json.dumps(document, indent=1)

@@ -65,10 +65,12 @@ def missing() -> str | None:
 
 
 class Cluster:
-    """Slurm over a fleet. ``env`` holds what its commands need on this machine. A context manager."""
+    """Slurm over a fleet. ``env`` holds what its commands need on this machine; ``more``: lines of slurm.conf. A context
+    manager.
+    """
 
-    def __init__(self, fleet: Fleet, folder: Path) -> None:
-        self.fleet, self.folder = fleet, folder
+    def __init__(self, fleet: Fleet, folder: Path, more: str = "") -> None:
+        self.fleet, self.folder, self.more = fleet, folder, more
         self.env: Mapping[str, str] = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
         self._munged: subprocess.Popen[bytes] | None = None
 
@@ -77,7 +79,7 @@ class Cluster:
             f"NodeName={h} NodeAddr={self.fleet.address(h)} CPUs=2 RealMemory=512 Feature=gen:{'new' if n % 2 else 'old'},ib State=UNKNOWN"
             for n, h in enumerate(self.fleet.names)
         )
-        conf = _CONF.format(address=self.fleet.address("h1"), nodes=nodes, socket="{socket}")
+        conf = _CONF.format(address=self.fleet.address("h1"), nodes=nodes, socket="{socket}") + self.more
         self._theirs = conf.replace("{socket}", "/run/munge/munge.socket.2")
         for host in self.fleet.names:
             self.join(host)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -22,9 +22,11 @@ from fleetmark.record.diagnosis.table import title
 from fleetmark.record.figures.summary import METRIC, per_host
 from fleetmark.record.select import Machine, choose
 from fleetmark.record.view import read_measurements
+from planner import peak
 from planner.diagnosis import gate
 from planner.diagnosis.cohorts import cohorts
 from planner.diagnosis.outliers import LEAST
+from workloads import declared
 from workloads.manifest import read_model
 
 Amount = str | int | float
@@ -40,7 +42,7 @@ class RuleText(BaseModel):
     hosts: str | None = None
     at_least: Amount | None = None
     at_most: Amount | None = None
-    of: Literal["cohort"] | Amount | None = None  # what a share in at_least or at_most is of
+    of: Literal["cohort", "peak"] | Amount | None = None  # what a share in at_least or at_most is of
     within: Amount | None = None  # of the cohort's median, in the direction that is worse
     repeats: int = Field(default=1, ge=1)
     severity: gate.Severity = gate.Severity.FAIL
@@ -103,6 +105,8 @@ def _bounds(rule: RuleText, *, higher: bool) -> tuple[gate.Bound, ...]:
             continue
         if rule.of is None:
             bounds.append(gate.Bound(*parse_quantity(amount), least=least))
+        elif rule.of == "peak":
+            bounds.append(gate.Bound(_share(amount, "of: peak"), "", least, of_peak=True))
         elif rule.of == "cohort":
             bounds.append(gate.Bound(_share(amount, "of: cohort"), "", least, of_peers=True))
         else:
@@ -135,13 +139,14 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
     measured = per_host(read_measurements(archive))
     by_host: dict[str, pd.DataFrame] = {str(h): rows for h, rows in measured.groupby("host", observed=True)}
     peers = _peers(archive, about)
+    facts = {m.host: m.facts for m in machines}
     results: list[gate.Result] = []
     for rule in rules.rules:
         try:
             chosen = choose(machines, rule.hosts) if rule.hosts else machines
         except FleetmarkError as error:
             raise FleetmarkError(f"{file}: rule {rule.name!r}: {error}") from error
-        results += _held(rule, [m.host for m in chosen], by_host, peers)
+        results += _held(rule, [m.host for m in chosen], by_host, peers, facts)
     return Acceptance(archive.id, file, tuple(results))
 
 
@@ -156,11 +161,16 @@ def _peers(archive: Archive, about: Sequence[Mapping[str, Any]]) -> dict[str, tu
 
 
 _Key = tuple[str, ...]  # the KEY columns of a benchmark
+_PAIR = 2
 _TRIPLE = 3  # workload, case, metric
 
 
 def _held(
-    rule: RuleText, hosts: Sequence[str], by_host: Mapping[str, pd.DataFrame], peers: Mapping[str, tuple[str, ...]]
+    rule: RuleText,
+    hosts: Sequence[str],
+    by_host: Mapping[str, pd.DataFrame],
+    peers: Mapping[str, tuple[str, ...]],
+    facts: Mapping[str, Callable[[], Facts | None]],
 ) -> list[gate.Result]:
     """A rule on its ``hosts``. What any of them measured, each has to have measured: workload, case and metric."""
     named = {host: _named(rule.metric, rows) for host, rows in by_host.items()}
@@ -184,6 +194,7 @@ def _held(
                 int(row["n"]),
                 higher,
                 others,
+                _peak(row, host, facts) if rule.of == "peak" else None,
                 bits=bool(row["bits"]),
                 percent=bool(row["percent"]),
             )
@@ -195,6 +206,19 @@ def _held(
         lacking = [key for key in expected if own and key not in {k[:_TRIPLE] for k in own}]
         results += [gate.missing(rule.name, rule.severity, host, " ".join(key)) for key in lacking]
     return results
+
+
+def _peak(row: Mapping[Any, Any], host: str, facts: Mapping[str, Callable[[], Facts | None]]) -> float | None:
+    """What the machine, or the link of a pair, could reach of a figure; None where that is not known."""
+    held = declared.peak(str(row["workload"]), str(row["case"]), str(row["metric"]))
+    if held is None:
+        return None
+    ends = [host] if held.of == "memory" else str(row["subject"]).split(">")
+    known = [own for end in ends if end in facts and (own := facts[end]()) is not None]
+    if len(known) != len(ends) or len(ends) > (1 if held.of == "memory" else _PAIR):
+        return None
+    top = peak.memory(*known) if held.of == "memory" else peak.link(*known) if len(ends) == _PAIR else None
+    return top.rate / held.traffic if top else None
 
 
 def _unpaired(key: _Key) -> _Key:

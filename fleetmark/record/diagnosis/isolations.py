@@ -1,4 +1,4 @@
-"""Pairs of hosts on record, to find who makes them slow: rates, failures, labels, and what to run more."""
+"""Cases between hosts on record, to find who makes them slow: rates, failures, labels, and what to run more."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fleetmark.base.measurement import Better, Status
 from fleetmark.record import figures
 from fleetmark.record.archive import Archive
 from fleetmark.record.campaigns import campaigns, summarise
-from fleetmark.record.diagnosis import pairs
+from fleetmark.record.diagnosis import gangs, pairs
 from fleetmark.record.diagnosis.table import Table
 from fleetmark.record.figures.pairs import peer
 from planner.diagnosis.partners import Pair, Suspicion
@@ -48,18 +48,21 @@ class Isolated:
 def question(archive: Archive, text: str, label: str) -> Question:
     """``iperf3/tcp-1`` (or with a metric behind it) as a question.
 
-    Raises FleetmarkError for a case that no pair of hosts ran, and names those that there are.
+    Raises FleetmarkError for a case that no hosts ran together, and names those that there are.
     """
     workload, _, rest = text.partition("/")
     case, _, metric = rest.partition("/")
+    together = gangs.groups(archive)
+    if (workload, case) in together:
+        return Question(workload, case, gangs.metric_of(archive, workload, case, metric), label)
     rows = pairs.rows_of(*_figures(archive))
     rows = rows[rows["better"] != Better.NONE.value]
-    listed = sorted({f"{w}/{c}" for w, c in zip(rows["workload"], rows["case"], strict=True)})
+    listed = sorted(f"{w}/{c}" for w, c in {*zip(rows["workload"], rows["case"], strict=True), *together})
     own = rows[(rows["workload"] == workload) & (rows["case"] == case)]
     metrics = list(dict.fromkeys(own["metric"]))
     if not metrics or (metric and metric not in metrics):
-        choices = ", ".join(listed) if listed else "none: no case ran between two hosts"
-        raise FleetmarkError(f"--isolate {text}: no pair of hosts of {archive.id} measured it; there is {choices}")
+        choices = ", ".join(listed) if listed else "none: no case ran between two hosts or more"
+        raise FleetmarkError(f"--isolate {text}: no hosts of {archive.id} measured it together; there is {choices}")
     return Question(workload, case, metric or metrics[0], label)
 
 
@@ -129,27 +132,43 @@ def _failed(archive: Archive, asked: Question) -> list[tuple[str, str]]:
     ]
 
 
-def suite(archive: Archive, asked: Question, groups: Sequence[tuple[str, ...]]) -> dict[str, Any]:
-    """The suite, as its file has it, that runs the case on these hosts, alone or in pairs."""
-    settings = (archive.campaign().get("settings") or {}).get(asked.workload, {})
+def suite(
+    archive: Archive,
+    asked: Question,
+    groups: Sequence[tuple[str, ...]],
+    case: str = "",
+    settings: Mapping[str, Any] | None = None,
+    repeats: int = REPEATS,
+) -> dict[str, Any]:
+    """The suite, as its file has it, that runs the case on these hosts: alone, in pairs, or several together.
+
+    ``case`` and ``settings``: what the case is called among so many hosts, where its name says how many they are.
+    """
+    if settings is None:
+        settings = (archive.campaign().get("settings") or {}).get(asked.workload, {})
+    name = case or asked.case
     return {
         "about": f"Who makes {asked.workload} {asked.case} slow in {archive.id}.",
-        "repeats": REPEATS,
+        "repeats": repeats,
         "workloads": {
             asked.workload: {
                 "set": dict(settings),
-                "cases": [glob.escape(asked.case)],
-                "hosts": {asked.case: [list(group) for group in groups]},
+                "cases": [glob.escape(name)],
+                "hosts": {name: [list(group) for group in groups]},
             }
         },
     }
 
 
-def before(archive: Archive, wanted: Mapping[str, Any]) -> tuple[Archive, bool] | None:
-    """The campaign that an earlier call began for the same runs, and whether it is finished."""
-    for own in reversed(campaigns(archive.path / FOLDER)):
-        begun = own.campaign().get("suite_as_read") or {}
-        of = {name: (choice or {}).get("hosts") for name, choice in (begun.get("workloads") or {}).items()}
+def before(archive: Archive, wanted: Mapping[str, Any], nth: int = -1) -> tuple[Archive, bool] | None:
+    """The campaign that an earlier call began for the same runs, the last or the ``nth`` of them, and whether it is
+    finished."""
+    own = []
+    for begun in campaigns(archive.path / FOLDER):
+        read = begun.campaign().get("suite_as_read") or {}
+        of = {name: (choice or {}).get("hosts") for name, choice in (read.get("workloads") or {}).items()}
         if of == {name: choice["hosts"] for name, choice in wanted["workloads"].items()}:
-            return own, summarise(own).finished
-    return None
+            own.append(begun)
+    if not own or nth >= len(own):
+        return None
+    return own[nth], summarise(own[nth]).finished

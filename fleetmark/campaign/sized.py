@@ -1,0 +1,64 @@
+"""A case that several hosts run together, among fewer of them: its name there, and its settings. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.facts import Facts
+from fleetmark.campaign.resolve import cases_of, nodes_of, resolve
+from workloads import Choice, Manifest
+from workloads.manifest import Case
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """A case's name and its workload's settings."""
+
+    case: str
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The ``case`` that ``hosts`` hosts ran together, with these ``settings``, as one of them with ``facts`` has it."""
+
+    manifest: Manifest
+    settings: Mapping[str, Any]
+    facts: Facts
+    case: str
+    hosts: int
+
+    def among(self, size: int) -> Sized | None:
+        """The same case among ``size`` hosts; for 1, on one host by itself. None where the workload has no such case.
+
+        Raises FleetmarkError where the manifest does not know the case (any more).
+        """
+        own = self._axes()
+        if not self.manifest.sizes:
+            return None
+        settings = {**self.settings, self.manifest.sizes: [str(size)]}
+        alike = {
+            context["case"]: sum(context.get(name) == value for name, value in own.items())
+            for case, context in self._cases(settings, size if size > 1 else self.hosts)
+            if nodes_of(case, context) == size
+        }
+        return Sized(max(alike, key=lambda name: alike[name]), settings) if alike else None
+
+    def _axes(self) -> dict[str, Any]:
+        """What tells the case from the others of its workload."""
+        for case, context in self._cases(self.settings, self.hosts):
+            if context["case"] == self.case:
+                return {name: context[name] for name in case.foreach}
+        raise FleetmarkError(
+            f"{self.manifest.name} has no case {self.case!r} with the settings of the campaign: its manifest has "
+            "changed since; run it again"
+        )
+
+    def _cases(self, settings: Mapping[str, Any], hosts: int) -> list[tuple[Case, dict[str, Any]]]:
+        resolved = resolve(self.manifest, settings, self.facts, "")
+        if isinstance(resolved, str):
+            return []
+        return cases_of(resolved, Choice(), set(), hosts=hosts)

@@ -1,0 +1,101 @@
+"""Cases that several hosts run together, on record: which groups ran them, how fast, and which runs failed."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Better, Status
+from fleetmark.record.archive import Archive
+from fleetmark.record.view import read_measurements
+from planner.diagnosis.groups import Group
+from workloads import load
+
+FAILED = float("-inf")
+BROKEN = (Status.FAILED.value, Status.LOST.value, Status.INVALID.value)
+
+
+def groups(archive: Archive) -> dict[tuple[str, str], dict[tuple[str, str], tuple[str, ...]]]:
+    """Workload and case to who ran it together: the first host and the subject of its steps, to all members."""
+    cases: dict[tuple[str, str], dict[tuple[str, str], tuple[str, ...]]] = {}
+    for host in archive.host_names():
+        for step in (archive.job(host) or {"steps": []})["steps"]:
+            if members := tuple(step.get("members") or ()):
+                cases.setdefault((step["workload"], step["case"]), {})[host, step["subject"]] = members
+    return cases
+
+
+def repeats(archive: Archive, workload: str, case: str) -> int:
+    """How often each group was to run the case."""
+    leads = {host for host, _ in groups(archive).get((workload, case), {})}
+    steps = (step for host in leads for step in (archive.job(host) or {"steps": []})["steps"])
+    return 1 + max((int(s["repeat"]) for s in steps if (s["workload"], s["case"]) == (workload, case)), default=0)
+
+
+def metric_of(archive: Archive, workload: str, case: str, metric: str) -> str:
+    """``metric``, or the first that the groups measured, headlines first; of a case that always failed, the workload's.
+
+    Raises FleetmarkError for one that nobody measured, and names those that there are.
+    """
+    frame = read_measurements(archive)
+    own = frame[(frame["workload"] == workload) & (frame["case"] == case) & (frame["better"] != Better.NONE.value)]
+    ranked = own.sort_values("headline", ascending=False, kind="stable")["metric"]
+    measured = list(dict.fromkeys(map(str, ranked))) or [n for n, m in load(workload).metrics.items() if m.headline]
+    if not metric and measured:
+        return measured[0]
+    if metric not in measured:
+        listed = ", ".join(measured) or "none"
+        raise FleetmarkError(
+            f"--isolate {workload}/{case}: no group of {archive.id} measured {metric!r}; there is {listed}"
+        )
+    return metric
+
+
+def rates(archive: Archive, workload: str, case: str, metric: str) -> dict[Group, list[float]]:
+    """The rates of each group, oriented logarithms, one for each repeat; FAILED for one that failed."""
+    rows = _rows(archive, workload, case, metric)
+    leads = groups(archive).get((workload, case), {})
+    result: dict[Group, list[float]] = {frozenset(members): [] for members in leads.values()}
+    for members, _, value in _per_repeat(rows[rows["members"] != ""], "members"):
+        result.setdefault(frozenset(json.loads(members)), []).append(value)
+    for host, subject in _broken(archive, workload, case):
+        if (host, subject) in leads:
+            result[frozenset(leads[host, subject])].append(FAILED)
+    return {group: values for group, values in result.items() if values}
+
+
+def alone(archive: Archive, workload: str, case: str, metric: str) -> dict[str, float]:
+    """The rate of each host that ran the case by itself, an oriented logarithm; FAILED where it failed."""
+    rows = _rows(archive, workload, case, metric)
+    values: dict[str, list[float]] = {}
+    for host, _, value in _per_repeat(rows[rows["members"] == ""], "host"):
+        values.setdefault(host, []).append(value)
+    result = {host: float(np.median(of)) for host, of in values.items()}
+    return result | dict.fromkeys((host for host, _ in _broken(archive, workload, case)), FAILED)
+
+
+def _rows(archive: Archive, workload: str, case: str, metric: str) -> pd.DataFrame:
+    frame = read_measurements(archive)
+    same = (frame["workload"] == workload) & (frame["case"] == case) & (frame["metric"] == metric)
+    rows = frame[same & (frame["status"] == Status.PASSED.value) & (frame["value"] > 0)]
+    sign = np.where(rows["better"] == Better.LOWER.value, -1.0, 1.0)
+    return rows.assign(log=np.log(rows["value"].to_numpy(float)) * sign, members=rows["members"].astype(str))
+
+
+def _per_repeat(rows: pd.DataFrame, by: str) -> list[tuple[str, int, float]]:
+    """A mean over the labels of each repeat."""
+    means = rows.groupby([rows[by].astype(str), "repeat"], sort=True)["log"].mean()
+    return [(str(key), int(repeat), float(value)) for (key, repeat), value in zip(means.index, means, strict=True)]
+
+
+def _broken(archive: Archive, workload: str, case: str) -> list[tuple[str, str]]:
+    """Host and subject of the runs that ended without a result."""
+    last = {
+        (str(e["host"]), str(e["subject"]), e["repeat"]): e["status"]
+        for e in archive.journal()
+        if e["e"] == "outcome" and (e["workload"], e["case"]) == (workload, case)
+    }
+    return [(host, subject) for (host, subject, _), status in last.items() if status in BROKEN]

@@ -1,0 +1,453 @@
+"""Who makes a case over several hosts slow: groups of one size are held against the fastest of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import combinations, islice, pairwise
+
+import numpy as np
+
+from planner.diagnosis.isolation import MOST_REPEATS, Search, apart, between
+from planner.diagnosis.partners import Fault, Reason, Suspicion
+
+Group = frozenset[str]
+Alone = Callable[[Sequence[str]], Mapping[str, float]]
+Together = Callable[[tuple[str, ...]], Sequence[float]]
+
+NOISE = 0.02  # the least deviation of a run
+UNKNOWN = 0.10  # where nothing was run twice
+SURE = 4.0  # deviations, beyond which a group is slow
+PARTS = (4, 8, 16)  # into which the hosts are cut, until one group is faster than another
+TRIED = 4  # groups of the finer cuts
+PARTNERS = 2  # known-good hosts, each alone, with which a node is slow, and the end of a link is fast
+SURELY = math.log(500)  # odds at which a group counts as sound or slow
+MOST_OF = 0.7  # of what a slow group loses: noise may have made it more
+FAILS = math.log(2)  # what tells a run that fails from one that is slow
+MOST_RUNS = 500
+MEDIAN_DIFFERENCE = 0.954  # the median of how much two normal values differ, in their deviations
+
+
+def isolate(
+    measured: Mapping[Group, Sequence[float]],
+    members: Sequence[str],
+    alone: Alone,
+    together: Together,
+    *,
+    deficit: float,
+    noise: float = 0.0,
+    labels: Mapping[str, str] | None = None,
+    most_runs: int = MOST_RUNS,
+) -> Suspicion:
+    """Find who makes groups of ``members`` slow. Rates are oriented logarithms; a run that failed is minus infinity.
+
+    ``measured``: groups of one size, as a campaign has them, each with the rates of its repeats. ``alone`` runs hosts
+    by themselves, and gives nothing where the workload has no such case. ``together`` runs a group once: a rate for
+    each repeat. ``deficit``: the share that makes a group slow, where it is beyond SURE times ``noise``, the deviation
+    of a run (0: as repeats say). ``labels``: rack or switch of each host.
+
+    How fast a sound group is depends on its size, and nobody knows it. So groups of one size are run until one is
+    faster than another; the fastest are sound. What is suspect is then tested in groups of that size, filled up with
+    sound hosts: the shortest slow beginning of the suspects ends in one end of a fault. That end is a node where it is
+    slow with each of two known-good hosts; else the shortest beginning that is slow with it ends in the other end of a
+    link, which is a border where other hosts across are slow too. The worst fault is looked for first.
+    """
+    labels = labels or {}
+    order = sorted(members, key=lambda m: labels.get(m, ""))
+    hunt = _Hunt(order, together, -math.log1p(-deficit), noise, dict(labels), most_runs)
+    by_host = alone(order)
+    hunt.compare(measured)
+    hunt.by_themselves(by_host)
+    hunt.search()
+    while hunt.again():
+        hunt.search()
+    faults = sorted(hunt.faults, key=lambda f: -f.deficit)
+    return Suspicion(tuple(faults), len(order), hunt.runs, tuple(hunt.open), len(by_host), hunt.named_after, hunt.blind)
+
+
+@dataclass
+class _Hunt:
+    order: Sequence[str]
+    together: Together
+    least: float  # ln of what matters
+    noise: float
+    labels: Mapping[str, str]
+    most: int
+    rates: dict[Group, list[float]] = field(default_factory=dict)  # one for each run
+    panel: list[Group] = field(default_factory=list)  # groups of one size, to be held against each other
+    blocks: list[list[str]] = field(default_factory=list)  # that the panel is made of; none in a campaign's own groups
+    size: int = 0
+    faults: list[Fault] = field(default_factory=list)
+    open: list[Group] = field(default_factory=list)
+    runs: int = 0
+    named_after: int = 0
+    _spread: list[float] = field(default_factory=list)  # differences between repeats of one run
+
+    @property
+    def deviation(self) -> float:
+        """The deviation of a run, as repeats say where it is not known."""
+        if self.noise:
+            return self.noise
+        return max(NOISE, float(np.median(self._spread)) / MEDIAN_DIFFERENCE) if self._spread else UNKNOWN
+
+    @property
+    def loss(self) -> float:
+        """ln of what makes a group slow: what matters, and beyond the noise."""
+        return max(self.least, SURE * self.deviation)
+
+    def run(self, group: Group) -> float:
+        """One more run of a group."""
+        self.runs += 1
+        rate = self._note(self.together(tuple(m for m in self.order if m in group)))
+        self.rates.setdefault(group, []).append(rate)
+        return rate
+
+    def _note(self, repeats: Sequence[float]) -> float:
+        passed = [r for r in repeats if np.isfinite(r)]
+        self._spread += [abs(a - b) for a, b in pairwise(passed)]
+        return float(np.median(passed)) if passed and len(passed) == len(repeats) else -math.inf
+
+    def rate(self, group: Group) -> float:
+        """The centre of the runs of a group so far."""
+        return float(np.median(self.rates[group]))
+
+    def compare(self, measured: Mapping[Group, Sequence[float]]) -> None:
+        """Find groups of one size of which one is faster than another: those of the campaign, else parts of all."""
+        if len(measured) > 1:
+            self.rates |= {group: [self._note(repeats)] for group, repeats in measured.items()}
+            self.panel, self.size = list(measured), len(next(iter(measured)))
+            self._settle()
+            if self.slow() or len(self.panel) > PARTNERS:
+                return
+        few = len(self.order) < 2 * PARTS[0]
+        for parts in [len(self.order)] if few else [p for p in PARTS if p <= len(self.order)]:
+            if parts <= PARTNERS:
+                return
+            self.panel = []
+            self.blocks = _cut(self.order, parts)
+            self.size = 2 * len(self.blocks[0])
+            pairs = _rounds(len(self.blocks))
+            for turn in pairs if parts == PARTS[0] or few else pairs[:1]:
+                for a, b in islice(turn, TRIED):
+                    self._try(self._filled([*self.blocks[a], *self.blocks[b]]))
+                self._settle()
+                if self.slow():
+                    return
+
+    def again(self) -> bool:
+        """Whether hosts in smaller parts than usual hid links between them: those that are left are compared anew."""
+        ends = {f.of[0] for f in self.faults if f.kind != "border"}
+        if len(self.blocks) <= PARTS[0] or not ends & set(self.order):
+            return False
+        self.order = [m for m in self.order if m not in ends]
+        self.compare({})
+        return True
+
+    def _try(self, group: Group) -> None:
+        if group not in self.rates:
+            self.run(group)
+        if group not in self.panel:
+            self.panel.append(group)
+
+    def _settle(self) -> None:
+        """Run groups again that may be sound as well as slow (Wald's odds), and a single fastest run."""
+        for _ in range(MOST_REPEATS):
+            near = SURELY * self.deviation**2 / self.loss
+            unclear = [g for g in self.panel if abs(self.rate(g) - self._limit(g)) * len(self.rates[g]) < near]
+            if not unclear and self.slow():
+                fastest = [*self._fastest()]
+                unclear = fastest if len(fastest) == 1 == len(self.rates[fastest[0]]) else []
+            if not unclear:
+                return
+            for group in unclear:
+                self.run(group)
+
+    def _fastest(self) -> dict[Group, float]:
+        """The groups of the panel that are hardly slower than the fastest one, with their rates."""
+        rates = {g: self.rate(g) for g in self.panel}
+        top = max(rates.values(), default=-math.inf)
+        return {g: r for g, r in rates.items() if r > top - self.loss / 2} if np.isfinite(top) else {}
+
+    def _limit(self, group: Group) -> float:
+        """What makes a group slow, by the others."""
+        others = [r for g, r in self._fastest().items() if g != group]
+        return float(np.mean(others)) - self.loss / 2 if others else -math.inf
+
+    @property
+    def expected(self) -> float:
+        """What a sound group of the panel's size reaches."""
+        rates = [*self._fastest().values()]
+        return float(np.mean(rates)) if rates else -math.inf
+
+    def slow(self) -> list[Group]:
+        """The groups of the panel that are slower than the fastest, the worst first."""
+        fastest = self._fastest()
+        limits = {g: self._limit(g) if g in fastest else self.expected - self.loss / 2 for g in self.panel}
+        return sorted((g for g, limit in limits.items() if self.rate(g) < limit), key=self.rate)
+
+    def fast(self) -> list[Group]:
+        """The others."""
+        slow = set(self.slow())
+        return [g for g in self.panel if g not in slow] if np.isfinite(self.expected) else []
+
+    def base(self) -> list[str]:
+        """Hosts that are known to be good: those of fast groups."""
+        sound = frozenset().union(*self.fast()) - self.guilty()
+        return [m for m in self.order if m in sound]
+
+    def guilty(self) -> set[str]:
+        return {f.of[0] for f in self.faults if f.kind == "node"}
+
+    @property
+    def blind(self) -> bool:
+        """Whether every run failed, so that none is known to be sound."""
+        return bool(self.panel) and not self.fast()
+
+    def pairs(self, kind: str) -> list[tuple[str, str]]:
+        """The links, or borders, that are named."""
+        return [(f.of[0], f.of[1]) for f in self.faults if f.kind == kind]
+
+    def by_themselves(self, rates: Mapping[str, float]) -> None:
+        """Name the hosts that are slow alone by so much that it explains the slow groups they are in."""
+        slow = self.slow()
+        if not slow or not rates:
+            return
+        gap = self.expected - self.rate(slow[0])
+        usual = float(np.median(list(rates.values())))
+        sound = set(self.base())
+        for host in self.order:
+            lost = usual - rates.get(host, usual)
+            if host not in sound and any(host in g for g in slow) and lost >= max(self.loss, gap / 2):
+                self._name(Fault("node", (host,), Reason.INTRA_HOST, _share(lost)))
+
+    def _name(self, fault: Fault) -> None:
+        """A host that is slow with two others, each alone, is no link."""
+        shared = [f for f in self.faults if f.kind == fault.kind == "link" and set(f.of) & set(fault.of)]
+        if shared:
+            (host, *_) = set(shared[0].of) & set(fault.of)
+            self.faults = [f for f in self.faults if f not in shared]
+            fault = Fault("node", (host,), Reason.ALL_PARTNERS, fault.deficit)
+        self.faults.append(fault)
+        self.named_after = self.runs
+
+    def search(self) -> None:
+        """Name faults until every host and, in parts of all hosts, every two blocks ran as sound ones do."""
+        if not self.fast():
+            return
+        if self.slow():
+            sound = set(self.base())
+            left = [m for m in self.order if m not in sound]
+            for start in range(0, len(left), self.size):
+                self._clean(left[start : start + self.size])
+            for group in self.slow():  # between hosts that are sound with others
+                self._clean([m for m in self.order if m in group])
+        for a, b in combinations(range(len(self.blocks)), 2):
+            own = [*self.blocks[a], *self.blocks[b]]
+            if len(self.blocks) == PARTS[0] and not any(set(own) <= g for g in self.panel):
+                self._clean(own)
+
+    def _clean(self, suspects: Sequence[str]) -> None:
+        """Name the faults among ``suspects``, the worst first, until what is left runs as a sound group does."""
+        left = [s for s in suspects if s not in self.guilty()]
+        while left and self.runs < self.most:
+            slow = next(filter(None, map(self._slow, self._parts(left))), None)
+            if slow is None:
+                return
+            fault = self._fault(*slow)
+            if fault is None or fault in self.faults:
+                self.open.append(frozenset(slow[0]))
+                return
+            self._name(fault)
+            left = [s for s in left if s not in self.guilty()]
+
+    def _parts(self, suspects: Sequence[str]) -> list[list[str]]:
+        """``suspects`` in groups without a known fault, but for those that ran as sound groups do."""
+        parts = apart(suspects, [], self.pairs("link"), self.pairs("border"), self.labels)
+        return [part for part in parts if not any(g.issuperset(part) for g in self.fast())]
+
+    def _slow(self, part: list[str]) -> tuple[list[str], float] | None:
+        """``part``, and ln of what it loses; None where it is sound, which the panel then knows."""
+        search = self._search(self.loss)
+        if search.slow(part):
+            return part, -float(np.median([run.rate for run in search.runs]))
+        self.panel.append(self._filled(part))
+        self.rates.setdefault(self.panel[-1], [self.expected])
+        return None
+
+    def _search(self, drop: float, apart_from: Sequence[str] = ()) -> Search:
+        """Verdicts on groups that are filled up to the panel's size, against its fastest."""
+        return self._against(drop, partial(self._filled, but=frozenset(apart_from)), lambda: self.expected)
+
+    def _against(self, drop: float, fill: Callable[[Sequence[str]], Group], sound: Callable[[], float]) -> Search:
+        """Verdicts on groups that ``fill`` makes of those asked for, against what is ``sound``. What was run before is
+        taken first."""
+        used: dict[Group, int] = {}
+        filled: dict[tuple[str, ...], Group] = {}
+
+        def probe(members: tuple[str, ...]) -> float:
+            group = filled.setdefault(members, fill(members))
+            n = used.get(group, 0)
+            used[group] = n + 1
+            rate = self.rates[group][n] if n < len(self.rates.get(group, ())) else self.run(group)
+            return rate - sound()
+
+        return Search(probe, self.deviation, -drop, self.most, self.labels, least=1, likely=SURELY)
+
+    def _filled(self, members: Sequence[str], but: Group = frozenset()) -> Group:
+        """``members`` with as many others as the size needs: none of ``but`` while there are more; sound ones first,
+        those that were fast with them before.
+        """
+        group = set(members)
+        links, borders = self.pairs("link"), self.pairs("border")
+        weights = {g: len(g & group) * (1 if fast else -1) for fast, gs in self._sides() for g in gs}
+        sound = set(self.base()) if self.panel else set()
+
+        def rank(other: str) -> tuple[bool, bool, int]:
+            return other in but, other not in sound, -sum(w for g, w in weights.items() if other in g)
+
+        for other in sorted((m for m in self.order if m not in group and m not in self.guilty()), key=rank):
+            if len(group) >= self.size:
+                break
+            if not any(between(other, own, links, borders, self.labels) for own in group):
+                group.add(other)
+        return frozenset(group)
+
+    def _sides(self) -> list[tuple[bool, list[Group]]]:
+        return [(True, self.fast()), (False, self.slow())] if self.panel else []
+
+    def _fault(self, suspects: Sequence[str], gap: float) -> Fault | None:
+        """The worst fault among ``suspects``, which lose ``gap`` (ln); None where none can be told."""
+        drop = max(self.loss, MOST_OF * gap) if np.isfinite(gap) else FAILS
+        search = self._search(drop, suspects)
+        search.bad.append(frozenset(suspects))
+        search.sound += self.fast()
+        end = search.shortest(suspects)
+        last, before = suspects[end - 1], suspects[: end - 1]
+        lost = self._with_partners(last, drop)
+        slow = {partner: by for partner, by in lost.items() if by > drop / 2}
+        if len(slow) == PARTNERS:
+            return Fault("node", (last,), Reason.ALL_PARTNERS, _share(float(np.median(list(slow.values())))))
+        others = [*slow]
+        if before and not others:
+            others = [before[search.shortest(before, [last]) - 1]]
+        for other in others:
+            if (across := self._pair(last, other, drop)) > drop / 2:
+                return self._border(last, other, drop) or _link(last, other, across)
+        return self._with_halves(last, drop)
+
+    def _with_halves(self, host: str, drop: float) -> Fault | None:
+        """What makes a host slow that is fast with single known-good ones: itself, where it is slow with each half of
+        them; else the link to one of a half."""
+        good = [g for g in self.base() if g != host and not self._apart(g, host)]
+        size = min(len(good), self.size) // 2
+        if size < PARTNERS:
+            return None
+        halves = good[:size], good[size : 2 * size]
+        slow = []
+        for own, rest in (halves, halves[::-1]):
+            search = self._against(drop, partial(_topped, rest, size), partial(self._reference, frozenset(rest)))
+            if search.slow([host, *own[: size - 1]]):
+                slow.append((search, own[: size - 1]))
+        if len(slow) == len(halves):
+            return Fault("node", (host,), Reason.ALL_PARTNERS, _share(drop))
+        for search, own in slow:
+            other = own[search.shortest(own, [host]) - 1]
+            if (across := self._pair(host, other, drop)) > drop / 2:
+                return self._border(host, other, drop) or _link(host, other, across)
+        return None
+
+    def _reference(self, group: Group) -> float:
+        """What a group of known-good hosts reaches."""
+        if group not in self.rates:
+            self.run(group)
+        return self.rate(group)
+
+    def _with_partners(self, host: str, drop: float) -> dict[str, float]:
+        """ln of what ``host`` loses with known-good hosts, those of its label first, until it is slow or fast with
+        PARTNERS of them."""
+        good = sorted(
+            (g for g in self.base() if g != host and not self._apart(g, host)),
+            key=lambda g: self.labels.get(g) != self.labels.get(host),
+        )
+        lost: dict[str, float] = {}
+        for partner in good[: 2 * PARTNERS - 1]:
+            lost[partner] = self._pair(host, partner, drop)
+            slow = sum(by > drop / 2 for by in lost.values())
+            if PARTNERS in (slow, len(lost) - slow):
+                break
+        return lost
+
+    def _apart(self, a: str, b: str) -> bool:
+        return between(a, b, self.pairs("link"), self.pairs("border"), self.labels)
+
+    def _pair(self, a: str, b: str, drop: float) -> float:
+        """ln of what two hosts lose against two that are known to be good, run until the odds are clear."""
+        pair = frozenset((a, b))
+        groups = [pair] if self.size == len(pair) else [pair, self._two_good(pair)]
+
+        def lost() -> float:
+            sound = self.expected if len(groups) == 1 else self._reference(groups[1])
+            return sound - self._reference(pair)
+
+        for _ in range(MOST_REPEATS):
+            loss = lost()
+            variance = self.deviation**2 * sum(1 / len(self.rates[g]) for g in groups)
+            if not np.isfinite(loss) or drop * abs(loss - drop / 2) > SURELY * variance:
+                break
+            self.run(min(groups, key=lambda g: len(self.rates[g])))
+        return lost()
+
+    def _two_good(self, but: Group) -> Group:
+        """Two known-good hosts of one fast group."""
+        good = [m for m in self.order if m in self.fast()[0] and m not in but and m not in self.guilty()]
+        return frozenset(good[-2:])
+
+    def _border(self, a: str, b: str, drop: float) -> Fault | None:
+        """The border between the labels of two hosts, where others across are slow too."""
+        sides = self.labels.get(a), self.labels.get(b)
+        if None in sides or sides[0] == sides[1]:
+            return None
+        others = [
+            [m for m in self.order if m not in (a, b, *self.guilty()) and self.labels.get(m) == side] for side in sides
+        ]
+        lost = []
+        for one, other in zip(*(o[:PARTNERS] for o in others), strict=False):
+            lost.append(self._pair(one, other, drop))
+            if lost[-1] <= drop / 2:
+                return None
+        if not lost:
+            return None
+        low, high = sorted((str(sides[0]), str(sides[1])))
+        return Fault("border", (low, high), Reason.ALL_ACROSS, _share(float(np.median(lost))))
+
+
+def _topped(others: Sequence[str], size: int, members: Sequence[str]) -> Group:
+    """``members``, and as many of ``others`` as the size needs."""
+    return frozenset([*members, *(o for o in others if o not in members)][:size])
+
+
+def _link(a: str, b: str, lost: float) -> Fault:
+    return Fault("link", tuple(sorted((a, b))), Reason.ONE_PAIR, _share(lost))
+
+
+def _share(lost: float) -> float:
+    return float(-np.expm1(-lost))
+
+
+def _cut(order: Sequence[str], parts: int) -> list[list[str]]:
+    """``order`` in so many blocks of neighbours, the longest first."""
+    return [[str(m) for m in block] for block in np.array_split(np.array(order, dtype=object), parts)]
+
+
+def _rounds(blocks: int) -> list[list[tuple[int, int]]]:
+    """Every two of the blocks, in rounds of disjoint pairs by the circle method; neighbours first."""
+    even = blocks + blocks % 2
+    ring = list(range(even))
+    rounds = []
+    for _ in range(even - 1):
+        met = list(zip(ring[: even // 2], reversed(ring[even // 2 :]), strict=True))
+        rounds.append([(min(p), max(p)) for p in met if max(p) < blocks])
+        ring = [ring[0], ring[-1], *ring[1:-1]]
+    return sorted(rounds, key=lambda r: sum(b - a for a, b in r))

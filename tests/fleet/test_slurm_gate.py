@@ -1,0 +1,62 @@
+"""The recipe of docs/diagnosis.md on a real Slurm: a node that the gate does not accept is drained, the other works."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.fleet.command import FLEETMARK
+from tests.fleet.hosts import Fleet
+from tests.fleet.hosts import missing as no_fleet
+from tests.fleet.slurm import Cluster, missing
+from tests.fleets import campaign, scaled, usual
+from tests.records import TRIAD
+
+pytestmark = pytest.mark.fleet
+
+RECIPE = Path(__file__).parents[2] / "scripts/slurm_gate.sh"
+RULE = {"name": "bandwidth", "metric": "stream/*/triad", "at_least": "250 GB/s"}
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that all hosts share, with the script of the recipe."""
+    if reason := no_fleet() or missing():
+        pytest.skip(reason)
+    folder = Path(tempfile.mkdtemp(prefix="fleetmark-gate-", dir="/var/lib"))
+    shutil.copy(RECIPE, folder)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def gate(folder: Path, results: Path) -> int:
+    words = [FLEETMARK, "gate", str(folder / "rules.yml"), "last", "--results", str(results)]
+    words += ["--format", "prometheus", "--output", str(folder / "gate.prom")]
+    return subprocess.run(words, check=False, timeout=120).returncode
+
+
+def test_a_node_that_the_gate_refuses_is_drained(shared: Path, tmp_path: Path) -> None:
+    values = usual(("h1", "h2"))
+    results = tmp_path / "results"
+    campaign(results, values)
+    (shared / "rules.yml").write_text(yaml.safe_dump({"rules": [RULE]}))
+    assert gate(shared, results) == 0
+    script = shared / RECIPE.name
+    more = f"HealthCheckProgram={script}\nHealthCheckInterval=1\nProlog={script}\n"
+    with Fleet(2, share=[shared]) as fleet, Cluster(fleet, tmp_path, more) as cluster:
+        state = "sinfo", "-h", "-N", "-o", "%n %T %E", "-p", "all"
+        assert cluster.ask("srun", "-N2", "hostname").split() == ["h1", "h2"]
+        scaled(values, "h2", TRIAD, 0.8)
+        campaign(results, values, name="20260102T000000-x")
+        assert gate(shared, results) == 1
+        cluster.until(lambda: "h2 drained fleetmark gate" in cluster.ask(*state))
+        assert "h1 idle none" in cluster.ask(*state)
+        assert cluster.ask("srun", "-N1", "hostname").split() == ["h1"]
+        prolog = ["env", "SLURM_JOB_ID=1", "SLURMD_NODENAME=h2", str(script)]
+        assert fleet.exec("h2", prolog, check=False).returncode == 1, "where no health check came before the job"

@@ -1,0 +1,122 @@
+"""Who makes a case over several hosts slow, in simulation, where nobody knows how fast a sound group of a size is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from planner.diagnosis.groups import isolate
+from planner.diagnosis.partners import Reason, Suspicion
+
+SLOW = 0.15
+
+
+def names(n: int) -> list[str]:
+    return [f"n{i:03d}" for i in range(n)]
+
+
+def cluster(bad: Callable[[set[str]], float], seed: int, noise: float = 0.02) -> Callable[[Sequence[str]], list[float]]:
+    """Groups whose rate falls with their size, and with what ``bad`` says is lost (ln)."""
+    rng = np.random.default_rng(seed)
+    return lambda group: [-0.1 * math.log(len(group)) - bad(set(group)) + float(rng.normal(0, noise))]
+
+
+def lost(*parts: set[str], by: float = SLOW) -> Callable[[set[str]], float]:
+    return lambda group: -math.log1p(-by) if any(part <= group for part in parts) else 0.0
+
+
+def alone_not(_: Sequence[str]) -> Mapping[str, float]:
+    return {}
+
+
+def solve(n: int, bad: Callable[[set[str]], float], seed: int = 1, **more: object) -> Suspicion:
+    options = {"noise": 0.02, "deficit": 0.1, **more}
+    return isolate({}, names(n), alone_not, cluster(bad, seed), **options)  # type: ignore[arg-type]
+
+
+def of(suspicion: Suspicion, kind: str) -> list[tuple[str, ...]]:
+    return sorted(f.of for f in suspicion.faults if f.kind == kind)
+
+
+@pytest.mark.parametrize(("n", "host"), [(4, "n003"), (5, "n000"), (8, "n005"), (10, "n009"), (64, "n017")])
+def test_a_slow_node_is_named_in_fewer_runs_than_there_are_pairs(n: int, host: str) -> None:
+    right = 0
+    for seed in range(10):
+        result = solve(n, lost({host}), seed)
+        assert set(of(result, "node")) <= {(host,)}
+        right += [(f.kind, f.of, f.reason) for f in result.faults] == [("node", (host,), Reason.ALL_PARTNERS)]
+        assert n < 10 or result.runs < result.all_pairs
+    assert right >= 9
+
+
+@pytest.mark.parametrize("ends", [("n001", "n005"), ("n012", "n050")])
+def test_a_slow_link_is_named_within_a_half_and_across(ends: tuple[str, str]) -> None:
+    right = sum(of(solve(64, lost(set(ends)), seed), "link") == [ends] for seed in range(10))
+    assert right >= 8
+
+
+def test_two_nodes_of_which_one_is_far_slower() -> None:
+    bad = lambda group: max(lost({"n003"}, by=0.95)(group), lost({"n040"})(group))  # noqa: E731
+    for seed in range(5):
+        result = solve(64, bad, seed)
+        assert of(result, "node") == [("n003",), ("n040",)]
+        assert result.faults[0].of == ("n003",) and result.faults[0].deficit > 0.9
+
+
+def test_a_sound_fleet_blames_nobody() -> None:
+    assert not any(solve(n, lost(), seed).faults for n in (8, 32) for seed in range(20))
+
+
+@pytest.mark.parametrize("racks", [2, 4])
+def test_a_border_between_racks_is_named_as_one(racks: int) -> None:
+    labels = {m: f"r{i % racks}" for i, m in enumerate(names(16))}
+
+    def bad(group: set[str]) -> float:
+        return 0.5 if {"r0", "r1"} <= {labels[m] for m in group} else 0.0
+
+    result = solve(16, bad, labels=labels)
+    assert of(result, "border") == [("r0", "r1")] and not of(result, "node") and not of(result, "link")
+
+
+def test_runs_that_fail() -> None:
+    result = solve(8, lambda group: math.inf if "n002" in group else 0.0)
+    assert of(result, "node") == [("n002",)] and result.faults[0].deficit == 1
+    blind = solve(8, lambda _: math.inf)
+    assert blind.blind and not blind.faults
+
+
+def test_groups_of_the_campaign_are_where_the_search_begins() -> None:
+    members = names(16)
+    run = cluster(lost({"n006"}), 3)
+    measured = {frozenset(members[s : s + 4]): run(members[s : s + 4]) for s in range(0, 16, 4)}
+    result = isolate(measured, members, alone_not, run, deficit=0.1, noise=0.02)
+    assert of(result, "node") == [("n006",)] and result.runs <= 8
+    sound = {group: [0.0] for group in measured}
+    assert isolate(sound, members, alone_not, run, deficit=0.1, noise=0.02).runs == 0
+
+
+def test_a_host_that_is_slow_alone_is_named_where_that_explains_its_groups() -> None:
+    def alone(hosts: Sequence[str]) -> dict[str, float]:
+        return {h: -0.7 if h == "n001" else -0.3 if h == "n007" else 0.0 for h in hosts}
+
+    result = isolate({}, names(8), alone, cluster(lost({"n001"}, by=0.5), 1), deficit=0.1, noise=0.02)
+    assert [(f.of, f.reason) for f in result.faults] == [(("n001",), Reason.INTRA_HOST)] and result.alone == 8
+    slower = isolate({}, names(8), alone, cluster(lost({"n001"}, by=0.95), 1), deficit=0.1, noise=0.02)
+    assert [(f.of, f.reason) for f in slower.faults] == [(("n001",), Reason.ALL_PARTNERS)]
+
+
+def test_noise_comes_from_repeats_where_it_is_not_known() -> None:
+    rng = np.random.default_rng(5)
+
+    def run(group: Sequence[str]) -> list[float]:
+        return [(-3.0 if "n005" in group else 0.0) + float(rng.normal(0, 0.2)) for _ in range(2)]
+
+    result = isolate({}, names(8), alone_not, run, deficit=0.1)
+    assert of(result, "node") == [("n005",)] and len(result.faults) == 1
+
+
+def test_too_few_hosts_to_compare_name_nobody() -> None:
+    assert solve(2, lost({"n001"})).faults == () and solve(1, lost()).runs == 0
