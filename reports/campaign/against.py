@@ -7,23 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.units import scale_for, with_unit
 from fleetmark.base.words import word
-from fleetmark.record.sides.titles import title_of
 from planner import peak
-from planner.comparison import Comparison
 from planner.guardrail import Held
 from planner.peak import Peak
+from reports.campaign.ratios import ratio_of
 from reports.campaign.view import View, headlines
-from reports.comparison.model import rows as ratios
 from reports.kit import format as fmt
 from workloads import declared
 from workloads.manifest import Peak as Declared
+
+if TYPE_CHECKING:
+    from planner.comparison import Comparison
 
 MOST_HOSTS = 2  # of a campaign whose first figures are explained; a pair has a network
 
@@ -66,12 +67,12 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
     if not 0 < len(view.hosts) <= MOST_HOSTS:
         return NOTHING
     facts = {h.name: h.facts for h in view.hosts if h.facts is not None}
-    of_title = {r.benchmark: r for r in ratios(comparison) if r.benchmark} if comparison is not None else {}
+    ratio_to = ratio_of(comparison)
     listed: list[Beside] = []
     notes: dict[Message, None] = {}
     for (workload, case, *_), rows, _shown in view.by_metric(headlines(view.stats)):
         for r in rows.to_dict("records"):
-            other = of_title.get(title_of(r)) or of_title.get(title_of(r, sized=False))
+            other = ratio_to(r)
             ratio, kind = (other.ratio, other.kind) if other else (None, "")
             guarded = other.verdict if other and other.verdict in {Held.KEPT, Held.BROKEN} else ""
             held = declared.peak(workload, case, r["metric"])
@@ -87,7 +88,8 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
                 name = f"{fmt.clean(workload)} {fmt.clean(case)}"
                 rate = _rate(top, r) if top else ""
                 listed.append(Beside(name, point, host, ratio, share, rate, kind, guarded))
-    return Against(tuple(listed), comparison.baseline if of_title and comparison else "", tuple(notes))
+    beside = any(row.ratio is not None or row.held for row in listed)
+    return Against(tuple(listed), comparison.baseline if comparison is not None and beside else "", tuple(notes))
 
 
 def _peak(held: Declared, row: Mapping[Any, Any], facts: Mapping[str, Facts]) -> Peak | None:
