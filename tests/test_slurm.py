@@ -142,12 +142,13 @@ def test_a_job_that_never_began_leaves_nothing(folder: Path, monkeypatch: pytest
 def test_a_job_that_began_anew_has_the_nodes_that_it_has_now(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "hostnames", lambda nodelist: nodelist.split(","))
     reasons = {}
-    for state in (State("RUNNING", nodelist="h1,h2"), State("PENDING"), State("RUNNING", nodelist="h1,h3")):
+    states = [("RUNNING", "h1,h2"), ("COMPLETING", "h2"), ("PENDING", ""), ("RUNNING", "h1,h3")]
+    for state in (State(word, nodelist=nodelist) for word, nodelist in states):
         monkeypatch.setattr(cluster, "state", lambda _, state=state: state)
         job.look()
         reasons[state.word, state.nodelist] = [job.why_over(name) for name in ("h1", "h2")]
     anew = "Slurm job 7 began anew on other nodes"
-    assert list(reasons.values()) == [["", ""], ["", ""], ["", anew]]
+    assert list(reasons.values()) == [["", ""], ["", ""], ["", ""], ["", anew]]
 
 
 def test_a_job_held_from_the_beginning_is_not_waited_for(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

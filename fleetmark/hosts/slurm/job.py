@@ -95,9 +95,10 @@ class Job:
         """Ask Slurm for the job's state, and that of its nodes."""
         self.state = cluster.state(self.id)
         self.is_over = self.state.is_final or (self.folder / "done").exists()
-        if self.state.nodelist != self._nodelist and self.state.nodelist and not self.state.is_waiting:
-            self.names = cluster.hostnames(self.state.nodelist)  # a job that is requeued may get others
-            self._nodelist = self.state.nodelist
+        listed, word = self.state.nodelist, self.state.word
+        # A job that is requeued may get others. While it ends, Slurm lists only those that have not ended yet.
+        if listed != self._nodelist and (word == "RUNNING" or (listed and not self.names and not self.state.is_waiting)):
+            self.names, self._nodelist = cluster.hostnames(listed), listed
 
     def watch(self) -> None:
         """Keep ``state`` and ``dead`` up to date, and tell the nodes that their controller lives, until ``end``."""
