@@ -12,6 +12,7 @@ import importlib
 import os
 import pkgutil
 from collections.abc import Sequence
+from functools import cache
 from types import ModuleType
 from typing import BinaryIO
 
@@ -87,6 +88,7 @@ def _all_text(parsed: Parsed) -> None:
     "".join(filter(None, named)).encode()
 
 
+@cache
 def find(tool: str) -> ModuleType:
     """The parser of that name. Raises FleetmarkError, with the known names, for a tool without a parser."""
     if tool not in tools():

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from fleetmark.base.text import count, joined, message
-from fleetmark.record import imports as imported
 from reports.campaign import html as campaign_page
 from reports.campaign import tables as page_tables
 from reports.campaign.embedded import Embedded, embedded
@@ -43,6 +42,10 @@ def render(report: Report, *, templates: Path | None = None, medium: Medium = "s
 
 def _measured_in(report: Report) -> str:
     """How many campaigns and imports the figures are of."""
+    if report.comparison is None:
+        return count(1, "campaign")
+    from fleetmark.record import imports as imported  # with the readers of all published tables
+
     ids = [c.id for c in report.campaigns if not c.pinned]
     imports = sum(name.startswith(f"{imported.FOLDER}/") for name in ids)
     campaigns = count(len(ids) - imports, "campaign") if len(ids) > imports or not imports else None

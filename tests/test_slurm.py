@@ -111,6 +111,46 @@ def test_what_a_dead_job_left_is_removed_once_all_is_collected(job: Job, monkeyp
     assert not job.folder.parent.exists()
 
 
+def test_a_submission_that_slurm_refuses_leaves_nothing_and_can_be_repeated(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> str:
+        raise FleetmarkError("Slurm refuses: no")
+
+    second, other = job.folder.with_name("2"), job.folder.parent.with_name("other") / "1"
+    with monkeypatch.context() as patch:
+        patch.setattr(cluster, "submit", refuse)
+        for folder in (second, other):
+            with pytest.raises(FleetmarkError, match="Slurm refuses: no"):
+                Job.submit(Request(), "fleetmark", folder)
+    assert [path.name for path in job.folder.parent.iterdir()] == ["1"]
+    assert not other.parent.exists()
+    assert Job.submit(Request(), "fleetmark", second).folder == second
+
+
+def test_a_job_that_never_began_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cancelled: list[str] = []
+    monkeypatch.setattr(cluster, "submit", lambda *_: "7")
+    monkeypatch.setattr(cluster, "state", lambda _: State("PENDING", "PartitionTimeLimit"))
+    monkeypatch.setattr(cluster, "cancel", cancelled.append)
+    with pytest.raises(FleetmarkError, match=r"Slurm job 7 would wait for ever \(PartitionTimeLimit\)"):
+        slurm.lend(Request(), "fleetmark", folder, Console(quiet=True), lambda _: None)
+    assert cancelled == ["7"]
+    assert not folder.parent.parent.exists()
+
+
+def test_a_job_that_began_anew_has_the_nodes_that_it_has_now(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "hostnames", lambda nodelist: nodelist.split(","))
+    reasons = {}
+    states = [("RUNNING", "h1,h2"), ("COMPLETING", "h2"), ("PENDING", ""), ("RUNNING", "h1,h3")]
+    for state in (State(word, nodelist=nodelist) for word, nodelist in states):
+        monkeypatch.setattr(cluster, "state", lambda _, state=state: state)
+        job.look()
+        reasons[state.word, state.nodelist] = [job.why_over(name) for name in ("h1", "h2")]
+    anew = "Slurm job 7 began anew on other nodes"
+    assert list(reasons.values()) == [["", ""], ["", ""], ["", ""], ["", anew]]
+
+
 def test_a_job_held_from_the_beginning_is_not_waited_for(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slurm, "HELD_S", -1)
     monkeypatch.setattr(cluster, "state", lambda _: State("PENDING", "JobHeldUser"))

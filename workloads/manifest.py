@@ -422,13 +422,14 @@ def names() -> list[str]:
 @cache
 def load(name: str) -> Manifest:
     """The manifest of workload ``name``. Raises FleetmarkError when there is none or it breaks the schema."""
-    if name not in names():
-        raise FleetmarkError(f"no workload {name!r}{suggest(name, names())}; there are {', '.join(names())}")
+    present = names()
+    if name not in present:
+        raise FleetmarkError(f"no workload {name!r}{suggest(name, present)}; there are {', '.join(present)}")
     path = HERE / f"{name}.yml"
     raw = read_yaml(path)
-    for base in files(name)[1:]:
-        raw = {**_overlay(read_yaml(base), raw), "scores": raw.get("scores", {})}  # named by their owners: never shared
-    raw.pop("like", None)
+    if like := raw.pop("like", None):
+        base = read_yaml(HERE / f"{like}.yml")
+        raw = {**_overlay(base, raw), "scores": raw.get("scores", {})}  # named by their owners: never shared
     return _validate(path, Manifest, {"name": name, **raw})
 
 

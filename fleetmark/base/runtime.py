@@ -25,6 +25,13 @@ def use_system_allocator() -> None:
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
+def collect_rarely() -> None:
+    """Look for cycles of objects once in 100,000 that are new, not in 700: loading modules makes very many and drops
+    few, and a quarter of its time went into looking.
+    """
+    gc.set_threshold(100_000, 20, 20)
+
+
 @contextlib.contextmanager
 def keep_memory() -> Iterator[None]:
     """Keep freed memory in the process, and collect no cycles, while a document is made.

@@ -14,10 +14,11 @@ class _Unique(yaml.constructor.SafeConstructor):
     """Refuses a repeated key; PyYAML would keep the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for n, key in enumerate(keys):
-            if key.value in {k.value for k in keys[:n]}:
+        seen = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"{key.value} stands twice", key.start_mark)
+            seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 

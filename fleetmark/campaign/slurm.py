@@ -122,14 +122,15 @@ def _minutes(seconds: float) -> str:
 def lend(request: Request, name: str, folder: Path, console: Console, submitted: Callable[[Job], None]) -> Lent:
     """Submit a job and wait until its nodes report. ``submitted`` hears of it at once.
 
-    Raises FleetmarkError where the job cannot begin. A job that is not needed any more is cancelled.
+    Raises FleetmarkError where the job cannot begin. A job that is not needed any more is cancelled, and its folder
+    removed: nothing has run in it.
     """
     job = Job.submit(request, name, folder)
     try:
         submitted(job)
         hosts = wait(job, console)
     except BaseException:
-        job.end()
+        job.discard()
         raise
     return Lent(job, hosts)
 
@@ -144,6 +145,11 @@ def wait(job: Job, console: Console) -> list[Host]:
             if held_since and time.monotonic() - held_since > HELD_S:
                 why = job.state.reason or job.state.word
                 raise FleetmarkError(f"Slurm job {job.id} is held ({why}): it begins only when somebody releases it")
+            if job.state.is_hopeless:
+                raise FleetmarkError(
+                    f"Slurm job {job.id} would wait for ever ({job.state.reason}): ask for what partition "
+                    f"{job.partition} allows; `scontrol show partition` says what that is"
+                )
             status.update(f"Slurm job {job.id} waits: {job.state.reason or job.state.word.lower()}")
             time.sleep(_LOOK_S)
             with contextlib.suppress(FleetmarkError):  # Slurm's controller may be away for a while

@@ -14,7 +14,7 @@ import typer
 from fleetmark import __version__
 from fleetmark.base.errors import CannotKeep, FleetmarkError, LeftOut
 from fleetmark.base.measurement import Status
-from fleetmark.base.runtime import discard_stdout, print_warnings, use_system_allocator
+from fleetmark.base.runtime import collect_rarely, discard_stdout, print_warnings, use_system_allocator
 from fleetmark.base.terminal import Terminal, guard
 from fleetmark.cli import diagnose as cli_diagnose
 from fleetmark.cli import plan as cli_plan
@@ -418,6 +418,7 @@ def main() -> None:
     where it is the results that cannot be kept.
     """
     use_system_allocator()
+    collect_rarely()
     guard()
     try:
         app()

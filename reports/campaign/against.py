@@ -9,24 +9,25 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetmark.base.facts import Facts
 from fleetmark.base.text import Message, message
 from fleetmark.base.units import scale_for, with_unit
 from fleetmark.base.words import word
 from fleetmark.record.figures.summary import METRIC
-from fleetmark.record.sides.titles import title_of
 from planner import peak
-from planner.comparison import Comparison
 from planner.guardrail import Held
 from planner.peak import Peak
+from reports.campaign.ratios import ratio_of
 from reports.campaign.view import Key, View, headlines
-from reports.comparison.model import RatioRow
-from reports.comparison.model import rows as ratios
 from reports.kit import format as fmt
 from workloads import declared
 from workloads.manifest import Peak as Declared
+
+if TYPE_CHECKING:
+    from planner.comparison import Comparison
+    from reports.comparison.model import RatioRow
 
 MOST_NOTES = 6
 _TO = "to "  # before the generation of a pair's other end
@@ -79,7 +80,7 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
     ``comparison``: of the campaign's only host with a pinned reference.
     """
     one, several = len(view.hosts) == 1, len(view.generations) > 1
-    of_title = {r.benchmark: r for r in ratios(comparison) if r.benchmark} if comparison is not None else {}
+    ratio_to = ratio_of(comparison)
     machines = {
         g: _Machines([h.facts for h in view.hosts if h.facts and (h.generation or "") == g]) for g in view.generations
     }
@@ -93,7 +94,7 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
         share = fmt.share(r["value"] * held.traffic / top.rate, 0) if held and top else ""
         if held and (note := _note(held, top, r, machines[side], view.title_of(side) if several else "")):
             notes[note] = None
-        times = _times(of_title.get(title_of(r)) or of_title.get(title_of(r, sized=False)))
+        times = _times(ratio_to(r))
         if share or times:
             listed[key, side] = Beside(share, times)
     beside = any(row.times for row in listed.values())

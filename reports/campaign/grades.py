@@ -9,17 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, message
-from fleetmark.record.sides.titles import title_of
-from planner.comparison import Comparison
+from reports.campaign.ratios import ratio_of
 from reports.campaign.view import View
-from reports.comparison.model import rows as ratios
 from reports.kit import format as fmt
 from workloads import declared
+
+if TYPE_CHECKING:
+    from planner.comparison import Comparison
 
 GRADES = ((0.8, "A"), (0.6, "B"), (0.4, "C"), (0.2, "D"), (0.0, "E"))
 WORST = 10
@@ -103,7 +105,7 @@ def grades(view: View, pinned: Comparison | None = None) -> Grades:
 def _graded(view: View, pinned: Comparison | None) -> Iterator[Graded]:
     of_one = len(view.hosts) == 1
     frame = view.merged if of_one else view.generational
-    scores = {r.benchmark: r.ratio for r in ratios(pinned) if r.benchmark} if pinned is not None and of_one else {}
+    ratio_to = ratio_of(pinned if of_one else None)
     for (workload, metric), balance in declared.roofs().items():
         mine = frame[(frame["workload"] == workload) & (frame["subject"] == "host")]
         shares, balances = mine[mine["metric"] == metric], _by_place(mine[mine["metric"] == balance])
@@ -114,8 +116,8 @@ def _graded(view: View, pinned: Comparison | None) -> Iterator[Graded]:
             group, _, operator = str(r["case"]).partition("/")
             if place not in balances or not r["value"] > 0:
                 continue
-            titles = [title_of(x) for x in rated.get(place[1], ())]
-            score = next((scores[t] for t in titles if scores.get(t)), None)
+            ratios = [row.ratio for x in rated.get(place[1], ()) if (row := ratio_to(x))]
+            score = next((ratio for ratio in ratios if ratio), None)
             names = (fmt.clean(workload), fmt.clean(side), fmt.clean(group), fmt.clean(operator))
             yield Graded(*names, min(float(r["value"]), 1.0), float(balances[place]), score)
 

@@ -146,6 +146,8 @@ def headlines(frame: pd.DataFrame) -> pd.DataFrame:
     chosen = frame[frame["headline"].astype(bool)]
     chosen = frame if chosen.empty else chosen
     split = {text: curve_point(text) for text in chosen["labels"].unique()}
+    if not any(split.values()):
+        return chosen
     sized = summary.plain(chosen[chosen["labels"].isin([text for text, point in split.items() if point is not None])])
     if sized.empty:
         return chosen

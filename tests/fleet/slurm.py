@@ -116,6 +116,14 @@ class Cluster:
         """The output of one of Slurm's commands; empty where it fails."""
         return subprocess.run(words, capture_output=True, text=True, check=False, env=self.env, timeout=60).stdout
 
+    def tell(self, *words: str) -> None:
+        """One of Slurm's commands, again until it works: on a busy machine a credential may be too old on arrival."""
+
+        def works() -> bool:
+            return subprocess.run(words, capture_output=True, check=False, env=self.env, timeout=60).returncode == 0
+
+        self.until(works)
+
     def jobs(self) -> list[str]:
         """The states of all jobs that are not over."""
         return self.ask("squeue", "-h", "-o", "%T").split()

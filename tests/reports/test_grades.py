@@ -72,8 +72,8 @@ def test_with_a_reference_there_are_scores(monkeypatch: pytest.MonkeyPatch) -> N
     of = rows().to_dict("records")
     titles = {str(r["case"]): title_of(r) for r in of if r["metric"] == "flops"}
     ratios = {"basic-8t-b1/mm/bf16/x": 2.0, "basic-8t-b1/mm/fp32/x": 0.5, "fused-8t-b1/gelu/bf16/x": 3.0}
-    compared = [SimpleNamespace(benchmark=titles[case], ratio=ratio) for case, ratio in ratios.items()]
-    monkeypatch.setattr(graded, "ratios", lambda _: compared)
+    compared = {titles[case]: SimpleNamespace(ratio=ratio) for case, ratio in ratios.items()}
+    monkeypatch.setattr(graded, "ratio_of", lambda _: lambda row: compared.get(title_of(row)))
     pinned: Any = SimpleNamespace(baseline="a100@1")
     shown = grades(view(), pinned)
     assert shown.reference == "a100@1"

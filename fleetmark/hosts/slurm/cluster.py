@@ -16,6 +16,15 @@ _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD", "CONFIGURING")
 HELD = ("REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 RUNNING = ("RUNNING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED")
+# Reasons that no other job's end removes: squeue(1), JOB REASON CODES.
+NEVER = (
+    "PartitionTimeLimit",
+    "PartitionNodeLimit",
+    "BadConstraints",
+    "AccountNotAllowed",
+    "InvalidAccount",
+    "InvalidQOS",
+)
 _USABLE = ("idle", "mixed", "allocated", "completing", "reserved", "planned")
 _DEAD = ("down", "fail", "failing", "error", "power_down", "powered_down", "powering_down", "unknown")
 
@@ -78,11 +87,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A job's state (``PENDING``), why it waits or ended, and its exit status where it ended."""
+    """A job's state (``PENDING``), why it waits or ended, its exit status where it ended, its nodes as Slurm
+    abbreviates them (``n[1-3]``).
+    """
 
     word: str
     reason: str = ""
     exit_status: int | None = None
+    nodelist: str = ""
 
     @property
     def is_waiting(self) -> bool:
@@ -92,6 +104,11 @@ class State:
     def is_held(self) -> bool:
         """Whether it waits until somebody releases it."""
         return self.is_waiting and (self.word in HELD or re.match(r"JobHeld|\w+_held", self.reason, re.I) is not None)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether it waits for what this cluster, as it is, never grants."""
+        return self.is_waiting and self.reason in NEVER
 
     @property
     def is_final(self) -> bool:
@@ -129,11 +146,18 @@ def nodes(partition: str | None) -> list[Node]:
 
 
 def time_limit_s(partition: str, time: str | None) -> float | None:
-    """Seconds that a job may take: of ``time``, else the partition's default, else its limit; None without a limit."""
-    if time is not None:
-        return _seconds(time)
+    """Seconds that a job may take: of ``time``, else the partition's default, else its limit; None without a limit.
+
+    Raises FleetmarkError for a ``time`` beyond the partition's limit: Slurm would keep such a job waiting for ever.
+    """
+    asked = _seconds(time) if time is not None else None
     limits = _ask("sinfo", "-h", "-p", partition, "-o", "%L|%l").splitlines()
     default, _, most = (limits or ["|"])[0].partition("|")
+    limit = _seconds(most)
+    if time is not None:
+        if limit is not None and (asked is None or asked > limit):
+            raise FleetmarkError(f"--time {time}: partition {partition} gives a job at most {most}; ask for less")
+        return asked
     return next((s for text in (default, most) if (s := _seconds(text)) is not None), None)
 
 
@@ -169,16 +193,18 @@ def state(job: str) -> State:
     fields = dict(re.findall(r"(\w+)=(\S*)", done.stdout))
     status, _, _ = fields.get("ExitCode", "").partition(":")
     reason = fields.get("Reason", "None")
-    word = fields.get("JobState", "UNKNOWN")
-    return State(word, "" if reason == "None" else reason, int(status) if status.isdigit() else None)
+    word, nodelist = fields.get("JobState", "UNKNOWN"), fields.get("NodeList", "(null)")
+    return State(
+        word,
+        "" if reason == "None" else reason,
+        int(status) if status.isdigit() else None,
+        "" if nodelist == "(null)" else nodelist,
+    )
 
 
-def nodes_of(job: str) -> list[str]:
-    """The nodes that a job has; none while it waits."""
-    listed = re.search(r" NodeList=(\S+)", _run(["scontrol", "-o", "show", "job", job]).stdout)
-    if not listed or listed[1] == "(null)":
-        return []
-    return _ask("scontrol", "show", "hostnames", listed[1]).split()
+def hostnames(nodelist: str) -> list[str]:
+    """The names behind Slurm's abbreviation of them."""
+    return _ask("scontrol", "show", "hostnames", nodelist).split()
 
 
 def dead(names: Sequence[str]) -> Mapping[str, str]:

@@ -45,6 +45,14 @@ def _make_private(folder: Path) -> None:
         raise FleetmarkError(f"{folder} is not a folder of this user alone: remove it, or choose another with --shared")
 
 
+def _remove(folder: Path) -> None:
+    """Remove the folder of a job that ran nothing, and those above it that are empty then."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):  # another job of this campaign, or another campaign, has something there
+        for level in (folder.parent, folder.parent.parent):
+            level.rmdir()
+
+
 class Job:
     """A submitted job. ``folder`` is where its nodes and this machine meet. A thread keeps ``state``."""
 
@@ -54,6 +62,7 @@ class Job:
         self.is_over = False  # it gives nothing more: it has ended, or its nodes were told to end
         self.dead: Mapping[str, str] = {}
         self.names: list[str] = []
+        self._nodelist = ""  # that ``names`` are of
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -70,7 +79,11 @@ class Job:
             (folder / "token").touch()
         except OSError as error:
             raise FleetmarkError(f"--shared {folder}: cannot write there: {error.strerror}") from error
-        job = cls(cluster.submit(request, name, _SCRIPT.replace("SHARED", str(folder))), folder, request.partition)
+        try:
+            job = cls(cluster.submit(request, name, _SCRIPT.replace("SHARED", str(folder))), folder, request.partition)
+        except BaseException:
+            _remove(folder)
+            raise
         (folder / "job").write_text(job.id)
         return job
 
@@ -82,8 +95,10 @@ class Job:
         """Ask Slurm for the job's state, and that of its nodes."""
         self.state = cluster.state(self.id)
         self.is_over = self.state.is_final or (self.folder / "done").exists()
-        if not self.names and not self.state.is_waiting:
-            self.names = cluster.nodes_of(self.id)
+        listed, word = self.state.nodelist, self.state.word
+        # A job that is requeued may get others. While it ends, Slurm lists only those that have not ended yet.
+        if listed != self._nodelist and (word == "RUNNING" or (listed and not self.names and not self.state.is_waiting)):
+            self.names, self._nodelist = cluster.hostnames(listed), listed
 
     def watch(self) -> None:
         """Keep ``state`` and ``dead`` up to date, and tell the nodes that their controller lives, until ``end``."""
@@ -116,6 +131,11 @@ class Job:
         if node in self.dead:
             return f"the node is {self.dead[node].rstrip('*')}, says Slurm"
         return ""
+
+    def discard(self) -> None:
+        """End a job that has run nothing yet, and remove what it left."""
+        self.end()
+        _remove(self.folder)
 
     def end(self) -> None:
         """Let the nodes end, and the job with them; cancel it where they do not."""

@@ -1,0 +1,310 @@
+"""Very many hosts in one process, and a stand-in for SSH that reaches them: agents without machines.
+
+``python -m tests.swarm serve SOCKET [--absent N --cut N --dead N --seconds S --seed I]`` plays hosts of any name.
+``python -m tests.swarm run SOCKET WORD...`` is ``fleetmark WORD...`` with SSH replaced by that socket.
+
+What travels is the agent's protocol: the facts are those of this machine by the program that the controller sends, jobs
+are stored as they come, followers get events, parts of files and ends. What is simulated: the hosts themselves, the time
+that commands take, delays, lost links and hosts that die.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import contextlib
+import json
+import random
+import resource
+import select
+import socket
+import struct
+import sys
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.reach import CHUNK, Channel, LinkLost, Reach, ReachError
+
+_FRAME = struct.Struct(">cI")  # accepted, refused, output, errors, exit status; bytes that follow
+_CONNECT_S = (0.05, 0.4)  # a handshake of SSH on a near and on a far network
+_MESSAGE_S = (0.0002, 0.02)
+_FACTS = "import sys;exec(compile(sys.stdin.read(),'facts.py','exec'))"
+
+
+@dataclass
+class Agent:
+    """One host. ``fate``: well, absent (never answers), cut (loses its link once), dead (never answers again)."""
+
+    name: str
+    fate: str
+    job: dict[str, Any] | None = None
+    current: str | None = None
+    results: dict[str, dict[str, bytes]] = field(default_factory=dict)  # step to the files that it left
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    runner: asyncio.Task[None] | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        return self.fate == "absent" or (self.fate == "dead" and len(self.results) > 0)
+
+    def tell(self) -> None:
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+
+class Swarm:
+    """All agents of one socket."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options, self.agents, self.facts = options, dict[str, Agent](), dict[str, Any]()
+        self.random = random.Random(options.seed)
+        fates = ["absent"] * options.absent + ["cut"] * options.cut + ["dead"] * options.dead
+        self.fates = {f"n{number:04d}": fate for number, fate in enumerate(fates)}
+        self.asking = asyncio.Lock()
+
+    async def serve(self) -> None:
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        server = await asyncio.start_unix_server(self.connected, self.options.socket, limit=64 << 20, backlog=4096)
+        async with server:
+            await server.serve_forever()
+
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, ValueError):
+            asked = json.loads(await reader.readline())
+            agent = self.agents.setdefault(asked["host"], Agent(asked["host"], self.fates.get(asked["host"], "well")))
+            await asyncio.sleep(self.random.uniform(*_CONNECT_S))
+            if agent.is_gone:
+                self.send(writer, b"u", b"did not answer")
+            else:
+                self.send(writer, b"a", b"")
+                await self.answer(agent, asked["argv"], reader, writer)
+            await writer.drain()
+        writer.close()
+
+    async def answer(
+        self, agent: Agent, argv: Sequence[str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        if argv[-2].endswith("/follow.py"):
+            await self.follow(agent, reader, writer)
+            return
+        document = await reader.read()
+        if argv[0] == "sh":
+            out = await self.facts_of(document, argv[-1])
+        else:
+            out = b"FLEETMARK" + json.dumps(self.start(agent, json.loads(document)["job"])).encode()
+        await asyncio.sleep(self.random.uniform(*_MESSAGE_S))
+        self.send(writer, b"o", out + b"\n")
+        self.send(writer, b"x", b"0")
+
+    async def facts_of(self, program: bytes, options: str) -> bytes:
+        async with self.asking:
+            if not self.facts:
+                pipe = asyncio.subprocess.PIPE
+                words = [sys.executable, "-c", _FACTS, options]
+                process = await asyncio.create_subprocess_exec(*words, stdin=pipe, stdout=pipe)
+                self.facts = json.loads((await process.communicate(program))[0])
+        return json.dumps({**self.facts, "time": time.time()}).encode()
+
+    def start(self, agent: Agent, job: dict[str, Any]) -> dict[str, Any]:
+        folder = job["folder"]
+        if agent.runner and not agent.runner.done():
+            same = agent.job is not None and agent.job["folder"] == folder
+            return {"state": "running" if same else "busy", "dir": folder}
+        if agent.job is None or agent.job["folder"] != folder:
+            agent.results.clear()
+        agent.job = job
+        if all(step["id"] in agent.results for step in job["steps"]):
+            return {"state": "finished", "dir": folder}
+        agent.runner = asyncio.create_task(self.work(agent, job["steps"]))
+        return {"state": "started", "dir": folder}
+
+    async def work(self, agent: Agent, steps: Sequence[dict[str, Any]]) -> None:
+        """The runner: every step takes its seconds, and leaves its files. It needs no controller."""
+        for step in steps:
+            if step["id"] not in agent.results:
+                agent.current = step["id"]
+                agent.tell()
+                began = time.time()
+                await asyncio.sleep(self.options.seconds * self.random.uniform(0.8, 1.6))
+                agent.results[step["id"]] = _files(began)
+        agent.current = None
+        agent.tell()
+
+    async def follow(self, agent: Agent, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        have = set(json.loads(await reader.readline())["steps"])
+        orders = asyncio.create_task(reader.readline())
+        begun, over = None, False
+        while not orders.done():
+            changed, running = agent.changed, agent.runner is not None and not agent.runner.done()
+            for step in sorted(agent.results.keys() - have):
+                await asyncio.sleep(self.random.uniform(*_MESSAGE_S))
+                if agent.is_gone or (agent.fate == "cut" and len(have) == 1):
+                    if agent.fate == "cut":
+                        agent.fate = "well"
+                    orders.cancel()
+                    return  # in the middle: the other side sees the end of the link, and no end of the process
+                self.say_end(writer, step, agent.results[step])
+                have.add(step)
+            if agent.current and agent.current != begun:
+                begun = agent.current
+                self.say(writer, {"e": "begin", "step": begun})
+            if not running and not over:
+                over = True
+                self.say(writer, {"e": "finish", "state": "finished"})
+                self.say(writer, {"e": "over", "remaining": 0})
+            await writer.drain()
+            waiting = asyncio.create_task(changed.wait())
+            ends = {orders, waiting, *([agent.runner] if running and agent.runner else [])}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+        line = orders.result()
+        if line and json.loads(line).get("order") == "clean":
+            self.send(writer, b"x", b"0")
+
+    def say_end(self, writer: asyncio.StreamWriter, step: str, files: dict[str, bytes]) -> None:
+        for name, data in files.items():
+            packed = base64.b64encode(zlib.compress(data)).decode()
+            self.say(writer, {"e": "part", "step": step, "name": name, "data": packed})
+        self.say(writer, {"e": "end", "step": step, "files": {name: len(data) for name, data in files.items()}})
+
+    def say(self, writer: asyncio.StreamWriter, event: dict[str, Any]) -> None:
+        self.send(writer, b"o", json.dumps(event).encode() + b"\n")
+
+    def send(self, writer: asyncio.StreamWriter, kind: bytes, data: bytes) -> None:
+        writer.write(_FRAME.pack(kind, len(data)) + data)
+
+
+def _files(began: float) -> dict[str, bytes]:
+    """What a step leaves, with as much telemetry as a host sends of half a minute."""
+    columns = ("t", "cpu_busy", "cpu_user", "cpu_system", "cpu_iowait", "cpu_steal", "load1", "running", "temp_c_max")
+    samples = {name: [round(n * 1.01, 3) for n in range(30)] for name in columns}
+    summary = {name: {"min": 0.0, "mean": 0.1, "max": 0.2} for name in columns[1:]}
+    telemetry = {"started": began, "samples": samples, "summary": summary, "foreign_cores": 0.0, "stolen_cores": 0.0}
+    result = {"ended": "exit", "rc": 0, "started": began, "wall_s": time.time() - began, "telemetry": telemetry}
+    return {"result.json": json.dumps(result).encode(), "stdout": b"%.2f %.2f\n" % (began % 1e6, 1.0), "stderr": b""}
+
+
+class SwarmReach(Reach):
+    """An agent of the socket."""
+
+    def __init__(self, host: Host, path: Path) -> None:
+        super().__init__(host)
+        self._path, self._channels = path, list[SwarmChannel]()
+
+    @property
+    def is_root(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        for channel in self._channels:
+            channel.close()
+        self._channels.clear()
+
+    def _start(self, argv: Sequence[str]) -> Channel:
+        channel = SwarmChannel(self.host.name, self._path, argv)
+        self._channels.append(channel)
+        return channel
+
+
+class SwarmChannel(Channel):
+    """A process of an agent: a connection of its own, whose end without an exit status is the loss of the link."""
+
+    def __init__(self, host: str, path: Path, argv: Sequence[str]) -> None:
+        super().__init__(host)
+        self._buffer, self._rc = bytearray(), None
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._socket.connect(str(path))
+            self._socket.sendall(json.dumps({"host": host, "argv": list(argv)}).encode() + b"\n")
+            kind = self._socket.recv(_FRAME.size)[:1]
+        except OSError as error:
+            raise ReachError(f"{host}: {error.strerror}") from None
+        if kind != b"a":
+            self._socket.close()
+            raise ReachError(f"{host}: port 22 did not answer within 10 s")
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
+
+    def write(self, data: bytes, timeout: float | None = None) -> None:
+        try:
+            self._socket.sendall(data)
+        except OSError:
+            raise LinkLost(f"{self.host}: the connection was lost") from None
+
+    def end_input(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self._rc is None:
+            raise LinkLost(f"{self.host}: the connection was lost")
+        return self._rc
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads
+        self._socket.close()
+        self._ended = True
+
+    def _fill(self, timeout: float | None) -> bool:
+        if not self._poll.poll(None if timeout is None else timeout * 1000):
+            return False
+        try:
+            data = self._socket.recv(CHUNK)
+        except OSError:
+            data = b""
+        if not data and self._rc is None:
+            raise LinkLost(f"{self.host}: the connection was lost")
+        self._buffer += data
+        while len(self._buffer) >= _FRAME.size:
+            kind, size = _FRAME.unpack_from(self._buffer)
+            if len(self._buffer) < _FRAME.size + size:
+                break
+            body = bytes(self._buffer[_FRAME.size : _FRAME.size + size])
+            del self._buffer[: _FRAME.size + size]
+            if kind == b"x":
+                self._rc, self._ended = int(body), True
+            else:
+                (self._out if kind == b"o" else self._err).extend(body)
+        return True
+
+
+def inventory(folder: Path, size: int) -> Path:
+    """An inventory of ``size`` agents."""
+    file = folder / "agents.ini"
+    file.write_text("[agents]\n" + "".join(f"n{number:04d}\n" for number in range(size)))
+    return file
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    serve = verbs.add_parser("serve")
+    serve.add_argument("socket")
+    for fate in ("absent", "cut", "dead", "seed"):
+        serve.add_argument(f"--{fate}", type=int, default=0)
+    serve.add_argument("--seconds", type=float, default=0.2)
+    run = verbs.add_parser("run")
+    run.add_argument("socket")
+    run.add_argument("words", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    if options.verb == "serve":
+        asyncio.run(Swarm(options).serve())
+        return
+    from fleetmark import cli
+    from fleetmark.campaign import run as campaign
+
+    campaign.connect = lambda host, _=None: SwarmReach(host, Path(options.socket))  # type: ignore[attr-defined]
+    sys.argv = ["fleetmark", *options.words]
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()
