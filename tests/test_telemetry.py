@@ -26,8 +26,9 @@ pytestmark = [
 
 
 @pytest.fixture
-def telemetry() -> ModuleType:
+def telemetry(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A fresh copy of the module: it keeps files open from step to step."""
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
     spec = importlib.util.spec_from_file_location("telemetry_under_test", SCRIPT)
     assert spec is not None
     assert spec.loader is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -17,12 +17,14 @@ SUITES = HERE / "suites"
 class Choice(_Part):
     """One workload in a suite. ``cases`` are shell-style patterns over case names; none means all. ``hosts``: by the
     name of a case, which hosts run it: each one alone, or two as a pair; none means all, as parameters say.
+    ``in_container``: the image in which its commands run, ``podman:IMAGE`` or ``docker:IMAGE``, or an image alone.
     """
 
     set: Mapping[str, Any] = {}
     cases: tuple[str, ...] = ()
     repeats: int | None = Field(default=None, ge=1)
     hosts: Mapping[str, tuple[tuple[str, ...], ...]] = {}
+    in_container: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._/:@+-]{0,300})?$")] = ""
 
     def is_for(self, case: str, *hosts: str) -> bool:
         """Whether these hosts run the case, one alone or two together, in whatever order."""

@@ -222,6 +222,15 @@ class Torch(_Fact):
     backends: tuple[str, ...] = ()  # of torch.distributed
 
 
+class Container(_Fact):
+    """An image that a user names, on the host. ``error``: why it cannot be used, behind its name in a sentence."""
+
+    error: str | None = None
+    engine: str | None = None  # docker or podman
+    version: str | None = None  # of the engine, as it says it
+    image: str | None = None  # the image's id
+
+
 class Facts(_Fact):
     """One host at one moment. ``tools`` maps each probed command to its path, or None where it is absent."""
 
@@ -278,6 +287,7 @@ class Facts(_Fact):
     work_fs: str | None = None
     tools: dict[str, str | None] = {}
     torch: dict[str, Torch] = {}  # by the Python that the user names
+    containers: dict[str, Container] = {}  # by the image that the user names
     cached: tuple[str, ...] = ()  # files under work_dir/tools, relative: what earlier deployments built
     notes: tuple[str, ...] = ()  # sources that could not be read, one sentence each
 

@@ -69,6 +69,8 @@ def inferred(class_: str, unit: str, better: str) -> tuple[str, str]:
 
 def _kind(class_: str, unit: str, better: str) -> Kind:
     known = kind_of_class(class_)
+    if better == Better.LOWER and unit == "1":  # a count of what should not happen
+        return Kind.GUARDRAIL
     if known is Kind.RESPONSIVENESS:
         return known
     if better == Better.LOWER:  # a time is how fast one thing goes; a loss, an error rate or watts are conditions

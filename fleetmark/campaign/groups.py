@@ -94,6 +94,8 @@ def _groups(able: Sequence[Able], size: int) -> list[Sequence[Able]]:
 
 def _why_not(manifest: Manifest, group: Sequence[Able], size: int) -> str:
     """Why these hosts cannot run together; empty where they can."""
+    if group[0][1].context["container"]:
+        return "refused: hosts run a case together on themselves, not in containers; leave in_container out"
     if len(group) < size:
         able = ", ".join(h.name for h, _ in group)
         return f"refused: {size} hosts are asked for and {len(group)} can run it ({able})"

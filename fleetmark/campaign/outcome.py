@@ -12,6 +12,7 @@ import parsers
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.measurement import Parsed, Status
+from fleetmark.campaign import congestion
 from fleetmark.campaign.energy import measured
 from fleetmark.record.archive import Archive, safe_name, utc
 from fleetmark.record.replies import Result
@@ -115,7 +116,9 @@ def _rows(
     manifest: Manifest,
     status: Status,
 ) -> Iterator[dict[str, Any]]:
-    energy = measured(result.telemetry, parsed, manifest, len(step["members"] or ()))
+    beside = measured(result.telemetry, parsed, manifest, len(step["members"] or ()))
+    if manifest.scope == "pair" or len(step["members"] or ()) > 1:
+        beside += congestion.counted(result.telemetry)
     several = len({m.case for m in parsed.measurements}) > 1
     of_step = {
         "campaign": archive.id,
@@ -128,7 +131,7 @@ def _rows(
         "standing": parsed.standing.value if parsed.standing else "",
         "members": json.dumps(step["members"]) if step["members"] else "",
     }
-    for m in [*parsed.measurements, *energy]:
+    for m in [*parsed.measurements, *beside]:
         metric = manifest.metrics.get(m.metric)
         cases = [step["case"], m.case]
         about = manifest.describe(m.metric, cases, step["class_"] or manifest.class_, m.unit, m.better)

@@ -123,6 +123,7 @@ def _exchange(
         serves=True,
         ends=case.serve.ends,
         subject=measure.subject,
+        container=measure.container,
     )
     client.steps.append(measure)
     server.steps.append(serving)

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.facts import Facts, Torch
+from fleetmark.base.facts import Container, Facts, Torch
 from fleetmark.base.redact import lacks_credentials
 from fleetmark.record.steps import Deployment, Step
 from workloads import Choice, Manifest
@@ -27,9 +27,15 @@ class Resolved:
     deployment: Deployment | None
 
 
-def resolve(manifest: Manifest, settings: Mapping[str, Any], facts: Facts, campaign: str) -> Resolved | str:
-    """The workload on this host, or why the host cannot run it."""
-    context: dict[str, Any] = {"facts": facts, "campaign": campaign}
+def resolve(
+    manifest: Manifest, settings: Mapping[str, Any], facts: Facts, campaign: str, container: str = ""
+) -> Resolved | str:
+    """The workload on this host, or why the host cannot run it. ``container``: the image that its commands run in."""
+    context: dict[str, Any] = {"facts": facts, "campaign": campaign, "container": container}
+    if container:
+        image = facts.containers.get(container) or Container(error="was not looked for")
+        if image.error:
+            return f"needs its container: {container} {image.error}; bring it there (podman pull, docker load)"
     if manifest.torch:
         python = python_of(manifest, settings)
         context["torch"] = facts.torch.get(python) or Torch(error="was not asked about its torch")
@@ -52,7 +58,8 @@ def resolve(manifest: Manifest, settings: Mapping[str, Any], facts: Facts, campa
         tools = f"{facts.work_dir}/tools"
         tool = f"{tools}/{provides}" if "/" in provides and not provides.startswith("/") else provides
         context |= {"tool": tool, "tool_dir": str(PurePosixPath(tool).parent)}
-        if evaluate(deploy.when, context, f"{manifest.name}: deploy"):
+        of_image = bool(container) and "/" not in provides
+        if not of_image and evaluate(deploy.when, context, f"{manifest.name}: deploy"):
             needs_root = evaluate(deploy.root, context, f"{manifest.name}: deploy")
             if needs_root and not facts.root and not is_present(provides, facts):
                 return f"needs {_how_to_get(provides, deploy.packages, facts)}"
@@ -135,6 +142,7 @@ def make_step(case: Case, context: Mapping[str, Any], manifest: Manifest, **more
         class_=str(evaluate(case.class_, context, where) or ""),
         files=case.files,
         exclusive=words(case.exclusive, context, where),
+        container=context["container"],
         **more,
     )
 

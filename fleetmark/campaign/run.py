@@ -35,7 +35,7 @@ from fleetmark.campaign.launch import launch
 from fleetmark.campaign.outcome import Outcome, rebuild
 from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import is_present
-from fleetmark.campaign.schedule import Settings, make_schedule, probes, pythons, secrets_of, settings_of
+from fleetmark.campaign.schedule import Settings, containers, make_schedule, probes, pythons, secrets_of, settings_of
 from fleetmark.campaign.scheduled import Request, digest, job_text, request_of
 from fleetmark.campaign.start import start
 from fleetmark.campaign.turns import Turns
@@ -117,7 +117,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
     checked: list[Checked] = []
     try:
         hosts = lent.hosts if lent else _hosts(options)
-        checked = _check(hosts, settings_of(suite, settings), options, console, lent)
+        checked = _check(hosts, settings_of(suite, settings), containers(suite), options, console, lent)
         able = {c.host.name: c for c in checked if c.facts}
         answered = [(c.host, c.facts) for c in able.values() if c.facts]
         schedule = make_schedule(answered, suite, settings, campaign=name, seed=seed, repeats=repeats)
@@ -167,7 +167,9 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
     owed = owed_steps(archive, jobs, request.exchanges)
     away = {h.name for h in request.hosts} - jobs.keys()
     hosts = _hosts(options)
-    checked = _check([h for h in hosts if owed.get(h.name) or h.name in away], request.settings, options, console)
+    images = containers(request.suite_as_read)
+    missing = [h for h in hosts if owed.get(h.name) or h.name in away]
+    checked = _check(missing, request.settings, images, options, console)
     try:
         new = [(c.host, c.facts, c.raw or {}) for c in checked if c.facts and c.host.name in away]
         if new:
@@ -178,7 +180,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
             owed = owed_steps(archive, jobs, request.exchanges)
             checked_names = {c.host.name for c in checked}
             late = [h for h in hosts if owed.get(h.name) and h.name not in checked_names]
-            checked += _check(late, request.settings, options, console)
+            checked += _check(late, request.settings, images, options, console)
         else:
             schedule = Schedule({}, (), request.settings)
         _note_early_outcomes(archive, [c for c in checked if c.host.name in away], schedule)
@@ -226,7 +228,8 @@ def _resume_lent(
     checked: list[Checked] = []
     finished = False
     try:
-        checked = _check([h for h in hosts if owed.get(h.name)], request.settings, options, console, lent)
+        owing = [h for h in hosts if owed.get(h.name)]
+        checked = _check(owing, request.settings, containers(request.suite_as_read), options, console, lent)
         archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
         interrupted = _drive(archive, options, console, checked, credentials)
         finished = _is_finished(archive)
@@ -307,7 +310,12 @@ def _hosts(options: Options) -> list[Host]:
 
 
 def _check(
-    hosts: Sequence[Host], settings: Settings, options: Options, console: Console, lent: slurm.Lent | None = None
+    hosts: Sequence[Host],
+    settings: Settings,
+    images: Sequence[str],
+    options: Options,
+    console: Console,
+    lent: slurm.Lent | None = None,
 ) -> list[Checked]:
     ahead = threading.Thread(target=options.beside.ahead, daemon=True)
     ahead.start()
@@ -316,6 +324,7 @@ def _check(
             hosts,
             probes(),
             pythons=pythons(settings),
+            containers=images,
             work_dir=options.work_dir,
             timeout_s=options.connect_timeout_s,
             connected=lent.connected if lent else connect,

@@ -49,6 +49,10 @@ def _settings(suite: Suite, overrides: Settings) -> tuple[dict[str, dict[str, An
     concealed, secrets = conceal(merged)
     for name, settings in concealed.items():
         _refuse_early(load(name), settings)
+        if chosen[name].in_container and (of := load(name).torch):
+            raise FleetmarkError(
+                f"suite {suite.name}: {name} names its container by {name}.{of} (docker:IMAGE), not by in_container"
+            )
     return concealed, secrets
 
 
@@ -76,6 +80,11 @@ def pythons(settings: Settings) -> list[str]:
     return sorted({python_of(manifest, of) for manifest, of in asking if manifest.torch})
 
 
+def containers(suite: Suite | None) -> list[str]:
+    """The images in which the workloads of ``suite`` run."""
+    return sorted({choice.in_container for choice in suite.chosen().values()} - {""}) if suite else []
+
+
 def make_schedule(
     hosts: Sequence[tuple[Host, Facts]],
     suite: Suite,
@@ -98,7 +107,7 @@ def make_schedule(
     new = {host.name for host, _ in hosts if host.name not in before}
     exchanges: list[Exchange] = list(onto.exchanges) if onto else []
     case_names: dict[str, set[str]] = {name: set() for name in merged}
-    ready = _ready(hosts, merged, schedules, new, campaign)
+    ready = _ready(hosts, suite, merged, schedules, new, campaign)
     for name, able in ready.items():
         choice, manifest = suite.chosen()[name], load(name)
         times = repeats or choice.repeats or suite.repeats
@@ -129,6 +138,7 @@ def _is_single(manifest: Manifest, context: Mapping[str, Any]) -> bool:
 
 def _ready(
     hosts: Sequence[tuple[Host, Facts]],
+    suite: Suite,
     settings: Settings,
     schedules: Mapping[str, HostSchedule],
     new: Set[str],
@@ -138,7 +148,7 @@ def _ready(
     ready: dict[str, list[tuple[Host, Resolved]]] = {}
     for name in settings:
         for host, facts in hosts:
-            resolved = resolve(load(name), settings[name], facts, campaign)
+            resolved = resolve(load(name), settings[name], facts, campaign, suite.chosen()[name].in_container)
             if not isinstance(resolved, str):
                 ready.setdefault(name, []).append((host, resolved))
             if host.name in new and isinstance(resolved, str):

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import count
-from fleetmark.campaign.schedule import Settings, make_schedule, probes, pythons, settings_of
+from fleetmark.campaign.schedule import Settings, containers, make_schedule, probes, pythons, settings_of
 from fleetmark.hosts.inventory import Host, this_machine
 from fleetmark.hosts.preflight import check_hosts
 from fleetmark.hosts.reach import Reach, ReachError
@@ -107,7 +107,8 @@ def refuse_impossible(request: Request, suite: Suite, settings: Settings, repeat
 
 def estimate_s(nodes: Sequence[Node], suite: Suite, settings: Settings, repeats: int | None) -> float:
     """Seconds that the suite's commands take on the busiest of so many hosts, if they are what this machine is."""
-    (here,) = check_hosts([this_machine()], probes(), pythons=pythons(settings_of(suite, settings)))
+    asked = pythons(settings_of(suite, settings))
+    (here,) = check_hosts([this_machine()], probes(), pythons=asked, containers=containers(suite))
     if not here.facts:
         return 0.0
     hosts = [(Host(node.name, node.address, node.address), here.facts) for node in nodes]

@@ -33,7 +33,7 @@ def agent_source(name: str) -> bytes:
 def _sources() -> Mapping[str, str]:
     """The files that stay beside a job, by name."""
     files = sorted((PLAYBOOKS / "agent").glob("*.py"))
-    return {file.name: file.read_text() for file in files if file.name not in ("facts.py", "interpreter.py", "node.py")}
+    return {file.name: file.read_text() for file in files if file.name not in ("facts.py", "node.py")}
 
 
 def payload(job: Mapping[str, Any]) -> bytes:

@@ -59,17 +59,20 @@ def check_hosts(
     probes: Sequence[str],
     *,
     pythons: Sequence[str] = (),
+    containers: Sequence[str] = (),
     work_dir: str = WORK_DIR,
     timeout_s: float = 10.0,
     heard: Callable[[Checked], None] = lambda _: None,
     connected: Callable[[Host, float], Reach] = connect,
 ) -> list[Checked]:
     """Facts of every host, in the order of ``hosts``; ``heard`` is called as each answers or fails. ``pythons``: what
-    is asked about its torch there. ``connected``: the reach of a host, with the seconds that connecting may take.
+    is asked about its torch there; ``containers``: images that are looked for. ``connected``: the reach of a
+    host, with the seconds that connecting may take.
     """
     options: dict[str, Any] = {"probe": list(probes), "work": f"{work_dir.rstrip('/')}/fleetmark-{{uid}}"}
-    if pythons:
-        options |= {"torch": list(pythons), "interpreter": agent_source("interpreter.py").decode()}
+    if pythons or containers:
+        options |= {"torch": list(pythons), "containers": list(containers)}
+        options |= {"interpreter": agent_source("interpreter.py").decode()}
 
     def one(host: Host) -> Checked:
         checked = _check(host, json.dumps(options), timeout_s, connected)

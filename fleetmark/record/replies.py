@@ -25,6 +25,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0, le=1 << 53)]
 Words = Annotated[str, Field(max_length=2000)]
+Name = Annotated[str, Field(min_length=1, max_length=100)]
 StepId = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
 
 
@@ -67,7 +68,8 @@ class Accelerators(_Reply):
 
 class Telemetry(_Reply):
     """The state of the host while a step ran. ``samples`` are columns, of the same length as ``t`` (seconds since
-    ``started``, Unix seconds of the host).
+    ``started``, Unix seconds of the host). ``counters``: by how much each counter of a network device grew, by device
+    (``net:eth0``, ``rdma:mlx5_0/1``).
     """
 
     samples: dict[str, list[Number | None]] = {}
@@ -76,6 +78,7 @@ class Telemetry(_Reply):
     foreign_cores: Number | None = None
     stolen_cores: Number | None = None
     gpus: Accelerators | None = None
+    counters: Annotated[dict[Name, Annotated[dict[Name, Count], Field(max_length=128)]], Field(max_length=32)] = {}
 
 
 class Tried(_Reply):

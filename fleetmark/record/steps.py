@@ -34,6 +34,7 @@ class Step:
     serves: bool = False
     ends: bool = True  # a serving step: by itself, after one client
     members: tuple[str, ...] = ()  # the hosts that run it together, in their order, this one first
+    container: str = ""  # the image that its command runs in; empty: none
     last: bool = False  # of its workload on this host: its scratch files go
 
     @property

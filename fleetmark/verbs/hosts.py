@@ -11,7 +11,7 @@ from rich.console import Console
 
 from fleetmark.base.text import count
 from fleetmark.campaign.resolve import is_present
-from fleetmark.campaign.schedule import Settings, make_schedule, probes, pythons, settings_of
+from fleetmark.campaign.schedule import Settings, containers, make_schedule, probes, pythons, settings_of
 from fleetmark.hosts.inventory import load_inventory
 from fleetmark.hosts.preflight import Checked, check_hosts
 from fleetmark.hosts.slurm import cluster
@@ -39,7 +39,14 @@ def survey(
     hosts = load_inventory(list(inventory), limit)
     hosts = [replace(h, become=True) for h in hosts] if become else hosts
     with console.status(f"asking {count(len(hosts), 'host')} what {'it is' if len(hosts) == 1 else 'they are'}"):
-        checked = check_hosts(hosts, probes(), pythons=pythons(merged), work_dir=work_dir, timeout_s=timeout_s)
+        checked = check_hosts(
+            hosts,
+            probes(),
+            pythons=pythons(merged),
+            containers=containers(suite),
+            work_dir=work_dir,
+            timeout_s=timeout_s,
+        )
     for c in checked:
         if c.reach:
             c.reach.close()

@@ -94,6 +94,7 @@ class Document(_Part):
     sudo: bool | None = None
     commands: dict[str, Answer] = {}
     torch: dict[str, Answer] = {}
+    containers: dict[str, Answer] = {}
 
 
 def load(raw: bytes) -> dict[str, Any]:

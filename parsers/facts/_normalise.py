@@ -19,7 +19,7 @@ from parsers.facts._idle import idle_states
 from parsers.facts._network import nics, rdma
 from parsers.facts._raw import Raw
 from parsers.facts._software import software
-from parsers.facts._torch import torch
+from parsers.facts._torch import containers, torch
 from parsers.kit.text import dig
 
 _MOST_NOTES = 100
@@ -109,6 +109,7 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
         "work_fs": space.get("fstype"),
         "tools": raw.table("which"),
         "torch": torch(raw),
+        "containers": containers(raw),
         "cached": doc.get("cached", ()),
         "notes": tuple(dict.fromkeys(raw.notes))[:_MOST_NOTES],
     }

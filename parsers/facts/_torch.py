@@ -1,16 +1,17 @@
-"""What the Pythons that a user names say of their torch, as ``playbooks/agent/interpreter.py --check`` prints it."""
+"""What the Pythons that a user names say of their torch, and images of themselves, as
+``playbooks/agent/interpreter.py --check`` and ``--image`` print it.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from fleetmark.base.facts import Torch
+from fleetmark.base.facts import Container, Torch
 from parsers.facts._raw import Raw
 
 _LONGEST = 300  # characters of an error or a name
-_MOST = 16  # Pythons
-_FIELDS = tuple(name for name in Torch.model_fields if name != "error")
+_MOST = 16  # Pythons or images
 
 
 def torch(raw: Raw) -> dict[str, Torch]:
@@ -18,20 +19,40 @@ def torch(raw: Raw) -> dict[str, Torch]:
     return {python: _of(raw, python, answer) for python, answer in list(raw.table("torch").items())[:_MOST]}
 
 
+def containers(raw: Raw) -> dict[str, Container]:
+    """By the name of each image that was looked for; one that cannot be used has the reason as its ``error``."""
+    images = list(raw.table("containers").items())[:_MOST]
+    return {image: _image(raw, image, answer) for image, answer in images}
+
+
 def _of(raw: Raw, python: str, answer: Any) -> Torch:
+    about = _about(answer)
+    if isinstance(about, str):
+        return Torch(error=about)
+    values = {name: about[name] for name in Torch.model_fields if about.get(name) is not None}
+    read = raw.fact(Torch, f"torch of {python}", values)
+    if read is None or read.version is None:
+        return Torch(error="says nothing of its torch's version")
+    return read
+
+
+def _image(raw: Raw, image: str, answer: Any) -> Container:
+    about = _about(answer)
+    if isinstance(about, str):
+        return Container(error=about)
+    values = {name: str(about[name]) for name in Container.model_fields if about.get(name) is not None}
+    return raw.fact(Container, f"image {image}", values) or Container(error="gave an answer that cannot be read")
+
+
+def _about(answer: Any) -> dict[str, Any] | str:
+    """What the program says, or what is wrong."""
     if answer["rc"] != 0:
         words = answer["err"].strip().splitlines() or ["it printed nothing"]
-        return Torch(error=f"gave no answer ({words[-1][:_LONGEST]})")
+        return f"gave no answer ({words[-1][:_LONGEST]})"
     try:
         about = json.loads(answer["out"])
     except (ValueError, RecursionError):
         about = None
     if not isinstance(about, dict):
-        return Torch(error="gave an answer that cannot be read")
-    if error := about.get("error"):
-        return Torch(error=str(error)[:_LONGEST])
-    values = {name: about[name] for name in _FIELDS if about.get(name) is not None}
-    read = raw.fact(Torch, f"torch of {python}", values)
-    if read is None or read.version is None:
-        return Torch(error="says nothing of its torch's version")
-    return read
+        return "gave an answer that cannot be read"
+    return str(about["error"])[:_LONGEST] if about.get("error") else about

@@ -3,8 +3,8 @@
 Piped over SSH: ``python3 - '{"probe": ["fio"], "work": "/var/tmp/x"}' < facts.py``. Options: ``probe``, commands to
 look for; ``work``, the folder that jobs write to (it need not exist); ``seconds``, the limit of one command
 (15: nvidia-smi wakes every GPU whose persistence mode is off); ``torch``, Pythons that are asked about their torch by
-``interpreter``, the text of interpreter.py. As root it reports more: memory slots, PCIe
-capabilities of bridges, whether a disk is blank.
+``interpreter``, the text of interpreter.py; ``containers``, images that it asks about. As root it reports more:
+memory slots, PCIe capabilities of bridges, whether a disk is blank.
 
 Standard library only, Python 3.6 and later. It changes nothing on the host. Serial numbers, UUIDs and MAC addresses
 are dropped here, before anything leaves the host.
@@ -439,9 +439,9 @@ def ask(name, variants, options, results):
     results[name] = result
 
 
-def ask_torch(python, program, results):
-    """Put what the Python called ``python`` says of its torch into ``results``."""
-    results[python] = answer([sys.executable, "-c", program, "--check", python], TORCH_SECONDS)
+def ask_program(option, name, program, results):
+    """Put what ``program`` (interpreter.py) says of a Python or an image into ``results``."""
+    results[name] = answer([sys.executable, "-c", program, option, name], TORCH_SECONDS)
 
 
 def user():
@@ -453,7 +453,7 @@ def user():
 
 def main():
     arguments = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
-    options = {"probe": [], "work": "/var/tmp", "seconds": 15.0, "torch": [], "interpreter": ""}
+    options = {"probe": [], "work": "/var/tmp", "seconds": 15.0, "torch": [], "containers": [], "interpreter": ""}
     options.update(arguments)
     options["work"] = options["work"].replace("{uid}", str(os.geteuid()))
     to_run = dict(COMMANDS)
@@ -466,10 +466,13 @@ def main():
         thread = threading.Thread(target=ask, args=(name, variants, options, commands), daemon=True)
         thread.start()
         asking.append((name, variants, thread))
-    torch = {}
+    torch, containers = {}, {}
     importing = []
-    for python in options["torch"]:
-        thread = threading.Thread(target=ask_torch, args=(python, options["interpreter"], torch), daemon=True)
+    asked = [("--check", python, torch) for python in options["torch"]]
+    asked += [("--image", image, containers) for image in options["containers"]]
+    for option, name, results in asked:
+        words = (option, name, options["interpreter"], results)
+        thread = threading.Thread(target=ask_program, args=words, daemon=True)
         thread.start()
         importing.append(thread)
     deadline = time.time() + options["seconds"] + 1
@@ -522,7 +525,7 @@ def main():
         doc["pci"] = pci()
     for thread in importing:
         thread.join(TORCH_SECONDS + 1)
-    doc["torch"] = dict(torch)
+    doc["torch"], doc["containers"] = dict(torch), dict(containers)
     sudo = commands.pop("sudo", None)
     doc["sudo"] = None if sudo is None or sudo["err"] == LATE else sudo["rc"] == 0
     doc["commands"] = commands

@@ -3,7 +3,7 @@
 PYTHON is a command, the whole path of an interpreter, the folder of a virtual environment, or a container:
 "docker:IMAGE", "podman:IMAGE" or "enroot:NAME", with the interpreter inside behind a space where it is not python3.
 Nothing is fetched: an image that is not on the host is an error. "interpreter.py --check PYTHON" prints a line of JSON
-about its torch. Standard library only, Python 3.6 and later.
+about its torch, "interpreter.py --image IMAGE" one about an image. Standard library only, Python 3.6 and later.
 """
 
 import glob
@@ -171,6 +171,33 @@ def check(python):
     return {"error": "does not start (exit status %d: %s)" % (ran.returncode, reason(ran.stderr or ran.stdout))}
 
 
+def engine_of(name):
+    """(engine, image) of "podman:IMAGE" or "docker:IMAGE"; of an image alone the engine that this host has."""
+    engine, colon, image = name.partition(":")
+    if colon and engine in ("docker", "podman"):
+        return engine, image
+    path = os.environ.get("PATH", os.defpath) + MORE_PATH
+    return next((engine for engine in ("podman", "docker") if shutil.which(engine, path=path)), "docker"), name
+
+
+def check_image(name):
+    """The image called ``name`` and its engine, by their versions; ``error`` where it cannot be used."""
+    engine, image = engine_of(name)
+    program = shutil.which(engine, path=os.environ.get("PATH", os.defpath) + MORE_PATH)
+    if not IMAGE.match(image):
+        return {"error": "%s names no image" % name}
+    if program is None:
+        return {"error": "%s is not on this host" % engine}
+    about = {"engine": engine}
+    for key, words in (("version", ["--version"]), ("image", ["image", "inspect", "--format", "{{.Id}}", image])):
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        ran = subprocess.run([program, *words], check=False, **pipes)
+        if ran.returncode:
+            return {"error": "is no image that %s has on this host (%s)" % (engine, reason(ran.stderr or ran.stdout))}
+        about[key] = ran.stdout.decode("utf-8", "replace").strip()[:200]
+    return about
+
+
 def reason(output):
     """The line of ``output`` that says what went wrong; the last one where none does."""
     lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()] or [
@@ -180,8 +207,9 @@ def reason(output):
 
 
 def main():
-    if sys.argv[1:2] == ["--check"]:
-        sys.stdout.write(json.dumps(check(sys.argv[2])) + "\n")
+    if sys.argv[1:2] in (["--check"], ["--image"]):
+        asked = {"--check": check, "--image": check_image}[sys.argv[1]]
+        sys.stdout.write(json.dumps(asked(sys.argv[2])) + "\n")
         return
     try:
         folders = (os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0])))

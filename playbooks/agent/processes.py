@@ -27,12 +27,18 @@ def listening(port):
     return False
 
 
-def end(child, patience_s=0.0):
-    """End a child and its session: wait ``patience_s``, then SIGTERM, then SIGKILL."""
+def ended_within(child, patience_s):
+    """Whether a child ends by itself within so many seconds."""
     try:
         child.wait(patience_s)
     except subprocess.TimeoutExpired:
-        pass  # as expected for a child that has to be ended
+        return False
+    return True
+
+
+def end(child):
+    """End a child and its session: SIGTERM, then SIGKILL."""
+    ended_within(child, 0)
     for sig, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 30)):
         try:
             os.killpg(child.pid, sig)

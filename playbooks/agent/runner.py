@@ -16,10 +16,11 @@ import sys
 import threading
 import time
 
+import container
 import setting
 from accelerators import Watch
 from job import LOCK, is_kept, remaining, write_atomic
-from processes import GRACE_S, become_subreaper, born, end, end_marked, listening, reap_orphans
+from processes import GRACE_S, become_subreaper, born, end, end_marked, ended_within, listening, reap_orphans
 from telemetry import Sampler
 
 OUTPUT_CAP = 256 << 20  # bytes; a tool that prints more than this is broken
@@ -324,7 +325,7 @@ class Runner:
             os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
         env = environment(step, scratch, self.job["campaign"])
         result = {
-            "argv": step["argv"],
+            "argv": container.command_of(step, step["argv"], env, scratch),
             "env": {k: ("(redacted)" if SECRET.search(k) else v) for k, v in env.items()},
             "load_before": os.getloadavg()[0],
         }
@@ -336,7 +337,9 @@ class Runner:
                 return result, out
             if serve:
                 self.refuse_taken(serve["port"])
-                server = self.spawn(serve["argv"], env, scratch, out, "server.")
+                server = self.spawn(
+                    container.command_of(step, serve["argv"], env, scratch), env, scratch, out, "server."
+                )
                 self.until_listening(server, serve["port"])
             if step.get("port"):
                 self.refuse_taken(step["port"])
@@ -346,7 +349,7 @@ class Runner:
             result.update(ended="error", reason=str(refused), started=time.time(), wall_s=0.0)
         finally:
             if server:
-                end(server)
+                self.end_server(step, server, env)
             reap_orphans()
             if step.get("gate") or result.get("ended") != "exit":
                 end_marked(self.job["campaign"])
@@ -404,6 +407,8 @@ class Runner:
         for pid, when in recorded:
             if when != "?" and born(int(pid)) == when:
                 os.killpg(int(pid), signal.SIGKILL)
+        for step in {step.get("container"): step for step in self.job["steps"]}.values():
+            container.remove(step, environment(step, self.folder, self.job["campaign"]))
         os.unlink(os.path.join(self.folder, "children"))
 
     def refuse_taken(self, port):
@@ -419,13 +424,18 @@ class Runner:
                 raise Refused("its server did not listen on port %d within 10 s" % port)
             time.sleep(0.01)
 
+    def end_server(self, step, server, env, patience_s=0):
+        if not ended_within(server, patience_s):
+            container.remove(step, env)
+        end(server)
+
     def watch(self, step, env, scratch, out, server=None):
         """Run the step's command to its end, its timeout or a stop; telemetry beside it."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         sampler = Sampler(interval=self.job.get("interval_s", 1.0))
         devices = Watch(interval=self.job.get("interval_s", 1.0))
         started, clock = time.time(), time.monotonic()
-        child = self.spawn(step["argv"], env, scratch, out)
+        child = self.spawn(container.command_of(step, step["argv"], env, scratch), env, scratch, out)
         sampler.start()
         devices.start()
         ended, reason = "exit", None
@@ -452,15 +462,17 @@ class Runner:
             if step.get("gate") and not cancelled and self.order(step) == "cancel":
                 cancelled = time.monotonic() + (GRACE_S if step.get("ends", True) else 0)
             self.sleep(0.01 if not announced else min(1.0, max(0.01, step["timeout_s"] - spent)))
+        if ended != "exit":
+            container.remove(step, env)
         end(child)
         wall = time.monotonic() - clock
         accelerators = devices.stop()
         if server:
-            end(server, GRACE_S if ended == "exit" and step["serve"].get("ends", True) else 0)
+            self.end_server(step, server, env, GRACE_S if ended == "exit" and step["serve"].get("ends", True) else 0)
         reap_orphans()
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         step_cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        telemetry = sampler.stop(step_cpu_s=step_cpu_s)
+        telemetry = sampler.stop(step_cpu_s=step_cpu_s if container.is_counted(step) else None)
         if accelerators:
             telemetry["gpus"] = accelerators
         return {

@@ -17,6 +17,8 @@ import re
 import threading
 import time
 
+import nic_counters
+
 BUDGET = 0.0025  # of one core, for sampling: half of the documented limit, the rest is for beginning and end
 MOST = 600  # samples kept: above it every other one is dropped and the interval doubled
 PATIENCE_S = 2.0  # for sensors that do not answer; the step's result must not wait for them
@@ -165,8 +167,9 @@ def readers(root):
 def edges(root, readings):
     """Fill ``readings`` with values read only before and after the step: packet counters, NVMe temperatures.
 
-    The latter need a command to the drive, which must not disturb the measurement.
+    Some need a command to the drive or the card, which must not disturb the measurement.
     """
+    readings["counters"] = nic_counters.counters(root)
     for line in text(root + "/proc/net/dev").splitlines()[2:]:
         name, _, counts = line.strip().partition(":")
         words = counts.split()
@@ -349,7 +352,9 @@ def reduce_group(samples, group, extreme):
 
 
 def between(before, after):
-    """From before the step to after it: NICs watched, what each lost (where it lost any), NVMe temperatures."""
+    """From before the step to after it: NICs watched, what each lost (where it lost any), what devices counted of
+    congestion, NVMe temperatures.
+    """
     result = {}
     old, new = before.get("network", {}), after.get("network", {})
     nics = sorted(set(old) & set(new), key=natural)
@@ -357,6 +362,9 @@ def between(before, after):
         result["nics"] = nics
         grown = {nic: {n: v - old[nic][n] for n, v in new[nic].items() if v > old[nic][n]} for nic in nics}
         result["lost"] = {nic: counts for nic, counts in grown.items() if counts}
+    counters = nic_counters.grown(before.get("counters", {}), after.get("counters", {}))
+    if counters:
+        result["counters"] = counters
     for drive, value in after.get("nvme_temp_c", {}).items():
         if drive in before.get("nvme_temp_c", {}):
             ends = [before["nvme_temp_c"][drive], value]

@@ -20,6 +20,7 @@ UNPACK = Path(__file__).parents[2] / "playbooks/roles/unpacked/files/unpack.sh"
 PACKAGES = {
     "redis": ("redis-server", "redis-server redis-benchmark"),
     "nginx": ("nginx wrk", "nginx wrk"),
+    "memcached": ("memcached libmemcached-tools", "memcached memcaslap"),
     "postgresql": ("postgresql", "initdb postgres psql pgbench"),
 }
 
@@ -51,7 +52,7 @@ def suite(tmp_path: Path) -> Callable[..., str]:
 
 def left(fleet: Fleet, *hosts: str) -> str:
     """Processes and listeners of ours on the hosts."""
-    script = "pgrep -x 'redis-server|nginx|postgres|wrk|pgbench|redis-benchmark'; ss -Hltn | grep -E ':(173|174)'"
+    script = "pgrep -x 'redis-server|memcached|memcaslap|nginx|postgres|wrk|pgbench|redis-benchmark'; ss -Hltn | grep -E ':(173|174)'"
     return "".join(fleet.exec(host, ["sh", "-c", script], check=False).stdout for host in hosts)
 
 
@@ -64,19 +65,22 @@ def test_caches_and_web_servers_between_two_hosts(
     text = suite(
         openssl_speed={"algorithms": ["aes-256-gcm", "ecdsap256"], "seconds": 1, "processes": 2},
         redis_benchmark={"path": programs["redis"], "tests": "set", **SEARCH},
+        memcached={"path": programs["memcached"], **SEARCH},
         nginx_wrk={"path": programs["nginx"], **SEARCH},
     )
     done = command.run("--suite", text, "--limit", "h1,h2")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert command.count() == {"passed": 2 * 2 + 2 * 2 * 2}
+    assert command.count() == {"passed": 2 * 2 + 3 * 2 * 2}
     frame = pd.read_parquet(command.campaign / "measurements.parquet")
     assert set(frame.query("workload == 'openssl_speed'")["metric"]) == {"throughput", "sign", "verify"}
     rates = frame.query("metric == 'requests_per_second'")
     assert set(rates["subject"]) == {"h1>h2", "h2>h1"}
-    assert set(rates["case"]) == {"set-c2", "set-p99-3600000000us", "http-1k-c2", "http-1k-p99-3600000000us"}
+    assert set(rates["case"]) == {
+        f"{what}-{load}" for what in ("set", "get9-set1", "http-1k") for load in ("c2", "p99-3600000000us")
+    }
     assert (rates["value"] > 100).all()
     kept = frame.query("metric == 'clients' and case.str.contains('p99')", engine="python")["value"]
-    assert len(kept) == 4 and set(kept) <= {1, 2}
+    assert len(kept) == 6 and set(kept) <= {1, 2}
     assert left(command.fleet, "h1", "h2") == ""
     touched = "ls -d /var/lib/nginx /etc/nginx /var/log/nginx /var/lib/redis /etc/redis 2>/dev/null"
     assert command.fleet.exec("h2", ["sh", "-c", touched], check=False).stdout == ""

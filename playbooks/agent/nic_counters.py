@@ -1,0 +1,89 @@
+"""Counts of congestion and loss that a host's network devices keep: pause frames, ECN marks, CNPs, discards, retries.
+
+Imported by the host's sampler, which asks before a step and after it: drivers may query their card for the answer.
+Standard library only, Python 3.6 and later.
+"""
+
+import array
+import ctypes
+import fcntl
+import glob
+import os
+import re
+import socket
+import struct
+
+SIOCETHTOOL, GSTRINGS, GSTATS, GSSET_INFO, STATS, WORD = 0x8946, 0x1B, 0x1D, 0x37, 1, 32  # linux/ethtool.h
+MOST_DEVICES = 16
+MOST_COUNTERS = 128  # of a device
+KEPT = re.compile(r"pause|pfc|xoff|ecn|cnp|discard|drop|out_of_(?:buffer|sequence)|seq_err|retrans|ack_timeout", re.I)
+RING = re.compile(r"\[[0-9]|ring|queue|xdp|(?:^|_)(?:[rt]xq?|ch)_?[0-9]", re.I)  # of one ring: the port counts them too
+NAME = re.compile(r"[A-Za-z0-9_.:-]{1,63}$")
+
+
+def statistics(nic):
+    """What "ethtool -S" prints of a network device, by name; {} where it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+
+        def ask(data):
+            pointer = ctypes.c_void_p(data.buffer_info()[0]).value
+            fcntl.ioctl(sock, SIOCETHTOOL, struct.pack("16sP16x", nic.encode(), pointer))
+            return data.tobytes()
+
+        try:
+            info = ask(array.array("B", struct.pack("=IIQI", GSSET_INFO, 0, 1 << STATS, 0)))
+            number = struct.unpack("=I", info[16:20])[0]
+            if not struct.unpack("=Q", info[8:16])[0] or not 0 < number < 1 << 16:
+                return {}
+            names = ask(array.array("B", struct.pack("=III", GSTRINGS, STATS, number) + bytes(number * WORD)))[12:]
+            values = ask(array.array("B", struct.pack("=II", GSTATS, number) + bytes(number * 8)))[8:]
+        except OSError:
+            return {}
+    words = [names[n * WORD : (n + 1) * WORD].partition(b"\0")[0] for n in range(number)]
+    numbers = struct.unpack("=%dQ" % number, values)
+    return {words[n].decode(errors="replace").strip(): numbers[n] for n in range(number)}
+
+
+def kept(counts):
+    """Of all counters of a device those that tell of congestion and loss on its port."""
+    names = sorted(n for n in counts if NAME.match(n) and KEPT.search(n) and not RING.search(n))
+    return {name: counts[name] for name in names[:MOST_COUNTERS]}
+
+
+def port(folder):
+    """The counters of one port of an RDMA device."""
+    counts = {}
+    for path in [*glob.glob(folder + "/hw_counters/*"), folder + "/counters/port_xmit_discards"]:
+        try:
+            with open(path) as file:
+                value = file.read(64).strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if value.isdigit():
+            counts[os.path.basename(path)] = int(value)
+    return kept(counts)
+
+
+def counters(root=""):
+    """Counters now, by device: "net:eth0", "rdma:mlx5_0/1"."""
+    devices = {}
+    for path in sorted(glob.glob(root + "/sys/class/net/*/device"))[:MOST_DEVICES]:
+        nic = path.split("/")[-2]
+        devices["net:" + nic] = kept(statistics(nic))
+    for path in sorted(glob.glob(root + "/sys/class/infiniband/*/ports/[0-9]*"))[:MOST_DEVICES]:
+        parts = path.split("/")
+        devices["rdma:%s/%s" % (parts[-3], parts[-1])] = port(path)
+    return {device: counts for device, counts in devices.items() if counts}
+
+
+def grown(before, after):
+    """By how much each counter grew; one that fell was reset, and is left out."""
+    return {
+        device: {
+            n: value - before[device][n]
+            for n, value in counts.items()
+            if n in before[device] and value >= before[device][n]
+        }
+        for device, counts in after.items()
+        if device in before
+    }

@@ -1,0 +1,162 @@
+"""A step in a container: what its engine is told, what it sees of the host, and that none outlives its step."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.facts import Container
+from fleetmark.campaign.schedule import containers, make_schedule, settings_of
+from fleetmark.hosts.agent import PLAYBOOKS, agent_source
+from fleetmark.hosts.inventory import Host, this_machine
+from fleetmark.hosts.preflight import check_hosts
+from parsers.facts._raw import Raw
+from parsers.facts._torch import containers as read_containers
+from tests.agent.job import Job, step
+from tests.schedules import facts
+from workloads import Choice, Suite
+
+AGENT = PLAYBOOKS / "agent"
+IMAGE = "podman:fleetmark-test:1"
+# A machine that may raise no limits needs them said; an own store leaves the machine's images alone.
+CONF = '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n[engine]\nruntime = "runc"\n'
+STORAGE = '[storage]\ndriver = "vfs"\ngraphroot = "{0}/store"\nrunroot = "{0}/run"\n'
+
+
+def words(step: dict[str, Any], argv: list[str], scratch: Path) -> list[str]:
+    code = "import json, sys; sys.path.insert(0, sys.argv[1]); import container\n"
+    code += "print(json.dumps(container.command_of(*json.loads(sys.argv[2]))))"
+    asked = json.dumps([step, argv, {"PATH": "/bin", "LC_ALL": "C", "OMP_NUM_THREADS": "2"}, str(scratch)])
+    ran = subprocess.run([sys.executable, "-c", code, str(AGENT), asked], capture_output=True, text=True, check=True)
+    return list(json.loads(ran.stdout))
+
+
+def test_a_step_without_a_container_is_left_as_it_is(tmp_path: Path) -> None:
+    assert words({}, ["fio", "/srv"], tmp_path) == ["fio", "/srv"]
+    assert words({"container": IMAGE}, [], tmp_path) == []
+
+
+def test_an_engine_gets_the_folders_that_the_command_names_and_no_path_of_programs(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    argv = ["/usr/bin/fio", f"--filename={data}/a:{data}/b", "--output=/etc/passwd", "--ioengine=libaio", "/nowhere/x"]
+    told = words({"container": IMAGE}, argv, tmp_path)
+    mounts = [told[n + 1] for n, word in enumerate(told) if word == "-v"]
+    assert f"{data}:{data}" in mounts and f"{tmp_path}:{tmp_path}" in mounts and not any("/etc" in m for m in mounts)
+    assert [told[n + 1] for n, word in enumerate(told) if word == "-e"] == ["LC_ALL", "OMP_NUM_THREADS"]
+    assert told[-len(argv) - 2 :] == ["--entrypoint", "/usr/bin/fio", "fleetmark-test:1", *argv[1:]]
+    assert {"--rm", "--pull=never", "--network=host", "--ipc=host"} <= set(told)
+
+
+def test_every_step_of_the_workload_has_it_and_packages_stay_away() -> None:
+    image = {IMAGE: Container(engine="podman")}
+    hosts = [
+        (Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), facts(containers=image, tools={}, root=False)) for n in (1, 2)
+    ]
+    suite = Suite(name="s", about="x", workloads={"iperf3": Choice(in_container=IMAGE), "selftest": None})
+    assert containers(suite) == [IMAGE]
+    schedule = make_schedule(hosts, suite, {}, campaign="c", seed=1, repeats=1)
+    for host in schedule.hosts.values():
+        of = {(s.container, s.serves) for s in host.steps if s.workload == "iperf3"}
+        assert of == {(IMAGE, True), (IMAGE, False)}
+        assert {s.container for s in host.steps if s.workload == "selftest"} == {""}
+        assert not host.deploy and not host.skipped, "iperf3 is the image's, and needs no root here"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"rc": 0, "out": '{"error": "podman is not on this host"}', "err": ""}, "podman is not on this host"),
+        ({"rc": None, "out": "", "err": "no answer in time"}, "gave no answer (no answer in time)"),
+        ({"rc": 0, "out": '"x"', "err": ""}, "gave an answer that cannot be read"),
+    ],
+)
+def test_a_host_without_the_image_is_skipped_with_the_reason(answer: dict[str, Any], words: str) -> None:
+    lacking = facts(containers=read_containers(Raw({"containers": {IMAGE: answer}})))
+    suite = Suite(name="s", about="x", workloads={"stream": Choice(in_container=IMAGE)})
+    schedule = make_schedule([(Host("h1", "-", "-"), lacking)], suite, {}, campaign="c", seed=1, repeats=1)
+    assert schedule.hosts["h1"].skipped["stream"].startswith(f"needs its container: {IMAGE} {words}; bring it there")
+
+
+def test_a_workload_of_torch_names_its_container_itself() -> None:
+    suite = Suite(name="s", about="x", workloads={"torch_ops": Choice(in_container=IMAGE)})
+    with pytest.raises(FleetmarkError, match=r"torch_ops names its container by torch_ops.python \(docker:IMAGE\)"):
+        settings_of(suite, {})
+    with pytest.raises(ValueError, match="in_container"):
+        Choice(in_container="--privileged")
+
+
+def test_the_preflight_looks_for_the_image() -> None:
+    (checked,) = check_hosts([this_machine()], [], containers=["podman:no-such-image-here:1"])
+    assert checked.facts
+    error = checked.facts.containers["podman:no-such-image-here:1"].error or ""
+    assert error == "podman is not on this host" or error.startswith("is no image that podman has on this host")
+
+
+def test_it_runs_on_old_pythons() -> None:
+    vermin = [str(Path(sys.executable).with_name("vermin")), "-t=3.6-", "--no-tips"]
+    for name in ("container.py", "nic_counters.py"):
+        ran = subprocess.run([*vermin, str(AGENT / name)], capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stdout
+    assert b"import" in agent_source("container.py")
+
+
+@pytest.fixture
+def podman(tmp_path: Path) -> dict[str, str]:
+    """The environment in which podman has an image of one shell and its libraries."""
+    if not shutil.which("podman") or not shutil.which("dash") or not shutil.which("runc"):
+        pytest.skip("no podman, runc or dash on this machine (make test installs them as root)")
+    root = tmp_path / "image"
+    linked = subprocess.run(["ldd", "/bin/dash", "/bin/sleep"], capture_output=True, text=True, check=True).stdout
+    libraries = {word for word in linked.split() if word.startswith("/") and not word.endswith(":")}
+    for path in ("/bin/dash", "/bin/sleep", *libraries):
+        (root / path[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, root / path[1:])
+    subprocess.run(["tar", "-C", str(root), "-cf", str(tmp_path / "image.tar"), "."], check=True)
+    (tmp_path / "containers.conf").write_text(CONF)
+    (tmp_path / "storage.conf").write_text(STORAGE.format(tmp_path))
+    env = {"CONTAINERS_CONF": f"{tmp_path}/containers.conf", "CONTAINERS_STORAGE_CONF": f"{tmp_path}/storage.conf"}
+    env["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
+    begun = subprocess.run(
+        ["podman", "import", str(tmp_path / "image.tar"), "fleetmark-test:1"], env=env, capture_output=True, text=True
+    )
+    tried = [] if begun.returncode else ["podman", "run", "--rm", "--network=host", "fleetmark-test:1", "/bin/dash"]
+    if begun.returncode or subprocess.run(tried, env=env, capture_output=True).returncode:
+        pytest.skip("podman runs no container on this machine")
+    return env
+
+
+def test_a_real_container_works_in_the_step_s_folder_and_its_time_is_counted(
+    tmp_path: Path, podman: dict[str, str]
+) -> None:
+    busy = "n=0; while [ $n -lt 400000 ]; do n=$((n+1)); done; pwd; echo left > left.txt; echo $OMP_NUM_THREADS"
+    env = {**podman, "OMP_NUM_THREADS": "3"}
+    job = Job(
+        tmp_path,
+        [
+            step(0, ["/bin/dash", "-c", busy], env=env, container=IMAGE, files=["*.txt"]),
+            step(1, ["/bin/python-of-nowhere"], env=env, container=IMAGE),
+            step(2, ["/bin/sleep", "600"], env=env, container=IMAGE, timeout_s=3),
+        ],
+    )
+    job.start()
+    results = job.results()
+    assert results["00000"]["files"]["stdout"] == f"{job.folder}/scratch/w\n3\n"
+    assert results["00000"]["files"]["left.txt"] == "left\n"
+    assert results["00000"]["cpu_s"] > 0.1, "a loop of that length takes longer"
+    assert results["00000"]["argv"][-3:] == ["fleetmark-test:1", "-c", busy]
+    assert results["00001"]["rc"] in (126, 127) and "python-of-nowhere" in results["00001"]["files"]["stderr"]
+    assert results["00002"]["ended"] == "timeout"
+    running = ["podman", "ps", "--format", "{{.Names}}"]
+    deadline = time.monotonic() + 30
+    while subprocess.run(running, env=podman, capture_output=True, text=True, check=True).stdout:
+        assert time.monotonic() < deadline, "a container outlives its step"
+        time.sleep(0.2)
