@@ -200,7 +200,7 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
         ({("fleet_count", 6, 0): 3}, "sheet Fleet, A12: is empty"),
     ],
     [
-        ({("site_runs", 0, 1): "maybe"}, "sheet Sites, K6: 'maybe' is neither yes nor no"),
+        ({("site_runs", 0, 1): "maybe"}, "sheet Sites, O6: 'maybe' is neither yes nor no"),
         ({("worth_workload", 1, 0): "bach"}, "sheet Equivalence, B7: no workload 'bach'"),
         (
             {("worth_sku", 4, 0): "new", ("worth_workload", 4, 0): "web"},
@@ -220,7 +220,7 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
         ),
         ({("sku_idle_w", 0, 0): 9000}, "sheet SKU & TCO, C6: peak (300 W) is below idle (9000 W)"),
         ({("site_name", 1, 0): "ams"}, "sheet Sites, A7: site 'ams' is already in row 6"),
-        ({("site_runs", 0, 1): "no", ("site_runs", 2, 1): "no"}, "sheet Sites, K6: batch may run nowhere"),
+        ({("site_runs", 0, 1): "no", ("site_runs", 2, 1): "no"}, "sheet Sites, O6: batch may run nowhere"),
     ],
 ]
 

@@ -71,7 +71,10 @@ def name(question: Question, limit: Label) -> str:
     of = limit[1] if len(limit) > 1 else ""
     period = question.periods[int(limit[-1])] if limit[0] in ("demand", "budget") else ""
     if limit[0] == "supply":
-        of = question.supply[int(limit[1])].of
+        supply = question.supply[int(limit[1])]
+        of = supply.of
+        if supply.period is not None:
+            return message("supply of {what} in {period}", what=of, period=question.periods[supply.period])
     return {
         "demand": lambda: message("demand of {workload} in {period}", workload=of, period=period),
         "power": lambda: message("power at {site}", site=of),

@@ -91,7 +91,8 @@ def _times(missed: float, expected: float, step: float, limit: float) -> int:
 
 def _name(q: Question, label: Label) -> str:
     """The name of the limit; with its period if a site has one in each."""
-    if label[0] in PERIODIC and len(label) > 2:
+    always = label[0] != "supply" or q.supply[int(label[1])].period is None
+    if label[0] in PERIODIC and len(label) > 2 and always:
         return message("{limit} in {period}", limit=name(q, label[:2]), period=q.periods[int(label[2])])
     return name(q, label)
 

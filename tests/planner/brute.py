@@ -131,8 +131,8 @@ def _random(seed: int) -> Question:
         if r.random() < 0.25
         else [],
         supply=[
-            Supply(r.choice([*kinds, "acme"]), r.randint(1, 4), r.choice([None, r.randrange(periods)]))
-            for _ in range(r.choice([0, 0, 0, 0, 1, 2]))
+            Supply(of, r.randint(1, 4), r.choice([None, r.randrange(periods)]))
+            for of in r.sample([*kinds, "acme"], r.choice([0, 0, 0, 0, 1, 2]))
         ],
         domains_w={r.choice(["z", "feed"]): float(r.randint(5, 30))} if r.random() < 0.15 else {},
     )

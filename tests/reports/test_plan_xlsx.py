@@ -196,6 +196,10 @@ def test_every_limit_can_break() -> None:
             "gone at the age limit": {named(book, "sku_age_limit", 0): 9},
             "orders are of the minimum at least": {named(book, "sku_minimum_order", 1): 5},
             "active are installed, spares beside them": {named(book, "site_spares", 0): 2},
+            "positions for racks": {named(book, "site_racks", 0): 1, named(book, "site_rack_w", 0): 1000},
+            "liquid-cooled positions": {named(book, "sku_cooling", 1): "liquid", named(book, "sku_racks", 1): 1},
+            "orders are of whole lots": {named(book, "sku_lot", 1): 7},
+            "retired in the site's windows": {named(book, "site_windows", k): "2031-Q1" for k in range(3)},
         },
         {
             "demand is met": {named(book, "demand_median", 1, 5): 14},
@@ -203,6 +207,7 @@ def test_every_limit_can_break() -> None:
             "those in use are active": {cell(at.active, 0, 0): 56},
             "ordered only while sold": {named(book, "sku_price", 1): None},
             "whole servers, none below 0": {cell(at.buy, 2, 1): 24.5},
+            "orders are of whole lots": {},  # which follows
             "has whole servers, where they are its own": {cell(at.servers, dedicated, 0): 8.4},
             "runs only where it may": {named(book, "site_runs", 0, 1): "no"},
             "not below 0": {cell(at.servers, dedicated, 2): -1},
