@@ -94,6 +94,8 @@ def _peak(held: Declared, row: Mapping[Any, Any], facts: Mapping[str, Facts]) ->
     """The peak of the host of a figure; of a pair's, of the link between them. None over loopback."""
     if held.of == "memory":
         return peak.memory(facts[row["host"]]) if row["host"] in facts else None
+    if held.of != "link":
+        return peak.device(facts[row["host"]], held.of) if row["host"] in facts else None
     ends = [facts.get(name) for name in str(row["subject"]).split(">")]
     known = [f for f in ends if f is not None]
     return peak.link(*known) if len(ends) == len(known) == 2 else None
