@@ -1,4 +1,4 @@
-"""What a machine could do at most by its own facts: its memory's bandwidth, its network link's.
+"""What a machine could do at most by its own facts: its memory's bandwidth, its network link's, its accelerators'.
 
 A figure held against that says how much of the machine it got. Nothing is guessed: where facts do not tell, there is
 no peak, and a reason where the user can do something about it.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from fleetmark.base.facts import Dimm, Facts
 from fleetmark.base.text import Message, count, message
+from planner.diagnosis.tuning import peaks
 
 _BYTES = 8  # that a channel moves at once: 64 data bits; DDR5's two halves together
 _KIND = re.compile(r"DDR[3-9]\b", re.IGNORECASE)  # others have channels of other widths
@@ -73,3 +74,17 @@ def link(*ends: Facts) -> Peak | None:
     if not speeds or not all(speeds):
         return None
     return Peak(min(speeds), message("a link of {speed} Gbit/s", speed=f"{min(speeds) * 8e-9:g}"))
+
+
+def device(facts: Facts, of: str) -> Peak | None:
+    """What one of the host's accelerators does at most (``pcie``, ``device_memory``, ``device_compute``), by its link
+    or its specification; None where they differ, or where neither says it.
+    """
+    if len({g.name for g in facts.gpus}) != 1:
+        return None
+    gpu = facts.gpus[0]
+    if of == "pcie":
+        link = peaks.pcie(gpu, facts.pcie)
+        return Peak(link.value, message("a PCIe link of {link}", link=link.worked_out)) if link else None
+    top = peaks.device_memory(gpu) if of == "device_memory" else peaks.dense16(gpu)
+    return Peak(top.value, message("the specification of {device}", device=top.worked_out)) if top else None

@@ -40,17 +40,19 @@ def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
         drift = rng.normal(0, 0.05, 6)  # what both runs of a block share
         before = np.exp(drift + rng.normal(0, 0.01, 6))
         after = 1.03 * np.exp(drift + rng.normal(0, 0.01, 6))
-        found = change("x", list(zip(before, after, strict=True)), lower_is_better=False)
-        assert found and found.ratio.lo and found.ratio.hi
-        inside += found.ratio.lo <= 1.03 <= found.ratio.hi
+        measured = change("x", list(zip(before, after, strict=True)), lower_is_better=False)
+        assert measured and measured.ratio.lo and measured.ratio.hi
+        inside += measured.ratio.lo <= 1.03 <= measured.ratio.hi
         none = change("x", list(zip(before, after / 1.03, strict=True)), lower_is_better=False)
         false += none is not None and none.gain is not Gain.NEITHER
     assert 0.93 < inside / 2000 < 0.97 and false / 2000 < 0.07
 
 
 def test_pairs_of_a_latency_and_too_few() -> None:
-    found = change("x", [(2.0, 1.0), (2.2, 1.1), (2.0, 1.0)], lower_is_better=True)
-    assert found and found.ratio.value == pytest.approx(2.0) and found.gain is Gain.FASTER and found.pairs == 3
+    measured = change("x", [(2.0, 1.0), (2.2, 1.1), (2.0, 1.0)], lower_is_better=True)
+    assert (
+        measured and measured.ratio.value == pytest.approx(2.0) and measured.gain is Gain.FASTER and measured.pairs == 3
+    )
     worse = change("x", [(1.0, 2.0)] * 2, lower_is_better=True)
     assert worse and worse.gain is Gain.SLOWER
     assert change("x", [(1.0, 2.0)], lower_is_better=False) is None

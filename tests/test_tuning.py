@@ -18,7 +18,7 @@ from planner.diagnosis.tuning.rules import RULES
 from planner.estimate import Estimate
 from tests.commands import run
 from tests.fleets import campaign, usual
-from tests.records import TRIAD
+from tests.records import TRIAD, Bench
 from tests.schedules import facts
 
 GENOA = Cpu(model="AMD EPYC 9554 64-Core Processor", sockets=2, cores=128, threads=256, arch="x86_64")
@@ -173,6 +173,69 @@ def test_channels_are_those_of_the_table_or_unknown(model: str, number: int | No
     assert known is None or "https://" in known[1]
 
 
+@pytest.mark.parametrize(
+    ("speed", "width", "value"),
+    [
+        (2.5, 1, 0.25e9),
+        (5.0, 16, 8e9),
+        (8.0, 16, 15.754e9),
+        (16.0, 4, 7.877e9),
+        (32.0, 16, 63.015e9),
+        (64.0, 16, 121e9),
+    ],
+)
+def test_a_link_of_pcie_by_hand(speed: float, width: int, value: float) -> None:
+    assert peaks.lanes(speed, width) == pytest.approx(value, rel=1e-4)
+    assert peaks.lanes(7.0, width) is None
+
+
+def test_peaks_of_network_and_accelerators() -> None:
+    slow = PORT.model_copy(update={"name": "eth0", "speed": 1.25e8})
+    off = PORT.model_copy(update={"name": "ens2", "speed": 1e11, "state": "down"})
+    top = peaks.network(sound(nics=(slow, PORT, off)))
+    assert top and (top.value, top.worked_out) == (50e9, "ens1: 400 Gbit/s") and peaks.network(sound()) is None
+    gpu = SXM.model_copy(update={"max_pcie_gen": 5, "max_pcie_width": 16, "bus": "00000000:19:00.0"})
+    link = peaks.pcie(gpu)
+    assert link and link.worked_out == "32 GT/s x16" and link.value == pytest.approx(63.015e9, rel=1e-4)
+    riser = PcieLink(address="0000:19:00.0", name="H100", speed=2.5, max_speed=16.0, width=8, max_width=8)
+    assert (of_riser := peaks.pcie(gpu, (riser,))) and of_riser.worked_out == "16 GT/s x8"
+    assert peaks.pcie(SXM) is None
+    assert (memory := peaks.device_memory(SXM)) and memory.value == 3.35e12 and "https://" in memory.source
+    assert (dense := peaks.dense16(SXM)) and dense.value == 989.5e12
+    assert (peaks.nvlinks("NVIDIA H200"), peaks.nvlinks("NVIDIA L40S"), peaks.nvlinks("Tesla T4")) == (18, 0, None)
+    unknown = SXM.model_copy(update={"name": "Tesla T4"})
+    assert peaks.device_memory(unknown) is None and peaks.dense16(unknown) is None
+
+
+def test_what_was_measured_stands_beside_its_peak(tmp_path: Path) -> None:
+    link = Bench("nvbandwidth", "host_to_device_memcpy_ce", "link_bandwidth", "B/s", "higher", "collective")
+    rate = Bench("torch_ops", "basic-2048t-b1/roof/memory", "memory_rate", "B/s", "higher", "mem-bw")
+    flops = Bench("torch_ops", "basic-2048t-b1/roof/bf16", "peak", "FLOP/s", "higher", "gpu-compute")
+    net = Bench("iperf3", "tcp-8", "bitrate", "B/s", "higher", "net", subject="a>b")
+    values = {
+        ("a", link): [50e9],
+        ("a", rate): [2.68e12],
+        ("a", flops): [690e12],
+        ("a", net): [40e9],
+        ("b", TRIAD): [3e11],
+    }
+    archive = campaign(tmp_path, values)
+    gpu = SXM.model_copy(update={"max_pcie_gen": 5, "max_pcie_width": 16})
+    for host in "ab":
+        archive.save_facts(host, sound(gpus=(gpu, gpu) if host == "a" else (), nics=(PORT,)), {})
+    roofs = json.loads(run(tmp_path, "tuning", "last", "--format", "json"))["roofs"]
+    shares = {(r["host"], r["part"]): round(r["best"] / r["peak"], 2) for r in roofs if r["best"]}
+    assert shares == {
+        ("a", "network"): 0.8,
+        ("b", "network"): 0.8,
+        ("b", "memory"): 0.33,
+        ("a", "PCIe of a GPU"): 0.79,
+        ("a", "memory of a GPU"): 0.8,
+        ("a", "16-bit floats of a GPU"): 0.7,
+    }
+    assert "690.0 TFLOP/s" in run(tmp_path, "tuning", "last") and "70%" in run(tmp_path, "tuning", "last")
+
+
 def test_an_odd_mtu_is_one_that_most_hosts_do_not_have() -> None:
     nic = Nic(name="ens1", speed=12.5e9, mtu=1500, state="up")
     mtus = {12.5e9: Counter({9000: 7, 1500: 1})}
@@ -270,7 +333,8 @@ def test_the_command_line(tmp_path: Path) -> None:
     bandwidth = [a for a in document["advice"] if a["rule"] == 1]
     assert sorted(host for a in bandwidth for host in a["hosts"]) == ["a", "b", "c"]
     assert [(a["rule"], a["hosts"]) for a in document["advice"] if a["rule"] != 1] == [(5, ["a"])]
-    assert document["memory"][1]["best"] == pytest.approx(300e9)
+    memory = [r for r in document["roofs"] if r["part"] == "memory"]
+    assert memory[1]["best"] == pytest.approx(300e9) and memory[1]["peak"] == pytest.approx(921.6e9)
     table = run(tmp_path, "tuning", "last")
     assert "CPU boost is off: 1 host (a) (fact only: no gain was measured)" in " ".join(table.split())
     assert "921.6 GB/s" in table

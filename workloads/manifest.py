@@ -143,13 +143,14 @@ class At(_Part):
 
 
 class Peak(_Part):
-    """What a bandwidth is held against: the machine's own peak of that kind, as its facts give it.
+    """What a rate is held against: the machine's own peak of that kind, as its facts give it. ``pcie``: the link of an
+    accelerator, ``device_memory`` and ``device_compute`` (16-bit floats): an accelerator's specification.
 
     ``cases``: shell-style patterns, where it is not all of them (one process does not fill a memory). ``traffic``:
     bytes that the hardware moves for each that the tool counts.
     """
 
-    of: Literal["memory", "link"]
+    of: Literal["memory", "link", "pcie", "device_memory", "device_compute"]
     cases: tuple[str, ...] = ("*",)
     traffic: float = Field(default=1.0, gt=0)
 

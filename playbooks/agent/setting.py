@@ -27,7 +27,7 @@ def begin(folder, items):
     """
     parts = concrete(items)
     if not parts:
-        raise CannotSet("this host has no %s" % " or ".join(item.get("path") or item["read"][0] for item in items))
+        raise CannotSet("this host has no %s" % " or ".join(item["path"] for item in items))
     for part in parts:
         part["old"] = current(part)
         put(part, part["old"])  # the value that it has: shows whether it can be written
@@ -150,7 +150,7 @@ def boot():
 
 
 def name(part):
-    return part.get("path") or " ".join(part["read"])
+    return part.get("path") or " ".join(word for word in part["write"] if word != "{}")
 
 
 def same(part, one, other):
@@ -184,7 +184,7 @@ def current(part):
     else:
         match = re.search(part["match"], command(part["read"]), re.MULTILINE)
         if not match:
-            raise CannotSet("%s does not say what is set" % name(part))
+            raise CannotSet("%s does not say what is set" % " ".join(part["read"]))
         value = match.group(1)
     if not value or len(value) > WORD or "\n" in value:
         raise CannotSet("%s reads as no single value" % name(part))

@@ -107,9 +107,9 @@ class _Machines:
     def __init__(self, facts: Sequence[Facts]) -> None:
         self._facts = facts
 
-    @cached_property
-    def memory(self) -> Peak | None:
-        return _middle([peak.memory(facts) for facts in self._facts])
+    def own(self, of: str) -> Peak | None:
+        """Of their memory, or of their accelerators."""
+        return _middle([peak.memory(facts) if of == "memory" else peak.device(facts, of) for facts in self._facts])
 
     @cached_property
     def link(self) -> Peak | None:
@@ -128,8 +128,8 @@ def _middle(peaks: Sequence[Peak | None]) -> Peak | None:
 
 def _peak(held: Declared, subject: str, side: str, machines: Mapping[str, _Machines]) -> Peak | None:
     """The peak of a generation's machines; of pairs, of the slower link of both ends. None over loopback."""
-    if held.of == "memory":
-        return machines[side].memory
+    if held.of != "link":
+        return machines[side].own(held.of)
     if not subject.startswith(_TO):
         return None
     other = subject.removeprefix(_TO)
@@ -140,17 +140,17 @@ def _peak(held: Declared, subject: str, side: str, machines: Mapping[str, _Machi
 
 def _note(held: Declared, top: Peak | None, row: Mapping[Any, Any], machines: _Machines, side: str) -> Message | None:
     """What the peak follows from, of one ``side`` of several; else what the user could do to have one."""
-    if held.of != "memory":
+    if held.of == "link":
         if top is None:
             return None
         return (
             message("peak of a pair: the link of its slower end") if side else message("peak: {basis}", basis=top.basis)
         )
-    note = _of_memory(held, top, row) if top else machines.why_no_memory
+    note = _of_machine(held, top, row) if top else machines.why_no_memory if held.of == "memory" else None
     return message("{name}: {note}", name=side, note=note) if side and note else note
 
 
-def _of_memory(held: Declared, top: Peak, row: Mapping[Any, Any]) -> Message:
+def _of_machine(held: Declared, top: Peak, row: Mapping[Any, Any]) -> Message:
     scale = scale_for(top.rate, row["unit"], bits=bool(row["bits"]), percent=bool(row["percent"]))
     rate = with_unit(f"{top.rate * scale.factor:.4g}", scale.unit)
     if held.traffic == 1:

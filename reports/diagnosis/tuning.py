@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark.base.text import Message, count, message
+from fleetmark.record.diagnosis.roofs import Roof
 from fleetmark.record.diagnosis.tuning import Advice, Tuning
-from planner.diagnosis.tuning.peaks import Peak
 from planner.diagnosis.tuning.rules import RULES
 from reports.diagnosis import trial
 from reports.kit import format as fmt
@@ -57,9 +57,8 @@ def table(tuning: Tuning, _: Language) -> list[RenderableType]:
         parts.append(_part(_(retest(advice)), "dim"))
     if not tuning.advice:
         parts.append(Text(_(message("No rule has anything to say of {hosts}.", hosts=count(tuning.hosts, "host")))))
-    roofs = [(m.host, m.best, m.peak) for m in tuning.memory if m.peak and m.best]
-    if roofs:
-        parts += [Text(), Text(_("Memory bandwidth and its theoretical peak"), style="bold"), _roofs(roofs, _)]
+    if any(roof.best for roof in tuning.roofs):
+        parts += [Text(), Text(_("What was measured and its theoretical peak"), style="bold"), _roofs(tuning.roofs, _)]
     return [*parts, Text(), *(_part(_(note), "dim", 0) for note in notes(tuning))]
 
 
@@ -73,16 +72,23 @@ def retest(advice: Advice) -> Message:
     return message("retest: {what}", what=advice.rule.retest)
 
 
-def _roofs(roofs: Sequence[tuple[str, float, Peak]], _: Language) -> RenderableType:
+def _roofs(roofs: Sequence[Roof], _: Language) -> RenderableType:
+    measured = [(roof.best / roof.peak.value, roof.best, roof) for roof in roofs if roof.best]
     lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    lines.add_column(_("host"), overflow="fold")
+    for name in (_("host"), _("part")):
+        lines.add_column(name, overflow="fold")
     for name in (_("measured"), _("peak"), "%"):
         lines.add_column(name, justify="right", no_wrap=True)
     lines.add_column("", overflow="fold")
-    for host, best, peak in sorted(roofs, key=lambda roof: roof[1] / roof[2].value)[:MOST_ROOFS]:
-        numbers = (f"{best / 1e9:.0f} GB/s", f"{peak.value / 1e9:.1f} GB/s", f"{best / peak.value:.0%}")
-        lines.add_row(Text(fmt.clean(host)), *numbers, peak.worked_out)
+    for share, best, roof in sorted(measured, key=lambda m: m[0])[:MOST_ROOFS]:
+        numbers = (_rate(best, roof.unit), _rate(roof.peak.value, roof.unit), f"{share:.0%}")
+        lines.add_row(Text(fmt.clean(roof.host)), _(roof.part), *numbers, fmt.clean(roof.peak.worked_out))
     return lines
+
+
+def _rate(value: float, unit: str) -> str:
+    scale, prefix = (1e12, "T") if value >= 1e13 else (1e9, "G")
+    return f"{value / scale:.1f} {prefix}{unit}"
 
 
 def notes(tuning: Tuning) -> list[Message]:
@@ -127,16 +133,17 @@ def as_json(tuning: Tuning) -> str:
                 }
                 for a in tuning.advice
             ],
-            "memory": [
+            "roofs": [
                 {
-                    "host": m.host,
-                    "best": m.best,
-                    "peak": m.peak.value,
-                    "from": m.peak.worked_out,
-                    "source": m.peak.source,
+                    "host": r.host,
+                    "part": r.part,
+                    "best": r.best,
+                    "peak": r.peak.value,
+                    "unit": r.unit,
+                    "from": r.peak.worked_out,
+                    "source": r.peak.source,
                 }
-                for m in tuning.memory
-                if m.peak
+                for r in tuning.roofs
             ],
             "rules": [{"rule": r.number, "name": r.name} for r in RULES],
             "without_facts": list(tuning.without_facts),

@@ -137,6 +137,13 @@ def test_the_latest_reference_with_something_in_common_stands_beside(tmp_path: P
         ("lmbench", "bw_mem-rd-1p", "rd", None),
         ("iperf3", "tcp-8", "bitrate", "link"),
         ("iperf3", "udp", "bitrate", None),
+        ("nvbandwidth", "host_to_device_memcpy_ce", "link_bandwidth", "pcie"),
+        ("nvbandwidth", "host_to_device_bidirectional_memcpy_ce", "link_bandwidth", None),
+        ("torch_ops", "basic-2048t-b1/roof/memory", "memory_rate", "device_memory"),
+        ("torch_ops", "basic-2048t-b16-1of8/roof/memory", "memory_rate", "device_memory"),
+        ("torch_ops", "basic-2048t-b1-cpu/roof/memory", "memory_rate", None),
+        ("torch_ops", "basic-2048t-b1/roof/fp16", "peak", "device_compute"),
+        ("torch_ops", "basic-2048t-b1/roof/fp32", "peak", None),
         ("unknown", "x", "y", None),
     ],
 )

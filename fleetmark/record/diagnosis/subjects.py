@@ -19,6 +19,7 @@ from parsers.nccl.net import gpu_direct
 from planner.diagnosis.cohorts import kind_of
 from planner.diagnosis.trial import Change
 from planner.diagnosis.tuning.rule import Share, Subject
+from workloads import declared
 
 MEMORY, CORE, COLLECTIVE = "mem-bw", "core-bw", "collective"  # classes of metrics
 PEERS = 3  # hosts of a kind whose median a figure is held against
@@ -63,10 +64,16 @@ def headlines(archive: Archive) -> Table | None:
 
 
 def best_memory(table: Table) -> dict[str, float]:
-    """Host to the best bandwidth of memory among its headlines, in B/s."""
+    """Host to the best bandwidth of its own memory among its headlines, in B/s; that of accelerators is another's."""
     about = table.about
-    chosen = (about["class"] == MEMORY) & (about["unit"] == "B/s") & (about["subject"] == "host")
-    return _extreme(table, chosen.to_numpy(bool))
+    chosen = (
+        ((about["class"] == MEMORY) & (about["unit"] == "B/s") & (about["subject"] == "host")).to_numpy(bool).copy()
+    )
+    for row in np.flatnonzero(chosen):
+        one = table.benchmark(int(row))
+        held = declared.peak(one["workload"], one["case"], one["metric"])
+        chosen[row] = held is None or held.of == "memory"
+    return _extreme(table, chosen)
 
 
 def _extreme(table: Table, chosen: np.ndarray) -> dict[str, float]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pydantic import TypeAdapter, ValidationError
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
@@ -20,9 +21,11 @@ from fleetmark.record.campaigns import campaigns, summarise
 from fleetmark.record.diagnosis import read
 from fleetmark.record.diagnosis.table import title
 from fleetmark.record.figures.pairs import peer
+from fleetmark.record.steps import Trial
 from planner.diagnosis.trial import Change, change
 from planner.diagnosis.tuning.rule import Rule
 
+_TRIAL = TypeAdapter(Trial)
 FOLDER = "trials"  # of campaigns, inside the one whose hosts they are about
 _KEY = ["host", "workload", "case", "metric", "subject", "labels"]
 
@@ -117,26 +120,24 @@ def trials(archive: Archive) -> list[Archive]:
 
 def unfinished(archive: Archive, host: str, rule: str, items: Sequence[Mapping[str, Any]]) -> Archive | None:
     """The last trial of a rule's setting on a host, where it still owes something."""
-    asked = [host, rule, json.loads(json.dumps(items))]
-    own = [
-        t for t in trials(archive) if (about := _about(t)) and [about[k] for k in ("host", "rule", "items")] == asked
-    ]
+    asked = host, rule, json.loads(json.dumps(items))
+    own = [t for t in trials(archive) if (a := _about(t)) and (a.host, a.rule, list(a.items)) == asked]
     return own[-1] if own and not summarise(own[-1]).finished else None
 
 
-def _about(archive: Archive) -> Mapping[str, Any]:
+def _about(archive: Archive) -> Trial | None:
+    """What a trial's campaign tries; None where it says nothing that can be read."""
     try:
-        about = archive.campaign().get("trial")
-    except FleetmarkError:  # damaged
-        return {}
-    return about if isinstance(about, Mapping) and {"host", "rule", "items", "sides"} <= about.keys() else {}
+        return _TRIAL.validate_python(archive.campaign().get("trial"))
+    except (FleetmarkError, ValidationError):
+        return None
 
 
 def tried(archive: Archive) -> dict[str, dict[str, Tried]]:
     """Host and rule to the newest trial that measured something."""
     result: dict[str, dict[str, Tried]] = {}
     for own in trials(archive):
-        if _about(own) and (outcome := of_trial(own)).changes:
+        if _about(own) is not None and (outcome := of_trial(own)).changes:
             result.setdefault(outcome.host, {})[outcome.rule] = outcome
     return result
 
@@ -144,7 +145,9 @@ def tried(archive: Archive) -> dict[str, dict[str, Tried]]:
 def of_trial(archive: Archive) -> Tried:
     """What a trial showed. Runs count whose setting was read back after them as it should be."""
     about = _about(archive)
-    host, sides = str(about["host"]), list(about["sides"])
+    if about is None:
+        raise FleetmarkError(f"{archive.path / 'campaign.json'}: damaged: it does not say what was tried")
+    host, sides = about.host, list(about.sides)
     values: dict[bool, set[str]] = {False: set(), True: set()}
     refused = ""
     wrong: set[str] = set()
@@ -156,7 +159,8 @@ def of_trial(archive: Archive) -> Tried:
         except FleetmarkError:
             wrong.add(_run(step))
             continue
-        if result.setting is not None and result.setting.on == sides[step["repeat"]]:
+        planned = sides[step["repeat"]] if 0 <= step["repeat"] < len(sides) else None
+        if result.setting is not None and result.setting.on is planned:
             values[result.setting.on] |= set(result.setting.values)
             continue
         wrong.add(_run(step))
@@ -172,8 +176,8 @@ def of_trial(archive: Archive) -> Tried:
     lost = sum(number for status, number in summary.statuses.items() if status != Status.PASSED.value)
     return Tried(
         host,
-        str(about["rule"]),
-        tuple(item.get("path") or " ".join(item["read"]) for item in about["items"]),
+        about.rule,
+        tuple(item.get("path") or " ".join(w for w in item["write"] if w != "{}") for item in about.items),
         tuple(sorted(values[False])),
         tuple(sorted(values[True])),
         tuple(_changes(archive, host, sides, wrong)),

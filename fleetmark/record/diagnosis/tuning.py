@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from fleetmark.base.text import Message
 from fleetmark.record.archive import Archive
+from fleetmark.record.diagnosis import read
+from fleetmark.record.diagnosis.roofs import Roof, roofs
 from fleetmark.record.diagnosis.subjects import subjects
 from fleetmark.record.diagnosis.trials import Tried, tried
-from planner.diagnosis.tuning.peaks import Peak, memory
 from planner.diagnosis.tuning.rule import Rule
 from planner.diagnosis.tuning.rules import RULES
 
@@ -24,22 +25,13 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """The best memory bandwidth of a host (B/s, None where it was not measured) beside its theoretical peak."""
-
-    host: str
-    best: float | None
-    peak: Peak | None
-
-
-@dataclass(frozen=True, slots=True)
 class Tuning:
     """What the rules say of a campaign. ``without_facts``: hosts that nothing can be said of."""
 
     campaign: str
     hosts: int
     advice: tuple[Advice, ...]
-    memory: tuple[Memory, ...]
+    roofs: tuple[Roof, ...]
     without_facts: tuple[str, ...]
 
 
@@ -61,5 +53,7 @@ def tune(archive: Archive) -> Tuning:
         for rule, evidence, hosts in of.values()
     ]
     advice.sort(key=lambda a: (not a.rule.measured, a.rule.number, -len(a.hosts)))
-    roofs = tuple(Memory(host, subject.memory_bandwidth, memory(subject.facts)) for host, subject in seen.items())
-    return Tuning(archive.id, len(names), tuple(advice), roofs, tuple(n for n in names if n not in facts))
+    measured = read(archive)[0] if archive.inside("measurements.parquet").exists() else None
+    best = {host: s.memory_bandwidth for host, s in seen.items() if s.memory_bandwidth is not None}
+    without = tuple(n for n in names if n not in facts)
+    return Tuning(archive.id, len(names), tuple(advice), tuple(roofs(facts, measured, best)), without)
