@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import shutil
 import socket
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import fabric
 import pytest
 
 from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import Host, this_machine
 from fleetmark.hosts.reach import Reach, ReachError
+from fleetmark.hosts.ssh.connection import _no_config
 from fleetmark.hosts.ssh.target import known_keys, resolve
 
 needs_ssh = pytest.mark.skipif(shutil.which("ssh") is None, reason="this machine has no OpenSSH client")
@@ -191,3 +195,17 @@ def test_something_else_listens() -> None:
         with pytest.raises(ReachError, match=r"h1: .* did not answer within 0\.5 s"):
             connect(host, 0.5).run(["true"])
         assert time.monotonic() - began < 3
+
+
+def test_connections_of_many_threads_share_no_configuration() -> None:
+    """fabric empties a configuration while it reads it; a thread that reads the same one then ends with an error."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            connections = list(
+                pool.map(lambda _: fabric.Connection("h", user="u", port=22, config=_no_config()), range(200))
+            )
+    finally:
+        sys.setswitchinterval(usual)
+    assert len({id(c.config) for c in connections}) == len(connections)

@@ -53,7 +53,7 @@ def eight() -> Iterator[Fleet]:
 
 def isolated(command: Command) -> tuple[int, Any]:
     words = [FLEETMARK, "diagnose", "last", "--isolate", "torch_collectives/all_reduce-8n", "--format", "json"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=500, env={**os.environ, **command.env})
+    done = subprocess.run(words, capture_output=True, text=True, timeout=900, env={**os.environ, **command.env})
     assert "Traceback" not in done.stderr and done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 

@@ -90,7 +90,7 @@ class SshReach(Reach):
             try:
                 timeout = self._timeout_s or self.target.timeout or CONNECT_TIMEOUT_S
                 connection = fabric.Connection(
-                    self.target.hostname, user=self.target.user, port=self.target.port, config=_NO_CONFIG
+                    self.target.hostname, user=self.target.user, port=self.target.port, config=_no_config()
                 )
                 connection.client = _CheckedClient(self.host, self.target, timeout)
                 connection.open()
@@ -108,8 +108,11 @@ def _transport(connection: fabric.Connection) -> paramiko.Transport:
     return transport
 
 
-# Addresses and trust come from OpenSSH itself (``ssh -G``), not from fabric's reading of its files.
-_NO_CONFIG = fabric.Config(ssh_config=paramiko.SSHConfig())
+def _no_config() -> fabric.Config:
+    """Addresses and trust come from OpenSSH itself (``ssh -G``), not from fabric's reading of its files. One for each
+    connection: fabric empties and fills it again while it reads it, which two threads at once do not survive.
+    """
+    return fabric.Config(ssh_config=paramiko.SSHConfig())
 
 
 class _CheckedClient(paramiko.SSHClient):

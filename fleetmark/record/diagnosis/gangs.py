@@ -11,7 +11,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
 from fleetmark.record.archive import Archive
 from fleetmark.record.view import read_measurements
-from planner.diagnosis.groups import Group
+from planner.diagnosis.panel import Group
 from workloads import load
 
 FAILED = float("-inf")

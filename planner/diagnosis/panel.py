@@ -1,0 +1,171 @@
+"""Groups of hosts of one size that ran a case, held against the fastest of them; groups filled up to that size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from planner.diagnosis.isolation import MOST_REPEATS, Search, between
+from planner.diagnosis.partners import Fault
+
+Group = frozenset[str]
+Together = Callable[[tuple[str, ...]], Sequence[float]]
+
+NOISE = 0.02  # the least deviation of a run
+UNKNOWN = 0.10  # where nothing was run twice
+SURE = 4.0  # deviations, beyond which a group is slow
+SURELY = math.log(500)  # odds at which a group counts as sound or slow
+MEDIAN_DIFFERENCE = 0.954  # the median of how much two normal values differ, in their deviations
+
+
+@dataclass
+class Panel:
+    """What groups reached, and which are slow. Rates are oriented logarithms; a run that failed is minus infinity."""
+
+    order: Sequence[str]
+    together: Together
+    least: float  # ln of what matters
+    noise: float
+    labels: Mapping[str, str]
+    most: int
+    rates: dict[Group, list[float]] = field(default_factory=dict)  # one for each run
+    panel: list[Group] = field(default_factory=list)  # groups of one size, to be held against each other
+    blocks: list[list[str]] = field(default_factory=list)  # that the panel is made of; none in a campaign's own groups
+    size: int = 0
+    faults: list[Fault] = field(default_factory=list)
+    open: list[Group] = field(default_factory=list)
+    runs: int = 0
+    named_after: int = 0
+    _spread: list[float] = field(default_factory=list)  # differences between repeats of one run
+
+    @property
+    def deviation(self) -> float:
+        """The deviation of a run, as repeats say where it is not known."""
+        if self.noise:
+            return self.noise
+        return max(NOISE, float(np.median(self._spread)) / MEDIAN_DIFFERENCE) if self._spread else UNKNOWN
+
+    @property
+    def loss(self) -> float:
+        """ln of what makes a group slow: what matters, and beyond the noise."""
+        return max(self.least, SURE * self.deviation)
+
+    def run(self, group: Group) -> float:
+        """One more run of a group."""
+        self.runs += 1
+        rate = self._note(self.together(tuple(m for m in self.order if m in group)))
+        self.rates.setdefault(group, []).append(rate)
+        return rate
+
+    def _note(self, repeats: Sequence[float]) -> float:
+        passed = [r for r in repeats if np.isfinite(r)]
+        self._spread += [abs(a - b) for a, b in pairwise(passed)]
+        return float(np.median(passed)) if passed and len(passed) == len(repeats) else -math.inf
+
+    def rate(self, group: Group) -> float:
+        """The centre of the runs of a group so far."""
+        return float(np.median(self.rates[group]))
+
+    def _settle(self) -> None:
+        """Run groups again that may be sound as well as slow (Wald's odds), and a single fastest run."""
+        for _ in range(MOST_REPEATS):
+            near = SURELY * self.deviation**2 / self.loss
+            unclear = [g for g in self.panel if abs(self.rate(g) - self._limit(g)) * len(self.rates[g]) < near]
+            if not unclear and self.slow():
+                fastest = [*self._fastest()]
+                unclear = fastest if len(fastest) == 1 == len(self.rates[fastest[0]]) else []
+            if not unclear:
+                return
+            for group in unclear:
+                self.run(group)
+
+    def _fastest(self) -> dict[Group, float]:
+        """The groups of the panel that are hardly slower than the fastest one, with their rates."""
+        rates = {g: self.rate(g) for g in self.panel}
+        top = max(rates.values(), default=-math.inf)
+        return {g: r for g, r in rates.items() if r > top - self.loss / 2} if np.isfinite(top) else {}
+
+    def _limit(self, group: Group) -> float:
+        """What makes a group slow, by the others."""
+        others = [r for g, r in self._fastest().items() if g != group]
+        return float(np.mean(others)) - self.loss / 2 if others else -math.inf
+
+    @property
+    def expected(self) -> float:
+        """What a sound group of the panel's size reaches."""
+        rates = [*self._fastest().values()]
+        return float(np.mean(rates)) if rates else -math.inf
+
+    def slow(self) -> list[Group]:
+        """The groups of the panel that are slower than the fastest, the worst first."""
+        fastest = self._fastest()
+        limits = {g: self._limit(g) if g in fastest else self.expected - self.loss / 2 for g in self.panel}
+        return sorted((g for g, limit in limits.items() if self.rate(g) < limit), key=self.rate)
+
+    def fast(self) -> list[Group]:
+        """The others."""
+        slow = set(self.slow())
+        return [g for g in self.panel if g not in slow] if np.isfinite(self.expected) else []
+
+    def base(self) -> list[str]:
+        """Hosts that are known to be good: those of fast groups."""
+        sound = frozenset().union(*self.fast()) - self.guilty()
+        return [m for m in self.order if m in sound]
+
+    def guilty(self) -> set[str]:
+        return {f.of[0] for f in self.faults if f.kind == "node"}
+
+    @property
+    def blind(self) -> bool:
+        """Whether every run failed, so that none is known to be sound."""
+        return bool(self.panel) and not self.fast()
+
+    def pairs(self, kind: str) -> list[tuple[str, str]]:
+        """The links, or borders, that are named."""
+        return [(f.of[0], f.of[1]) for f in self.faults if f.kind == kind]
+
+    def _search(self, drop: float, apart_from: Sequence[str] = ()) -> Search:
+        """Verdicts on groups that are filled up to the panel's size, against its fastest."""
+        return self._against(drop, partial(self._filled, but=frozenset(apart_from)), lambda: self.expected)
+
+    def _against(self, drop: float, fill: Callable[[Sequence[str]], Group], sound: Callable[[], float]) -> Search:
+        """Verdicts on groups that ``fill`` makes of those asked for, against what is ``sound``. What was run before is
+        taken first."""
+        used: dict[Group, int] = {}
+        filled: dict[tuple[str, ...], Group] = {}
+
+        def probe(members: tuple[str, ...]) -> float:
+            group = filled.setdefault(members, fill(members))
+            n = used.get(group, 0)
+            used[group] = n + 1
+            rate = self.rates[group][n] if n < len(self.rates.get(group, ())) else self.run(group)
+            return rate - sound()
+
+        return Search(probe, self.deviation, -drop, self.most, self.labels, least=1, likely=SURELY)
+
+    def _filled(self, members: Sequence[str], but: Group = frozenset()) -> Group:
+        """``members`` with as many others as the size needs: none of ``but`` while there are more; sound ones first,
+        those that were fast with them before.
+        """
+        group = set(members)
+        links, borders = self.pairs("link"), self.pairs("border")
+        weights = {g: len(g & group) * (1 if fast else -1) for fast, gs in self._sides() for g in gs}
+        sound = set(self.base()) if self.panel else set()
+
+        def rank(other: str) -> tuple[bool, bool, int]:
+            return other in but, other not in sound, -sum(w for g, w in weights.items() if other in g)
+
+        for other in sorted((m for m in self.order if m not in group and m not in self.guilty()), key=rank):
+            if len(group) >= self.size:
+                break
+            if not any(between(other, own, links, borders, self.labels) for own in group):
+                group.add(other)
+        return frozenset(group)
+
+    def _sides(self) -> list[tuple[bool, list[Group]]]:
+        return [(True, self.fast()), (False, self.slow())] if self.panel else []
