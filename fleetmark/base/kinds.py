@@ -20,7 +20,7 @@ _CAPACITY = (
     ),  # inference and training on processors
 )
 _RESPONSIVENESS = (
-    *("cpu-int-speed", "cpu-fp-speed", "mem-latency", "core-bw", "os", "disk-latency", "net-flow"),
+    *("cpu-int-speed", "cpu-fp-speed", "mem-latency", "core-bw", "os", "disk-latency", "net-flow", "gpu-bw"),
     *("gpu-latency", "collective", "gpu-train-speed", "cpu-latency", "cpu-train-speed"),
 )
 # A guardrail stands in the class of what it guards.

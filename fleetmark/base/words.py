@@ -70,6 +70,7 @@ _WORDS: dict[str, Message] = {
     "gpu-server": message("gpu-server"),
     "gpu-train": message("gpu-train"),
     "gpu-train-speed": message("gpu-train-speed"),
+    "gpu-bw": message("gpu-bw"),
     "mem-bw": message("mem-bw"),
     "mem-latency": message("mem-latency"),
     "net": message("net"),

@@ -1,4 +1,4 @@
-"""A step in a container: what its engine is told, what it sees of the host, and that none outlives its step."""
+"""A step in a container: what its engine is engine_words, what it sees of the host, and that none outlives its step."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def test_an_engine_gets_the_folders_that_the_command_names_and_no_path_of_progra
     data = tmp_path / "data"
     data.mkdir()
     argv = ["/usr/bin/fio", f"--filename={data}/a:{data}/b", "--output=/etc/passwd", "--ioengine=libaio", "/nowhere/x"]
-    told = words({"container": IMAGE}, argv, tmp_path)
-    mounts = [told[n + 1] for n, word in enumerate(told) if word == "-v"]
+    engine_words = words({"container": IMAGE}, argv, tmp_path)
+    mounts = [engine_words[n + 1] for n, word in enumerate(engine_words) if word == "-v"]
     assert f"{data}:{data}" in mounts and f"{tmp_path}:{tmp_path}" in mounts and not any("/etc" in m for m in mounts)
-    assert [told[n + 1] for n, word in enumerate(told) if word == "-e"] == ["LC_ALL", "OMP_NUM_THREADS"]
-    assert told[-len(argv) - 2 :] == ["--entrypoint", "/usr/bin/fio", "fleetmark-test:1", *argv[1:]]
-    assert {"--rm", "--pull=never", "--network=host", "--ipc=host"} <= set(told)
+    assert [engine_words[n + 1] for n, word in enumerate(engine_words) if word == "-e"] == ["LC_ALL", "OMP_NUM_THREADS"]
+    assert engine_words[-len(argv) - 2 :] == ["--entrypoint", "/usr/bin/fio", "fleetmark-test:1", *argv[1:]]
+    assert {"--rm", "--pull=never", "--network=host", "--ipc=host"} <= set(engine_words)
 
 
 def test_every_step_of_the_workload_has_it_and_packages_stay_away() -> None:

@@ -35,6 +35,8 @@ COMPUTED = {
     ("iperf3", "reverse_rtt_mean"),
     ("inferencex", "output_tokens_per_second"),
     *(("nvbandwidth", metric) for metric in _LINKS),
+    ("rocm_bandwidth_test", "link_bandwidth"),
+    *(("memcached", f"latency_p{share}") for share in (50, 99)),  # powers of two, by the place in a histogram
     *(("dpdk_testpmd", metric) for metric in _PORTS),
     *(("torch_ops", metric) for metric in _OPERATORS),
     *((tool, metric) for tool in _SERVING for metric in ("interactivity", "failures", "requests", "accelerators")),

@@ -1,0 +1,41 @@
+"""Workloads of programs that users build: what is refused or skipped, and the commands that they become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.facts import Gpu
+from fleetmark.campaign.schedule import settings_of
+from tests.workloads.scheduling import reason, scheduled
+from workloads import Choice, Suite
+
+
+@pytest.mark.parametrize(
+    ("workload", "settings", "words"),
+    [
+        ("babelstream", {}, "babelstream.path: the whole path of a program"),
+        ("osu", {}, "osu.path: the folder on the hosts that holds osu_latency"),
+        ("osu", {"path": "/opt/osu", "collectives": ["--help"]}, "as names of tests without osu_"),
+        ("rocm_bandwidth_test", {"path": "rbt"}, "rocm_bandwidth_test.path to be a whole path"),
+    ],
+)
+def test_mistakes_are_refused_before_any_host_is_touched(workload: str, settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(FleetmarkError, match=words):
+        settings_of(Suite(name="s", about="x", workloads={workload: Choice(set=settings)}), {})
+
+
+def test_what_a_host_lacks_is_one_sentence() -> None:
+    assert "AMD GPUs: rocm-smi shows none" in reason(
+        "rocm_bandwidth_test", gpus=(Gpu(index=0, vendor="nvidia", name="x"),)
+    )
+    assert "Open MPI's mpirun" in reason("osu", {"path": "/opt/osu"}, software={"mpi": "Intel MPI 2021"})
+    assert "set babelstream.target=cpu" in reason("babelstream", {"path": "/opt/b", "target": "gpu"})
+
+
+def test_babelstream_on_processors() -> None:
+    (step, *_) = scheduled("babelstream", 1, path="/opt/b/omp-stream", times=5, array_elements=1 << 20)["h1"]
+    assert step.case == "cpu"
+    assert list(step.argv) == ["/opt/b/omp-stream", "--csv", "--device", "0", "-s", "1048576", "-n", "5"]
