@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -337,7 +336,7 @@ class Drive:
             return
         step = run.steps[number]
         excuse = run.excuses.get(number, "")
-        folder = self.archive.save_step(run.host, asdict(step), part, excuse)
+        folder = self.archive.save_step(run.host, step.as_json(), part, excuse)
         if step.serves:
             run.pending.discard(step.id)
             self.progress.served(run.host, step.expect_s)

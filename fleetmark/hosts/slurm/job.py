@@ -97,7 +97,9 @@ class Job:
         self.is_over = self.state.is_final or (self.folder / "done").exists()
         listed, word = self.state.nodelist, self.state.word
         # A job that is requeued may get others. While it ends, Slurm lists only those that have not ended yet.
-        if listed != self._nodelist and (word == "RUNNING" or (listed and not self.names and not self.state.is_waiting)):
+        if listed != self._nodelist and (
+            word == "RUNNING" or (listed and not self.names and not self.state.is_waiting)
+        ):
             self.names, self._nodelist = cluster.hostnames(listed), listed
 
     def watch(self) -> None:
