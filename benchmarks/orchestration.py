@@ -2,7 +2,7 @@
 
 Run as root: ``python -m benchmarks.orchestration [--runs 3] [--hosts 1 4 16]``. The hosts are network namespaces of this machine
 (tests/fleet), so the work they do is paid here too. Every figure is the median wall time of the whole command, start to exit,
-and beside it the CPU seconds that the controller's own processes took.
+beside it the CPU seconds that the controller's own processes took, and the median of its ratios to raw in each round.
 
 raw        one ssh process a host, all at once, the six commands in one trip
 raw-trips  one ssh process a host and command, all hosts at once, over one multiplexed connection each
@@ -40,24 +40,22 @@ def main() -> None:
     for count in options.hosts:
         with Fleet(count) as fleet:
             methods = _methods(fleet)
-            raw = 0.0
+            # In turns: on a machine that others use, what is compared must have had the same neighbours.
+            rounds = [{name: _measure(methods[name]) for name in options.only} for _ in range(options.runs)]
             for name in options.only:
-                wall, cpu = _measure(methods[name], options.runs)
-                raw = wall if name == "raw" else raw
-                times = f"{wall / raw:7.1f}" if raw else ""
-                print(f"{count:>5} {name:<10} {wall:8.2f} {cpu:8.2f} {times}", flush=True)
+                wall, cpu = (statistics.median(of[name][i] for of in rounds) for i in (0, 1))
+                times = statistics.median(of[name][0] / of["raw"][0] for of in rounds) if "raw" in rounds[0] else None
+                print(f"{count:>5} {name:<10} {wall:8.2f} {cpu:8.2f} {times or 0:7.1f}", flush=True)
 
 
-def _measure(method: Callable[[], None], runs: int) -> tuple[float, float]:
-    walls, cpus = [], []
-    for _ in range(runs):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        began = time.perf_counter()
-        method()
-        walls.append(time.perf_counter() - began)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpus.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return statistics.median(walls), statistics.median(cpus)
+def _measure(method: Callable[[], None]) -> tuple[float, float]:
+    """Seconds by the clock, and of the CPU in this machine's own processes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.perf_counter()
+    method()
+    wall = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def _methods(fleet: Fleet) -> dict[str, Callable[[], None]]:

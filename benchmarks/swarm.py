@@ -42,13 +42,15 @@ def main() -> None:
     parser.add_argument("--agents", type=int, nargs="+", default=[1, 100, 300, 1000])
     parser.add_argument("--commands", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=1.0, help="that a command takes")
+    parser.add_argument("--ways", nargs="+", choices=["run", "killed"], default=["run", "killed"])
     options = parser.parse_args()
     print(f"{'agents':>6} {'way':<8} {'wall s':>7} {'CPU s':>7} {'MB':>6} {'threads':>7} {'files':>6}  outcomes")
-    for size in options.agents:
+    for size in options.agents if "run" in options.ways else ():
         with tempfile.TemporaryDirectory(prefix="swarm") as folder:
             _campaign(Path(folder), size, options, killed=False)
-    with tempfile.TemporaryDirectory(prefix="swarm") as folder:
-        _campaign(Path(folder), max(options.agents), options, killed=True)
+    if "killed" in options.ways:
+        with tempfile.TemporaryDirectory(prefix="swarm") as folder:
+            _campaign(Path(folder), max(options.agents), options, killed=True)
 
 
 def _campaign(root: Path, size: int, options: argparse.Namespace, *, killed: bool) -> None:

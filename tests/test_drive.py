@@ -205,6 +205,19 @@ def test_a_host_that_says_nothing_after_it_was_let_go_is_given_up(drive: Drive) 
     assert orders(drive, "h1") == ["skip 00000"]
 
 
+def test_a_controller_that_is_behind_blames_no_host(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Very many hosts speak at once: what one said in time is heard after its deadline."""
+    tell(drive, "h2", e="wait", step="00000")
+    tell(drive, "h1", e="wait", step="00000")
+    drive.heard.put(("h2", "event", replies.Begins(e="begin", step="00000")))
+    run, much_later = drive.runs["h2"], time.monotonic() + 2 * STUCK_S
+    assert run.deadline is not None and run.deadline < much_later
+    monkeypatch.setattr(time, "monotonic", lambda: much_later)
+    drive._hear()
+    assert run.phase == "running"
+    assert run.expected == "the end of iperf3 tcp-1 repeat 0"
+
+
 def test_hosts_that_wait_for_one_another_are_given_up(tmp_path: Path) -> None:
     drive = make_drive(
         tmp_path,

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import stat
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -52,13 +53,19 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 def open_inside(file: Path, root: Path) -> BinaryIO:
     """Open ``file`` for reading. Raises OSError where it is no plain file, or a link in its path leaves ``root``."""
     real = Path(os.path.realpath(file))
-    if not real.is_relative_to(os.path.realpath(root)):
+    if not real.is_relative_to(_real(root.absolute())):
         raise OSError(errno.ELOOP, "a link leads out of the campaign")
     handle = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "it is no plain file")
     return os.fdopen(handle, "rb")
+
+
+@lru_cache(maxsize=8)
+def _real(root: Path) -> str:
+    """Where ``root`` lies. It is asked for every file of a campaign, which does not move while it is read."""
+    return os.path.realpath(root)
 
 
 def read_inside(file: Path, root: Path, most: int | None = None) -> bytes:

@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -61,7 +60,7 @@ class Drive:
         for e in exchanges:
             self.exchanges[e.server, e.server_step] = [e]
             self.exchanges.setdefault((e.client, e.client_step), []).append(e)
-        self.heard: Heard = queue.SimpleQueue()
+        self.heard = Heard()
         self.looked = self.launch_heard = time.monotonic()
         self.leaving = False
         self.abandoned = False  # Ansible need not go on
@@ -186,7 +185,7 @@ class Drive:
 
     def _notice_stuck(self) -> None:
         """End hosts that are overdue: one whose disk or kernel hangs keeps its connection and sends nothing."""
-        self.looked = now = time.monotonic()
+        self.looked, now = time.monotonic(), self.heard.upto
         left = [run for run in self.runs.values() if run.phase != "over"]
         for run in left:
             if run.overdue(now):
@@ -343,7 +342,7 @@ class Drive:
             return
         step = run.steps[number]
         excuse = run.excuses.get(number, "")
-        folder = self.archive.save_step(run.host, asdict(step), part, excuse)
+        folder = self.archive.save_step(run.host, step.as_json(), part, excuse)
         if step.serves:
             run.pending.discard(step.id)
             self.progress.served(run.host, step.expect_s)

@@ -20,7 +20,32 @@ RETRY_S = 3.0
 GREETING_S = 30.0  # in which a host reads the list of steps that are here already
 STEADY_S = 10.0  # a link that lasts so long counts as restored
 
-Heard = queue.SimpleQueue[tuple[str, str, Any]]  # host, what, details
+Words = tuple[str, str, Any]  # host, what, details
+
+
+class Heard:
+    """The queue of all hosts' words to the main thread. ``upto``: all that was put before that moment (monotonic) has
+    been taken. Deadlines are held against it: a controller that is behind must not blame its hosts.
+    """
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[tuple[float, Words]] = queue.SimpleQueue()
+        self.upto = time.monotonic()
+
+    def put(self, words: Words) -> None:
+        self._queue.put((time.monotonic(), words))
+
+    def get(self, timeout: float | None = None) -> Words:
+        """The next words. Raises queue.Empty where none come within ``timeout`` seconds."""
+        try:
+            self.upto, words = self._queue.get(timeout=timeout)
+        except queue.Empty:
+            self.upto = time.monotonic()
+            raise
+        return words
+
+    def empty(self) -> bool:
+        return self._queue.empty()
 
 
 def order(**words: Any) -> bytes:

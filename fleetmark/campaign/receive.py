@@ -9,7 +9,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -93,7 +93,7 @@ class Receiver:
         if step is None or step_id in self._have:
             raise NoReply(f"files of step {step_id}, which it {'has sent' if step else 'was not given'}")
         self._have.add(step_id)
-        self._arriving = _Arriving(step_id, self._archive.begin_step(self._host, asdict(step)))
+        self._arriving = _Arriving(step_id, self._archive.begin_step(self._host, step.as_json()))
         return self._arriving
 
     def _next_file(self, now: _Arriving, name: str) -> None:

@@ -521,7 +521,7 @@ def _follow(
                     )
                 )
                 variables[name] = _variables(c.host, c.reach, c.facts, job, steps)
-                jobs[name] = {**job, "folder": folder, "steps": [asdict(s) for s in steps]}
+                jobs[name] = {**job, "folder": folder, "steps": [s.as_json() for s in steps]}
         refuse_without(credentials, variables, str(archive.path))
         adaptive = None
         if options.until:

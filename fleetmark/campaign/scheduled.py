@@ -94,7 +94,7 @@ def job_text(campaign: Mapping[str, Any], schedule: HostSchedule, facts: Facts) 
             "host": schedule.host,
             "work": facts.work_dir,
             "interval_s": 1.0,
-            "steps": [asdict(s) for s in schedule.steps],
+            "steps": [s.as_json() for s in schedule.steps],
             "deploy": [asdict(d) for d in schedule.deploy],
             "skipped": schedule.skipped,
             "refused": [asdict(no) for no in schedule.refused],

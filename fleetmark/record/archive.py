@@ -20,7 +20,6 @@ import secrets
 import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -429,7 +428,7 @@ class Archive:
     def step(self, folder: Path) -> dict[str, Any]:
         """The step of ``folder``. Raises FleetmarkError where step.json is damaged, naming what is wrong."""
         stored = self._typed(StoredStepFile, folder / "step.json").root
-        step = asdict(stored)
+        step = stored.as_json()
         if self.raw_dir(stored.host, step) != folder:
             raise FleetmarkError(f"{self.named(folder / 'step.json')} cannot be read: it is of another step")
         return step
