@@ -27,6 +27,7 @@ from planner.ratio import Ratio, adjusted
 
 CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot be compared at all
 APART = 4  # times one size another, from which on their figures are of different things (one in cache, say)
+_OF_CLASSES = (Kind.CAPACITY, Kind.RESPONSIVENESS)
 WORK_MIX = "work mix"  # the class of a comparison over the user's mix
 
 
@@ -100,8 +101,8 @@ class Comparison:
 
     def kind(self, class_: str) -> str:
         """The kind of the figures in a class; a mix is of capacity."""
-        held = self.benchmarks.loc[(self.benchmarks["class"] == class_) & _in_classes(self.benchmarks), "kind"]
-        return str(held.iloc[0]) if len(held) else Kind.CAPACITY.value
+        kinds = zip(self.benchmarks["class"].tolist(), self.benchmarks["kind"].tolist(), strict=True)
+        return next((str(kind) for name, kind in kinds if name == class_ and kind in _OF_CLASSES), Kind.CAPACITY.value)
 
 
 INFERRED = message(
@@ -205,7 +206,7 @@ def _candidate(
 
 def _in_classes(benchmarks: pd.DataFrame) -> pd.Series:
     """Which benchmarks make headlines: neither guardrails nor what only describes."""
-    return benchmarks["kind"].isin([Kind.CAPACITY, Kind.RESPONSIVENESS])
+    return benchmarks["kind"].isin(_OF_CLASSES)
 
 
 def _of_one_kind(benchmarks: pd.DataFrame) -> pd.Series:

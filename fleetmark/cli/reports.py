@@ -47,6 +47,9 @@ def report(
     templates: Templates = None,
     date: Date = None,
     appendix: Annotated[bool, typer.Option("--appendix", help="With --pdf: all metrics, plots and failures.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="With --xlsx: every value that passed, however many there are.")
+    ] = False,
     root: Root = ROOT,
     as_: Annotated[ReportFormat, typer.Option("--format", help="table, json or md.")] = ReportFormat.TABLE,
 ) -> None:
@@ -59,7 +62,7 @@ def report(
         from fleetmark.verbs import report as reporting
         from fleetmark.verbs.documents import documents_of
 
-        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix)
+        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix, raw)
         console = Terminal(stderr=as_ is not ReportFormat.TABLE)
         reporting.campaign(find(root, campaign), as_.value, console, documents)
 
