@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.comparison import READ
+from benchmarks.comparison import READ, compile_modules
 from benchmarks.reports import FLEETMARK, campaign, measured
 from planner.diagnosis import outliers
 from planner.diagnosis.confirm import Verdict, settle
@@ -85,6 +85,7 @@ def speed(hosts: int, metrics: int) -> None:
 
 def main() -> None:
     sizes = [int(a) for a in sys.argv[1:]]
+    compile_modules()
     injection()
     speed(*(sizes or (10_000, 200)))
 

@@ -22,7 +22,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.comparison import record
+from benchmarks.comparison import compile_modules, record
 from fleetmark.record.archive import Archive
 from tests.reports import sample
 
@@ -118,6 +118,7 @@ SORT = """() => new Promise(done => {
 def main() -> None:
     sizes = [int(a) for a in sys.argv[1:]]
     hosts, metrics, repeats = sizes or (1000, 300, 5)
+    compile_modules()
     with tempfile.TemporaryDirectory() as folder:
         campaign(Path(folder), hosts, metrics, repeats)
         print(f"{hosts} hosts x {metrics} metrics x {repeats} repeats", flush=True)

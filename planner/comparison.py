@@ -10,6 +10,7 @@ import fnmatch
 import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,7 @@ from planner.ratio import Ratio, adjusted
 
 CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot be compared at all
 APART = 4  # times one size another, from which on their figures are of different things (one in cache, say)
+_OF_CLASSES = (Kind.CAPACITY, Kind.RESPONSIVENESS)
 WORK_MIX = "work mix"  # the class of a comparison over the user's mix
 
 
@@ -101,8 +103,8 @@ class Comparison:
 
     def kind(self, class_: str) -> str:
         """The kind of the figures in a class; a mix is of capacity."""
-        held = self.benchmarks.loc[(self.benchmarks["class"] == class_) & _in_classes(self.benchmarks), "kind"]
-        return str(held.iloc[0]) if len(held) else Kind.CAPACITY.value
+        kinds = zip(self.benchmarks["class"].tolist(), self.benchmarks["kind"].tolist(), strict=True)
+        return next((str(kind) for name, kind in kinds if name == class_ and kind in _OF_CLASSES), Kind.CAPACITY.value)
 
 
 INFERRED = message(
@@ -219,7 +221,7 @@ def _arithmetic(
 
 def _in_classes(benchmarks: pd.DataFrame) -> pd.Series:
     """Which benchmarks make headlines: neither guardrails nor what only describes."""
-    return benchmarks["kind"].isin([Kind.CAPACITY, Kind.RESPONSIVENESS])
+    return benchmarks["kind"].isin(_OF_CLASSES)
 
 
 def _of_one_kind(benchmarks: pd.DataFrame) -> pd.Series:
@@ -308,8 +310,8 @@ def at_odds(units: Sequence[str], directions: Sequence[str]) -> str:
 def _clashes(a: Side, b: Side) -> dict[str, str]:
     """Benchmarks of both sides whose units or directions differ, within a side or between them."""
     clashes: dict[str, str] = {}
-    for title in a.benchmarks.index.intersection(b.benchmarks.index):
-        units, directions = ([str(s.benchmarks.loc[title, key]) for s in (a, b)] for key in ("unit", "better"))
+    for title, both in _about_both(a, b).items():
+        units, directions = ([str(about[key]) for about in both] for key in ("unit", "better"))
         match at_odds(units, directions):
             case "units":
                 clashes[str(title)] = message(
@@ -320,7 +322,7 @@ def _clashes(a: Side, b: Side) -> dict[str, str]:
                 clashes[str(title)] = message(
                     "directions clash: {one} on the baseline, {other} on the candidate", one=one, other=other
                 )
-        one, other = (str(s.benchmarks.loc[title, "kind"]) for s in (a, b))
+        one, other = (str(about["kind"]) for about in both)
         if one != other:
             clashes.setdefault(
                 str(title),
@@ -329,6 +331,12 @@ def _clashes(a: Side, b: Side) -> dict[str, str]:
                 ),
             )
     return clashes
+
+
+def _about_both(a: Side, b: Side) -> dict[str, tuple[dict[Any, Any], dict[Any, Any]]]:
+    """What stands behind each title that both sides have, on either."""
+    first, second = (s.benchmarks[["unit", "better", "kind", "standing"]].to_dict("index") for s in (a, b))
+    return {str(t): (first[t], second[t]) for t in a.benchmarks.index.intersection(b.benchmarks.index)}
 
 
 def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
@@ -348,8 +356,8 @@ def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
                     b=b.title,
                 )
             )
-    for title in a.benchmarks.index.intersection(b.benchmarks.index):
-        standing = [str(s.benchmarks.loc[title, "standing"]) for s in (a, b)]
+    for title, both in _about_both(a, b).items():
+        standing = [str(about["standing"]) for about in both]
         if standing[0] != standing[1]:
             text_a, text_b = (word(s) or message("an official result") for s in standing)
             warnings.append(

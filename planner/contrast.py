@@ -128,11 +128,13 @@ class Figures:
     def gaps(self) -> bool:
         """Whether a host that has some of the benchmarks lacks others."""
         missing = np.isnan(self.logs)
-        return bool((missing.any(axis=1) & ~missing.all(axis=1)).any())
+        return bool(missing.any()) and bool((missing.any(axis=1) & ~missing.all(axis=1)).any())
 
     def part(self, called: Message) -> _Part:
         """Its model. Raises TooFewFiguresError, where the side is ``called`` so."""
         seen = ~np.isnan(self.logs)
+        if len(seen) > 1 and seen.all():
+            return mixed.fit(self.logs)
         present = seen.any(axis=1)
         logs = self.logs[present]
         hosts, benchmarks = logs.shape

@@ -83,6 +83,9 @@ def fit(y: Floats) -> Fit:
 
     Raises TooFewError below two hosts, for a benchmark without a figure, and for fewer figures than ``needed``.
     """
+    if len(y) > 1 and y.shape[1] and not np.isnan(y).any():
+        centre, nothing = y.mean(axis=0), np.zeros(0)
+        return Fit(centre, len(y), y - centre, np.ones_like(y), nothing, nothing, 0.0, True, 1.0)
     present = ~np.isnan(y).all(axis=1)
     widening = 2 - float(present.mean()) if len(y) else 1.0
     y = y[present]
@@ -95,8 +98,7 @@ def fit(y: Floats) -> Fit:
     centre = np.nanmean(y, axis=0)
     z = np.where(seen > 0, y - centre, 0.0)  # small numbers: sums of squares lose no digits
     if complete:
-        nothing = np.zeros(0)
-        return Fit(centre, hosts, z, seen, nothing, nothing, 0.0, True, 1.0)
+        return Fit(centre, hosts, z, seen, np.zeros(0), np.zeros(0), 0.0, True, 1.0)
     sums = _Sums.of(z, seen)
     ratio = _most_likely(sums)
     normal, right, _ = sums.equations(np.array([ratio]))

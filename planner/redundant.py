@@ -41,8 +41,11 @@ def clusters(machines: pd.DataFrame, kinds: bool = True, quantity: Mapping[str, 
     names = [str(c) for c in machines.columns]
     if len(names) < 2:
         return [[n] for n in names]
-    equal = [column.round(9).tobytes().hex() for column in machines.to_numpy(float).T]
-    keys = [name if machines[name].isna().all() else key for name, key in zip(names, equal, strict=True)]
+    values = machines.to_numpy(float)
+    equal: dict[bytes, str] = {}
+    keys = [equal.setdefault(column.round(9).tobytes(), name) for name, column in zip(names, values.T, strict=True)]
+    nothing = np.isnan(values).all(axis=0)
+    keys = [name if empty else key for name, key, empty in zip(names, keys, nothing, strict=True)]
     if kinds and len(machines) >= LEAST_MACHINES:
         related = machines.corr(min_periods=LEAST_MACHINES).to_numpy(float)
         distance = 1 - np.nan_to_num(related, nan=0.0)

@@ -49,13 +49,13 @@ _HELD = {Held.KEPT: "better", Held.BROKEN: "worse", Held.CANNOT_TELL: "unsure"} 
 _INPUTS = 4  # the tab Conversion's row of the first input
 
 
-def render(report: Report) -> bytes:
-    """The report as an XLSX file; the same report gives the same bytes.
+def render(report: Report, every: bool = False) -> bytes:
+    """The report as an XLSX file; the same report gives the same bytes. ``every``: of a campaign, with every value.
 
     Raises FleetmarkError where it has more hosts than a sheet has columns.
     """
     if report.comparison is None:
-        return campaign_xlsx.render(report)
+        return campaign_xlsx.render(report, every)
     book = Book(question(report.comparison), report.date, report.language)
     _Workbook(report, report.comparison, book)
     return book.bytes()

@@ -48,11 +48,12 @@ def diagnose(
 
     Examples: fleetmark diagnose last; fleetmark diagnose last --confirm; fleetmark diagnose last --isolate iperf3/tcp-1
     """
-    from fleetmark.record.campaigns import find
-    from fleetmark.record.diagnosis import baselines
-    from fleetmark.verbs import diagnose as diagnosing
-    from fleetmark.verbs.confirm import Where
-    from fleetmark.verbs.documents import documents_of
+    with keep_memory():
+        from fleetmark.record.campaigns import find
+        from fleetmark.record.diagnosis import baselines
+        from fleetmark.verbs import diagnose as diagnosing
+        from fleetmark.verbs.confirm import Where
+        from fleetmark.verbs.documents import documents_of
 
     if (inventory or become) and not (confirm or isolate):
         option = "--inventory" if inventory else "--become"

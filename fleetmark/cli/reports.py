@@ -47,6 +47,9 @@ def report(
     templates: Templates = None,
     date: Date = None,
     appendix: Annotated[bool, typer.Option("--appendix", help="With --pdf: all metrics, plots and failures.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="With --xlsx: every value that passed, however many there are.")
+    ] = False,
     root: Root = ROOT,
     as_: Annotated[ReportFormat, typer.Option("--format", help="table, json or md.")] = ReportFormat.TABLE,
 ) -> None:
@@ -54,12 +57,12 @@ def report(
 
     Examples: fleetmark report last; fleetmark report last --pdf report.pdf --xlsx report.xlsx --lang zh-CN
     """
-    from fleetmark.record.campaigns import find
-    from fleetmark.verbs import report as reporting
-    from fleetmark.verbs.documents import documents_of
-
     with interruptible(_NOTHING), keep_memory():
-        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix)
+        from fleetmark.record.campaigns import find
+        from fleetmark.verbs import report as reporting
+        from fleetmark.verbs.documents import documents_of
+
+        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix, raw)
         console = Terminal(stderr=as_ is not ReportFormat.TABLE)
         reporting.campaign(find(root, campaign), as_.value, console, documents)
 
@@ -113,11 +116,11 @@ def compare(
     Examples: fleetmark compare --baseline gen=icelake --candidate gen=genoa --per core;
     fleetmark compare -b gen=icelake -c gen=genoa --html genoa.html --pdf genoa.pdf --xlsx genoa.xlsx
     """
-    from fleetmark.record.compare import Question
-    from fleetmark.verbs import report as reporting
-    from fleetmark.verbs.documents import documents_of
-
     with interruptible(_NOTHING), keep_memory():
+        from fleetmark.record.compare import Question
+        from fleetmark.verbs import report as reporting
+        from fleetmark.verbs.documents import documents_of
+
         documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix)
         question = Question(
             root,

@@ -29,11 +29,10 @@ def machines(root: Path) -> list[Machine]:
         except FleetmarkError as error:
             damaged.append((archive.id, error))
             continue
+        facts = cache(partial(_facts, archive))
         for host in hosts:
-            facts = cache(partial(_facts, archive, host["name"]))
-            on_record.append(
-                Machine(archive.id, host["name"], host.get("labels") or {}, facts, str(host.get("address") or ""))
-            )
+            name, address = host["name"], str(host.get("address") or "")
+            on_record.append(Machine(archive.id, name, host.get("labels") or {}, partial(facts, name), address))
     for file in imports.tables(root):
         try:
             on_record += imports.machines(file)

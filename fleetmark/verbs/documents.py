@@ -21,17 +21,24 @@ from reports.kit.language import Language, language
 @dataclass(frozen=True, slots=True)
 class Documents:
     """What is to be written: kind (html, pdf, xlsx) to its path. ``templates``: the user's folder. ``date``: the one to
-    print, ISO 8601; None where none was fixed. ``appendix``: whether a PDF has all metrics."""
+    print, ISO 8601; None where none was fixed. ``appendix``: whether a PDF has all metrics. ``raw``: whether a workbook
+    has every value, however many."""
 
     paths: Mapping[str, Path] = field(default_factory=dict)
     language: Language = field(default_factory=Language)
     templates: Path | None = None
     date: str | None = None
     appendix: bool = False
+    raw: bool = False
 
 
 def documents_of(
-    paths: Mapping[str, Path | None], lang: str, templates: Path | None, date: str | None, appendix: bool = False
+    paths: Mapping[str, Path | None],
+    lang: str,
+    templates: Path | None,
+    date: str | None,
+    appendix: bool = False,
+    raw: bool = False,
 ) -> Documents:
     """What the options ask for. Raises FleetmarkError, before any work, for what could not be written or is unknown."""
     named = {kind: path for kind, path in paths.items() if path is not None}
@@ -42,7 +49,9 @@ def documents_of(
         raise FleetmarkError(f"{twice[0]}: two documents cannot be one file; give each a name of its own")
     if templates is not None and not templates.is_dir():
         raise FleetmarkError(f"--templates {templates}: there is no such folder")
-    return Documents(named, language(lang), templates, _date(date), appendix)
+    if raw and "xlsx" not in named:
+        raise FleetmarkError("--raw without --xlsx: the values stand in a workbook; add --xlsx FILE")
+    return Documents(named, language(lang), templates, _date(date), appendix, raw)
 
 
 def _can_be_written(kind: str, path: Path) -> None:

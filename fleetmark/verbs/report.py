@@ -55,10 +55,10 @@ def _pdf(of: Report, documents: Documents) -> bytes:
     return pdf.render(of, templates=documents.templates, appendix=documents.appendix)
 
 
-def _xlsx(of: Report, _documents: Documents) -> bytes:
+def _xlsx(of: Report, documents: Documents) -> bytes:
     from reports import xlsx
 
-    return xlsx.render(of)
+    return xlsx.render(of, every=documents.raw)
 
 
 _RENDER: Mapping[str, Callable[[Report, Documents], bytes]] = {"html": _html, "pdf": _pdf, "xlsx": _xlsx}

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.kinds import PEAK, SPEED
 from fleetmark.base.measurement import Better, Kind, Measurement, Parsed, Standing
-from parsers import spec_cpu2017, spec_cpu2026
 from parsers.kit.text import decode
 from parsers.published import Cells, Collector, Records, Row, Table, figure, records, some, unpacked, words
 
@@ -40,7 +39,6 @@ _YEARS = ("2017", "2026")
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _DATE = re.compile(r"([A-Z][a-z]{2})-(?:20)?([0-9]{2})")
 _REPORT = re.compile(r"SPEC\W{0,4}(?:\(R\))?\W{0,4}CPU|SPEC(?:rate|speed)|[5-8][0-9]{2}\.[a-z][a-z0-9]{1,20}_[rs]\b")
-_PARSERS = {"spec_cpu2017": spec_cpu2017, "spec_cpu2026": spec_cpu2026}
 _HEADLINES = ("base_score", "base_ratio", "peak_score", "peak_ratio")  # peak has headlines of its own
 # Of the benchmarks of CPU 2017 and 2026, those in floating point.
 _FLOATING = re.compile(
@@ -273,9 +271,11 @@ def _rate1(collector: Collector, source: Records, columns: Mapping[str, str]) ->
 
 def _report(raw: bytes, name: str) -> Table:
     """One result's own report, by the parser of its benchmarks."""
+    from parsers import spec_cpu2017, spec_cpu2026  # a comparison needs this module's names alone
+
     parsed: Parsed | None = None
     errors = []
-    for module in _PARSERS.values():
+    for module in (spec_cpu2017, spec_cpu2026):
         try:
             parsed = module.parse(raw)
             break

@@ -106,10 +106,14 @@ class _Machines:
 
     def __init__(self, facts: Sequence[Facts]) -> None:
         self._facts = facts
+        self._own: dict[str, Peak | None] = {}
 
     def own(self, of: str) -> Peak | None:
         """Of their memory, or of their accelerators."""
-        return _middle([peak.memory(facts) if of == "memory" else peak.device(facts, of) for facts in self._facts])
+        if of not in self._own:
+            peaks = [peak.memory(facts) if of == "memory" else peak.device(facts, of) for facts in self._facts]
+            self._own[of] = _middle(peaks)
+        return self._own[of]
 
     @cached_property
     def link(self) -> Peak | None:

@@ -14,6 +14,8 @@ import pandas as pd
 from reports.campaign.view import Key, View
 from reports.kit import format as fmt
 
+Places = npt.NDArray[np.int64]
+
 MOST = 5_200_000  # characters, so that the whole page stays below 6 MB
 _A_FIGURE, _A_SPREAD = 7, 16  # characters, about: of a figure, and of one with its ends
 
@@ -36,7 +38,8 @@ def embedded(view: View) -> Embedded:
     spreads = len(frame) * _A_SPREAD <= MOST
     room = MOST // (_A_SPREAD if spreads else _A_FIGURE)
     ordered = pd.concat([frame[frame["headline"].astype(bool)], frame[~frame["headline"].astype(bool)]])
-    place = {h.name: i for i, h in enumerate(view.hosts)}
+    places = {h.name: i for i, h in enumerate(view.hosts)}
+    ordered = ordered.assign(place=ordered["host"].astype(object).map(places))
     numbers: dict[Key, int] = {}
     metrics: list[str] = []
     used, left_out = 0, 0
@@ -46,7 +49,7 @@ def embedded(view: View) -> Embedded:
             continue
         used += len(view.hosts)
         numbers[key] = len(metrics)
-        metrics.append(_metric(key, rows, shown, place, spreads=spreads))
+        metrics.append(_metric(key, rows, shown, len(places), spreads=spreads))
     head = {
         "hosts": [fmt.clean(h.name) for h in view.hosts],
         "sides": [view.generations.index(h.generation or "") for h in view.hosts],
@@ -56,11 +59,11 @@ def embedded(view: View) -> Embedded:
     return Embedded(_inert(text), numbers, spreads, left_out)
 
 
-def _metric(key: Key, rows: pd.DataFrame, shown: fmt.Shown, place: dict[str, int], *, spreads: bool) -> str:
+def _metric(key: Key, rows: pd.DataFrame, shown: fmt.Shown, size: int, *, spreads: bool) -> str:
     """One metric: title, unit, what one of it is in the base unit, decimals, and columns: value, how many of its last
     digit the lowest and the highest lie away from it, repeats.
     """
-    where = [place[str(h)] for h in rows["host"]]
+    where = rows["place"].to_numpy(int)
     about = {
         "t": f"{fmt.clean(key[0])} {fmt.clean(key[1])} {fmt.point(key[2], key[3], key[4], key[5])}",
         "u": shown.unit,
@@ -70,14 +73,14 @@ def _metric(key: Key, rows: pd.DataFrame, shown: fmt.Shown, place: dict[str, int
     }
     text = json.dumps(about, ensure_ascii=False, separators=(",", ":"))[:-1]
     values = rows["value"].to_numpy(float)
-    text += f',"v":[{",".join(_numbers(values, where, len(place), shown))}]'
+    text += f',"v":[{",".join(_numbers(values, where, size, shown))}]'
     for name, column in (("l", "lo"), ("h", "hi")) if spreads else ():
-        text += f',"{name}":[{_steps(rows[column].to_numpy(float), values, where, len(place), shown)}]'
+        text += f',"{name}":[{_steps(rows[column].to_numpy(float), values, where, size, shown)}]'
     counts = rows["n"].tolist()
-    return text + f',"n":{json.dumps(counts[0] if len(set(counts)) == 1 else _spread(counts, where, len(place)))}}}'
+    return text + f',"n":{json.dumps(counts[0] if len(set(counts)) == 1 else _spread(counts, where, size))}}}'
 
 
-def _numbers(column: npt.NDArray[np.float64], where: Sequence[int], size: int, shown: fmt.Shown) -> list[str]:
+def _numbers(column: npt.NDArray[np.float64], where: Places, size: int, shown: fmt.Shown) -> list[str]:
     """Each host's figure in the unit shown, with the digits of its column; ``null`` where there is none."""
     values = np.full(size, math.nan)
     values[where] = column * shown.factor
@@ -92,7 +95,7 @@ def _numbers(column: npt.NDArray[np.float64], where: Sequence[int], size: int, s
 def _steps(
     ends: npt.NDArray[np.float64],
     values: npt.NDArray[np.float64],
-    where: Sequence[int],
+    where: Places,
     size: int,
     shown: fmt.Shown,
 ) -> str:
@@ -101,13 +104,16 @@ def _steps(
     steps = np.full(size, math.nan)
     steps[where] = np.round(ends * shown.factor * unit) - np.round(values * shown.factor * unit)
     known = np.isfinite(steps)
-    texts = ("%d," * size % tuple(np.where(known, steps, 0).astype(np.int64).tolist())).split(",")[:size]
+    text = ("%d," * size % tuple(np.where(known, steps, 0).astype(np.int64).tolist()))[:-1]
+    if known.all():
+        return text
+    texts = text.split(",")
     return ",".join(text if is_known else "null" for text, is_known in zip(texts, known.tolist(), strict=True))
 
 
-def _spread(values: Sequence[int], where: Sequence[int], size: int) -> list[int | None]:
+def _spread(values: Sequence[int], where: Places, size: int) -> list[int | None]:
     spread: list[int | None] = [None] * size
-    for i, value in zip(where, values, strict=True):
+    for i, value in zip(where.tolist(), values, strict=True):
         spread[i] = value
     return spread
 

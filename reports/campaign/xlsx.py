@@ -57,8 +57,8 @@ class _Layout:
     ranges: Mapping[tuple[_Key, str], Sequence[tuple[int, int]]]
 
 
-def render(report: Report) -> bytes:
-    """The workbook of a campaign's report."""
+def render(report: Report, every: bool = False) -> bytes:
+    """The workbook of a campaign's report; ``every`` value stands in it, also where they are too many for formulas."""
     title = message("Campaign {id}", id=report.campaign.id)
     book = Book(title, report.date, report.language)
     readme = book.sheet(message("Readme"), "#1F3A5F")
@@ -72,7 +72,10 @@ def render(report: Report) -> bytes:
     measured = _scored(report.view)
     live = len(measured) <= LIVE
     layout = _layout(report.view, measured if live else measured.iloc[:0])
-    _raw(raw, measured, live, report)
+    if every and not live:
+        _every(raw, measured)
+    else:
+        _raw(raw, measured, live, report)
     few = len(report.view.merged) <= _MOST_MEDIANS
     first = front(report.view, report.problems, report.against)
     _values(hosts, layout, raw, few)
@@ -102,7 +105,8 @@ def render(report: Report) -> bytes:
     prose.pair(message("Hosts"), f"{len(report.view.hosts):,}")
     prose.pair(message("Runs"), ", ".join(f"{int(counts[s]):,} {book.words(word(s))}" for s in Status if s in counts))
     prose.pair(message("Measurements that passed"), f"{len(measured):,}")
-    about = dict(zip((headlines, hosts, spread, raw, failed, facts), _TABS if live else _TABS_OF_VALUES, strict=True))
+    tabs = _TABS if live else _TABS_OF_EVERY if every else _TABS_OF_VALUES
+    about = dict(zip((headlines, hosts, spread, raw, failed, facts), tabs, strict=True))
     prose.tabs({sheet.name: text for sheet, text in {headlines: about[headlines], **parts, **about}.items()})
     sheets.provenance(prose, report)
     return book.bytes()
@@ -121,6 +125,11 @@ _TABS_OF_VALUES: Sequence[Message] = (
     message("The value of every metric on every host, as numbers, where there are not too many."),
     message("The coefficient of variation behind each of those values, where there are not too many."),
     message("Where every measurement is: they are too many to stand here."),
+    *_TABS[4:],
+)
+_TABS_OF_EVERY: Sequence[Message] = (
+    *_TABS_OF_VALUES[:3],
+    message("Every measurement that passed: a row for each host and repeat, a column for each metric."),
     *_TABS[4:],
 )
 
@@ -161,6 +170,30 @@ def _layout(view: View, measured: pd.DataFrame) -> _Layout:
 
 def _keys(frame: pd.DataFrame) -> list[_Key]:
     return list(zip(*(frame[c].astype(str).tolist() for c in METRIC), strict=True)) if len(frame) else []
+
+
+def _every(sheet: Sheet, measured: pd.DataFrame) -> None:
+    """Every value, a row for each host and repeat, a column for each metric."""
+    sheet.top(
+        message("Measurements"),
+        message("What passed, in base units: a row for each host and repeat, a column for each metric."),
+    )
+    metric = measured.groupby(METRIC, sort=False, observed=True).ngroup()
+    again = measured.groupby([metric.rename("metric"), "host", "repeat"], sort=False, observed=True).cumcount()
+    places = [measured["host"], measured["repeat"], again.rename("again")]
+    row = measured.groupby(places, sort=False, observed=True).ngroup()
+    about = measured[METRIC][~metric.duplicated()]
+    hosts = measured[["host", "repeat"]][~row.duplicated()]
+    for n, (host, repeat) in enumerate(hosts.itertuples(index=False, name=None), _FIRST_ROW):
+        sheet.text(n, 0, host)
+        sheet.number(n, 1, repeat, INTEGER)
+    for n, column, value in zip(row.tolist(), metric.tolist(), measured["value"].tolist(), strict=True):
+        sheet.number(_FIRST_ROW + n, 2 + column, value, "0.000000E+00")
+    heads = [Head(message("host")), Head(message("repeat"), message("from 0"), 9)]
+    for key in _keys(about):
+        heads.append(Head(f"{fmt.clean(key[0])} {fmt.clean(key[1])} {fmt.point(*key[2:6])}", fmt.clean(key[-1]), 16))
+    sheet.heads(_FIRST_ROW - 1, heads)
+    sheet.filtered(_FIRST_ROW - 1, _FIRST_ROW + len(hosts) - 1, len(heads), frozen_columns=2)
 
 
 def _raw(sheet: Sheet, measured: pd.DataFrame, live: bool, report: Report) -> None:

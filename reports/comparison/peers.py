@@ -53,17 +53,11 @@ def peer_map(comparison: Comparison, sides: Mapping[str, Side]) -> PeerMap | Non
         return None
     names = [c for c in dict.fromkeys(c for frame in frames.values() for c in frame.columns) if c][:MOST_CLASSES]
     columns = ["", *names] if len(names) > 1 else names
-    rows = [
-        (_row(str(host), t, values, columns), _far(values)) for t, f in frames.items() for host, values in f.iterrows()
-    ]
-    kept = sorted(range(len(rows)), key=lambda n: -rows[n][1])[:MOST]
-    shown = [rows[n][0] for n in sorted(kept)]
-    return PeerMap(tuple(class_title(c) if c else "" for c in columns), tuple(shown), len(rows) - len(shown))
-
-
-def _far(values: pd.Series) -> float:
-    known = values.abs().dropna()
-    return float(known.max()) if len(known) else 0.0
+    hosts = [(t, host) for t, frame in frames.items() for host in frame.index]
+    far = [away for frame in frames.values() for away in frame.abs().max(axis=1).fillna(0.0).tolist()]
+    kept = sorted(range(len(hosts)), key=lambda n: -far[n])[:MOST]
+    shown = [_row(str(host), t, frames[t].loc[host], columns) for t, host in (hosts[n] for n in sorted(kept))]
+    return PeerMap(tuple(class_title(c) if c else "" for c in columns), tuple(shown), len(hosts) - len(shown))
 
 
 def _row(host: str, side: str, values: pd.Series, columns: Sequence[str]) -> Row:

@@ -22,6 +22,7 @@ from fleetmark.record import evidence
 from fleetmark.verbs import reference
 from planner.equivalence import compare
 from reports import xlsx
+from reports.campaign import xlsx as campaign_xlsx
 from reports.comparison.titles import class_title
 from reports.comparison.xlsx import hosts as host_tabs
 from reports.comparison.xlsx import sources
@@ -355,3 +356,26 @@ def test_values_of_a_campaign_are_live(books: Mapping[str, bytes], reports: Mapp
     median = stats[(stats["host"] == "ice-a") & (stats["metric"] == "triad")]["value"].iloc[0] / 1e9  # in GB/s
     cells_now = [v for v in values(books["campaign"])["Per host"].values() if isinstance(v, float)]
     assert np.isclose(cells_now, median).any()
+
+
+def test_every_value_stands_in_a_campaign_workbook_that_is_asked_for_them(
+    reports: Mapping[str, Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign_xlsx, "LIVE", 10)
+    report = reports["campaign"]
+    heads, rows = table(xlsx.render(report, every=True), "Raw")
+    numbers = [v for row in rows for column, v in row.items() if column not in (heads["host"], heads["repeat"])]
+    m = report.view.results.measurements
+    passed = m.loc[(m["status"] == "passed") & np.isfinite(m["value"].astype(float))]
+    assert len(passed) > 10
+    assert sorted(numbers) == pytest.approx(sorted(passed["value"]), rel=1e-12)
+    assert {(row[heads["host"]], row[heads["repeat"]]) for row in rows} == {
+        *zip(passed["host"], passed["repeat"], strict=True)
+    }
+    first = passed.iloc[0]
+    (triad,) = [row for row in rows if (row[heads["host"]], row[heads["repeat"]]) == (first["host"], first["repeat"])]
+    title = next(t for t in heads if t.startswith(f"{first['workload']} {first['case']} {first['metric']}"))
+    same = passed[(passed["host"] == first["host"]) & (passed["repeat"] == first["repeat"])]
+    assert triad[heads[title]] in same[same["metric"] == first["metric"]]["value"].to_numpy()
+    unasked = values(xlsx.render(report))["Raw"]
+    assert not any(isinstance(value, float) for value in unasked.values())

@@ -19,4 +19,6 @@ def connect() -> duckdb.DuckDBPyConnection:
     """A database of its own, which is gone when it is closed."""
     # Its own choice for what does not fit into memory is a folder where Fleetmark was called.
     spill = f"{tempfile.gettempdir()}/fleetmark-{uuid.uuid4().hex}"
-    return duckdb.connect(config={**_CONFIG, "temp_directory": spill})
+    database = duckdb.connect(config={**_CONFIG, "temp_directory": spill})
+    database.execute("set enable_progress_bar = false")  # it would go into CSV and JSON on stdout, from two seconds on
+    return database

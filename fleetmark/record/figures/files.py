@@ -45,8 +45,9 @@ class Figures:
     ``machines``: (campaign, host) of each, whose place is ``record``. ``keys``: a row per benchmark and subject, whose
     place is ``key``, with the columns BENCHMARK, ``members``, ``rule`` (a Centre) and ``inferred`` (whether a file left
     its kind open). ``rows``: ``record``, ``key``,
-    ``n`` values, ``log``, the natural logarithm of their centre, and ``error``, its standard error by the spread of the
-    values (NaN for one, and where errors were not asked for). ``left_out``: ``record``, ``key``, ``why`` and the ``n``
+    ``n`` values, ``log``, the natural logarithm of their centre, and, where the spread was asked for, ``log_sd``, the
+    standard deviation of the values' logarithms, and ``error``, the centre's standard error by it (NaN for one value).
+    ``left_out``: ``record``, ``key``, ``why`` and the ``n``
     values that are not scored. ``files``: campaign to its Parquet file; ``which``: the rows of them that were read.
     """
 
@@ -62,8 +63,7 @@ def read(
     files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, which: str = HEADLINES, spread: bool = False
 ) -> Figures:
     """The figures of ``machines`` (campaign, host), those that ``which`` says; ``files``: campaign to its file.
-    ``spread``: each with ``log_sd``, the standard deviation of its values' logarithms, and ``error``, the standard
-    error of its own; NaN otherwise.
+    ``spread``: with what tells how sure each is.
 
     Raises DamagedFileError for a file that is no whole Parquet file or lacks a column that nothing goes without.
     """
@@ -72,7 +72,8 @@ def read(
             keys = _prepare(con, files, machines, which)
             # One rule after the other: less has to be held at once.
             zeros = bool((keys["kind"] == Kind.GUARDRAIL).any())
-            rows = pd.concat([_centres(con, rule, spread, zeros) for rule in RULES], ignore_index=True)
+            rules = [rule for rule in RULES if rule in set(keys["rule"])] or RULES[:1]
+            rows = pd.concat([_centres(con, rule, spread, zeros) for rule in rules], ignore_index=True)
             why = f"case when status <> '{Status.PASSED}' then status else 'zero or negative' end as why"
             left_out = pd.DataFrame({"record": [], "key": [], "why": [], "n": []})
             if rows["unscored"].any():
@@ -81,16 +82,17 @@ def read(
                 ).df()
         except duckdb.Error as error:
             raise _damage(error, files, machines, which) from error
-    rows = rows[rows["n"] > 0].drop(columns="unscored")
+    del rows["unscored"]
+    rows = rows if (rows["n"] > 0).all() else rows[rows["n"] > 0]
     return Figures(machines, keys, rows, left_out, files, which)
 
 
 def _centres(con: duckdb.DuckDBPyConnection, rule: Centre, spread: bool, zeros: bool) -> pd.DataFrame:
     widening = OF_MEDIAN if rule is Centre.MEDIAN else 1.0
-    sd = "log_sd" if spread else "'nan'::double"
+    widened = f", log_sd, log_sd / sqrt(n) * {widening} as error" if spread else ""
     # Only guardrails have zeros: their centre is then the arithmetic mean, or zero itself.
     log = f"case when low > 0 then log when value > 0 then ln(value) else {_TINY} end as log" if zeros else "log"
-    columns = f"record, key, n, unscored, {log}, {sd} as log_sd, {sd} / sqrt(n) * {widening} as error"
+    columns = f"record, key, n, unscored, {log}{widened}"
     return con.execute(f"select {columns} from ({groups(_values(), 'record, key', rule)})").df()
 
 
@@ -126,10 +128,11 @@ def _prepare(
     con.execute("create table machines as select file::int as file, host, record::int as record from machine_frame")
     scan = " union all ".join(_scans(files, number, which)) or _NOTHING
     con.execute(f"create view measurements as {scan}")
-    columns = ", ".join(f'"{name}"' for name in _KEY)
+    con.execute(f"create table kinds as select distinct {_quoted(_KEY)} from measurements")
+    columns = _quoted(_telling(con.execute("from kinds").df()))
     for salt in count():
         hashed = f"hash({columns}, {salt})"
-        raw = con.execute(f"select distinct {hashed} as h, {columns} from measurements").df()
+        raw = con.execute(f"select {hashed} as h, * from kinds").df()
         if raw["h"].is_unique:  # so that a hash says as much as all columns, and costs a tenth
             break
     raw = raw.fillna({name: str(schema.DEFAULTS.get(name, "")) for name in _KEY})
@@ -145,6 +148,20 @@ def _prepare(
     con.execute("create table hashes as select h::ubigint as h, key::int as key, rule, least from hash_frame")
     con.execute(f"create macro hashed() as table select *, {hashed} as h from measurements")
     return keys
+
+
+def _telling(kinds: pd.DataFrame) -> list[str]:
+    """The few columns of ``kinds``, rows that differ, that tell these apart: a hash of fewer costs less."""
+    telling = list(kinds.columns)
+    for name in reversed(kinds.columns):
+        rest = [n for n in telling if n != name]
+        if rest and not kinds.duplicated(rest).any():
+            telling = rest
+    return telling
+
+
+def _quoted(columns: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in columns)
 
 
 def _with_kinds(keys: pd.DataFrame) -> pd.DataFrame:

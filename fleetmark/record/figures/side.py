@@ -42,29 +42,38 @@ def of_side(figures: Figures, machines: Sequence[tuple[str, str]]) -> SideFigure
     place = {m: n for n, m in enumerate(figures.machines)}
     number = np.full(len(figures.machines), -1)
     number[[place[m] for m in machines]] = range(len(machines))
-    parts, left_out = (
-        frame.assign(record=number[frame["record"].to_numpy(int)]).query("record >= 0")
-        for frame in (figures.rows, figures.left_out)
-    )
+    parts, left_out = (_renumbered(frame, number) for frame in (figures.rows, figures.left_out))
     keys = figures.keys
     subjects = keys["subject"].where(~keys["subject"].str.contains(">", regex=False), PAIRS)
     columns = keys.assign(subject=subjects)[list(BENCHMARK)]
     benchmarks = columns.drop_duplicates(ignore_index=True)
     numbered = columns.merge(benchmarks.reset_index(names="benchmark"), how="left", on=list(BENCHMARK))
     benchmark = numbered["benchmark"].to_numpy(int)
-    parts, left_out = (f[_own_pairs(f, keys["subject"], machines)] for f in (parts, left_out))
-    together = ~_among_themselves(parts, keys["members"], machines)
-    left_out = pd.concat([left_out, parts.loc[together, ["record", "key", "n"]].assign(why=SHARED)])
+    parts, left_out = (kept(f, _own_pairs(f, keys["subject"], machines)) for f in (parts, left_out))
+    among = _among_themselves(parts, keys["members"], machines)
+    left_out = pd.concat([left_out, parts.loc[~among, ["record", "key", "n"]].assign(why=SHARED)])
     left_out = left_out.assign(benchmark=benchmark[left_out["key"].to_numpy(int)]).drop(columns="key")
-    parts = parts[~together]
-    rules = keys["rule"].to_numpy(object)
-    parts = parts.assign(benchmark=benchmark[parts["key"].to_numpy(int)])
-    if not parts.duplicated(["record", "benchmark"]).any():
-        rows = parts.drop(columns="key")
+    parts = kept(parts, among)
+    rule = pd.Categorical(keys["rule"]).take(parts["key"].to_numpy(int))
+    parts = parts.assign(benchmark=benchmark[parts["key"].to_numpy(int)], rule=rule)
+    cells = pd.Index(parts["record"].to_numpy() * len(benchmarks) + parts["benchmark"].to_numpy())
+    if cells.is_unique:
+        rows = parts.drop(columns=["key", "rule"])
     else:
-        values = parts.assign(rule=rules[parts["key"]], value=np.exp(parts["log"]))
+        values = parts.assign(rule=parts["rule"].astype(object), value=np.exp(parts["log"]))
         rows = _centres(values).merge(_of_parts(parts), on=["record", "benchmark"])
-    return SideFigures(benchmarks, rows, parts.assign(rule=pd.Categorical(rules[parts["key"]])), left_out)
+    return SideFigures(benchmarks, rows, parts, left_out)
+
+
+def kept(frame: pd.DataFrame, rows: Chosen) -> pd.DataFrame:
+    """The chosen ``rows`` of ``frame``: itself where that is all of them, since it may have millions."""
+    return frame if rows.all() else frame[rows]
+
+
+def _renumbered(frame: pd.DataFrame, number: npt.NDArray[np.int64]) -> pd.DataFrame:
+    """The rows of the records that have a ``number``, under these."""
+    record = number[frame["record"].to_numpy(int)]
+    return kept(frame, record >= 0).assign(record=record[record >= 0])
 
 
 def _centres(values: pd.DataFrame) -> pd.DataFrame:
@@ -77,7 +86,10 @@ def _centres(values: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_parts(parts: pd.DataFrame) -> pd.DataFrame:
-    """How many values stand behind the centre of parts, and its standard error: that of the mean of the parts."""
+    """How many values stand behind the centre of parts, and its standard error, where theirs are known: that of the
+    mean of the parts."""
+    if "error" not in parts:
+        return parts.groupby(["record", "benchmark"], as_index=False)[["n"]].sum()
     squared = parts.assign(error=parts["error"] ** 2).groupby(["record", "benchmark"], as_index=False)
     sums = squared.agg(n=("n", "sum"), error=("error", "sum"), known=("error", "count"), parts=("error", "size"))
     error = (sums["error"] ** 0.5 / sums["parts"]).where(sums["known"] == sums["parts"])
@@ -87,9 +99,10 @@ def _of_parts(parts: pd.DataFrame) -> pd.DataFrame:
 def _own_pairs(rows: pd.DataFrame, subjects: pd.Series, machines: Sequence[tuple[str, str]]) -> Chosen:
     """Which ``rows`` are no pair, or a pair that begins with their host and ends with another of the side."""
     own = np.ones(len(rows), bool)
-    pair = subjects.str.contains(">", regex=False).to_numpy()[rows["key"].to_numpy(int)]
-    if not pair.any():
+    paired = subjects.str.contains(">", regex=False).to_numpy()
+    if not paired.any():
         return own
+    pair = paired[rows["key"].to_numpy(int)]
     pairs = rows[pair]
     side = set(machines)
     names = subjects.to_numpy(object)
@@ -106,6 +119,8 @@ def _own_pairs(rows: pd.DataFrame, subjects: pd.Series, machines: Sequence[tuple
 def _among_themselves(rows: pd.DataFrame, members: pd.Series, machines: Sequence[tuple[str, str]]) -> Chosen:
     """Which ``rows`` no host of another side took part in; the host that led a run speaks for all its members."""
     among = np.ones(len(rows), bool)
+    if (members == "").all():
+        return among
     led = (members != "").to_numpy()[rows["key"].to_numpy(int)]
     shared = rows[led]
     hosts: dict[str, set[str]] = {}

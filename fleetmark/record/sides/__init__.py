@@ -101,7 +101,7 @@ def _side(
     selected = np.array(
         [_matches("/".join(b), only) for b in benchmarks[["workload", "case", "metric"]].to_numpy()], bool
     )
-    rows = rows[selected[rows["benchmark"].to_numpy(int)]]
+    rows = rows if selected.all() else rows[selected[rows["benchmark"].to_numpy(int)]]
     left_out = own.left_out[selected[own.left_out["benchmark"].to_numpy(int)]]
     described = left_out.merge(benchmarks[["workload", "case", "metric"]], left_on="benchmark", right_index=True)
     without = described.groupby(["workload", "case", "metric", "why"])["n"].sum()
@@ -135,7 +135,8 @@ def _side(
     measured = set(zip(under.benchmarks["workload"], under.benchmarks["case"], strict=True))
     failed = {(w, c): why for w, c, _, why in without.index if (w, c) not in measured}
     count_of = int(under.rows["n"].sum())
-    open_keys = set(record.keys.index[record.keys["inferred"]])
+    open_keys = np.flatnonzero(record.keys["inferred"])
+    compared = own.parts["key"][selected[own.parts["benchmark"].to_numpy(int)]] if len(open_keys) else []
     return Side(
         title,
         means,
@@ -146,7 +147,7 @@ def _side(
         failed={f"{w} {c}": why for (w, c), why in failed.items()},
         limited={f"{w} {c}" for w, c in failed if keeps_limit(w, c)},
         count=count_of,
-        inferred=bool(open_keys & set(own.parts["key"][selected[own.parts["benchmark"].to_numpy(int)]])),
+        inferred=bool(np.isin(open_keys, compared).any()),
         repeats=under.repeats() if spread and not best else None,
         values=_values(record, own, under.rows, chosen, names) if values and count_of <= MOST_VALUES else None,
     )

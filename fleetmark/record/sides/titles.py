@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,21 +89,31 @@ def titled(rows: pd.DataFrame, benchmarks: pd.DataFrame, hosts: Sequence[str]) -
         kept[sized] = (number < CURVE) | is_largest
         title[by_name] = np.array([place[name] for name in bare], int)[of_row[by_name]]
     of_record, machines = pd.factorize(np.array(hosts, dtype=object), sort=True)
-    rows = rows.assign(title=title, host=of_record[rows["record"].to_numpy(int)], by_name=by_name)[kept]
+    rows = rows.assign(title=title, host=of_record[rows["record"].to_numpy(int)], by_name=by_name)
+    rows = rows if kept.all() else rows[kept]
     rows, notes = _official(rows, (benchmarks["standing"] != "").to_numpy(), names)
     rows = rows.assign(title=_categories(rows["title"], names), host=_categories(rows["host"], machines.tolist()))
-    sizes = size[rows["benchmark"]].set_axis(rows.index)[rows["by_name"]]
+    named = rows[rows["by_name"]]
+    sizes = pd.Series(size.to_numpy()[named["benchmark"]], named["title"].cat.codes.astype(int))
     return Titled(rows.drop(columns="by_name"), _about(rows, benchmarks, sizes), notes)
 
 
 def _about(rows: pd.DataFrame, benchmarks: pd.DataFrame, sizes: pd.Series) -> pd.DataFrame:
+    """What stands behind the titles of ``rows``; ``sizes``: of rows that go by their name alone, under their title."""
     titles = rows["title"].cat
-    pairs = pd.DataFrame({"title": titles.codes.to_numpy(int), "benchmark": rows["benchmark"]}).drop_duplicates()
+    cells = pd.unique(titles.codes.to_numpy(int) * len(benchmarks) + rows["benchmark"].to_numpy(int))
+    pairs = pd.DataFrame({"title": cells // len(benchmarks), "benchmark": cells % len(benchmarks)})
     pairs = pairs.merge(benchmarks, left_on="benchmark", right_index=True)
-    of_title = pairs.sort_values("benchmark").groupby("title")
-    about = of_title[["workload", "case", "metric", "better", "class", "kind"]].first()
-    about = about.assign(unit=of_title[["unit", "better"]].apply(_units), standing=of_title["standing"].agg(joined))
-    ends = sizes.groupby(titles.codes[sizes.index].astype(int)).agg(["min", "max"])
+    pairs = pairs.sort_values("benchmark")
+    about = pairs.groupby("title")[["workload", "case", "metric", "better", "class", "kind"]].first()
+    of_title: dict[int, list[Mapping[Any, str]]] = {}
+    for pair in pairs[["title", "unit", "better", "standing"]].to_dict("records"):
+        of_title.setdefault(pair["title"], []).append(pair)
+    groups = [of_title[title] for title in about.index]
+    about = about.assign(
+        unit=[_units(group) for group in groups], standing=[joined(b["standing"] for b in group) for group in groups]
+    )
+    ends = sizes.groupby(level=0).agg(["min", "max"])
     about[["smallest", "largest"]] = ends.reindex(about.index).to_numpy(float)
     about.index = pd.Index(titles.categories[about.index], name="title")
     return about
@@ -111,8 +121,10 @@ def _about(rows: pd.DataFrame, benchmarks: pd.DataFrame, sizes: pd.Series) -> pd
 
 def _categories(codes: pd.Series, words: Sequence[str]) -> pd.Categorical:
     """The words that ``codes`` stand for; of ``words`` those that occur."""
-    used, code_of_used = np.unique(codes.to_numpy(), return_inverse=True)
-    return pd.Categorical.from_codes(code_of_used, pd.Index([words[n] for n in used], dtype=object))
+    occurs = np.bincount(codes.to_numpy(), minlength=len(words)) > 0
+    place = np.cumsum(occurs) - 1
+    used = [words[n] for n in np.flatnonzero(occurs).tolist()]
+    return pd.Categorical.from_codes(place[codes.to_numpy()], pd.Index(used, dtype=object))
 
 
 def _official(
@@ -122,6 +134,8 @@ def _official(
 
     What has to be said of that, and of titles that only some hosts have official results of.
     """
+    if not lesser_benchmark.any():
+        return rows, []
     lesser = pd.Series(lesser_benchmark[rows["benchmark"].to_numpy(int)], rows.index)
     if not lesser.any() or lesser.all():
         return rows, []
@@ -161,14 +175,14 @@ def _title(benchmark: Mapping[Any, Any]) -> str:
     return f"{benchmark['workload']} {benchmark['case']} {benchmark['metric']}{where}{labels}"
 
 
-def _units(of: pd.DataFrame) -> str:
+def _units(of: Sequence[Mapping[Any, str]]) -> str:
     """The unit of a benchmark; several are named, and so is one with several directions: neither can be compared."""
-    if of["better"].nunique() == 1:
-        return joined(of["unit"])
-    return joined(of["unit"] + " (" + of["better"].map(lambda b: Better(b).phrase) + ")")
+    if len({b["better"] for b in of}) == 1:
+        return joined(b["unit"] for b in of)
+    return joined(f"{b['unit']} ({Better(b['better']).phrase})" for b in of)
 
 
-def joined(values: pd.Series) -> str:
+def joined(values: Iterable[str]) -> str:
     """The different ``values`` that are not empty, sorted, with commas."""
     return ", ".join(sorted({str(v) for v in values if v}))
 
