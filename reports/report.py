@@ -36,8 +36,9 @@ class Report:
     ``comparison``: None for a campaign's report; ``rows`` are its rows. ``turned``: another side's title to the same
     machines with that side as the baseline, with its rows. ``sides``: each side's title to what was read of it.
     ``around``: what is known beside a comparison's figures. ``date``: the document's, ISO 8601. ``conditions``: the
-    hosts while they measured. ``against``: what the figures of one machine mean. ``grades``: of its operators, where a
-    workload measures such. ``frontiers``: work against speed, in a comparison with what replaces what.
+    hosts while they measured. ``against``: headlines beside the machines' peaks and a reference. ``grades``: of its
+    operators, where a workload measures such. ``frontiers``: work against speed, in a comparison with what replaces
+    what.
     """
 
     view: View

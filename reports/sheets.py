@@ -132,9 +132,6 @@ def _part(sheet: Sheet, row: int, part: Part) -> int:
     return row
 
 
-PROBLEM_HEADS = ("kind", "of", "what", "why", "runs", "next", "command")
-
-
 def excluded(sheet: Sheet, report: Report, row: int) -> None:
     """What is not in the figures and why: benchmarks, hosts, values, runs; one row each."""
     heads = [

@@ -14,7 +14,6 @@ from parsers.kit.text import number
 
 RATES = ("output_tokens_per_second", "interactivity")
 FOLLOWS = ("requests_per_second", "input_tokens_per_second", "total_tokens_per_second")  # from the answers' rate
-TIMES = ("ttft", "tpot", "itl", "e2e", "token_mean")
 COUNTS = ("requests", "prompt_tokens", "output_tokens", "accelerators")
 
 

@@ -58,7 +58,7 @@ def _table(table: Tabular, _: Language) -> Table:
 
 
 def _width(title: str, cells: Sequence[str]) -> int:
-    """As wide as the longest figure, and as the longest word of the head where that is no monster."""
+    """As wide as the longest figure, and as the longest word of the head, up to _WORD."""
     return max([min(max(map(cell_len, title.split()), default=0), _WORD), *map(cell_len, cells)])
 
 

@@ -1,4 +1,4 @@
-"""A step in a container: what its engine is engine_words, what it sees of the host, and that none outlives its step."""
+"""A step in a container: the words that its engine gets, what it sees of the host, and that none outlives its step."""
 
 from __future__ import annotations
 
