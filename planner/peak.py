@@ -76,6 +76,11 @@ def link(*ends: Facts) -> Peak | None:
     return Peak(min(speeds), message("a link of {speed} Gbit/s", speed=f"{min(speeds) * 8e-9:g}"))
 
 
+def own(facts: Facts, of: str) -> Peak | None:
+    """What a machine by itself reaches of a kind of rate (``memory``, or one of its accelerators')."""
+    return memory(facts) if of == "memory" else device(facts, of)
+
+
 def device(facts: Facts, of: str) -> Peak | None:
     """What one of the host's accelerators does at most (``pcie``, ``device_memory``, ``device_compute``), by its link
     or its specification; None where they differ, or where neither says it.

@@ -111,8 +111,7 @@ class _Machines:
     def own(self, of: str) -> Peak | None:
         """Of their memory, or of their accelerators."""
         if of not in self._own:
-            peaks = [peak.memory(facts) if of == "memory" else peak.device(facts, of) for facts in self._facts]
-            self._own[of] = _middle(peaks)
+            self._own[of] = _middle([peak.own(facts, of) for facts in self._facts])
         return self._own[of]
 
     @cached_property

@@ -213,11 +213,12 @@ def _peak(row: Mapping[Any, Any], host: str, facts: Mapping[str, Callable[[], Fa
     held = declared.peak(str(row["workload"]), str(row["case"]), str(row["metric"]))
     if held is None:
         return None
-    ends = [host] if held.of == "memory" else str(row["subject"]).split(">")
+    ends = str(row["subject"]).split(">") if held.of == "link" else [host]
     known = [own for end in ends if end in facts and (own := facts[end]()) is not None]
-    if len(known) != len(ends) or len(ends) > (1 if held.of == "memory" else _PAIR):
-        return None
-    top = peak.memory(*known) if held.of == "memory" else peak.link(*known) if len(ends) == _PAIR else None
+    if held.of != "link":
+        top = peak.own(known[0], held.of) if known else None
+    else:
+        top = peak.link(*known) if len(known) == len(ends) == _PAIR else None
     return top.rate / held.traffic if top else None
 
 
