@@ -21,7 +21,7 @@ SUITE = """
 about: one case between hosts
 repeats: 1
 workloads:
-  iperf3: {cases: [tcp-1], set: {udp_rate: "", duration: 1, omit: 0}}
+  iperf3: {cases: [tcp-1], set: {udp_rate: "", duration: 2, omit: 0}}
 """
 
 
