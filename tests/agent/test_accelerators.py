@@ -33,13 +33,19 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 def watch(agent: ModuleType, least: int = 3, root: str = "", between: Callable[[], None] = lambda: None) -> Any:
-    """What the sampler saw once it had ``least`` samples of a step, checked by the model of the archive."""
+    """What the sampler saw once it had ``least`` samples of a step, and as many after ``between``, checked by the model
+    of the archive."""
     sampler = agent.Watch(interval=0.1, root=root)
     sampler.start()
-    deadline = time.monotonic() + 30
-    while len(sampler.rows) < least and sampler.thread.is_alive() and time.monotonic() < deadline:
-        time.sleep(0.02)
+
+    def wait(rows: int) -> None:
+        deadline = time.monotonic() + 60
+        while len(sampler.rows) < rows and sampler.thread.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    wait(least)
     between()
+    wait(len(sampler.rows) + least)
     seen = sampler.stop()
     if seen is None:
         return None
@@ -126,7 +132,6 @@ def test_amd_by_the_files_of_its_driver(agent: ModuleType, tmp_path: Path) -> No
 
     def later() -> None:
         put("card1/device/ras/umc_err_count", "ue: 1\nce: 2")
-        time.sleep(0.4)
 
     seen = watch(agent, root=str(tmp_path), between=later)
     assert (seen.source, len(seen.devices)) == ("amdgpu", 2)
