@@ -16,10 +16,10 @@ _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD", "CONFIGURING")
 HELD = ("REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 RUNNING = ("RUNNING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED")
-# Reasons that no other job's end removes: squeue(1), JOB REASON CODES.
+# Reasons that no other job's end removes: squeue(1), JOB REASON CODES. PartitionNodeLimit may be of nodes that are
+# down.
 NEVER = (
     "PartitionTimeLimit",
-    "PartitionNodeLimit",
     "BadConstraints",
     "AccountNotAllowed",
     "InvalidAccount",
