@@ -151,6 +151,16 @@ def test_a_job_that_began_anew_has_the_nodes_that_it_has_now(job: Job, monkeypat
     assert list(reasons.values()) == [["", ""], ["", ""], ["", ""], ["", anew]]
 
 
+def test_a_node_that_fails_is_out_of_its_job_which_goes_on(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "hostnames", lambda nodelist: nodelist.split(","))
+    for nodelist in ("h1,h2,h3", "h1,h3"):
+        monkeypatch.setattr(cluster, "state", lambda _, nodelist=nodelist: State("RUNNING", nodelist=nodelist))
+        job.look()
+    assert [job.why_over(name) for name in ("h1", "h2")] == ["", "the node was taken from job 7, says Slurm"]
+    job.dead = {"h2": "down*"}
+    assert job.why_over("h2") == "the node is down, says Slurm"
+
+
 def test_a_job_held_from_the_beginning_is_not_waited_for(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slurm, "HELD_S", -1)
     monkeypatch.setattr(cluster, "state", lambda _: State("PENDING", "JobHeldUser"))

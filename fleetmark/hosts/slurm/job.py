@@ -63,6 +63,7 @@ class Job:
         self.dead: Mapping[str, str] = {}
         self.names: list[str] = []
         self._nodelist = ""  # that ``names`` are of
+        self._out: frozenset[str] = frozenset()  # of ``names``, those that Slurm took from the job
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -100,7 +101,11 @@ class Job:
         if listed != self._nodelist and (
             word == "RUNNING" or (listed and not self.names and not self.state.is_waiting)
         ):
-            self.names, self._nodelist = cluster.hostnames(listed), listed
+            names, self._nodelist = cluster.hostnames(listed), listed
+            if set(names) < set(self.names):  # a node failed: the job has it no more, and goes on
+                self._out = frozenset(self.names) - frozenset(names)
+            else:
+                self.names, self._out = names, frozenset()
 
     def watch(self) -> None:
         """Keep ``state`` and ``dead`` up to date, and tell the nodes that their controller lives, until ``end``."""
@@ -132,6 +137,8 @@ class Job:
             return f"Slurm job {self.id} began anew on other nodes"
         if node in self.dead:
             return f"the node is {self.dead[node].rstrip('*')}, says Slurm"
+        if node in self._out:
+            return f"the node was taken from job {self.id}, says Slurm"
         return ""
 
     def discard(self) -> None:
