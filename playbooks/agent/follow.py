@@ -131,7 +131,10 @@ class Follower:
         data = data[: data.rfind(b"\n") + 1]
         self.offset += len(data)
         for line in data.splitlines():
-            event = json.loads(line.decode())
+            try:
+                event = json.loads(line.decode())
+            except ValueError:
+                continue  # the folder was removed, and the file begun again meanwhile: this is the rest of a line
             if event["e"] == "end":
                 self.tell_end(event["step"])
             else:

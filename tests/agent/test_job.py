@@ -277,7 +277,7 @@ def test_a_link_put_into_the_folder_of_results_is_not_followed(tmp_path: Path) -
 
 
 def test_a_work_folder_that_is_removed_ends_the_job(tmp_path: Path) -> None:
-    remove = ["sh", "-c", f"rm -rf {tmp_path}/jobs"]
+    remove = ["sh", "-c", f"sleep 1; rm -rf {tmp_path}/jobs"]  # once the runner has written that the step began
     job = Job(tmp_path, [step(0, remove, gate=True), step(1, ["true"], gate=True)])
     job.start()
     for doc, send in job.follow():
