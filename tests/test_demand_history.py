@@ -92,6 +92,7 @@ FAULTS = [
     (lambda r: [*r[:9], "2023-06,7,5", *r[10:]], "'2023-06' is not a quarter, as the periods of the plan are"),
     (lambda r: [*r, "2027-Q1,7,5"], "line 26, column period: 2027-Q1 is planned for: the history ends before 2027-Q1"),
     (lambda r: r[-6:], "demand.yml line 10: workloads.web.demand.history: use.csv has 6 periods of web: a forecast needs 8"),
+    (lambda _: [], "demand.yml line 10: workloads.web.demand.history: use.csv has 0 periods of web: a forecast needs 8"),
 ]  # fmt: skip
 
 
@@ -107,6 +108,7 @@ def test_bad_histories_name_their_line(tmp_path: Path, change: object, sentence:
     ("text", "sentence"),
     [
         ("{history: gone.csv}", "demand.yml line 10: workloads.web.demand.history: "),
+        (r'{history: "a\0b.csv"}', r"workloads.web.demand.history: 'a\x00b.csv' cannot be the name of a file"),
         ("{history: {file: use.csv, column: wep}}", "use.csv has no column 'wep' (did you mean web?); there are web, batch"),
         ("{history: use.csv, p50: 3}", "give one of: a figure for every period"),
     ],

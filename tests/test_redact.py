@@ -88,6 +88,15 @@ def test_settings_are_parted_from_their_secrets() -> None:
         ("vllm serve m --api-key sk-abc", "--api-key"),
         ("vllm serve m --hf-token='sk-abc'", "--hf-token"),
         ("x --password=sk-abc", "--password"),
+        ("vllm serve m --api_key sk-abc", "--api_key"),
+        ("vllm serve m --hf_token=sk-abc", "--hf_token"),
+        ("x --token sk-abc", "--token"),
+        ("x --apikey sk-abc", "--apikey"),
+        ("x --registry-auth-key=sk-abc", "--registry-auth-key"),
+        ("x --s3-secret-access-key sk-abc", "--s3-secret-access-key"),
+        ("curl -H 'Authorization: Bearer sk-abc' u", "Authorization: Bearer"),
+        ('x --headers \'{"authorization": "Bearer sk-abc"}\'', "authorization: Bearer"),
+        ('curl -H "X-API-Key: sk-abc" u', "X-API-Key:"),
     ],
 )
 def test_a_command_with_a_secret_is_refused_and_does_not_show_it(command: str, name: str) -> None:
@@ -110,6 +119,8 @@ def test_a_command_with_a_secret_is_refused_and_does_not_show_it(command: str, n
         "HF_TOKEN= vllm serve m",
         "TOKENIZERS_PARALLELISM=false PWD=/x OLDPWD=/y run --max-tokens 5 --ssl-keyfile k --eos-token x --keys=3",
         "monkey=3; --api-key-file f",
+        "x --max-tokens 128 --max_token 5 --tokenizer x --token-count 3 --tokens 4 --token_count=3 --no-token x",
+        'curl -H "Authorization: Bearer $(cat FILE)" -H "X-API-Key: $KEY" u; echo Authorization: none',
     ],
 )
 def test_a_command_that_reads_its_secret_elsewhere_is_kept(command: str) -> None:

@@ -223,6 +223,18 @@ def test_hung_sensor_does_not_hold_the_step(telemetry: ModuleType, host: Host, m
     assert result["foreign_cores"] > 0
 
 
+def test_a_card_that_cannot_be_asked_costs_no_count_of_packets(
+    telemetry: ModuleType, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(telemetry, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(telemetry.nic_counters, "counters", lambda _: threading.Event().wait())
+    head = "Inter-|   Receive | Transmit\n face |bytes packets errs drop\n"
+    (host.root / "proc/net").mkdir(parents=True)
+    (host.root / "proc/net/dev").write_bytes(head.encode() + b"  x\xff: " + b"1 " * 16 + b"\n  eth0: " + b"2 " * 16)
+    result = watch(telemetry, host, lambda: None)
+    assert result["nics"] == ["eth0", "x\ufffd"] and "counters" not in result
+
+
 def test_long_steps_keep_few_samples(telemetry: ModuleType, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(telemetry, "MOST", 8)
     monkeypatch.setattr(telemetry, "BUDGET", 1.0)

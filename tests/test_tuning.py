@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fleetmark.base.facts import Cpu, Dimm, Disk, Facts, Gpu, IdleState, Nic, NumaNode, PcieLink
+from fleetmark.record.diagnosis.subjects import _mtus
 from parsers.nccl.net import gpu_direct
 from planner.diagnosis.trial import Change
 from planner.diagnosis.tuning import peaks
@@ -242,6 +243,18 @@ def test_an_odd_mtu_is_one_that_most_hosts_do_not_have() -> None:
     odd = said_by(Subject(sound(nics=(nic,)), mtus=mtus))
     assert odd == {23: "MTU of ens1 is 1500, 9000 on most hosts of its kind"}
     assert said_by(Subject(sound(nics=(nic.model_copy(update={"mtu": 9000}),)), mtus=mtus)) == {}
+    assert said_by(Subject(sound(nics=(nic,)), mtus={12.5e9: Counter({9000: 1})})) == {}  # one host alone is not most
+
+
+def test_a_host_has_one_vote_on_the_mtu_of_others() -> None:
+    nic = Nic(name="ens1", speed=12.5e9, mtu=1500, state="up")
+    hosts = {name: sound(nics=(nic,)) for name in "abc"}
+    many = [Nic(name=f"e{n}", speed=12.5e9, mtu=9216, state="up") for n in range(1000)]
+    hosts["many"] = sound(nics=(*many, nic))
+    hosts["huge"] = sound(nics=(nic.model_copy(update={"mtu": 2**31 - 1}), nic.model_copy(update={"mtu": 0})))
+    hosts["torn"] = sound(nics=(nic, nic.model_copy(update={"name": "ens2", "mtu": 9000})))
+    (votes,) = _mtus(hosts).values()
+    assert votes == {12.5e9: Counter({1500: 3, 9216: 1})}
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,14 @@ _LEFT_OUT = re.compile(rf"://{re.escape(MARK)}@|[?&][\w.-]+={re.escape(MARK)}|^{
 # Within a command: a variable or an option whose name marks what follows as secret, where that is no reference to a
 # file or another variable. PWD alone is the shell's own.
 _VARIABLE = r"(?!(?:OLD)?PWD=)(?:[A-Z_]\w{0,99}_)?(?:API)?(?:KEY|TOKEN|SECRET|PASSW(?:OR)?D|PWD|CREDENTIALS?)"
-_OPTION = r"--(?:[a-z-]{0,99}-)?(?:(?:api|access|secret|private)-key|(?:hf|auth|access|api)-token|secret|password)"
+_KEYS = "api|access|secret|private|auth"
+_TOKENS = "hf|hub|hugging[-_]?face|git[-_]?hub|git[-_]?lab|auth|access|api|secret|bearer|refresh"  # not max, not eos
+_OPTION = (
+    rf"--(?:(?:[a-z][a-z0-9_-]{{0,98}}[-_])?(?:(?:{_KEYS})[-_]?key|(?:{_TOKENS})[-_]?token|secret|passw(?:or)?d)|token)"
+)
+_HEADER = r"(?:Authorization[\"']?\s*:\s*[\"']?(?:Bearer|Basic|Token)(?=\s)|X-(?:API|Auth)-(?:Key|Token)[\"']?\s*:)"
 _GIVEN = re.compile(
-    rf"(?:^|(?<=[\s;&|(`\"']))(?:(?P<variable>{_VARIABLE})=|(?P<option>{_OPTION})(?:=|\s+))"
+    rf"(?:(?:^|(?<=[\s;&|(`\"']))(?:(?P<variable>{_VARIABLE})=|(?P<option>{_OPTION})(?:=|\s+))|(?P<header>{_HEADER})\s*)"
     r"(?![\"']?(?:\$[({A-Za-z_]|`|\*{3}|[\s;&|]|$))",
     re.IGNORECASE | re.ASCII,
 )
@@ -86,11 +91,12 @@ def _refuse_given(setting: str, value: Any) -> None:
     """Raises FleetmarkError for a command with a secret in it, which would stand in the record and in its orders."""
     match = _GIVEN.search(value) if isinstance(value, str) else None
     if match:
-        name = match["variable"] or match["option"]
+        name = match["variable"] or match["option"] or re.sub(r"[\"']", "", match["header"])
         between = "=" if match["variable"] else " "
+        example = '"$(cat FILE)"' if not match["header"] else "$(cat FILE)"  # a header stands in quotes already
         raise FleetmarkError(
             f"{setting} has the value of {name} in it, which would stand in the record; have it read from a file on "
-            f'the hosts: {name}{between}"$(cat FILE)"'
+            f"the hosts: {name}{between}{example}"
         )
 
 

@@ -81,6 +81,8 @@ class Folder:
             raise FleetmarkError(f"{file}: {error.strerror}; the sheets are {', '.join(SHEETS)}") from error
         except UnicodeDecodeError as error:
             raise FleetmarkError(f"{file}: not UTF-8 text: save the sheet as CSV UTF-8") from error
+        except ValueError as error:  # a NUL, or half of a character
+            raise FleetmarkError(f"{ascii(name)[:80]} cannot be the name of a file: write another") from error
         self.files[name] = hashlib.sha256(raw).hexdigest()
         head = text.partition("\n")[0]
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=";" if ";" in head and "," not in head else ",")

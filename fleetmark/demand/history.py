@@ -47,9 +47,9 @@ def expected(written: History, workload: str, names: Sequence[str], source: Inpu
     values = [_use(file.name, line, column, text, faults) for line, _, text in series]
     last = _in_order(file.name, [(line, name) for line, name, _ in series], names, faults)
     source.faults.extend(faults)
-    if faults or last is None:
+    if faults:
         return None
-    if len(values) < LEAST:
+    if last is None or len(values) < LEAST:
         source.fault(path, f"{file.name} has {len(values)} periods of {column}: a forecast needs {LEAST} or more")
         return None
     source.files = {**source.files, **reader.files}

@@ -54,18 +54,25 @@ def size(value: Any) -> int | None:
 
 def id_list(text: Any) -> tuple[int, ...] | None:
     """``0-5,18-23`` or ``0 1 2`` as numbers; empty text is an empty list; None for anything else."""
+    spans = id_spans(text)
+    return None if spans is None else tuple(n for first, last in spans for n in range(first, last + 1))
+
+
+def id_spans(text: Any) -> tuple[tuple[int, int], ...] | None:
+    """As ``id_list``, the first and last number of each part."""
     if not isinstance(text, str):
         return None
-    ids: list[int] = []
+    spans, count = [], 0
     for part in re.split(r"[,\s]+", text.strip()) if text.strip() else []:
         match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part)
         if not match:
             return None
         first, last = int(match[1]), int(match[2] or match[1])
-        if last > MAX_ID or first > last or len(ids) > MAX_ID:
+        if last > MAX_ID or first > last or count > MAX_ID:
             return None
-        ids += range(first, last + 1)
-    return tuple(ids)
+        spans.append((first, last))
+        count += last + 1 - first
+    return tuple(spans)
 
 
 def document(tool: str, text: str) -> dict[str, Any]:

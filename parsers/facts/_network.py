@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleetmark.base.facts import MOST_IRQS, Nic, NumaNode
-from parsers.facts._common import id_list, integer, text_or_none
+from parsers.facts._common import id_spans, integer, text_or_none
 from parsers.facts._raw import Raw
 
 _RDMA = re.compile(r"/sys/class/infiniband/([A-Za-z0-9][A-Za-z0-9_.-]{0,63})/node_type")
@@ -73,13 +74,20 @@ def _ring(answer: Mapping[str, Any]) -> dict[str, int | None]:
 
 def _interrupts(affinity: Mapping[str, Any], own: frozenset[int] | None) -> dict[str, Any]:
     """The numbers of an interface's interrupts, and how many go to CPUs outside ``own``, its node's."""
-    numbers = {int(number): id_list(cpus) for number, cpus in affinity.items() if re.fullmatch(r"\d{1,5}", number)}
-    if not numbers:
+    keys = {int(key): key for key in affinity if re.fullmatch(r"[0-9]{1,5}", key)}
+    if not keys:
         return {}
-    irqs = tuple(sorted(numbers))[:MOST_IRQS]
+    irqs = tuple(sorted(keys))[:MOST_IRQS]
     if not own:
         return {"irqs": irqs}
-    return {"irqs": irqs, "irqs_remote": sum(1 for n in irqs if numbers[n] and not own & {*(numbers[n] or ())})}
+    cpus = sorted(own)
+    return {"irqs": irqs, "irqs_remote": sum(_is_away(affinity[keys[n]], cpus) for n in irqs)}
+
+
+def _is_away(text: Any, cpus: Sequence[int]) -> bool:
+    """Whether a list of CPUs names some, and none of ``cpus``, which are sorted. A short text may name very many."""
+    spans = id_spans(text) or ()
+    return bool(spans) and all(bisect_left(cpus, first) == bisect_left(cpus, last + 1) for first, last in spans)
 
 
 def _roce(raw: Raw) -> dict[str, str]:
@@ -98,7 +106,9 @@ def _congestion(raw: Raw, name: str, device: str) -> dict[str, Any]:
     names = ("np_ecn_marked_roce_packets", "np_cnp_sent", "rp_cnp_handled")
     marks = [n for key in names if (n := integer(raw.file(counters + key))) is not None]
     enabled = [text.strip() for path, text in raw.files().items() if path.startswith(f"/sys/class/net/{name}/ecn/")]
-    lines = re.findall(r"(?m)^\s*(\w{1,60}): (\d{1,18})$", raw.table("ethtool", name, "counters").get("out") or "")
+    lines = re.findall(
+        r"(?m)^[ \t]*(\w{1,60}): ([0-9]{1,18})$", raw.table("ethtool", name, "counters").get("out") or ""
+    )
     pauses, storms = ([int(n) for key, n in lines if of.fullmatch(key)] for of in (_PAUSES, _STORMS))
     return {
         "roce": True,

@@ -90,8 +90,10 @@ def _row(case: str, columns: str, cells: Sequence[str], sized: bool) -> Iterator
 
 def _best(measurements: Sequence[Measurement]) -> Iterator[Measurement]:
     """Of each test the latency of the smallest message and the best bandwidth."""
-    for case in dict.fromkeys(m.case for m in measurements):
-        rows = [m for m in measurements if m.case == case]
+    cases: dict[str, list[Measurement]] = {}
+    for m in measurements:
+        cases.setdefault(m.case, []).append(m)
+    for case, rows in cases.items():
         latencies = [(int(m.labels.get("size", 0)), m.value) for m in rows if m.metric == "latency"]
         rates = [m.value for m in rows if m.metric == "bandwidth"]
         if latencies:

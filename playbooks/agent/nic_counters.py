@@ -16,6 +16,8 @@ import struct
 SIOCETHTOOL, GSTRINGS, GSTATS, GSSET_INFO, STATS, WORD = 0x8946, 0x1B, 0x1D, 0x37, 1, 32  # linux/ethtool.h
 MOST_DEVICES = 16
 MOST_COUNTERS = 128  # of a device
+MOST = 1 << 53  # from here on a count is garbage: the archive takes none that a float cannot hold
+SLACK = 8192  # statistics: the kernel copies as many as there are now, whatever it was asked for
 KEPT = re.compile(r"pause|pfc|xoff|ecn|cnp|discard|drop|out_of_(?:buffer|sequence)|seq_err|retrans|ack_timeout", re.I)
 RING = re.compile(r"\[[0-9]|ring|queue|xdp|(?:^|_)(?:[rt]xq?|ch)_?[0-9]", re.I)  # of one ring: the port counts them too
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,63}$")
@@ -27,7 +29,7 @@ def statistics(nic):
 
         def ask(data):
             pointer = ctypes.c_void_p(data.buffer_info()[0]).value
-            fcntl.ioctl(sock, SIOCETHTOOL, struct.pack("16sP16x", nic.encode(), pointer))
+            fcntl.ioctl(sock, SIOCETHTOOL, struct.pack("16sP16x", os.fsencode(nic), pointer))
             return data.tobytes()
 
         try:
@@ -35,10 +37,14 @@ def statistics(nic):
             number = struct.unpack("=I", info[16:20])[0]
             if not struct.unpack("=Q", info[8:16])[0] or not 0 < number < 1 << 16:
                 return {}
-            names = ask(array.array("B", struct.pack("=III", GSTRINGS, STATS, number) + bytes(number * WORD)))[12:]
-            values = ask(array.array("B", struct.pack("=II", GSTATS, number) + bytes(number * 8)))[8:]
+            room = number + SLACK
+            names = ask(array.array("B", struct.pack("=III", GSTRINGS, STATS, number) + bytes(room * WORD)))
+            values = ask(array.array("B", struct.pack("=II", GSTATS, number) + bytes(room * 8)))
         except OSError:
             return {}
+    if struct.unpack("=I", names[8:12])[0] != number or struct.unpack("=I", values[4:8])[0] != number:
+        return {}  # their number has just changed: names and values may not belong together
+    names, values = names[12:], values[8 : 8 + number * 8]
     words = [names[n * WORD : (n + 1) * WORD].partition(b"\0")[0] for n in range(number)]
     numbers = struct.unpack("=%dQ" % number, values)
     return {words[n].decode(errors="replace").strip(): numbers[n] for n in range(number)}
@@ -69,7 +75,7 @@ def counters(root=""):
     devices = {}
     for path in sorted(glob.glob(root + "/sys/class/net/*/device"))[:MOST_DEVICES]:
         nic = path.split("/")[-2]
-        devices["net:" + nic] = kept(statistics(nic))
+        devices["net:" + os.fsencode(nic).decode("utf-8", "replace")] = kept(statistics(nic))
     for path in sorted(glob.glob(root + "/sys/class/infiniband/*/ports/[0-9]*"))[:MOST_DEVICES]:
         parts = path.split("/")
         devices["rdma:%s/%s" % (parts[-3], parts[-1])] = port(path)
@@ -77,12 +83,12 @@ def counters(root=""):
 
 
 def grown(before, after):
-    """By how much each counter grew; one that fell was reset, and is left out."""
+    """By how much each counter grew; one that fell was reset, and is left out, as is one too large to be a count."""
     return {
         device: {
             n: value - before[device][n]
             for n, value in counts.items()
-            if n in before[device] and value >= before[device][n]
+            if n in before[device] and before[device][n] <= value < MOST
         }
         for device, counts in after.items()
         if device in before

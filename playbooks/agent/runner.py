@@ -350,6 +350,7 @@ class Runner:
         finally:
             if server:
                 self.end_server(step, server, env)
+            container.remove(step, env)  # whose client may have been ended by somebody else, or never be watched
             reap_orphans()
             if step.get("gate") or result.get("ended") != "exit":
                 end_marked(self.job["campaign"])

@@ -73,11 +73,11 @@ def scaled(factor):
 
 
 def text(path):
-    """A small file's text, empty where it cannot be read."""
+    """A small file's text, empty where it cannot be read. Names of devices may be no text; the rest still is."""
     try:
-        with open(path) as file:
+        with open(path, errors="replace") as file:
             return file.read().strip()
-    except (OSError, UnicodeDecodeError):
+    except OSError:
         return ""
 
 
@@ -167,9 +167,9 @@ def readers(root):
 def edges(root, readings):
     """Fill ``readings`` with values read only before and after the step: packet counters, NVMe temperatures.
 
-    Some need a command to the drive or the card, which must not disturb the measurement.
+    Some need a command to the drive or the card, which must not disturb the measurement. Cards come last: a driver
+    that hangs costs no other reading.
     """
-    readings["counters"] = nic_counters.counters(root)
     for line in text(root + "/proc/net/dev").splitlines()[2:]:
         name, _, counts = line.strip().partition(":")
         words = counts.split()
@@ -182,6 +182,7 @@ def edges(root, readings):
             name = os.path.basename(os.path.realpath(hwmon + "/device"))
             if value.isdigit():
                 readings.setdefault("nvme_temp_c", {})[name] = int(value) * 1e-3
+    readings["counters"] = nic_counters.counters(root)
 
 
 class Sampler(object):

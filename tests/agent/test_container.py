@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -146,6 +148,7 @@ def test_a_real_container_works_in_the_step_s_folder_and_its_time_is_counted(
             step(1, ["/bin/python-of-nowhere"], env=env, container=IMAGE),
             step(2, ["/bin/sleep", "600"], env=env, container=IMAGE, timeout_s=3),
         ],
+        campaign="contained",  # of no other test: what bears a campaign's mark is ended on this machine
     )
     job.start()
     results = job.results()
@@ -155,8 +158,28 @@ def test_a_real_container_works_in_the_step_s_folder_and_its_time_is_counted(
     assert results["00000"]["argv"][-3:] == ["fleetmark-test:1", "-c", busy]
     assert results["00001"]["rc"] in (126, 127) and "python-of-nowhere" in results["00001"]["files"]["stderr"]
     assert results["00002"]["ended"] == "timeout"
-    running = ["podman", "ps", "--format", "{{.Names}}"]
+    none_left(podman)
+
+
+def test_a_container_whose_client_is_killed_ends_with_its_step(tmp_path: Path, podman: dict[str, str]) -> None:
+    """The step counts as ended by itself here, and yet its container must not go on beside the next one."""
+    steps = [step(0, ["/bin/sleep", "600"], env=podman, container=IMAGE, timeout_s=100)]
+    job = Job(tmp_path, steps, campaign="client-killed")
+    job.start()
+    listed = ["podman", "ps", "-q"]
+    deadline = time.monotonic() + 60
+    while not subprocess.run(listed, env=podman, capture_output=True, check=True).stdout:
+        assert time.monotonic() < deadline, "no container began"
+        time.sleep(0.1)
+    os.kill(int((job.folder / "children").read_text().split()[0]), signal.SIGKILL)
+    (result,) = job.results().values()
+    assert (result["ended"], result["rc"]) == ("exit", -signal.SIGKILL)
+    none_left(podman, "-a")
+
+
+def none_left(podman: dict[str, str], *more: str) -> None:
+    listed = ["podman", "ps", *more, "--format", "{{.Names}}"]
     deadline = time.monotonic() + 30
-    while subprocess.run(running, env=podman, capture_output=True, text=True, check=True).stdout:
+    while subprocess.run(listed, env=podman, capture_output=True, text=True, check=True).stdout:
         assert time.monotonic() < deadline, "a container outlives its step"
         time.sleep(0.2)

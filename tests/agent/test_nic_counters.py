@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import json
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -110,6 +112,45 @@ def test_hostile_counters_are_refused(agent: ModuleType, tmp_path: Path) -> None
     for bad in ({"rdma:x": {"np_cnp_sent": -1}}, {"rdma:x": {"n" * 101: 1}}, {f"net:{n}": {} for n in range(33)}):
         with pytest.raises(replies.NoReply):
             events(bad)
+
+
+def test_what_is_no_count_is_left_out(agent: ModuleType) -> None:
+    before = {"net:a": {"rx_discards": 0, "tx_discards": 1, "rx_pause": 2**64 - 9}}
+    grown = agent.grown(before, {"net:a": {"rx_discards": 2**64 - 1, "tx_discards": 3, "rx_pause": 2**64 - 1}})
+    assert grown == {"net:a": {"tx_discards": 2}}
+    assert events(grown) == {"nic_discards": 2.0}
+
+
+def test_a_device_whose_name_is_no_text_costs_no_other(
+    agent: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert agent.statistics("x\udcff") == {}
+    for nic in ("x\udcff", "y"):
+        put_nic(tmp_path, nic)
+    monkeypatch.setattr(agent, "statistics", lambda _: {"rx_discards": 1})
+    devices = agent.counters(str(tmp_path))
+    assert sorted(devices) == ["net:x\ufffd", "net:y"]
+    assert events(devices) == {"nic_discards": 2.0}
+
+
+def test_a_number_of_statistics_that_changes_is_no_figure(agent: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel whose driver has 2 statistics when asked how many, and 5000 when asked for them."""
+    now = 2
+
+    def ioctl(_: object, __: int, request: bytes) -> None:
+        pointer = struct.unpack("16sP16x", request)[1]
+        command = ctypes.c_uint32.from_address(pointer).value
+        if command == agent.GSSET_INFO:
+            ctypes.c_uint32.from_address(pointer + 16).value = 2
+            return
+        head, width = (12, agent.WORD) if command == agent.GSTRINGS else (8, 8)
+        ctypes.c_uint32.from_address(pointer + head - 4).value = now
+        ctypes.memset(pointer + head, ord("n"), now * width)
+
+    monkeypatch.setattr(agent.fcntl, "ioctl", ioctl)
+    assert agent.statistics("x") == {"n" * agent.WORD: int.from_bytes(b"n" * 8, sys.byteorder)}
+    now = 5000
+    assert agent.statistics("x") == {}
 
 
 @pytest.mark.parametrize("class_", ["net", "net-flow", "collective"])

@@ -3,6 +3,7 @@ gpu_stream and OSU as others did (corpus), rocm-bandwidth-test in the form that 
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,14 @@ def test_osu_that_ends_early_is_cut() -> None:
     assert parsed.invalid == "the output is cut: it ends at 1024 of 4.1943e+06 bytes"
     raw = (FIXTURES / "osu" / "5.3_bw.txt").read_bytes().rstrip()
     assert "ends inside a figure" in (parsers.parse("osu", raw[:-1]).invalid or "")
+
+
+def test_osu_of_very_many_tests_takes_time_by_their_number() -> None:
+    tests = "".join(f"# OSU MPI Test{n} Latency Test\n# Size  Latency (us)\n8  {n}.50\n" for n in range(1, 30_001))
+    began = time.process_time()
+    parsed = parsers.parse("osu", tests.encode())
+    assert value(parsed, "least_latency", case="test30000") == pytest.approx(30000.5e-6)
+    assert time.process_time() - began < 20, "it took minutes"
 
 
 def test_rocm_bandwidth_test_s_matrices() -> None:

@@ -27,6 +27,7 @@ MOST_RUNS = 300  # whose telemetry is read
 _BUSY = 0.1  # cores of others, from which on waiting for a CPU is theirs
 _LOG = 1 << 20  # bytes of a log
 _LOGS = 4  # of a host
+_MTUS = range(1280, 9217)  # from the least of IPv6 to the largest of switches: what a host may be told to try
 
 
 def subjects(
@@ -191,10 +192,18 @@ def _direct(archive: Archive, table: Table) -> dict[str, bool]:
 
 
 def _mtus(facts: Mapping[str, Facts]) -> dict[str, dict[float, Counter[int]]]:
-    """By kind of host and link speed, how many active interfaces have which MTU."""
+    """By kind of host and link speed, how many hosts have which MTU on most of their active interfaces.
+
+    A host has one vote, however many interfaces it lists; none where two of its MTUs are as frequent.
+    """
     of: dict[str, dict[float, Counter[int]]] = {}
     for own in facts.values():
+        speeds: dict[float, Counter[int]] = {}
         for nic in own.nics:
-            if nic.state == "up" and nic.speed and nic.mtu:
-                of.setdefault(kind_of(own)[0], {}).setdefault(nic.speed, Counter())[nic.mtu] += 1
+            if nic.state == "up" and nic.speed and nic.mtu and nic.mtu in _MTUS:
+                speeds.setdefault(nic.speed, Counter())[nic.mtu] += 1
+        for speed, mtus in speeds.items():
+            (mtu, count), *others = mtus.most_common(2)
+            if not others or others[0][1] < count:
+                of.setdefault(kind_of(own)[0], {}).setdefault(speed, Counter())[mtu] += 1
     return of

@@ -14,13 +14,20 @@ _SCALING = "https://docs.kernel.org/networking/scaling.html"
 
 def _mtu(s: Subject) -> Message | None:
     for nic in s.facts.nics:
-        usual = s.mtus.get(nic.speed or 0.0, Counter())
-        if nic.state == "up" and nic.mtu and nic.speed and len(usual) > 1:
-            most, hosts = usual.most_common(1)[0]
-            if nic.mtu != most and hosts > sum(usual.values()) / 2:
-                return message(
-                    "MTU of {name} is {mtu}, {most} on most hosts of its kind", name=nic.name, mtu=nic.mtu, most=most
-                )
+        most = _usual_mtu(s, nic)
+        if nic.state == "up" and nic.mtu and most and nic.mtu != most:
+            return message(
+                "MTU of {name} is {mtu}, {most} on most hosts of its kind", name=nic.name, mtu=nic.mtu, most=most
+            )
+    return None
+
+
+def _usual_mtu(s: Subject, nic: Nic) -> int | None:
+    """The MTU that more than half of the hosts of a kind have at this speed; None where one host alone says so."""
+    votes = s.mtus.get(nic.speed or 0.0, Counter())
+    for mtu, hosts in votes.most_common(1):
+        if hosts > max(1, votes.total() / 2):
+            return mtu
     return None
 
 
@@ -74,8 +81,7 @@ def _of_network(s: Subject) -> list[Nic]:
 
 
 def _set_mtu(s: Subject) -> Setting | None:
-    usual = {nic.name: s.mtus.get(nic.speed or 0.0, Counter()).most_common(1) for nic in _of_network(s)}
-    odd = [_mtu_of(n, str(of[0][0])) for n in _of_network(s) if (of := usual[n.name]) and of[0][0] != n.mtu]
+    odd = [_mtu_of(n, str(most)) for n in _of_network(s) if (most := _usual_mtu(s, n)) and most != n.mtu]
     items = odd or [_mtu_of(n, "") for n in _of_network(s) if n.addresses]
     return Setting(tuple(items)) if items else None
 

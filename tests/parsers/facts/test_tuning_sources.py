@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.facts import Facts
+from fleetmark.base.facts import MOST_IRQS, Facts
 from parsers.facts import normalise
 from parsers.facts.nvidia_smi import active_links, link_errors
 
@@ -85,6 +86,16 @@ def test_interfaces() -> None:
     assert (nic.missed, nic.ring, nic.ring_max) == (12, 1024, 8192)
     assert (nic.irqs, nic.irqs_remote) == ((31, 32), 1)
     assert (nic.roce, nic.ecn, nic.congestion_marks, nic.pauses, nic.pause_storms) == (True, False, 12, 42, 1)
+
+
+def test_hostile_interrupts_and_counters_cost_little() -> None:
+    doc = host()
+    doc["interrupts"]["ens1"] = {str(n): "8-65535" for n in range(20_000)} | {"7": "0-65535", "8": "", "9": "x"}
+    doc["ethtool"]["ens1"]["counters"] = answer("\n" * 500_000 + "     rx_prio3_pause: 42\n")
+    began = time.process_time()
+    (nic,) = read(doc).nics
+    assert (len(nic.irqs), nic.irqs_remote, nic.pauses) == (MOST_IRQS, MOST_IRQS - 3, 42)
+    assert time.process_time() - began < 20, "each of them took minutes"
 
 
 def test_infiniband_is_no_roce_and_an_ethtool_that_fails_tells_nothing() -> None:
