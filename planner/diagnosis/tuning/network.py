@@ -9,6 +9,7 @@ from fleetmark.base.text import Message, message
 from planner.diagnosis.tuning.rule import NETWORK_AGAIN, OF_NETWORK, Rule, Subject
 from planner.diagnosis.tuning.setting import Item, Setting, is_interface
 
+_LEAST_MTU = 1280  # RFC 8200; below it the kernel removes the interface's IPv6 addresses
 _SCALING = "https://docs.kernel.org/networking/scaling.html"
 
 
@@ -75,7 +76,11 @@ def _of_network(s: Subject) -> list[Nic]:
 
 def _set_mtu(s: Subject) -> Setting | None:
     usual = {nic.name: s.mtus.get(nic.speed or 0.0, Counter()).most_common(1) for nic in _of_network(s)}
-    odd = [_mtu_of(n, str(of[0][0])) for n in _of_network(s) if (of := usual[n.name]) and of[0][0] != n.mtu]
+    odd = [
+        _mtu_of(n, str(of[0][0]))
+        for n in _of_network(s)
+        if (of := usual[n.name]) and of[0][0] != n.mtu and of[0][0] >= _LEAST_MTU
+    ]
     items = odd or [_mtu_of(n, "") for n in _of_network(s) if n.addresses]
     return Setting(tuple(items)) if items else None
 
@@ -86,6 +91,8 @@ def _mtu_of(nic: Nic, value: str) -> Item:
         read=("ip", "-o", "link", "show", "dev", nic.name),
         match=r"\bmtu (\d+)\b",
         write=("ip", "link", "set", "dev", nic.name, "mtu", "{}"),
+        unless=f"/sys/class/net/{nic.name}/upper_*",  # a VLAN's MTU falls with its interface's, and stays low
+        least=_LEAST_MTU,
     )
 
 

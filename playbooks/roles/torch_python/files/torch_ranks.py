@@ -210,7 +210,7 @@ def fail(sentence):
 
 
 def leave():
-    """End without torch's own last steps: now and then its threads abort there a process that has done all it should."""
+    """End without torch's own last steps, in which its threads now and then abort a process that did all it should."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
