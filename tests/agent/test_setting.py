@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -246,6 +247,12 @@ def test_it_is_put_back_when_one_of_both_is_killed(running: Job, knob: Path, vic
         os.kill(*processes(running, "runner"), signal.SIGTERM)
     until(lambda: not (running.folder / "setting.json").exists())
     assert knob.read_text().startswith("old")
+
+
+def test_the_keeper_of_a_runner_that_was_not_needed_changes_nothing(running: Job, knob: Path) -> None:
+    words = [sys.executable, str(running.folder / "keeper.py"), str(running.folder)]
+    subprocess.run(words, check=True, timeout=60, stdout=subprocess.DEVNULL)
+    assert knob.read_text().startswith("new") and (running.folder / "setting.json").exists()
 
 
 def test_when_both_are_killed_the_next_job_puts_it_back_and_says_so(running: Job, tmp_path: Path, knob: Path) -> None:
