@@ -28,10 +28,10 @@ def main():
     os.close(handed)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the launcher waits for the runner's line only
     with open(lines, "rb") as source:
-        told = [json.loads(line.decode()) for line in source if line.endswith(b"\n")]
+        documents = [json.loads(line.decode()) for line in source if line.endswith(b"\n")]
     runner.wait()
-    if len(told) == 1 and is_mine(folder, told[0]):  # else it set nothing, or set it back itself
-        left = setting.restore(folder, told[0])
+    if len(documents) == 1 and is_mine(folder, documents[0]):  # else it set nothing, or set it back itself
+        left = setting.restore(folder, documents[0])
         if left:
             tell_left(folder, left)
 

@@ -201,6 +201,7 @@ class Runner:
         if self.to_keeper:
             try:
                 self.to_keeper.write(json.dumps(what).encode() + b"\n")
+                self.to_keeper.flush()
             except OSError:
                 self.to_keeper = None  # it was killed
 
@@ -564,7 +565,8 @@ def collect(step, scratch, out):
 def main():
     runner = Runner(sys.argv[1])
     if len(sys.argv) > 2:  # the descriptor of the keeper's pipe
-        runner.to_keeper = open(int(sys.argv[2]), "wb", buffering=0)
+        runner.to_keeper = open(int(sys.argv[2]), "wb")
+        os.set_inheritable(runner.to_keeper.fileno(), False)
     try:
         runner.take_lock()
     except OSError as error:
