@@ -236,15 +236,21 @@ def processes(job: Job, *names: str) -> list[int]:
     return of
 
 
+def process(job: Job, name: str) -> int:
+    """One of both, once no child of its own, not yet another program, looks like it."""
+    until(lambda: len(processes(job, name)) == 1)
+    return processes(job, name)[0]
+
+
 @pytest.mark.parametrize(
     ("victim", "sig"), [("runner", signal.SIGKILL), ("runner", signal.SIGTERM), ("keeper", signal.SIGTERM)]
 )
 def test_it_is_put_back_when_one_of_both_is_killed(running: Job, knob: Path, victim: str, sig: signal.Signals) -> None:
-    os.kill(*processes(running, victim), sig)
+    os.kill(process(running, victim), sig)
     if victim == "keeper":  # the runner goes on, and puts it back itself at its end
         time.sleep(0.2)
         assert knob.read_text().startswith("new")
-        os.kill(*processes(running, "runner"), signal.SIGTERM)
+        os.kill(process(running, "runner"), signal.SIGTERM)
     until(lambda: not (running.folder / "setting.json").exists())
     assert knob.read_text().startswith("old")
 
@@ -299,7 +305,7 @@ def test_it_is_put_back_without_the_folder(running: Job, tmp_path: Path, knob: P
 def test_what_the_keeper_cannot_put_back_reaches_the_controller(running: Job, knob: Path) -> None:
     knob.unlink()
     knob.mkdir()
-    os.kill(*processes(running, "runner"), signal.SIGKILL)
+    os.kill(process(running, "runner"), signal.SIGKILL)
     states = [doc["state"] for doc, _ in running.follow() if doc["e"] == "finish"]
     assert states and all(state.startswith(f"left: {knob} was old and could not be put back") for state in states)
 
@@ -319,7 +325,7 @@ def test_a_runner_does_not_take_the_tried_value_for_the_old_one(running: Job, kn
 
 def test_nobody_following_ends_a_trial_long_before_other_jobs(running: Job, knob: Path) -> None:
     """Its runner is told that the last follower went away long ago, by a shorter patience in its own file."""
-    os.kill(*processes(running, "runner"), signal.SIGKILL)
+    os.kill(process(running, "runner"), signal.SIGKILL)
     until(lambda: not (running.folder / "setting.json").exists())
     runner = running.folder / "runner.py"
     running.start()
