@@ -171,6 +171,9 @@ def test_a_tail_needs_twice_the_runs_to_be_cleared() -> None:
 def test_the_suite_of_a_repeat_is_a_suite(tmp_path: Path) -> None:
     values = usual()
     scaled(values, "n03", TRIAD, 0.9)
-    again = again_of(campaign(tmp_path, values))
+    archive = campaign(tmp_path, values)
+    archive.save_campaign({**archive.campaign(), "suite_as_read": {"workloads": {"stream": {"in_container": "x"}}}})
+    again = again_of(archive)
     suite = Suite.model_validate(yaml.safe_load(yaml.safe_dump(again.suite)))
+    assert suite.chosen()["stream"].in_container == "x"
     assert suite.chosen()["stream"].is_for("all-cores", "n03") and not suite.chosen()["stream"].is_for("all-cores", "x")

@@ -173,6 +173,16 @@ def test_a_launch_that_answers_nonsense_costs_only_its_host(drive: Drive, answer
     assert drive.runs["h2"].phase == "running"
 
 
+def test_a_setting_that_is_left_is_in_the_journal(drive: Drive) -> None:
+    drive.runs["h1"].phase = "launching"
+    tell(drive, "h1", "launched", state="error", error="it is still there", left="x was 1", cleared="y = 2")
+    assert [(e["e"], e["what"]) for e in drive.archive.journal() if "what" in e] == [
+        ("cleared", "y = 2"),
+        ("left", "x was 1"),
+    ]
+    assert outcomes(drive, "h1")[0][1] == "it is still there"
+
+
 def test_over_before_the_end_has_a_reason(drive: Drive) -> None:
     say(drive, "h1", {"e": "over", "remaining": 0})
     assert outcomes(drive, "h1") == [("lost", "its agent reports the end of its job, and has not sent all steps")]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import IdleState, Nic
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import trials
@@ -175,6 +176,31 @@ def test_left_and_cleared(parent: Archive) -> None:
     assert trials.of_trial(own).left.startswith("x was 1")
     own.note("cleared", host="a", what="put back")
     assert (trials.of_trial(own).left, trials.of_trial(own).cleared) == ("", "put back")
+
+
+def test_what_is_damaged_is_a_sentence(parent: Archive, tmp_path: Path) -> None:
+    own = trial(parent, {TRIAD: [1.0, 1.1, 1.1, 1.0]}, [False, True, True, False])
+    document = own.campaign()
+    for items in ([{}], [{"path": "/x"}], [{"value": "1", "read": ["x"], "match": "(x)", "write": "x"}]):
+        own.save_campaign({**document, "trial": {**document["trial"], "items": items}})
+        with pytest.raises(FleetmarkError, match="damaged: it does not say what was tried"):
+            trials.of_trial(own)
+    own.save_campaign(document)
+    (own.path / "measurements.parquet").write_bytes(b"PAR1")
+    with pytest.raises(FleetmarkError, match="no whole Parquet file"):
+        trials.of_trial(own)
+
+
+def test_a_trial_of_what_ran_in_a_container_runs_in_it(tmp_path: Path) -> None:
+    archive = campaign(tmp_path, usual(("a", "b")))
+    read = {"workloads": {"stream": {"in_container": "podman:x"}, "fio": None}}
+    archive.save_campaign({**archive.campaign(), "suite_as_read": read})
+    every = trials.suite(archive, "a", rule_named("governor"), (), 12)["workloads"]
+    assert {name: of.get("in_container") for name, of in every.items()} == {
+        "stream": "podman:x",
+        "fio": None,
+        "lmbench": None,
+    }
 
 
 def test_an_unfinished_trial_goes_on_only_with_the_same_setting(parent: Archive) -> None:

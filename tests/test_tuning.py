@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cpu, Dimm, Disk, Facts, Gpu, IdleState, Nic, NumaNode, PcieLink
 from fleetmark.record.diagnosis.subjects import _mtus
 from parsers.nccl.net import gpu_direct
@@ -334,6 +335,19 @@ def test_settings_are_those_of_the_host(tmp_path: Path) -> None:
     assert shown["nic-interrupts"] == "/proc/irq/31/smp_affinity_list = 0,1; /proc/irq/32/smp_affinity_list = 0,1"
     assert shown["disk-scheduler"] == "/sys/block/nvme0n1/queue/scheduler = none"
     assert not any("a b;c" in text for text in shown.values())  # a name that a shell reads is in no path and command
+
+
+def test_an_mtu_that_would_not_come_back_entirely_is_refused() -> None:
+    nic = PORT.model_copy(update={"addresses": ("10.0.0.1/24",)})
+    rule = next(r for r in RULES if r.name == "mtu")
+    assert rule.setting
+    named = rule.setting(Subject(sound(nics=(nic,))))
+    assert named and named.to("1280").items[0].unless == f"/sys/class/net/{nic.name}/upper_*"
+    for value in ("1279", "9k"):
+        with pytest.raises(FleetmarkError, match="name a number from 1280"):
+            named.to(value)
+    usual = rule.setting(Subject(sound(nics=(nic,)), mtus={nic.speed or 0.0: Counter({576: 7})}))
+    assert usual and usual.items[0].value == ""
 
 
 def test_the_command_line(tmp_path: Path) -> None:

@@ -264,6 +264,8 @@ class Drive:
         if answer.cleared:
             self.archive.note("cleared", host=run.host, what=answer.cleared)
             self.progress.say(run.host, answer.cleared)
+        if answer.left:
+            self.archive.note("left", host=run.host, what=answer.left)
         if answer.state == "busy":
             holder = answer.holder or replies.Holder()
             self._over(

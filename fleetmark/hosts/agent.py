@@ -63,7 +63,7 @@ def answer_in(stdout: str) -> dict[str, Any]:
     holder = answer.get("holder") if isinstance(answer.get("holder"), dict) else {}
     return {
         "state": answer["state"],
-        **_texts(answer, ["error", "cleared"]),
+        **_texts(answer, ["error", "cleared", "left"]),
         **({"holder": _texts(holder, ["campaign", "owner", "since"])} if holder else {}),
     }
 

@@ -103,3 +103,9 @@ def _last_statuses(archive: Archive) -> tuple[dict[str, int], bool]:
         elif e["e"] == "ended":
             finished = not e["owed"]
     return dict(Counter(last.values())), finished
+
+
+def container_of(archive: Archive, workload: str) -> dict[str, str]:
+    """What a suite says of the image that the campaign ran a workload in; nothing where it ran on the hosts."""
+    choice = ((archive.campaign().get("suite_as_read") or {}).get("workloads") or {}).get(workload) or {}
+    return {"in_container": choice["in_container"]} if choice.get("in_container") else {}

@@ -118,6 +118,13 @@ class _Ended(BaseModel):
     owed: int
 
 
+class _OfSetting(BaseModel):
+    """What a trial left set on a host, or what was put back there."""
+
+    host: str
+    what: str
+
+
 _EVENTS: Mapping[str, type[BaseModel]] = {  # those that are read again
     "outcome": _Outcome,
     "rejected": _Rejected,
@@ -126,6 +133,8 @@ _EVENTS: Mapping[str, type[BaseModel]] = {  # those that are read again
     "unreachable": _Unreachable,
     "joined": _Joined,
     "ended": _Ended,
+    "left": _OfSetting,
+    "cleared": _OfSetting,
 }
 
 

@@ -171,13 +171,14 @@ class Holder(_Reply):
 
 class Launch(_Reply):
     """The result of starting a host's job. ``failed_workloads``: workload to why it could not be deployed;
-    ``cleared``: what was put back there, where an interrupted trial had left a setting.
+    where an interrupted trial had left a setting: ``cleared``, what was put back, and ``left``, what could not be.
     """
 
     state: Literal["started", "running", "finished", "nothing", "busy", "error"]
     error: Words | None = None
     holder: Holder | None = None
     cleared: Words | None = None
+    left: Words | None = None
     failed_workloads: dict[str, Words] = {}
 
 

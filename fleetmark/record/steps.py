@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,17 @@ class StoredStep(Step):
     excuse: str = ""
 
 
+def _is_item(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Refuses what names nothing to set."""
+    words = [item.get(name) for name in ("read", "write")]
+    command = isinstance(item.get("match"), str) and all(isinstance(w, list | tuple) and w for w in words)
+    if command:
+        command = all(isinstance(word, str) for of in words for word in of or ())
+    if not isinstance(item.get("value"), str) or not (command or (isinstance(item.get("path"), str) and item["path"])):
+        raise ValueError("names no file or command that is set to a value")
+    return item
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """A setting that one host tries while it measures. ``rule``: whose setting; ``items``: what is set, as
@@ -70,7 +83,7 @@ class Trial:
 
     host: str
     rule: str
-    items: Sequence[Mapping[str, Any]]
+    items: Sequence[Annotated[Mapping[str, Any], AfterValidator(_is_item)]]
     sides: Sequence[bool]
 
     def as_job(self) -> dict[str, Any]:

@@ -15,11 +15,13 @@ import shutil
 import signal
 import stat
 import sys
+import time
 import zlib
 
 import setting
 from job import GONE, ORDERS, connect, greeting_of, is_kept, lock_holder, remaining, write_atomic
 
+KEEPER_S = 10.0  # in which the keeper of a killed runner puts a setting back
 PART = 256 << 10  # bytes of a file that go in one line; the controller takes no more
 
 
@@ -40,9 +42,12 @@ class Follower:
         while True:
             if telling:
                 running = self.sock is not None
+                left = [] if running else self.left_setting()
                 self.tell_new()
                 if not running:
                     self.tell_finished()
+                    if left:
+                        say({"e": "finish", "state": ("left: " + "; ".join(left))[:1000]})
                     say({"e": "over", "remaining": self.count_remaining()})
                     telling = False
             ready = select.select([0] + ([self.sock] if self.sock else []), [], [])[0]
@@ -75,6 +80,29 @@ class Follower:
             return len(remaining(self.folder, self.load()))
         except FileNotFoundError:
             return None  # the job's folder was removed
+
+    def left_setting(self):
+        """Wait until the keeper of a runner that is gone has put its setting back; where that is gone too, do it here.
+        Returns a sentence for each value that could not be.
+        """
+        path = os.path.join(self.folder, setting.NAME)
+        deadline = time.monotonic() + KEEPER_S
+        while os.path.exists(path) and not self.is_left_told():
+            holder = lock_holder()
+            if holder and holder.get("dir") == self.folder:
+                return []  # the runner is there, and has followers enough
+            if time.monotonic() > deadline:
+                return setting.restore(self.folder)
+            time.sleep(0.1)
+        return []
+
+    def is_left_told(self):
+        """Whether the runner or its keeper said what they could not put back."""
+        try:
+            with open(os.path.join(self.folder, "events.jsonl"), "rb") as source:
+                return b'"state": "left: ' in source.read()
+        except FileNotFoundError:
+            return False
 
     def clean(self):
         if setting.restore(self.folder):

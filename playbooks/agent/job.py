@@ -27,7 +27,8 @@ GONE = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError)  # the lo
 
 def start(payload):
     """Launch ``payload["job"]`` with ``payload["source"]`` (file name to text). Returns state, holder if busy, and
-    ``cleared``: what was put back, where an interrupted trial had left a setting.
+    where an interrupted trial had left a setting: what was put back (``cleared``), and what could not be (``left``).
+    Nothing starts then, as it would measure with that setting.
     """
     job = payload["job"]
     work = job["work"]
@@ -37,18 +38,28 @@ def start(payload):
     if holder:
         state = "running" if holder.get("dir") == folder else "busy"
         return {"state": state, "dir": folder, "holder": holder}
-    cleared = put_back(work, payload["source"])
-    return dict(begin(payload, folder), **({"cleared": cleared} if cleared else {}))
+    of_trials = put_back(work, payload["source"])
+    if "left" in of_trials:
+        error = "a setting that a trial left is still there: %s; set it by hand, then remove %s/jobs/*/*/setting.json"
+        answer = {"state": "error", "dir": folder, "error": error % (of_trials["left"], work)}
+    else:
+        answer = begin(payload, folder)
+    return dict(answer, **of_trials)
 
 
 def put_back(work, source):
-    """Put back the settings of jobs that no longer run. Returns what was done, as sentences."""
-    left = glob.glob(os.path.join(work, "jobs", "*", "*", "setting.json"))
-    if not left:
-        return ""
+    """Put back the settings of jobs that no longer run. Returns sentences: what was done (``cleared``), and what could
+    not be (``left``), where there is any.
+    """
+    paths = glob.glob(os.path.join(work, "jobs", "*", "*", "setting.json"))
+    if not paths:
+        return {}
     names = {"__name__": "setting"}
     exec(source["setting.py"], names)  # the files of this job are not stored yet
-    return ". ".join(filter(None, (names["clear"](os.path.dirname(path)) for path in left)))[:1000]
+    both = [names["clear"](os.path.dirname(path)) for path in paths]
+    sentences = {"cleared": ". ".join(filter(None, (done for done, _ in both)))}
+    sentences["left"] = "; ".join(filter(None, (left for _, left in both)))
+    return {kind: text[:800] for kind, text in sentences.items() if text}
 
 
 def begin(payload, folder):

@@ -54,6 +54,8 @@ class Runner:
         with open(os.path.join(folder, "job.json")) as source:
             self.job = json.load(source)
         self.trial = self.job.get("setting")
+        self.before = None  # what was set before the trial, as setting.begin returns it
+        self.to_keeper = None  # the pipe on which the keeper learns of it
         self.refused = None  # why the setting cannot be tried
         self.stopping = None
         self.stopped_at = None
@@ -165,9 +167,11 @@ class Runner:
             state = "died: %s" % error
         finally:
             reap_orphans()
-            left = setting.restore(self.folder) if self.trial else []
+            left = setting.restore(self.folder, self.before) if self.trial else []
             if left:
                 state = "left: " + "; ".join(left)
+            elif self.before:
+                self.tell_keeper("restored")
             shutil.rmtree(os.path.join(self.folder, "scratch"), ignore_errors=True)
             self.drop_reserve()
             try:
@@ -178,21 +182,33 @@ class Runner:
     def prepare(self):
         """Store what is set before the trial; where that fails, no step runs."""
         try:
-            setting.restore(self.folder)  # of a runner that was killed, and its keeper too
-            setting.begin(self.folder, self.trial["items"])
+            left = setting.restore(self.folder)  # of a runner that was killed, and its keeper too
+            if left:  # what is set now is not what was set before the trial
+                raise setting.CannotSet("; ".join(left))
+            self.before = setting.begin(self.folder, self.trial["items"])
+            self.tell_keeper(self.before)
         except setting.CannotSet as error:
             self.refused = ("nothing was changed: %s" % error)[:1000]
 
     def turn(self, step):
         """Set what a step of the trial runs with."""
         on = self.trial["sides"][step["repeat"]]
-        setting.turn(self.folder, on)
+        setting.turn(self.folder, self.before, on)
         return on
+
+    def tell_keeper(self, what):
+        """Hand the keeper a line: the old values, then that they are set again."""
+        if self.to_keeper:
+            try:
+                self.to_keeper.write(json.dumps(what).encode() + b"\n")
+                self.to_keeper.flush()
+            except OSError:
+                self.to_keeper = None  # it was killed
 
     def tried(self, on):
         """What was set while a step ran, as read after it; None where somebody else changed it."""
-        values = setting.values(self.folder)
-        parts = setting.load(self.folder)["items"]
+        values = setting.values(self.before)
+        parts = self.before["items"]
         wanted = {part["value" if on else "old"] for part in parts}
         kept = all(setting.same(p, setting.current(p), p["value" if on else "old"]) for p in parts)
         return {"on": on, "values": values[:100]} if kept else None, ", ".join(sorted(wanted))
@@ -549,6 +565,9 @@ def collect(step, scratch, out):
 
 def main():
     runner = Runner(sys.argv[1])
+    if len(sys.argv) > 2:  # the descriptor of the keeper's pipe
+        runner.to_keeper = open(int(sys.argv[2]), "wb")
+        os.set_inheritable(runner.to_keeper.fileno(), False)
     try:
         runner.take_lock()
     except OSError as error:

@@ -2,7 +2,8 @@
 
 Imported by the runner, its keeper, the follower and the start of a job. Standard library only, Python 3.6 and later.
 ``setting.json`` in the job's folder holds the old values, and the boot in which they were read: after another boot the
-kernel has its own values again, and the file says nothing about them.
+kernel has its own values again, and the file says nothing about them. The runner and its keeper hold the same in
+memory, for where the folder goes.
 """
 
 import glob
@@ -10,11 +11,15 @@ import json
 import os
 import re
 import subprocess
+import time
 
 NAME = "setting.json"
 BOOT = "/proc/sys/kernel/random/boot_id"
 PATIENCE_S = 30  # of a command that reads or sets something
+GRACE_S = 5  # of a command that was killed
 WORD = 200  # characters of a value that are kept
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OSError)  # what a damaged file raises
+UNCHANGED = re.compile(r"\bno\b.*\bchanged\b")  # ethtool's words, and an error to it, where a value is set already
 
 
 class CannotSet(Exception):
@@ -22,18 +27,42 @@ class CannotSet(Exception):
 
 
 def begin(folder, items):
-    """Store what is set now. Raises CannotSet, with nothing changed, where something cannot be read or written, or
-    where all of it is so already.
+    """Store what is set now, and return it. Raises CannotSet, with nothing changed, where something cannot be read or
+    written, or where all of it is so already.
     """
+    refuse_dependents(items)
     parts = concrete(items)
     if not parts:
         raise CannotSet("this host has no %s" % " or ".join(item["path"] for item in items))
     for part in parts:
         part["old"] = current(part)
-        put(part, part["old"])  # the value that it has: shows whether it can be written
+        rehearse(part)
     if all(same(part, part["old"], part["value"]) for part in parts):
         raise CannotSet("%s is %s already, so there is nothing to try" % (name(parts[0]), parts[0]["value"]))
-    store(folder, {"boot": boot(), "items": parts})
+    state = {"boot": boot(), "by": "%d %r" % (os.getpid(), time.time()), "items": parts}
+    store(folder, state)
+    return state
+
+
+def refuse_dependents(items):
+    """Raises CannotSet where something else follows an item's value and would keep it (``unless``: files that show
+    it).
+    """
+    for item in items:
+        shown = sorted(glob.glob(item["unless"])) if item.get("unless") else []
+        if shown:
+            raise CannotSet(
+                "%s shows that something else follows %s, and would not come back with it" % (shown[0], name(item))
+            )
+
+
+def rehearse(part):
+    """Write the value that it has, which shows whether it can be written."""
+    try:
+        put(part, part["old"])
+    except CannotSet as error:
+        if part.get("path") or not UNCHANGED.search(str(error)):
+            raise
 
 
 def concrete(items):
@@ -47,11 +76,13 @@ def concrete(items):
     return parts
 
 
-def turn(folder, on):
+def turn(folder, state, on):
     """Set the new values, or the old ones again. Raises CannotSet where a value does not read as it was set; the old
     values are set again then.
     """
-    parts = load(folder)["items"]
+    if on and not os.path.exists(os.path.join(folder, NAME)):
+        store(folder, state)  # something that removes old files was here
+    parts = state["items"]
     try:
         for part in parts:
             wanted = part["value"] if on else part["old"]
@@ -67,49 +98,71 @@ def turn(folder, on):
         raise
 
 
-def values(folder):
+def values(state):
     """The different values that are set now, in order."""
-    return sorted({current(part) for part in load(folder)["items"]})
+    return sorted({current(part) for part in state["items"]})
 
 
-def restore(folder):
-    """Set the old values, and forget them. Returns one sentence for each that could not be set, and keeps all then."""
+def restore(folder, state=None):
+    """Set the old values, and forget them. ``state``: what the caller holds of them in memory, which needs no file.
+    Returns one sentence for each that could not be set, and keeps all then.
+    """
     try:
-        state = load(folder)
+        state = state or load(folder)
     except FileNotFoundError:
         return []
-    left = []
-    if state["boot"] == boot():
-        for part in state["items"]:
-            try:
-                if not same(part, current(part), part["old"]):
-                    put(part, part["old"])
-                    check(part, part["old"])
-            except CannotSet as error:
-                left.append("%s was %s and could not be put back: %s" % (name(part), part["old"], error))
-    if not left:
-        forget(folder)
+    except UNREADABLE:
+        return [damaged(folder)]
+    try:
+        left = restore_parts(state) if state["boot"] == boot() else []
+    except UNREADABLE:
+        return [damaged(folder)]
+    try:
+        if not left:
+            forget(folder, state)
+        elif not os.path.exists(os.path.join(folder, NAME)):
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            store(folder, state)  # the next job of this host tries again
+    except OSError as error:
+        left.append("%s cannot be written (%s)" % (os.path.join(folder, NAME), reason(error)))
     return left
 
 
+def restore_parts(state):
+    """Set the old values. One sentence for each that could not be set."""
+    left = []
+    for part in state["items"]:
+        try:
+            if not same(part, current(part), part["old"]):
+                put(part, part["old"])
+                check(part, part["old"])
+        except CannotSet as error:
+            left.append("%s was %s and could not be put back: %s" % (name(part), part["old"], error))
+    return left
+
+
+def damaged(folder):
+    return "%s is damaged, so what a trial set cannot be put back from it" % os.path.join(folder, NAME)
+
+
 def clear(folder):
-    """Put back what a job whose runner and keeper are gone has left. Returns what was done, as a sentence; empty where
-    nothing was left.
+    """Put back what a job whose runner and keeper are gone has left. Returns two sentences: what was done, and what
+    could not be; each empty where there is none.
     """
     try:
         state = load(folder)
         shown = "; ".join("%s = %s" % (name(part), part["old"]) for part in state["items"][:4])
+        booted = state["boot"] != boot()
     except FileNotFoundError:
-        return ""
-    except (ValueError, KeyError, TypeError):
-        return "%s/%s is damaged: what it says cannot be put back" % (folder, NAME)
-    if state["boot"] != boot():
-        forget(folder)
-        return "an interrupted trial had left a setting; this host has booted since, which put it back (%s)" % shown
-    left = restore(folder)
+        return "", ""
+    except UNREADABLE:
+        return "", damaged(folder)
+    left = restore(folder, state)
     if left:
-        return left[0]
-    return "put back what an interrupted trial had left: %s" % shown
+        return "", "; ".join(left)
+    if booted:
+        return "an interrupted trial had left a setting; this host has booted since, which put it back (%s)" % shown, ""
+    return "put back what an interrupted trial had left: %s" % shown, ""
 
 
 def load(folder):
@@ -127,7 +180,15 @@ def store(folder, state):
     sync(folder)
 
 
-def forget(folder):
+def forget(folder, state):
+    """Remove the file, unless another runner has begun since and stored its own."""
+    try:
+        if load(folder)["by"] != state.get("by"):
+            return
+    except FileNotFoundError:
+        return  # another process was first
+    except UNREADABLE:
+        pass
     try:
         os.unlink(os.path.join(folder, NAME))
     except FileNotFoundError:
@@ -183,7 +244,7 @@ def current(part):
         value = match.group(1) if match else text
     else:
         match = re.search(part["match"], command(part["read"]), re.MULTILINE)
-        if not match:
+        if not match or not match.groups():
             raise CannotSet("%s does not say what is set" % " ".join(part["read"]))
         value = match.group(1)
     if not value or len(value) > WORD or "\n" in value:
@@ -228,7 +289,10 @@ def command(argv):
         out, err = child.communicate(timeout=PATIENCE_S)
     except subprocess.TimeoutExpired as error:
         child.kill()
-        child.wait()
+        try:
+            child.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            pass  # it hangs in the kernel
         raise CannotSet("%s did not end within %d s" % (" ".join(argv), PATIENCE_S)) from error
     if child.returncode:
         words = (err or out).decode(errors="replace").strip().splitlines() or ["exit status %d" % child.returncode]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -55,13 +57,13 @@ def trial(tmp_path: Path, knob: Path, command: str, sides: list[bool], campaign:
 
 
 def test_the_old_value_is_stored_before_the_new_one_is_set(setting: Any, tmp_path: Path, knob: Path) -> None:
-    setting.begin(str(tmp_path), [{"path": str(knob), "value": "new"}])
+    state = setting.begin(str(tmp_path), [{"path": str(knob), "value": "new"}])
     stored = json.loads((tmp_path / "setting.json").read_text())
     assert (stored["items"], knob.read_text().strip()) == ([{"path": str(knob), "value": "new", "old": "old"}], "old")
     for on, value in ((True, "new"), (True, "new"), (False, "old"), (True, "new")):
         knob_before = knob.read_text()
-        setting.turn(str(tmp_path), on)
-        assert setting.values(str(tmp_path)) == [value], knob_before
+        setting.turn(str(tmp_path), state, on)
+        assert setting.values(state) == [value], knob_before
     assert setting.restore(str(tmp_path)) == []
     assert setting.restore(str(tmp_path)) == []  # twice does no harm
     assert knob.read_text().startswith("old") and not (tmp_path / "setting.json").exists()
@@ -98,9 +100,9 @@ def test_a_value_that_does_not_read_as_it_was_set_is_put_back(setting: Any, tmp_
     other = tmp_path / "other"
     other.write_text("on")
     deaf = {"read": ["cat", str(other)], "match": r"(\w+)", "write": ["true", "{}"], "value": "off"}
-    setting.begin(str(tmp_path), [{"path": str(knob), "value": "new"}, deaf])
+    state = setting.begin(str(tmp_path), [{"path": str(knob), "value": "new"}, deaf])
     with pytest.raises(setting.CannotSet, match="was set to off and reads on"):
-        setting.turn(str(tmp_path), True)
+        setting.turn(str(tmp_path), state, True)
     assert knob.read_text().startswith("old")
 
 
@@ -116,8 +118,7 @@ def test_choices_lists_of_cpus_and_words(setting: Any, tmp_path: Path) -> None:
         "write": ["sh", "-c", f"test $0 = 1 && echo Enabled > {store} || echo Disabled > {store}", "{}"],
         "words": {"Enabled": "1", "Disabled": "0"},
     }  # fmt: skip
-    setting.begin(str(tmp_path), [item])
-    setting.turn(str(tmp_path), True)
+    setting.turn(str(tmp_path), setting.begin(str(tmp_path), [item]), True)
     assert store.read_text() == "Enabled\n"
     assert setting.restore(str(tmp_path)) == [] and store.read_text() == "Disabled\n"
 
@@ -127,11 +128,55 @@ def test_after_another_boot_the_old_value_is_not_forced_on_the_kernel(setting: A
     stored = json.loads((tmp_path / "setting.json").read_text())
     (tmp_path / "setting.json").write_text(json.dumps({**stored, "boot": "another"}))
     knob.write_text("booted")
-    assert "has booted since, which put it back" in setting.clear(str(tmp_path))
+    done, left = setting.clear(str(tmp_path))
+    assert "has booted since, which put it back" in done and not left
     assert knob.read_text() == "booted" and not (tmp_path / "setting.json").exists()
-    assert setting.clear(str(tmp_path)) == ""
-    (tmp_path / "setting.json").write_text("{")
-    assert "is damaged" in setting.clear(str(tmp_path))
+    assert setting.clear(str(tmp_path)) == ("", "")
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "{}", '{"boot": "here", "items": ["x"]}', '{"boot": "here", "items": [{}]}']
+)
+def test_a_damaged_file_is_a_sentence_and_stays(setting: Any, tmp_path: Path, text: str) -> None:
+    (tmp_path / "setting.json").write_text(text.replace("here", setting.boot()))
+    (sentence,) = setting.restore(str(tmp_path))
+    assert "is damaged" in sentence and setting.clear(str(tmp_path)) == ("", sentence)
+    assert (tmp_path / "setting.json").exists()
+
+
+def test_what_is_in_memory_needs_no_file(setting: Any, tmp_path: Path, knob: Path) -> None:
+    folder = tmp_path / "job"
+    folder.mkdir()
+    state = setting.begin(str(folder), [{"path": str(knob), "value": "new"}])
+    setting.turn(str(folder), state, True)
+    shutil.rmtree(folder)
+    assert setting.restore(str(folder), state) == [] and knob.read_text().startswith("old") and not folder.exists()
+    knob.rename(tmp_path / "away")
+    assert "could not be put back" in setting.restore(str(folder), state)[0]
+    (tmp_path / "away").rename(knob)
+    knob.write_text("new")
+    assert setting.clear(str(folder))[0] and knob.read_text().startswith("old")  # it was stored again
+
+
+def test_the_file_of_a_later_runner_is_not_removed(setting: Any, tmp_path: Path, knob: Path) -> None:
+    items = [{"path": str(knob), "value": "new"}]
+    first, second = setting.begin(str(tmp_path), items), setting.begin(str(tmp_path), items)
+    assert setting.restore(str(tmp_path), first) == [] and setting.load(str(tmp_path)) == second
+
+
+def test_a_value_that_something_else_follows_is_not_tried(setting: Any, tmp_path: Path, knob: Path) -> None:
+    (tmp_path / "upper_vlan7").touch()
+    item = {"path": str(knob), "value": "new", "unless": str(tmp_path / "upper_*")}
+    with pytest.raises(setting.CannotSet, match="upper_vlan7 shows that something else follows"):
+        setting.begin(str(tmp_path), [item])
+
+
+def test_a_command_that_refuses_to_change_nothing_can_be_tried(setting: Any, tmp_path: Path, knob: Path) -> None:
+    script = f'test $0 = "$(cat {knob})" && echo no ring parameters changed, aborting >&2 && exit 1; echo $0 > {knob}'
+    item = {"read": ["cat", str(knob)], "match": r"(\w+)", "write": ["sh", "-c", script, "{}"], "value": "new"}
+    setting.turn(str(tmp_path), setting.begin(str(tmp_path), [item]), True)
+    assert knob.read_text() == "new\n"
+    assert setting.restore(str(tmp_path)) == [] and knob.read_text() == "old\n"
 
 
 # --- in a job
@@ -170,7 +215,7 @@ def test_a_run_during_which_somebody_else_changed_it_does_not_count(tmp_path: Pa
 def running(tmp_path: Path, knob: Path) -> Iterator[Job]:
     """A trial that is in its run with the new value, and stays there."""
     job = trial(tmp_path, knob, "sleep 60", [True, False])
-    assert job.start()["state"] == "started"
+    until(lambda: job.start()["state"] == "started")  # the job of another test may be just ending
     until(lambda: knob.read_text().startswith("new"))
     yield job
     for pid in processes(job):
@@ -191,17 +236,29 @@ def processes(job: Job, *names: str) -> list[int]:
     return of
 
 
+def process(job: Job, name: str) -> int:
+    """One of both, once no child of its own, not yet another program, looks like it."""
+    until(lambda: len(processes(job, name)) == 1)
+    return processes(job, name)[0]
+
+
 @pytest.mark.parametrize(
     ("victim", "sig"), [("runner", signal.SIGKILL), ("runner", signal.SIGTERM), ("keeper", signal.SIGTERM)]
 )
 def test_it_is_put_back_when_one_of_both_is_killed(running: Job, knob: Path, victim: str, sig: signal.Signals) -> None:
-    os.kill(min(processes(running, victim)), sig)  # a child that it begins has its words for a moment
+    os.kill(process(running, victim), sig)
     if victim == "keeper":  # the runner goes on, and puts it back itself at its end
         time.sleep(0.2)
         assert knob.read_text().startswith("new")
-        os.kill(min(processes(running, "runner")), signal.SIGTERM)
+        os.kill(process(running, "runner"), signal.SIGTERM)
     until(lambda: not (running.folder / "setting.json").exists())
     assert knob.read_text().startswith("old")
+
+
+def test_the_keeper_of_a_runner_that_was_not_needed_changes_nothing(running: Job, knob: Path) -> None:
+    words = [sys.executable, str(running.folder / "keeper.py"), str(running.folder)]
+    subprocess.run(words, check=True, timeout=60, stdout=subprocess.DEVNULL)
+    assert knob.read_text().startswith("new") and (running.folder / "setting.json").exists()
 
 
 def test_when_both_are_killed_the_next_job_puts_it_back_and_says_so(running: Job, tmp_path: Path, knob: Path) -> None:
@@ -216,9 +273,59 @@ def test_when_both_are_killed_the_next_job_puts_it_back_and_says_so(running: Job
     assert "cleared" not in Job(tmp_path / "work", [step(0, ["true"])], "third").start()
 
 
+def kill_both(job: Job) -> None:
+    for pid in processes(job, "keeper") + processes(job, "runner"):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not processes(job))
+
+
+@pytest.mark.parametrize("damage", [False, True])
+def test_nothing_starts_where_a_setting_is_left(running: Job, tmp_path: Path, knob: Path, damage: bool) -> None:
+    kill_both(running)
+    stored = running.folder / "setting.json"
+    if damage:
+        stored.write_text("{")
+    else:
+        knob.unlink()
+    answer = Job(tmp_path / "work", [step(0, ["true"])], "other").start()
+    assert answer["state"] == "error" and "a setting that a trial left is still there" in answer["error"]
+    assert "cleared" not in answer and ("is damaged" if damage else "could not be put back") in answer["left"]
+    assert stored.exists()
+
+
+@pytest.mark.parametrize("victim", ["runner", ""])
+def test_it_is_put_back_without_the_folder(running: Job, tmp_path: Path, knob: Path, victim: str) -> None:
+    shutil.rmtree(running.folder.rename(tmp_path / "gone"))
+    for pid in processes(running, victim) if victim else ():
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not processes(running))
+    assert knob.read_text().startswith("old")
+
+
+def test_what_the_keeper_cannot_put_back_reaches_the_controller(running: Job, knob: Path) -> None:
+    knob.unlink()
+    knob.mkdir()
+    os.kill(process(running, "runner"), signal.SIGKILL)
+    states = [doc["state"] for doc, _ in running.follow() if doc["e"] == "finish"]
+    assert states and all(state.startswith(f"left: {knob} was old and could not be put back") for state in states)
+
+
+def test_a_runner_does_not_take_the_tried_value_for_the_old_one(running: Job, knob: Path) -> None:
+    kill_both(running)
+    stored = running.folder / "setting.json"
+    before = stored.read_text()
+    text = before.replace(str(knob), str(knob) + "-away")
+    stored.write_text(text)  # of a part that is not there now
+    os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, str(running.folder / "keeper.py"), str(running.folder)])
+    until(lambda: '"finish"' in (running.folder / "events.jsonl").read_text())
+    assert stored.read_text() == text and "left: " in (running.folder / "events.jsonl").read_text()
+    result = json.loads((running.folder / "steps" / "00000" / "result.json").read_text())
+    assert "could not be put back" in result["reason"]
+
+
 def test_nobody_following_ends_a_trial_long_before_other_jobs(running: Job, knob: Path) -> None:
     """Its runner is told that the last follower went away long ago, by a shorter patience in its own file."""
-    os.kill(min(processes(running, "runner")), signal.SIGKILL)
+    os.kill(process(running, "runner"), signal.SIGKILL)
     until(lambda: not (running.folder / "setting.json").exists())
     runner = running.folder / "runner.py"
     running.start()

@@ -41,9 +41,9 @@ def test_an_mtu_is_tried_and_put_back_after_kill_9_of_the_controller(fleet: Flee
     suite.write_text(SUITE)
     command.run("--limit", "h1,h2", "--suite", str(suite))
     before = mtu(fleet, "h1")
-    words = [FLEETMARK, "tune", "h1", "mtu", "--to", "600", "--try", "--become", "--blocks", "2", "--format", "json"]
+    words = [FLEETMARK, "tune", "h1", "mtu", "--to", "1300", "--try", "--become", "--blocks", "2", "--format", "json"]
     first = subprocess.Popen(words, stdout=subprocess.DEVNULL, env=command.env, start_new_session=True)
-    until(lambda: mtu(fleet, "h1") == "600")
+    until(lambda: mtu(fleet, "h1") == "1300")
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     kept = ["sh", "-c", "ls /var/tmp/fleetmark-0/jobs/*/*/setting.json"]
@@ -54,7 +54,7 @@ def test_an_mtu_is_tried_and_put_back_after_kill_9_of_the_controller(fleet: Flee
     tried = json.loads(done.stdout)
     assert {c["benchmark"] for c in tried["changes"]} == {f"iperf3 tcp-1 bitrate {pair}" for pair in ("h1>h2", "h2>h1")}
     assert all(c["pairs"] == 2 for c in tried["changes"])
-    assert (tried["before"], tried["after"], tried["left"], tried["finished"]) == ([before], ["600"], None, True)
+    assert (tried["before"], tried["after"], tried["left"], tried["finished"]) == ([before], ["1300"], None, True)
     assert mtu(fleet, "h1") == before
     (campaign,) = (command.campaign / "trials").glob("2*")
     assert len(list(Path(campaign).glob("raw/*/iperf3/tcp-1/*"))) == 16  # both ends of 4 runs in both directions

@@ -13,7 +13,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
 from fleetmark.record import figures
 from fleetmark.record.archive import Archive
-from fleetmark.record.campaigns import campaigns, summarise
+from fleetmark.record.campaigns import campaigns, container_of, summarise
 from fleetmark.record.diagnosis import gangs, pairs
 from fleetmark.record.diagnosis.table import Table
 from fleetmark.record.figures.pairs import peer
@@ -153,6 +153,7 @@ def suite(
         "workloads": {
             asked.workload: {
                 "set": dict(settings),
+                **container_of(archive, asked.workload),
                 "cases": [glob.escape(name)],
                 "hosts": {name: [list(group) for group in groups]},
             }

@@ -15,7 +15,7 @@ import pandas as pd
 from fleetmark.base.text import Message, message
 from fleetmark.record import figures
 from fleetmark.record.archive import Archive
-from fleetmark.record.campaigns import campaigns, summarise
+from fleetmark.record.campaigns import campaigns, container_of, summarise
 from fleetmark.record.diagnosis import Diagnosis, pairs, read
 from fleetmark.record.diagnosis.table import BENCHMARK, Table, title
 from planner.diagnosis.confirm import Settled, settle, settle_tail
@@ -82,6 +82,7 @@ def rerun(archive: Archive, diagnosis: Diagnosis) -> Rerun:
         "workloads": {
             workload: {
                 "set": dict((about.get("settings") or {}).get(workload, {})),
+                **container_of(archive, workload),
                 "cases": [glob.escape(case) for case in of],
                 "repeats": repeats[workload],
                 "hosts": {case: [list(group) for group in each] for case, each in of.items()},

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
 from fleetmark.record.archive import Archive
-from fleetmark.record.campaigns import campaigns, summarise
+from fleetmark.record.campaigns import campaigns, container_of, summarise
 from fleetmark.record.diagnosis import read
 from fleetmark.record.diagnosis.table import title
 from fleetmark.record.figures.pairs import peer
 from fleetmark.record.steps import Trial
+from fleetmark.record.view import read_measurements
 from planner.diagnosis.trial import Change, change
 from planner.diagnosis.tuning.rule import Rule
 
@@ -92,6 +92,7 @@ def suite(archive: Archive, host: str, rule: Rule, patterns: Sequence[str], repe
         "workloads": {
             workload: {
                 "set": dict(settings.get(workload, {})),
+                **container_of(archive, workload),
                 "cases": [glob.escape(case) for case in of],
                 "repeats": repeats,
                 "hosts": {case: [list(group)] for case, group in of.items()},
@@ -195,10 +196,9 @@ def _run(step: Mapping[str, Any]) -> str:
 
 
 def _changes(archive: Archive, host: str, sides: Sequence[bool], wrong: set[str]) -> list[Change]:
-    file = archive.inside("measurements.parquet")
-    if not file.exists():
+    rows = read_measurements(archive)
+    if rows.empty:
         return []
-    rows = pd.read_parquet(file)
     rows = rows[rows["headline"] & (rows["status"] == Status.PASSED.value) & (rows["better"] != Better.NONE.value)]
     between = rows["subject"].str.contains(">", regex=False)
     rows = rows[(rows["host"] == host) | between]

@@ -9,6 +9,7 @@ from fleetmark.base.text import Message, message
 from planner.diagnosis.tuning.rule import NETWORK_AGAIN, OF_NETWORK, Rule, Subject
 from planner.diagnosis.tuning.setting import Item, Setting, is_interface
 
+_LEAST_MTU = 1280  # RFC 8200; below it the kernel removes the interface's IPv6 addresses
 _SCALING = "https://docs.kernel.org/networking/scaling.html"
 
 
@@ -92,6 +93,8 @@ def _mtu_of(nic: Nic, value: str) -> Item:
         read=("ip", "-o", "link", "show", "dev", nic.name),
         match=r"\bmtu (\d+)\b",
         write=("ip", "link", "set", "dev", nic.name, "mtu", "{}"),
+        unless=f"/sys/class/net/{nic.name}/upper_*",  # a VLAN's MTU falls with its interface's, and stays low
+        least=_LEAST_MTU,
     )
 
 

@@ -17,7 +17,9 @@ _INTERFACE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,15}")  # as the kernel ta
 class Item:
     """One thing to set to ``value`` (empty: the user's to say): the files that ``path`` names (a shell-style pattern),
     or what the command ``read`` prints at the one group of ``match`` and ``write`` sets, with the value for ``{}``.
-    ``words``: how ``write`` calls what ``read`` prints, where these differ.
+    ``words``: how ``write`` calls what ``read`` prints, where these differ. ``unless``: files (a shell-style pattern)
+    that show on the host that something else follows the value, and would not come back with it. ``least``: the
+    smallest number that can be put back entirely.
     """
 
     value: str
@@ -26,6 +28,8 @@ class Item:
     match: str = ""
     write: tuple[str, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
+    unless: str = ""
+    least: int = 0
 
     @property
     def shown(self) -> str:
@@ -45,6 +49,11 @@ class Setting:
         """The same with another value. Raises FleetmarkError for what is no value of a setting."""
         if not _VALUE.fullmatch(value):
             raise FleetmarkError(f"--to {value}: no value of a setting: letters, digits and _ , . : - are")
+        least = max(item.least for item in self.items)
+        if least and not (re.fullmatch(r"[0-9]{1,9}", value) and int(value) >= least):
+            raise FleetmarkError(
+                f"--to {value}: name a number from {least}: what a smaller one takes does not come back"
+            )
         return Setting(tuple(replace(item, value=value) for item in self.items))
 
     def on(self, device: str) -> Setting:
