@@ -159,13 +159,10 @@ class Follower:
         data = data[: data.rfind(b"\n") + 1]
         self.offset += len(data)
         for line in data.splitlines():
-            try:
-                event = json.loads(line.decode())
-            except ValueError:
-                continue  # the folder was removed, and the file begun again meanwhile: this is the rest of a line
-            if event["e"] == "end":
+            event = order_in(line)  # empty for the rest of a line of a file that was removed and begun again
+            if event.get("e") == "end":
                 self.tell_end(event["step"])
-            else:
+            elif event:
                 say(event)
 
     def tell_finished(self):
@@ -194,7 +191,7 @@ class Follower:
 
 
 def order_in(line):
-    """The order in a line of the controller's; empty for what is none."""
+    """The object in a line, an order of the controller's or an event of the runner's; empty for what is none."""
     try:
         order = json.loads(line.decode())
     except ValueError:
