@@ -24,10 +24,11 @@ def _mtu(s: Subject) -> Message | None:
 
 
 def _usual_mtu(s: Subject, nic: Nic) -> int | None:
-    """The MTU that more than half of the hosts of a kind have at this speed; None where one host alone says so."""
+    """The MTU that more than half of the hosts of a kind have at this speed; None where one host alone says so, and for
+    one that is too small to be tried."""
     votes = s.mtus.get(nic.speed or 0.0, Counter())
     for mtu, hosts in votes.most_common(1):
-        if hosts > max(1, votes.total() / 2):
+        if hosts > max(1, votes.total() / 2) and mtu >= _LEAST_MTU:
             return mtu
     return None
 
