@@ -41,7 +41,7 @@ def test_an_mtu_is_tried_and_put_back_after_kill_9_of_the_controller(fleet: Flee
     suite.write_text(SUITE)
     command.run("--limit", "h1,h2", "--suite", str(suite))
     before = mtu(fleet, "h1")
-    words = [FLEETMARK, "tune", "h1", "mtu", "--to", "1300", "--try", "--become", "--blocks", "2", "--format", "json"]
+    words = [FLEETMARK, "tune", "h1", "mtu", "--to", "1300", "--try", "--become", "--blocks", "3", "--format", "json"]
     first = subprocess.Popen(words, stdout=subprocess.DEVNULL, env=command.env, start_new_session=True)
     until(lambda: mtu(fleet, "h1") == "1300")
     os.killpg(first.pid, signal.SIGKILL)
@@ -50,11 +50,12 @@ def test_an_mtu_is_tried_and_put_back_after_kill_9_of_the_controller(fleet: Flee
     until(lambda: not fleet.exec("h1", kept, check=False).stdout)
     assert mtu(fleet, "h1") == before
     done = subprocess.run(words, capture_output=True, text=True, env=command.env, timeout=300)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stderr + done.stdout
     tried = json.loads(done.stdout)
     assert {c["benchmark"] for c in tried["changes"]} == {f"iperf3 tcp-1 bitrate {pair}" for pair in ("h1>h2", "h2>h1")}
-    assert all(c["pairs"] == 2 for c in tried["changes"])
+    # A run that was under way at the kill may have ended without its setting read back: its block does not count.
+    assert all(c["pairs"] in (2, 3) for c in tried["changes"])
     assert (tried["before"], tried["after"], tried["left"], tried["finished"]) == ([before], ["1300"], None, True)
     assert mtu(fleet, "h1") == before
     (campaign,) = (command.campaign / "trials").glob("2*")
-    assert len(list(Path(campaign).glob("raw/*/iperf3/tcp-1/*"))) == 16  # both ends of 4 runs in both directions
+    assert len(list(Path(campaign).glob("raw/*/iperf3/tcp-1/*"))) == 24  # both ends of 6 runs in both directions
