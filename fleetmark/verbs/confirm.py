@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 from rich.console import Console
@@ -16,7 +18,7 @@ from fleetmark.campaign.scheduled import Request, request_of
 from fleetmark.hosts.preflight import WORK_DIR
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import Diagnosis
-from fleetmark.record.diagnosis.reruns import FOLDER, Rerun, can_be_settled, rerun, unfinished
+from fleetmark.record.diagnosis.reruns import FOLDER, can_be_settled, rerun, unfinished
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ def confirm(archive: Archive, diagnosis: Diagnosis, where: Where, console: Conso
         console.print(note, soft_wrap=True)
     if not again.suite["workloads"]:
         raise FleetmarkError(f"{archive.id}: no sound host is left beside the suspects, so nothing can be confirmed")
-    options = replace(options_of(request, where, again.hosts), suite=str(_written(root, again)), root=root)
+    options = replace(options_of(request, where, again.hosts), suite=written(root, "confirm", again.suite), root=root)
     console.print(f"measuring again what suspects are slow in, on {count(len(again.hosts), 'host')}", soft_wrap=True)
     return campaign.run(options, console)[1]
 
@@ -67,10 +69,10 @@ def options_of(request: Request, where: Where, hosts: tuple[str, ...]) -> campai
     )
 
 
-def _written(root: Path, again: Rerun) -> Path:
-    """The suite as a file, which the campaign's command line names."""
+def written(root: Path, name: str, suite: Mapping[str, Any]) -> str:
+    """A suite as a file of its ``name`` under ``root``: its path, which the campaign's command line names."""
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = root / "confirm.yml"
-    document = {key: value for key, value in again.suite.items() if key != "name"}
+    path = root / f"{name}.yml"
+    document = {key: value for key, value in suite.items() if key != "name"}
     write_atomic(path, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
-    return path
+    return str(path)

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import typer
-import yaml
 from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.files import write_atomic
 from fleetmark.base.text import count
 from fleetmark.campaign import run as campaign
 from fleetmark.campaign.scheduled import request_of
@@ -21,7 +19,7 @@ from fleetmark.campaign.sized import Family
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import gangs, isolations
 from fleetmark.record.diagnosis.isolations import Isolated, Question
-from fleetmark.verbs.confirm import Where, options_of
+from fleetmark.verbs.confirm import Where, options_of, written
 from planner.diagnosis import groups, partners
 from planner.diagnosis.outliers import LARGE
 from planner.diagnosis.partners import Pair, Suspicion
@@ -76,7 +74,7 @@ class _Runs:
             (groups,) = choice["hosts"].values()
             hosts = tuple(dict.fromkeys(host for group in groups for host in group))
             self.console.print(f"measuring again {saying}: {count(len(hosts), 'host')}", soft_wrap=True)
-            options = replace(self._options(hosts, root), suite=str(_written(root, suite, name)))
+            options = replace(self._options(hosts, root), suite=written(root, name, suite))
             archive, interrupted = campaign.run(options, self.console)
         else:
             archive, finished = begun
@@ -168,11 +166,3 @@ def _of_groups(runs: _GroupRuns, members: Sequence[str]) -> Suspicion:
         deficit=SLOW,
         labels=isolations.labels(archive, question.label),
     )
-
-
-def _written(root: Path, suite: Mapping[str, Any], name: str) -> Path:
-    """The suite as a file, which the campaign's command line names."""
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = root / f"{name}.yml"
-    write_atomic(path, yaml.safe_dump(dict(suite), sort_keys=False, allow_unicode=True))
-    return path

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import typer
-import yaml
 from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.base.files import write_atomic
 from fleetmark.campaign import run as campaign
 from fleetmark.campaign.scheduled import request_of
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import trials
 from fleetmark.record.diagnosis.subjects import subjects
 from fleetmark.record.steps import Trial
-from fleetmark.verbs.confirm import Where, options_of
+from fleetmark.verbs.confirm import Where, options_of, written
 from planner.diagnosis.trial import sides
 from planner.diagnosis.tuning.rule import Rule, Subject
 from planner.diagnosis.tuning.rules import RULES, rule_named
@@ -115,7 +110,7 @@ def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting) -> cam
             f"-i {asked.host},"
         )
     about = Trial(asked.host, rule.name, setting.as_json(), sides(asked.blocks, seed))
-    return replace(options, suite=str(_written(root, suite)), root=root, seed=seed, trial=about)
+    return replace(options, suite=written(root, "trial", suite), root=root, seed=seed, trial=about)
 
 
 def _options(archive: Archive, asked: Question, hosts: tuple[str, ...]) -> campaign.Options:
@@ -149,11 +144,3 @@ def _setting(rule: Rule, subject: Subject, asked: Question) -> Setting:
     if any(not item.value for item in setting.items):
         raise FleetmarkError(f"{rule.name}: nothing says which value {asked.host} should have; name it by --to")
     return setting
-
-
-def _written(root: Path, suite: Mapping[str, Any]) -> Path:
-    """The suite as a file, which the campaign's command line names."""
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = root / "trial.yml"
-    write_atomic(path, yaml.safe_dump(dict(suite), sort_keys=False, allow_unicode=True))
-    return path
