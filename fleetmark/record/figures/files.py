@@ -93,15 +93,7 @@ def _centres(con: duckdb.DuckDBPyConnection, rule: Centre, spread: bool, zeros: 
     # Only guardrails have zeros: their centre is then the arithmetic mean, or zero itself.
     log = f"case when low > 0 then log when value > 0 then ln(value) else {_TINY} end as log" if zeros else "log"
     columns = f"record, key, n, unscored, {log}{widened}"
-    values = f"{_values()} where {_may_be(con, rule)}"
-    return con.execute(f"select {columns} from ({groups(values, 'record, key', rule)})").df()
-
-
-def _may_be(con: duckdb.DuckDBPyConnection, rule: Centre) -> str:
-    """A condition that all rows of the rule meet, and few others: it costs less than the hash that decides."""
-    classes = con.execute("select distinct of_file from hashes where rule = ?", [rule.value]).fetchall()
-    listed = [_literal(of_file) for (of_file,) in classes if of_file is not None]
-    return f"v.class in ({', '.join(sorted(listed))})" if len(listed) == len(classes) > 0 else "true"
+    return con.execute(f"select {columns} from ({groups(_values(), 'record, key', rule)})").df()
 
 
 def _damage(
@@ -128,8 +120,8 @@ def _prepare(
     machines: Sequence[tuple[str, str]],
     which: str,
 ) -> pd.DataFrame:
-    """The view ``measurements`` and the tables ``machines`` and ``hashes`` (of a key's columns, to its number, its rule
-    and the class that the file has); the keys."""
+    """The view ``measurements`` and the tables ``machines`` and ``hashes`` (of a key's columns, to its number and
+    rule); the keys."""
     number = {campaign: n for n, campaign in enumerate(files)}
     of = [(number[c], host, n) for n, (c, host) in enumerate(machines) if c in number]
     con.register("machine_frame", pd.DataFrame(of, columns=["file", "host", "record"]))
@@ -143,7 +135,6 @@ def _prepare(
         raw = con.execute(f"select {hashed} as h, * from kinds").df()
         if raw["h"].is_unique:  # so that a hash says as much as all columns, and costs a tenth
             break
-    raw["of_file"] = raw["class"].where(raw["class"].notna(), None)
     raw = raw.fillna({name: str(schema.DEFAULTS.get(name, "")) for name in _KEY})
     raw["rule"] = [rule_of(c, of_class).value for c, of_class in zip(raw["centre"], raw["class"], strict=True)]
     raw = _with_kinds(raw)
@@ -153,11 +144,8 @@ def _prepare(
     hashes = raw.merge(keys.drop(columns="inferred").reset_index(names="key"), on=columns_of)
     # The least value that is scored: of a guardrail zero is, as a loss of nothing is the best there is.
     hashes["least"] = (hashes["kind"] != Kind.GUARDRAIL) * math.ulp(0.0)
-    con.register("hash_frame", hashes[["h", "key", "rule", "least", "of_file"]])
-    con.execute(
-        "create table hashes as select h::ubigint as h, key::int as key, rule, least, of_file::varchar as of_file "
-        "from hash_frame"
-    )
+    con.register("hash_frame", hashes[["h", "key", "rule", "least"]])
+    con.execute("create table hashes as select h::ubigint as h, key::int as key, rule, least from hash_frame")
     con.execute(f"create macro hashed() as table select *, {hashed} as h from measurements")
     return keys
 
