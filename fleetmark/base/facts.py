@@ -240,6 +240,7 @@ class Facts(_Fact):
         None  # host minus controller, seconds, half the round trip taken off
     )
     hostname: str
+    slurm_node: str | None = None  # its name in Slurm, where a job of Slurm lends it
     machine_id: str | None = None
     user: str
     root: bool  # jobs run as root there (directly or by sudo)

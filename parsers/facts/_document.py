@@ -68,6 +68,7 @@ class Document(_Part):
 
     time: Annotated[float, Field(ge=0, le=4e9, allow_inf_nan=False)]
     hostname: _Name
+    slurm_node: str | None = None
     user: _Name
     euid: _Whole
     python: _Path

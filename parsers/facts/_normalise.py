@@ -23,6 +23,7 @@ from parsers.facts._torch import containers, torch
 from parsers.kit.text import dig
 
 _MOST_NOTES = 100
+_SLURM_NODE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?", re.ASCII)  # goes into commands of srun
 _LONGEST_RELEASE = 10_000  # characters of /etc/os-release; some 500 are usual
 _FAMILIES = {  # os-release ID or ID_LIKE -> family
     "debian": ("debian", "ubuntu"),
@@ -58,6 +59,7 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
         "time": doc.get("time"),
         "skew": skew,
         "hostname": doc.get("hostname"),
+        "slurm_node": _slurm_node(doc.get("slurm_node")),
         "machine_id": text_or_none(raw.file("/etc/machine-id")),
         "user": doc.get("user"),
         "root": root,
@@ -182,6 +184,10 @@ def _joined(shares: Mapping[str, int]) -> str | None:
     if len(shares) < 2:
         return next(iter(shares), None)
     return ", ".join(f"{value} ({n})" for value, n in sorted(shares.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _slurm_node(name: str | None) -> str | None:
+    return name if name and _SLURM_NODE.fullmatch(name) else None
 
 
 def _switch(text: str | None) -> bool | None:

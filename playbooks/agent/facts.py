@@ -480,6 +480,7 @@ def main():
     doc = {
         "schema": 1,
         "hostname": uname.nodename,
+        "slurm_node": os.environ.get("SLURMD_NODENAME"),
         "user": user(),
         "euid": os.geteuid(),
         "python": sys.executable,

@@ -47,6 +47,9 @@ chown -R munge /run/munge /var/log/munge /var/lib/munge /etc/munge
 chmod 600 /etc/munge/munge.key
 setpriv --reuid munge --regid munge --clear-groups /usr/sbin/munged --force
 echo CgroupPlugin=cgroup/v1 >/etc/slurm/cgroup.conf
+for file in /usr/lib/*/pmix2/lib/libpmix.so.2; do # Slurm looks for the name that only the development package gives it
+    [ ! -e "$file" ] || ln -sfn libpmix.so.2 "${file%.2}"
+done
 cat >/etc/slurm/slurm.conf
 [ "$(hostname)" != h1 ] || /usr/sbin/slurmctld
 /usr/sbin/slurmd -N "$(hostname)"

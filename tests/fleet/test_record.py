@@ -36,18 +36,18 @@ def counted(command: Command) -> dict[str, int]:
 def test_a_host_that_was_away_when_the_campaign_was_planned_joins(command: Command, tmp_path: Path) -> None:
     command.fleet.off("h3")
     try:
-        done = command.run("--suite", suite(tmp_path, PAIRS), "--connect-timeout", "3")
+        done = command.run("--suite", suite(tmp_path, PAIRS), "--limit", "h1,h2,h3", "--connect-timeout", "3")
         assert done.returncode == 1
         done = command.run("--resume", "last", "--connect-timeout", "3")
         assert done.returncode == 1, "it is still away"
-        assert counted(command) == {"passed": 3 * 6 + 6, "lost": 2}
+        assert counted(command) == {"passed": 2 * 6 + 2, "lost": 2}
     finally:
         command.fleet.on("h3")
     done = command.run("--resume", "last")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert counted(command) == {"passed": 4 * 6 + 12}
+    assert counted(command) == {"passed": 3 * 6 + 6}
     met = {o["subject"] for o in command.outcomes() if o["workload"] == "iperf3" and o["status"] == "passed"}
-    assert met == {f"h{a}>h{b}" for a, b in permutations(range(1, 5), 2)}
+    assert met == {f"h{a}>h{b}" for a, b in permutations(range(1, 4), 2)}
     assert command.run("--resume", "last").returncode == 0
 
 

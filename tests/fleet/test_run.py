@@ -107,7 +107,7 @@ def test_a_host_that_dies_in_mid_run_costs_only_what_it_had_not_finished(
     command: Command, suite: Callable[[str], str]
 ) -> None:
     text = "  selftest: {set: {commands: 8, seconds: 0.5}}\n  iperf3: {set: {duration: 1, omit: 0, streams: 1, udp_rate: ''}}\n"
-    running = command.begin("--suite", suite(text), "--patience", "5")
+    running = command.begin("--suite", suite(text), "--limit", "h1,h2,h3", "--patience", "5")
     command.until(lambda: command.count(host="h3", workload="selftest")["passed"] >= 2)
     command.fleet.off("h3")
     try:
@@ -117,11 +117,11 @@ def test_a_host_that_dies_in_mid_run_costs_only_what_it_had_not_finished(
     dead = command.count(host="h3")
     assert dead["passed"] >= 2
     assert dead["lost"] >= 1
-    assert dead["passed"] + dead["lost"] == 8 + 3
-    for host in ("h1", "h2", "h4"):
+    assert dead["passed"] + dead["lost"] == 8 + 2
+    for host in ("h1", "h2"):
         assert command.count(host=host, workload="selftest") == {"passed": 8}
     pairs = {o["subject"]: o["status"] for o in command.outcomes() if o["workload"] == "iperf3"}
-    assert len(pairs) == 12
+    assert len(pairs) == 6
     assert all((s == "lost") == ("h3" in pair) for pair, s in pairs.items()), pairs
     lost = next(o for o in command.outcomes() if o["subject"] == "h1>h3")
     assert "h3 is not there" in lost["reason"]
@@ -130,7 +130,7 @@ def test_a_host_that_dies_in_mid_run_costs_only_what_it_had_not_finished(
 
     done = command.run("--resume", "last")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert command.count() == {"passed": 4 * 8 + 12}
+    assert command.count() == {"passed": 3 * 8 + 6}
 
 
 def test_killing_the_controller_loses_nothing(command: Command, suite: Callable[[str], str]) -> None:
@@ -159,7 +159,7 @@ def test_killing_the_controller_loses_nothing(command: Command, suite: Callable[
 
 
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(command: Command, suite: Callable[[str], str]) -> None:
-    running = command.begin("--suite", suite("  selftest: {set: {commands: 20, seconds: 0.7}}\n"))
+    running = command.begin("--suite", suite("  selftest: {set: {commands: 12, seconds: 0.7}}\n"))
     command.until(lambda: command.count()["passed"] >= 4)
     os.kill(running.pid, signal.SIGINT)
     assert running.wait(40) == 3, command.output()
@@ -170,14 +170,14 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(command: Command, suite: Cal
     assert finished >= 4
     done = command.run("--resume", "last")
     assert done.returncode == 0
-    assert command.count() == {"passed": 80}
+    assert command.count() == {"passed": 48}
 
 
 def test_a_campaign_interrupted_among_its_pairs_is_resumed(command: Command, suite: Callable[[str], str]) -> None:
     """Stale releases and listeners from before the interruption must not let a client begin before its server."""
     text = "  iperf3: {set: {duration: 1, omit: 0, streams: 1, udp_rate: ''}}\n  selftest: {set: {seconds: 0.1}}\n"
-    running = command.begin("--suite", suite(text))
-    command.until(lambda: command.count(workload="iperf3")["passed"] >= 3)
+    running = command.begin("--suite", suite(text), "--limit", "h1,h2,h4")
+    command.until(lambda: command.count(workload="iperf3")["passed"] >= 2)
     command.fleet.off("h4")
     os.kill(running.pid, signal.SIGINT)
     try:
@@ -186,7 +186,7 @@ def test_a_campaign_interrupted_among_its_pairs_is_resumed(command: Command, sui
         command.fleet.on("h4")
     done = command.run("--resume", "last", "--patience", "20", timeout=150)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert command.count() == {"passed": 12 + 24}
+    assert command.count() == {"passed": 6 + 18}
 
 
 def test_a_resume_that_misses_a_host_says_so_and_can_be_repeated(command: Command, suite: Callable[[str], str]) -> None:
@@ -215,22 +215,6 @@ def test_a_cut_link_heals_and_nothing_is_lost(command: Command, suite: Callable[
         command.fleet.heal("h2")
     assert running.wait(90) == 0, command.output()
     assert command.count() == {"passed": 40}
-
-
-def test_a_busy_host_is_refused_and_says_whose_campaign_runs(
-    command: Command, suite: Callable[[str], str], tmp_path: Path
-) -> None:
-    text = suite("  selftest: {set: {commands: 5, seconds: 4}}\n")
-    first = command.begin("--suite", text)
-    command.until(lambda: command.count()["passed"] >= 1)
-    name = command.campaign.name
-    (tmp_path / "second").mkdir()
-    second = Command(command.fleet, tmp_path / "second")
-    done = second.run("--suite", text, "--limit", "h1,h2")
-    assert done.returncode == 1
-    reasons = {o["reason"] for o in second.outcomes()}
-    assert all("busy: campaign" in r and name in r for r in reasons), reasons
-    assert first.wait(60) == 0
 
 
 FAKES = {

@@ -1,6 +1,6 @@
 """Three sick hosts among eight real ones: each is named in what it is slow in, a repeat confirms it, nobody else is named.
 
-The faults are five- and tenfold, and every host is limited to what the machine gives at any load, so a busy machine changes nothing.
+The faults are two- to tenfold, and every host is limited to what the machine gives at any load, so a busy machine changes nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ about: one case of each part of a host
 repeats: 1
 workloads:
   openssl_speed: {set: {algorithms: [sha256], processes: [1], seconds: 1}}
-  fio: {cases: ["read-*"], set: {directories: [/srv], seq: [read], size: 4MiB, runtime: 1, ramp: 0, seq_iodepth: [4], seq_bs: [64k]}}
+  fio: {cases: ["read-*"], set: {directories: [/srv], seq: [read], size: 1MiB, runtime: 1, ramp: 0, seq_iodepth: [4], seq_bs: [64k]}}
   iperf3: {set: {streams: [1], udp_rate: "", duration: 1, omit: 0, pairs: "3"}}
 """
 LOOPBACK = ("rate", "400mbit", "burst", "256kb", "latency", "50ms")  # of which a busy machine gives anything else
@@ -36,7 +36,7 @@ def eight() -> Iterator[Fleet]:
         pytest.skip(reason)
     with Fleet(8) as hosts:
         for host in hosts.names:
-            hosts.cpu(host, 4 if host == "h2" else 20)
+            hosts.cpu(host, 8 if host == "h2" else 20)  # what is not measured takes as much longer
             hosts.io(host, 800_000 if host == "h5" else 8_000_000)
             hosts.rate(host, "20mbit" if host == "h7" else "200mbit")
             hosts.exec(host, ["tc", "qdisc", "replace", "dev", "lo", "root", "tbf", *LOOPBACK])
@@ -60,7 +60,7 @@ def test_each_sick_host_is_named_and_confirmed(eight: Fleet, tmp_path: Path) -> 
     named = {(f["host"], f["benchmark"]["workload"]): f for f in diagnosis["findings"]}
     assert status == 1 and set(named) == {("h2", "openssl_speed"), ("h5", "fio"), ("h7", "iperf3")}
     assert {f["settled"]["verdict"] for f in named.values()} == {"confirmed"}
-    assert all(f["deficit"] > 0.7 and f["evidence"] for f in named.values())
+    assert all(f["deficit"] > 0.4 and f["evidence"] for f in named.values())
 
 
 def test_isolation_names_the_host_with_the_slow_port(eight: Fleet, tmp_path: Path) -> None:

@@ -18,8 +18,12 @@ def reason(workload: str, settings: dict[str, Any] | None = None, **host: Any) -
     return resolved if isinstance(resolved, str) else ""
 
 
-def scheduled(workload: str, count: int, **settings: Any) -> dict[str, list[Step]]:
-    hosts = [(Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), facts(root=False)) for n in range(1, count + 1)]
+def scheduled(workload: str, count: int, host: dict[str, Any] | None = None, **settings: Any) -> dict[str, list[Step]]:
+    """The steps of ``count`` hosts that are as usual but for what ``host`` says."""
+    hosts = [
+        (Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), facts(**{"root": False, "hostname": f"h{n}", **(host or {})}))
+        for n in range(1, count + 1)
+    ]
     suite = Suite(name="s", about="x", repeats=1, workloads={workload: Choice(set=settings)})
     schedule = make_schedule(hosts, suite, {}, campaign="c1", seed=1, repeats=None)
     return {name: host.steps for name, host in schedule.hosts.items()}

@@ -107,10 +107,18 @@ def test_srun_where_there_is_no_mpirun(tmp_path: Path) -> None:
     host = {"software": {"cuda": "12.8", "nccl": "2.21.5"}, "tools": TOOLS | {"srun": "/usr/bin/srun"}}
     line = command(planned(tmp_path, host, host).hosts["h1"], "all_reduce-2n")
     assert line.startswith(
-        "srun --nodelist=h1,h2 -N 2 -n 4 --ntasks-per-node 2 --chdir /tmp --cpu-bind none --kill-on-bad-exit --mpi=pmix env "
+        "/usr/bin/srun --nodelist=h1,h2 -N 2 -n 4 --ntasks-per-node 2 --chdir /tmp --cpu-bind none --kill-on-bad-exit --mpi=pmix env "
     )
     plan = planned(tmp_path, host, host, nodes="all", mpi_args="--mpi=pmi2 --gpus-per-node=2")
     assert "--mpi=pmix" not in command(plan.hosts["h1"], "all_reduce-2n")
+
+
+def test_nodes_of_a_slurm_job_start_by_srun_under_their_names_in_slurm(tmp_path: Path) -> None:
+    hosts = [{"tools": TOOLS | {"srun": "/opt/slurm/bin/srun"}, "slurm_node": f"gpu-{n}"} for n in (1, 2)]
+    line = command(planned(tmp_path, *hosts).hosts["h1"], "all_reduce-2n")
+    assert line.startswith("/opt/slurm/bin/srun --nodelist=gpu-1,gpu-2 -N 2 ")
+    line = command(planned(tmp_path, *hosts, launcher="openmpi").hosts["h1"], "all_reduce-2n")
+    assert line.startswith("mpirun --host 10.0.0.1:2,10.0.0.2:2 ")
 
 
 def test_variables_reach_all_ranks_with_their_commas(tmp_path: Path) -> None:

@@ -83,6 +83,26 @@ def test_on_one_host_both_ends_have_halves_of_their_own(workload: str) -> None:
         assert "127.0.0.1" in " ".join(step.serve["argv"])
 
 
+@pytest.mark.parametrize(("workload", "settings"), [("hpcc", {}), ("osu", {"path": "/opt/osu"})])
+def test_mpi_over_several_hosts_starts_by_srun_in_a_slurm_job_and_by_ssh_elsewhere(
+    workload: str, settings: dict[str, Any]
+) -> None:
+    of_mpi: dict[str, Any] = {"software": {"mpi": "Open MPI 4.1.4"}, "tools": {"srun": "/usr/bin/srun"}}
+    settings = settings | {"nodes": ["1", "2"], "ranks": 8}
+    usual = {s.case: " ".join(s.argv) for s in scheduled(workload, 2, of_mpi, **settings)["h1"] if not s.serves}
+    lent = scheduled(workload, 2, of_mpi | {"slurm_node": "n1"}, **settings)["h1"]
+    for step in lent:
+        words = " ".join(step.argv)
+        if not step.case.endswith("2n"):
+            assert words == usual[step.case] and "mpirun --host localhost:" in words
+            continue
+        assert "mpirun --host 10.0.0.1:" in usual[step.case] and "srun" not in usual[step.case]
+        count, each = ("2", "") if step.case.startswith(("latency", "bw")) else ("16", " --ntasks-per-node 8")
+        assert f"/usr/bin/srun --nodelist=n1,n1 -N 2 -n {count}{each} " in words
+        assert "--mpi=pmix env FLEETMARK_CAMPAIGN=c1 " in words
+        assert not {"mpirun", "--host", "--mca", "--allow-run-as-root"} & set(step.argv)
+
+
 def test_shared_memory_is_for_one_host() -> None:
     assert {s.case for s in scheduled("ucx_perftest", 1)["h1"]} == {"tcp-lat-8", "tcp-bw-1m", "shm-lat-8", "shm-bw-1m"}
     assert {s.case for s in scheduled("ucx_perftest", 2)["h1"]} == {"tcp-lat-8", "tcp-bw-1m"}
