@@ -71,7 +71,7 @@ def _watched(
         return None
     shift = 0.0 if own else clocks.between(str(step["host"]), host)
     window = outcome.window and (outcome.window[0] + shift, outcome.window[1] + shift)
-    return telemetry and energy.Watched(telemetry, window)
+    return energy.Watched(telemetry, window) if telemetry else None
 
 
 class _Clocks:
