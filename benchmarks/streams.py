@@ -76,10 +76,11 @@ def hold(streams: int) -> Held:
     """Both sides' lateness with so many streams."""
     sys.path.insert(0, str(PLAYBOOKS / "roles" / "llm_serve" / "files"))
     stream: Any = importlib.import_module("stream")
+    answers: Any = importlib.import_module("answers")
     server: list[float] = []
     client: list[float] = []
 
-    class Timed(stream.Answer):  # type: ignore[misc]
+    class Timed(answers.Answer):  # type: ignore[misc]
         __slots__ = ()
 
         def event(self, text: bytes, now: float) -> None:

@@ -20,7 +20,8 @@ from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Status
 from fleetmark.campaign import run as campaign
-from fleetmark.campaign.outcome import judge, rebuild
+from fleetmark.campaign.outcome import judge
+from fleetmark.campaign.rebuild import rebuild
 from fleetmark.record.archive import Archive
 from fleetmark.record.steps import Step
 from tests.drives import save_step

@@ -23,7 +23,7 @@ from fleetmark.campaign import judged as judging
 from fleetmark.campaign import run as campaign
 from fleetmark.campaign.drive import fields_of
 from fleetmark.campaign.judged import Judged
-from fleetmark.campaign.outcome import rebuild
+from fleetmark.campaign.rebuild import rebuild
 from fleetmark.record.archive import Archive
 from fleetmark.record.documents import KEY
 from fleetmark.record.spool import NAME

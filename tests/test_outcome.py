@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from fleetmark.base.measurement import Better, Measurement, Parsed
-from fleetmark.campaign.energy import measured
+from fleetmark.base.measurement import Better, Measurement
+from fleetmark.campaign.energy import Watched, drawn, of_work
 from fleetmark.record.replies import Accelerator, Accelerators, Extremes, Telemetry
-from workloads import Manifest, load
-
-NOTHING = Parsed("stream", ())
+from workloads import Manifest
 
 
 def drew(watts: float) -> Extremes:
@@ -30,14 +28,13 @@ RAPL = {"power_w:package-0": drew(180.0), "power_w:package-1": drew(170.0), "pow
     ],
 )
 def test_the_best_source_counts(summary: dict[str, Extremes], watts: float, source: str) -> None:
-    (power,) = measured(Telemetry(summary=summary), NOTHING, load("stream"), 0)
+    (power,) = drawn([Watched(Telemetry(summary=summary))])
     assert (power.metric, power.value, power.unit, dict(power.labels)) == ("power", watts, "W", {"source": source})
 
 
 def test_no_sensor_no_power() -> None:
     summary = {"cpu_busy": drew(0.5), "power_w:package-0": drew(0.0)}
-    assert measured(Telemetry(summary=summary), NOTHING, load("stream"), 0) == []
-    assert measured(None, NOTHING, load("stream"), 0) == []
+    assert drawn([Watched(Telemetry(summary=summary))]) == []
 
 
 MANIFEST = Manifest.model_validate(
@@ -47,7 +44,8 @@ MANIFEST = Manifest.model_validate(
         "metrics": {"tokens": {"unit": "1/s", "better": "higher", "about": "-", "energy": "token"}},
     }
 )  # fmt: skip
-RATE = Parsed("trains", (Measurement("trains", "c", "tokens", 1000.0, "1/s", Better.HIGHER),), window=(1002.0, 1005.0))
+WINDOW = (1002.0, 1005.0)
+RATES = [Measurement("trains", "c", "tokens", 1000.0, "1/s", Better.HIGHER)]
 DEVICES = Accelerators(
     source="nvml",
     samples={"t": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "gpu_power_w": [100.0, 700.0, 800.0, None, 900.0, 100.0]},
@@ -55,16 +53,18 @@ DEVICES = Accelerators(
 )
 
 
-def energies(members: int = 0, **more: Any) -> dict[tuple[str, str], float]:
-    telemetry = Telemetry(**{"started": 1000.0, "gpus": DEVICES, **more})
-    return {(m.metric, m.labels["source"]): m.value for m in measured(telemetry, RATE, MANIFEST, members)}
+def energies(window: tuple[float, float] | None = WINDOW, **more: Any) -> dict[tuple[str, str], float]:
+    watched = Watched(Telemetry(**{"started": 1000.0, "gpus": DEVICES, **more}), window)
+    rows = [*drawn([watched]), *of_work([watched], RATES, MANIFEST)]
+    return {(m.metric, m.labels["source"]): m.value for m in rows}
 
 
 def test_energy_of_a_token_is_the_power_while_it_was_timed_over_the_rate() -> None:
     seen = energies()
     assert seen["energy_per_token", "nvml"] == pytest.approx((700 + 800 + 900) / 3 / 1000), "not the start and the end"
     assert seen["accelerator_energy", "nvml"] == 3000.0
-    assert seen["accelerator_power", "nvml"] == pytest.approx(520.0)
+    assert seen["accelerator_power", "nvml"] == pytest.approx(800.0), "of what was timed"
+    assert energies(window=None)["accelerator_power", "nvml"] == pytest.approx(520.0), "of the step"
 
 
 def test_the_host_s_own_meter_stands_beside_it() -> None:
@@ -74,8 +74,7 @@ def test_the_host_s_own_meter_stands_beside_it() -> None:
 
 
 def test_no_energy_where_telemetry_does_not_cover_it() -> None:
-    named = {name for name, _ in energies(members=2)}
-    assert "energy_per_token" not in named, "telemetry is of the first host alone"
+    assert "energy_per_token" not in {name for name, _ in energies(window=None)}
     assert "energy_per_token" not in {name for name, _ in energies(started=None)}
     assert "energy_per_token" not in {name for name, _ in energies(started=2000.0)}
     alone = DEVICES.model_copy(update={"devices": [Accelerator(index=0, name="x")]})

@@ -402,6 +402,8 @@ class Manifest(_Part):
                     f"{where}: {self.name} has no parameter {key!r}{suggest(key, self.parameters)}; "
                     f"it has {', '.join(self.parameters)}"
                 )
+            if value is None:  # YAML's for a name with nothing behind it
+                raise FleetmarkError(f"{where}: {self.name}.{key} has no value: write one, or leave it out")
             checked[key] = self.parameters[key].coerce(value, f"{where}: {self.name}.{key}")
         return checked
 

@@ -103,7 +103,7 @@ class Parsed:
     stored, and never scored. ``invalid_cases``: the cases that it is about, where it is not about all. ``notes`` name
     oddities, such as truncation or a headline that disagrees with its rows. ``standing`` is set where the benchmark's
     owners do not call it a result. ``window``: from when to when the tool timed, Unix seconds of the host, where it
-    says so.
+    says so. ``elsewhere``: the work was done on another machine than the one that the tool ran on.
     """
 
     tool: str
@@ -114,3 +114,4 @@ class Parsed:
     standing: Standing | None = None
     window: tuple[float, float] | None = None
     invalid_cases: tuple[str, ...] = ()
+    elsewhere: bool = False

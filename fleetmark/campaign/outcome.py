@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,8 @@ from typing import Any
 import parsers
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError, ParseError
-from fleetmark.base.measurement import Parsed, Status
-from fleetmark.campaign import congestion
-from fleetmark.campaign.energy import measured
+from fleetmark.base.measurement import Measurement, Parsed, Status
+from fleetmark.campaign import congestion, energy
 from fleetmark.record.archive import Archive, safe_name, utc
 from fleetmark.record.replies import Result
 from workloads import Manifest, load
@@ -26,6 +25,7 @@ class Outcome:
     """How a step ended. ``rows`` are those of ``base.schema``; a step that did not pass has rows too, marked.
 
     ``foreign_cores``: cores kept busy by other processes of the host; ``stolen_cores``: by other virtual machines.
+    ``window``: from when to when the tool timed, Unix seconds of the host, where it says so.
     """
 
     status: Status
@@ -36,6 +36,7 @@ class Outcome:
     wall_s: float | None = None
     foreign_cores: float | None = None
     stolen_cores: float | None = None
+    window: tuple[float, float] | None = None
 
 
 def judge(archive: Archive, folder: Path) -> Outcome:
@@ -75,7 +76,7 @@ def judge(archive: Archive, folder: Path) -> Outcome:
         status, reason = Status.FAILED, broken
     notes = (*parsed.notes, *result.left_out)
     rows = tuple(_rows(archive, folder, step, result, parsed, manifest, status))
-    return Outcome(status, reason, rows, notes, **times)
+    return Outcome(status, reason, rows, notes, window=parsed.window, **times)
 
 
 def _why_broken(archive: Archive, folder: Path, step: Mapping[str, Any], result: Result) -> str:
@@ -116,9 +117,6 @@ def _rows(
     manifest: Manifest,
     status: Status,
 ) -> Iterator[dict[str, Any]]:
-    beside = measured(result.telemetry, parsed, manifest, len(step["members"] or ()))
-    if manifest.scope == "pair" or len(step["members"] or ()) > 1:
-        beside += congestion.counted(result.telemetry)
     several = len({m.case for m in parsed.measurements}) > 1
     of_step = {
         "campaign": archive.id,
@@ -131,23 +129,49 @@ def _rows(
         "standing": parsed.standing.value if parsed.standing else "",
         "members": json.dumps(step["members"]) if step["members"] else "",
     }
-    for m in [*parsed.measurements, *beside]:
-        metric = manifest.metrics.get(m.metric)
-        cases = [step["case"], m.case]
-        about = manifest.describe(m.metric, cases, step["class_"] or manifest.class_, m.unit, m.better)
-        of_metric = {
-            "status": _status_of(m.case, parsed, status),
-            "subject": _subject(step["subject"], m.subject),
-            "case": f"{step['case']}/{m.case}" if several and m.case else step["case"],
-            "class": about.class_,
-            "kind": about.kind,
-            "better": str(about.better),
-            "headline": m.metric in step["headline"] and m.subject == "host",
-            "centre": ((metric and metric.centre) or manifest.centre).value,
-            "bits": bool(metric and metric.bits),
-            "percent": bool(metric and metric.percent),
-        }
-        yield schema.row(m, of_step | of_metric)
+    for m in [*parsed.measurements, *_beside(step, result, parsed, manifest)]:
+        case = f"{step['case']}/{m.case}" if several and m.case else step["case"]
+        yield row(m, {**of_step, "case": case, "status": _status_of(m.case, parsed, status)}, step, manifest)
+
+
+def _beside(step: Mapping[str, Any], result: Result, parsed: Parsed, manifest: Manifest) -> list[Measurement]:
+    """What the host's telemetry adds. Power of what other hosts worked at too is added when all have come."""
+    beside: list[Measurement] = []
+    if result.telemetry and not parsed.elsewhere and not workers(step):
+        here = [energy.Watched(result.telemetry, parsed.window)]
+        beside += energy.drawn(here) + energy.of_work(here, parsed.measurements, manifest)
+    if manifest.scope == "pair" or len(step["members"] or ()) > 1:
+        beside += congestion.counted(result.telemetry)
+    return beside
+
+
+def workers(step: Mapping[str, Any]) -> tuple[str, ...]:
+    """The hosts whose power a step takes, where others than its own are among them: all that run it together; of a
+    pair the one that serves. Empty where it is its own host alone.
+    """
+    members = tuple(step["members"] or ())
+    if len(members) > 1:
+        return members
+    server = str(step["subject"]).removeprefix(f"{step['host']}>")
+    return (server,) if server not in (step["subject"], step["host"]) else ()
+
+
+def row(m: Measurement, of_step: Mapping[str, Any], step: Mapping[str, Any], manifest: Manifest) -> dict[str, Any]:
+    """A measurement of ``step`` as a row of ``base.schema``; ``of_step``: the columns that it does not say itself."""
+    metric = manifest.metrics.get(m.metric)
+    cases = [step["case"], m.case]
+    about = manifest.describe(m.metric, cases, step["class_"] or manifest.class_, m.unit, m.better)
+    of_metric = {
+        "subject": _subject(step["subject"], m.subject),
+        "class": about.class_,
+        "kind": about.kind,
+        "better": str(about.better),
+        "headline": m.metric in step["headline"] and m.subject == "host",
+        "centre": ((metric and metric.centre) or manifest.centre).value,
+        "bits": bool(metric and metric.bits),
+        "percent": bool(metric and metric.percent),
+    }
+    return schema.row(m, {**of_step, **of_metric})
 
 
 def _status_of(case: str, parsed: Parsed, status: Status) -> str:
@@ -161,38 +185,3 @@ def _subject(scheduled: str, parsed: str) -> str:
     if parsed == "host" or scheduled == "host":
         return scheduled if parsed == "host" else parsed
     return f"{scheduled} {parsed}"
-
-
-def rebuild(
-    archive: Archive, outcome_of: Callable[[Path, Mapping[str, Any]], Outcome] | None = None
-) -> Iterator[Mapping[str, Any]]:
-    """Every row of the campaign, step by step, parsed again from the raw files.
-
-    ``outcome_of`` maps a step's folder and description to its outcome; ``judge`` where it is not given.
-    """
-    uncounted = _uncounted(archive)
-    for folder, step in archive.steps():
-        if not step["serves"]:
-            outcome = outcome_of(folder, step) if outcome_of else judge(archive, folder)
-            yield from counted(outcome.rows, step, uncounted)
-
-
-def counted(
-    rows: Sequence[Mapping[str, Any]], step: Mapping[str, Any], uncounted: Mapping[tuple[Any, ...], str]
-) -> list[Mapping[str, Any]]:
-    """Rows of ``step``. Those that passed and do not count have the reason as their status."""
-    block = (step["host"], step["workload"], step["subject"], step["repeat"])
-    word = uncounted.get(block) or uncounted.get((*block, step["case"]))
-    return [{**row, "status": word} if word and row["status"] == Status.PASSED else row for row in rows]
-
-
-def _uncounted(archive: Archive) -> dict[tuple[Any, ...], str]:
-    """Disturbed blocks (host, workload, subject, repeat), and those of a warm-up, which have their case as well."""
-    uncounted: dict[tuple[Any, ...], str] = {}
-    for e in archive.journal():
-        if e["e"] == "rejected":
-            uncounted[e["host"], e["workload"], e["subject"], e["repeat"]] = "disturbed"
-        elif e["e"] in ("enough", "unstable"):
-            for repeat in e["warm_up"]:
-                uncounted[e["host"], e["workload"], e["subject"], repeat, e["case"]] = "warm-up"
-    return uncounted

@@ -13,6 +13,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Container, Facts, Torch
 from fleetmark.base.redact import lacks_credentials
 from fleetmark.record.steps import Deployment, Step
+from planner import peak
 from workloads import Choice, Manifest
 from workloads.manifest import Case
 from workloads.template import evaluate
@@ -30,8 +31,14 @@ class Resolved:
 def resolve(
     manifest: Manifest, settings: Mapping[str, Any], facts: Facts, campaign: str, container: str = ""
 ) -> Resolved | str:
-    """The workload on this host, or why the host cannot run it. ``container``: the image that its commands run in."""
+    """The workload on this host, or why the host cannot run it. ``container``: the image that its commands run in.
+
+    Expressions find ``facts``, the parameters, and ``device_peak``, the FLOP/s of one of the host's accelerators on
+    16-bit floats by its specification (0 where that is not known).
+    """
+    specified = peak.device(facts, "device_compute")
     context: dict[str, Any] = {"facts": facts, "campaign": campaign, "container": container}
+    context["device_peak"] = specified.rate if specified else 0.0
     if container:
         image = facts.containers.get(container) or Container(error="was not looked for")
         if image.error:

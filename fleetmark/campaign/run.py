@@ -32,8 +32,9 @@ from fleetmark.campaign.drive import Drive, about, fields_of
 from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.judged import Judged
 from fleetmark.campaign.launch import launch
-from fleetmark.campaign.outcome import Outcome, rebuild
+from fleetmark.campaign.outcome import Outcome
 from fleetmark.campaign.progress import Cell, Progress
+from fleetmark.campaign.rebuild import rebuild
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import Settings, containers, make_schedule, probes, pythons, secrets_of, settings_of
 from fleetmark.campaign.scheduled import Request, digest, job_text, request_of

@@ -42,7 +42,7 @@ Inventory = Annotated[
 ]
 Limit = Annotated[str | None, typer.Option("--limit", "-l", help="Only these hosts or groups (an Ansible pattern).")]
 SuiteName = Annotated[
-    str, typer.Option("--suite", "-s", help="quick, standard, thorough, or the path of your own YAML.")
+    str, typer.Option("--suite", "-s", help="quick, standard, thorough, ai, ai-quick, or the path of your own YAML.")
 ]
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="W.P=V", help="Set workload.parameter=value; lists with commas.")
@@ -68,7 +68,10 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 def run(
     inventory: Inventory = None,
     suite: Annotated[
-        str | None, typer.Option("--suite", "-s", help="quick (if unset), standard, thorough, or the path of your own.")
+        str | None,
+        typer.Option(
+            "--suite", "-s", help="quick (if unset), standard, thorough, ai, ai-quick, or the path of your own."
+        ),
     ] = None,
     limit: Limit = None,
     set_: Set = None,

@@ -20,7 +20,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Measurement, Parsed
 from fleetmark.base.text import count
 from fleetmark.campaign.drive import fields_of
-from fleetmark.campaign.outcome import Outcome, judge, rebuild
+from fleetmark.campaign.outcome import Outcome, judge
+from fleetmark.campaign.rebuild import rebuild
 from fleetmark.record import documents
 from fleetmark.record.campaigns import find
 from reports.terminal.measurements import table

@@ -3,7 +3,8 @@
 Case: ``c8`` (closed loop), ``r2`` (requests per second), ``goodput``. Rates in 1/s: ``output_tokens_per_second``,
 ``goodput``, ``interactivity`` (1 / the median of TPOT). Times in s, percentiles over all requests, of which those that
 failed are the slowest: ``ttft_*``, ``tpot_*`` = (last - first token) / (tokens - 1), ``itl_*``, ``e2e_*``. A run of
-which more than 1% failed is ``invalid``, as is one whose targets no rate keeps.
+which more than 1% failed is ``invalid``, as is one whose targets no rate keeps. Where the client says that another
+machine answered, the work was done ``elsewhere``.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _LATE = 0.005  # s from which on a client adds to what it measures
 _LONGEST = 20_000  # characters of a line
 _MOST = 2_000  # runs
 _KINDS = ("closed", "open", "goodput")
+_LATEST = 4e9  # Unix seconds
 _PIECE = 1.02  # tokens a piece, above which gaps are of pieces
 
 
@@ -49,7 +51,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     reasons.append("" if ended else cut("the line that ends it is missing"))
     invalid = "; ".join(dict.fromkeys(filter(None, reasons)))
     notes = tuple(dict.fromkeys(note for run in runs for note in _notes(run)))
-    return Parsed(_TOOL, tuple(measurements), invalid=invalid or None, notes=notes)
+    window, elsewhere = _window(runs), about.get("here") is False
+    return Parsed(_TOOL, tuple(measurements), invalid=invalid or None, notes=notes, window=window, elsewhere=elsewhere)
 
 
 def _object(line: str) -> dict[str, Any] | None:
@@ -60,6 +63,13 @@ def _object(line: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return doc if isinstance(doc, dict) else None
+
+
+def _window(runs: Sequence[Mapping[str, Any]]) -> tuple[float, float] | None:
+    """The measured time of the only run; None where there are more, or it does not say."""
+    ends = runs[0].get("window") if len(runs) == 1 else None
+    begin, end = (number(m) for m in ends) if isinstance(ends, list) and len(ends) == 2 else (None, None)
+    return (begin, end) if begin is not None and end is not None and 0 < begin < end < _LATEST else None
 
 
 def _is_goodput(later: Sequence[Mapping[str, Any]]) -> bool:

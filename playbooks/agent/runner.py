@@ -380,8 +380,12 @@ class Runner:
         return result, out
 
     def attend(self, step):
-        """Leave this host to a case that another host leads: no step runs until that one reports its end."""
+        """Leave this host to a case that another host leads: no step runs until that one reports its end. Telemetry
+        goes on: what this host draws is part of what the case takes."""
+        sampler, devices = self.sampling()
         started, clock = time.time(), time.monotonic()
+        sampler.start()
+        devices.start()
         self.tell("begin", step=step["id"])
         self.tell("ready", step=step["id"])
         ended, reason = "timeout", "its lead did not say that it is over"
@@ -393,7 +397,14 @@ class Runner:
                 ended, reason = "exit", None
                 break
             self.sleep(min(GRACE_S if self.stopping else 60.0, step["timeout_s"]))
-        return {"ended": ended, "reason": reason, "rc": 0, "started": started, "wall_s": time.monotonic() - clock}
+        wall = time.monotonic() - clock
+        telemetry = sampled(sampler, devices.stop())
+        return {"ended": ended, "reason": reason, "rc": 0, "started": started, "wall_s": wall, "telemetry": telemetry}
+
+    def sampling(self):
+        """What watches this host, and its accelerators."""
+        interval = self.job.get("interval_s", 1.0)
+        return Sampler(interval=interval), Watch(interval=interval)
 
     def spawn(self, argv, env, scratch, out, prefix=""):
         with open(os.path.join(out, prefix + "stdout"), "wb") as stdout:
@@ -449,8 +460,7 @@ class Runner:
     def watch(self, step, env, scratch, out, server=None):
         """Run the step's command to its end, its timeout or a stop; telemetry beside it."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        sampler = Sampler(interval=self.job.get("interval_s", 1.0))
-        devices = Watch(interval=self.job.get("interval_s", 1.0))
+        sampler, devices = self.sampling()
         started, clock = time.time(), time.monotonic()
         child = self.spawn(container.command_of(step, step["argv"], env, scratch), env, scratch, out)
         sampler.start()
@@ -489,9 +499,6 @@ class Runner:
         reap_orphans()
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         step_cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        telemetry = sampler.stop(step_cpu_s=step_cpu_s if container.is_counted(step) else None)
-        if accelerators:
-            telemetry["gpus"] = accelerators
         return {
             "ended": ended,
             "reason": reason,
@@ -500,8 +507,16 @@ class Runner:
             "wall_s": wall,
             "cpu_s": step_cpu_s,
             "max_rss": after.ru_maxrss * 1024,
-            "telemetry": telemetry,
+            "telemetry": sampled(sampler, accelerators, step_cpu_s if container.is_counted(step) else None),
         }
+
+
+def sampled(sampler, accelerators, step_cpu_s=None):
+    """The telemetry of a step, with that of the host's accelerators where it has some."""
+    telemetry = sampler.stop(step_cpu_s=step_cpu_s)
+    if accelerators:
+        telemetry["gpus"] = accelerators
+    return telemetry
 
 
 class Refused(Exception):

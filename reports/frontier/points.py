@@ -55,9 +55,9 @@ def families(frame: pd.DataFrame, hosts: Sequence[HostInfo], only: Collection[st
 
 
 def _apart(rows: pd.DataFrame, about: Frontier) -> Iterator[pd.DataFrame]:
-    """The rows of each family, with the power of its runs on the machines that had all of them to themselves."""
+    """The rows of each family, with the power of its runs."""
     drawn = rows["metric"].isin(_powers(about))
-    power = rows[drawn & rows["local"]]
+    power = rows[drawn]
     for (name, _), of in rows[~drawn].groupby(["family", "point_labels"]):
         yield pd.concat([of, power[power["family"] == name]])
 
@@ -84,7 +84,6 @@ def _rows(frame: pd.DataFrame, about: Frontier) -> pd.DataFrame:
             "metric": rows["metric"].astype(str),
             "host": rows["host"].astype(str),
             "machine": served.where(served != "", rows["host"].astype(str)),  # of a pair, the one that serves
-            "local": served == "",
             "value": rows["value"],
         }
     )

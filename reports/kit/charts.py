@@ -433,14 +433,16 @@ def roofline(dots: Sequence[Dot], x_title: str, y_title: str) -> Spec:
     names = list(dict.fromkeys(dot.series for dot in dots))
     low, high = min(dot.x for dot in dots) / 1.5, max(4.0, 1.5 * max(dot.x for dot in dots))
     bottom = min(dot.y for dot in dots) / 2
-    x: Spec = {"field": "x", "type": "quantitative", "title": x_title, "axis": {"format": "~g", "tickCount": 6}}
+    short = "datum.value < 0.001 ? format(datum.value, '.0e') : format(datum.value, '~g')"  # no row of noughts
+    axis = {"labelExpr": short, "tickCount": 6}
+    x: Spec = {"field": "x", "type": "quantitative", "title": x_title, "axis": axis}
     x |= {"scale": {"type": "log", "domain": [low, high], "nice": False}}
-    y: Spec = {"field": "y", "type": "quantitative", "title": y_title, "axis": {"format": "~g", "tickCount": 6}}
+    y: Spec = {"field": "y", "type": "quantitative", "title": y_title, "axis": axis}
     y |= {"scale": {"type": "log", "domain": [bottom, 1.6], "nice": False}}
     colour = {
         "field": "s",
         "type": "nominal",
-        "legend": {"orient": "top", "title": None, "symbolOpacity": 1},
+        "legend": {"orient": "top", "title": None, "symbolOpacity": 1, "columnPadding": 16},
         "scale": {"domain": names, "range": [COLOURS[i % len(COLOURS)] for i in range(len(names))]},
     }
     shape = {"field": "s", "type": "nominal", "scale": {"domain": names}, "legend": None}

@@ -1,7 +1,7 @@
 """A small OpenAI-compatible server whose delays are known, and what it did with its own times: server.py OPTIONS
 
-The model of a request says how the server behaves; its log has a line a request: when it came, and when each piece was
-written, in seconds of the monotonic clock that the client reads too.
+The model of a request says how the server behaves; its log has a line a request: when it came, the delay that its first
+piece was to have, and when each piece was written, in seconds of the monotonic clock that the client reads too.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ class Server:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
         if chat:
             self.event(writer, {"choices": [{"delta": {"role": "assistant", "content": ""}}]})
-        at = time.perf_counter() + self.first * (1 + self.count % 10 / 100)  # so that streams do not go in step
+        delay = self.first * (1 + self.count % 10 / 100)  # so that streams do not go in step
+        at = time.perf_counter() + delay
         given = n if model not in ("cut", "short") else max(1, n // 4)
         each = 4 if model == "pieces" else 1
         stamps = []
@@ -132,7 +133,8 @@ class Server:
             self.event(writer, {"choices": [], "usage": usage})
         writer.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
         if self.log and n > 1:
-            self.log.write(json.dumps({"id": doc["id"], "came": came, "stamps": stamps, "model": model}) + "\n")
+            line = {"id": doc["id"], "came": came, "delay": delay, "stamps": stamps, "model": model}
+            self.log.write(json.dumps(line) + "\n")
 
     def event(self, writer: asyncio.StreamWriter, doc: dict[str, Any]) -> None:
         data = b"data: " + json.dumps(doc).encode() + b"\n\n"

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 
+import answers
 import figures
 import loads
 import prompts
@@ -125,7 +126,7 @@ class Client:
         path = "/chat/completions" if self.chosen.api == "chat" else "/completions"
         self.count += 1
         body = self.endpoint.request("POST", path, json.dumps(doc).encode(), self.count)
-        return stream.Answer(body, wanted, due, self.count)
+        return answers.Answer(body, wanted, due, self.count)
 
     def must_answer(self, answer, what):
         """An answer that must be one. Raises Mistake with what the endpoint says."""
@@ -232,6 +233,8 @@ class Client:
             self.settle()
             return None
         self.record(result.pop("answers"), values)
+        offset = time.time() - stream.clock()
+        result["window"] = [offset + moment for moment in result["window"]]
         hidden = {k: self.endpoint.hidden(v) for k, v in result.pop("details").items()}
         show(run=what, **values, **result, details=hidden)
         return result
@@ -300,6 +303,7 @@ class Client:
             gpus=chosen.gpus,
             alone=alone,
             prompt_tokens=answer.used[0],
+            here=self.endpoint.here,
             python="%d.%d.%d" % sys.version_info[:3],
         )
         for streams in numbers(chosen.concurrency, int):
@@ -311,7 +315,7 @@ class Client:
         show(end=True)
 
 
-class Listing(stream.Answer):
+class Listing(answers.Answer):
     """The answer to GET /v1/models."""
 
     __slots__ = ("text",)
@@ -322,7 +326,7 @@ class Listing(stream.Answer):
 
     def plain(self, data):
         """A part of a body that is no stream."""
-        self.text = (self.text + data)[: stream.MOST_LINE]
+        self.text = (self.text + data)[: answers.MOST_LINE]
 
     def names(self):
         """The models; a list of them, empty where the answer is none of OpenAI's."""

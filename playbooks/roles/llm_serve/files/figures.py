@@ -77,6 +77,7 @@ def of_run(answers, window, exact, worked, wall):
         "failures": reasons,
         "details": details,
         "seconds": seconds,
+        "window": window,
         "ttft": spread([ttft(a) for a in good], bad),
         "tpot": spread(tpots, bad if tpots else 0),
         "gap": spread(gaps, 0),

@@ -6,31 +6,18 @@ makes none look late. Times are in seconds of ``clock``.
 """
 
 import errno
-import json
-import re
 import selectors
 import socket
 import ssl
 import time
 from urllib.parse import urlsplit
 
+from answers import Broken, Reader
+
 clock = time.perf_counter
-MOST_HEAD = 64 << 10  # bytes of a response's head
-MOST_LINE = 4 << 20  # bytes of one event
-MOST_ERROR = 4 << 10  # bytes of an error's body that are kept
-MOST_TOKENS = 1 << 40  # of a request, by the server's count
-MOST_PIECES = 64  # events with text for each token that was asked for, after which a stream has no end
-MOST_WORD = 60  # characters of a finish_reason
-STATUS = re.compile(r"[0-9]{3}$")
-LENGTH = re.compile(r"[0-9]{1,18}$")
-CHUNK = re.compile(rb"[0-9A-Fa-f]{1,15}$")
 PIECE = 256 << 10
 SPIN = 0.0015  # seconds before an appointed time in which the kernel's timer is too coarse
 _AGAIN = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
-
-
-class Broken(Exception):
-    """The response breaks HTTP or the event stream; the message says how."""
 
 
 class Endpoint:
@@ -46,6 +33,7 @@ class Endpoint:
         self.tls = ssl.create_default_context() if parts.scheme == "https" else None
         self.secret = secret
         self.address = None
+        self.here = None  # whether this machine answers; None before the first connection
 
     def resolve(self):
         """Look the host up once. Raises OSError."""
@@ -68,175 +56,6 @@ class Endpoint:
     def hidden(self, text):
         """``text`` without the key: servers quote it in their complaints."""
         return text.replace(self.secret, "***") if self.secret else text
-
-
-class Answer:
-    """One request and what came of it.
-
-    ``due``: when it was to be sent; ``sent``: when it was. ``stamps``: when a piece with text came. ``used``: tokens of
-    the prompt and of the answer by the server's count. ``problem``: why there is no whole answer.
-    """
-
-    __slots__ = (
-        *("wanted", "body", "due", "sent", "stamps", "used", "finish", "done", "status", "problem", "detail", "end"),
-        *("tried", "mark"),
-    )
-
-    def __init__(self, body, wanted=0, due=None, mark=None):
-        self.body, self.wanted, self.due, self.mark = body, wanted, due, mark
-        self.sent = self.end = None
-        self.stamps, self.used, self.finish, self.done = [], None, None, False
-        self.status, self.problem, self.detail, self.tried = 0, "", "", 0
-
-    def event(self, text, now):
-        """One event of the stream. Raises Broken for what is none of a completion."""
-        if text == b"[DONE]":
-            self.done = True
-            return
-        try:
-            event = json.loads(text.decode("utf-8", "replace"))
-        except (ValueError, RecursionError):
-            raise Broken("an event that is no JSON") from None
-        if not isinstance(event, dict):
-            raise Broken("an event that is no JSON object")
-        if event.get("error"):
-            self.problem, self.detail = "error in the stream", complaint(text)
-        choices = event.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-        delta = choice.get("delta") if isinstance(choice.get("delta"), dict) else choice
-        if delta.get("content") or delta.get("text") or delta.get("reasoning_content") or delta.get("reasoning"):
-            self.stamps.append(now)
-            if len(self.stamps) > MOST_PIECES * max(1, self.wanted):
-                raise Broken("%d pieces of text for %d tokens" % (len(self.stamps), self.wanted))
-        self.finish = ("%s" % choice["finish_reason"])[:MOST_WORD] if choice.get("finish_reason") else self.finish
-        usage = event.get("usage")
-        if isinstance(usage, dict):
-            counts = usage.get("prompt_tokens"), usage.get("completion_tokens")
-            if all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n <= MOST_TOKENS for n in counts):
-                self.used = counts
-
-
-def complaint(body):
-    """What a server says of an error, on one line."""
-    text = body.decode("utf-8", "replace")
-    try:
-        doc = json.loads(text)
-    except (ValueError, RecursionError):
-        doc = None
-    for key in ("error", "message", "detail"):
-        doc = doc.get(key, doc) if isinstance(doc, dict) else doc
-    return " ".join((doc if isinstance(doc, str) else text).split())[:300]
-
-
-class Reader:
-    """A response from its bytes: head, then the body by chunks, by length, or to the end of the connection."""
-
-    def __init__(self, answer):
-        self.answer, self.rest, self.lines, self.error = answer, b"", b"", b""
-        self.left, self.mode, self.keeps, self.over = 0, "head", True, False
-
-    def feed(self, data, now):
-        """More bytes, which came at ``now``; none at the end of the connection. Raises Broken."""
-        if not data:
-            if self.mode != "close":
-                raise Broken("the connection was closed before the answer's end")
-            self.finish(now)
-            return
-        self.rest += data
-        while self.rest and not self.over and self.step(now):
-            pass
-
-    def step(self, now):
-        """One part of the response, where all of it has come."""
-        if self.mode == "head":
-            return self.head(now)
-        if self.mode in ("size", "trailer"):
-            return self.size(now)
-        if self.mode == "close":
-            body, self.rest = self.rest, b""
-            self.body(body, now)
-            return True
-        body, self.rest = self.rest[: self.left], self.rest[self.left :]
-        self.left -= len(body)
-        if self.mode == "after":  # the line break behind a chunk
-            self.mode = "after" if self.left else "size"
-            return True
-        self.body(body, now)
-        if not self.left:
-            if self.mode == "length":
-                self.finish(now)
-            else:
-                self.mode, self.left = "after", 2
-        return True
-
-    def head(self, now):
-        end = self.rest.find(b"\r\n\r\n")
-        if end < 0:
-            if len(self.rest) > MOST_HEAD:
-                raise Broken("a head of more than %d KiB" % (MOST_HEAD >> 10))
-            return False
-        lines = self.rest[:end].decode("latin-1").split("\r\n")
-        self.rest = self.rest[end + 4 :]
-        words = lines[0].split()
-        if len(words) < 2 or not words[0].startswith("HTTP/1.") or not STATUS.match(words[1]):
-            raise Broken("no answer of HTTP/1")
-        if words[1].startswith("1"):  # 100 Continue
-            return True
-        self.answer.status = int(words[1])
-        named = {k.strip().lower(): v.strip() for k, _, v in (line.partition(":") for line in lines[1:])}
-        self.keeps = named.get("connection", "").lower() != "close" and words[0] != "HTTP/1.0"
-        length = named.get("content-length", "")
-        if named.get("transfer-encoding", "").lower() == "chunked":
-            self.mode = "size"
-        elif LENGTH.match(length):
-            self.mode, self.left = "length", int(length)
-            if not self.left:
-                self.finish(now)
-        else:
-            self.mode, self.keeps = "close", False
-        return True
-
-    def size(self, now):
-        end = self.rest.find(b"\r\n")
-        if end < 0:
-            if len(self.rest) > MOST_HEAD:
-                raise Broken("a chunk without a size")
-            return False
-        line, self.rest = self.rest[:end], self.rest[end + 2 :]
-        if self.mode == "trailer":
-            if not line:
-                self.finish(now)
-            return True
-        digits = line.partition(b";")[0].strip()
-        if not CHUNK.match(digits):  # int() would take a sign, with which the chunk never ends
-            raise Broken("a chunk without a size")
-        self.left = int(digits, 16)
-        self.mode = "chunk" if self.left else "trailer"
-        return True
-
-    def body(self, data, now):
-        answer = self.answer
-        if answer.status != 200:
-            self.error = (self.error + data)[:MOST_ERROR]
-            return
-        if not answer.wanted:
-            answer.plain(data)
-            return
-        lines = (self.lines + data).split(b"\n")
-        self.lines = lines.pop()
-        if len(self.lines) > MOST_LINE:
-            raise Broken("an event of more than %d MiB" % (MOST_LINE >> 20))
-        for line in lines:
-            if line.startswith(b"data:"):
-                answer.event(line[5:].strip(), now)
-
-    def finish(self, now):
-        self.over = True
-        answer = self.answer
-        if answer.status != 200:
-            answer.problem, answer.detail = "HTTP %d" % answer.status, complaint(self.error)
-        elif self.lines.startswith(b"data:"):
-            answer.event(self.lines[5:].strip(), now)
 
 
 class Connection:
@@ -343,6 +162,7 @@ class Engine:
                 code = connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
                 if code:
                     raise OSError(code, errno.errorcode.get(code, "error"))
+                self.endpoint.here = connection.sock.getsockname()[0] == connection.sock.getpeername()[0]
                 if self.endpoint.tls:
                     self.unwatch(connection)
                     connection.sock = self.endpoint.tls.wrap_socket(

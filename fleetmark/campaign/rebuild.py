@@ -1,0 +1,117 @@
+"""All rows of a campaign from its steps: what each one gave, what its hosts drew together, and which rows count."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Better, Measurement, Status
+from fleetmark.campaign import energy
+from fleetmark.campaign.outcome import Outcome, judge, row, workers
+from fleetmark.record.archive import Archive
+from workloads import load
+
+_CLOCKS_S = 2.0  # by which clocks of hosts differ that count as equal: facts do not know it better
+_OF_ROW = ("campaign", "host", "workload", "repeat", "time", "tool_version", "raw", "standing", "members")
+
+
+def rebuild(
+    archive: Archive, outcome_of: Callable[[Path, Mapping[str, Any]], Outcome] | None = None
+) -> Iterator[Mapping[str, Any]]:
+    """Every row of the campaign, step by step, parsed again from the raw files.
+
+    ``outcome_of`` maps a step's folder and description to its outcome; ``judge`` where it is not given.
+    """
+    uncounted = _uncounted(archive)
+    clocks = _Clocks(archive)
+    for folder, step in archive.steps():
+        if not step["serves"]:
+            outcome = outcome_of(folder, step) if outcome_of else judge(archive, folder)
+            yield from counted([*outcome.rows, *_together(archive, folder, step, outcome, clocks)], step, uncounted)
+
+
+def _together(
+    archive: Archive, folder: Path, step: Mapping[str, Any], outcome: Outcome, clocks: _Clocks
+) -> Iterator[dict[str, Any]]:
+    """Power and energy of a step whose work other hosts did too: the sums of their telemetry, where all have some."""
+    hosts = workers(step) if outcome.rows else ()
+    seen = [_watched(archive, folder, step, host, outcome, clocks) for host in hosts]
+    watched = [w for w in seen if w is not None]
+    if not watched or len(watched) < len(hosts):
+        return
+    manifest = load(str(step["workload"]))
+    of_step = {**{name: outcome.rows[0][name] for name in _OF_ROW}, "status": outcome.status.value}
+    for m in energy.drawn(watched):
+        yield row(m, {**of_step, "case": step["case"]}, step, manifest)
+    for of in outcome.rows:
+        same = {name: of[name] for name in ("case", "subject", "status")}
+        for m in energy.of_work(watched, [_rate(of)], manifest):
+            yield {**row(m, {**of_step, **same}, step, manifest), **same}
+
+
+def _rate(of: Mapping[str, Any]) -> Measurement:
+    """A row as the measurement that it was."""
+    labels, better = json.loads(of["labels"]), Better(of["better"])
+    return Measurement(of["workload"], of["case"], of["metric"], of["value"], of["unit"], better, of["subject"], labels)
+
+
+def _watched(
+    archive: Archive, folder: Path, step: Mapping[str, Any], host: str, outcome: Outcome, clocks: _Clocks
+) -> energy.Watched | None:
+    """The telemetry of ``host`` while the step ran; None where there is none."""
+    own = host == step["host"]
+    subject = f"{step['subject']} of {step['host']}" if step["members"] else step["subject"]
+    theirs = folder if own else archive.raw_dir(host, {**step, "subject": subject, "serves": True})
+    try:
+        telemetry = archive.telemetry(theirs)
+    except FleetmarkError:
+        return None
+    shift = 0.0 if own else clocks.between(str(step["host"]), host)
+    window = outcome.window and (outcome.window[0] + shift, outcome.window[1] + shift)
+    return energy.Watched(telemetry, window) if telemetry else None
+
+
+class _Clocks:
+    """By how much the clocks of hosts differ, as their facts say."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._skews: dict[str, float] = {}
+
+    def between(self, host: str, other: str) -> float:
+        """Seconds by which the clock of ``other`` is ahead; 0 for what facts cannot tell from equal."""
+        shift = self._skew(other) - self._skew(host)
+        return shift if abs(shift) > _CLOCKS_S else 0.0
+
+    def _skew(self, host: str) -> float:
+        if host not in self._skews:
+            try:
+                facts = self._archive.facts_of(host)
+            except FleetmarkError:
+                facts = None
+            self._skews[host] = (facts and facts.skew) or 0.0
+        return self._skews[host]
+
+
+def counted(
+    rows: Sequence[Mapping[str, Any]], step: Mapping[str, Any], uncounted: Mapping[tuple[Any, ...], str]
+) -> list[Mapping[str, Any]]:
+    """Rows of ``step``. Those that passed and do not count have the reason as their status."""
+    block = (step["host"], step["workload"], step["subject"], step["repeat"])
+    word = uncounted.get(block) or uncounted.get((*block, step["case"]))
+    return [{**row, "status": word} if word and row["status"] == Status.PASSED else row for row in rows]
+
+
+def _uncounted(archive: Archive) -> dict[tuple[Any, ...], str]:
+    """Disturbed blocks (host, workload, subject, repeat), and those of a warm-up, which have their case as well."""
+    uncounted: dict[tuple[Any, ...], str] = {}
+    for e in archive.journal():
+        if e["e"] == "rejected":
+            uncounted[e["host"], e["workload"], e["subject"], e["repeat"]] = "disturbed"
+        elif e["e"] in ("enough", "unstable"):
+            for repeat in e["warm_up"]:
+                uncounted[e["host"], e["workload"], e["subject"], repeat, e["case"]] = "warm-up"
+    return uncounted
