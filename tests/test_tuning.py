@@ -11,20 +11,22 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cpu, Dimm, Disk, Facts, Gpu, IdleState, Nic, NumaNode, PcieLink
+from fleetmark.base.yaml import read_yaml
 from fleetmark.record.diagnosis.subjects import _mtus
 from parsers.nccl.net import gpu_direct
+from planner import peak
 from planner.diagnosis.trial import Change
-from planner.diagnosis.tuning import peaks
 from planner.diagnosis.tuning.rule import Share, Subject
 from planner.diagnosis.tuning.rules import RULES
 from planner.estimate import Estimate
+from planner.peak import pcie, table
 from tests.commands import run
 from tests.fleets import campaign, usual
 from tests.records import TRIAD, Bench
 from tests.schedules import facts
 
 GENOA = Cpu(model="AMD EPYC 9554 64-Core Processor", sockets=2, cores=128, threads=256, arch="x86_64")
-FULL = tuple(Dimm(slot=str(n), size=32 << 30, rated_mts=4800, configured_mts=4800) for n in range(24))
+FULL = tuple(Dimm(slot=str(n), size=32 << 30, type="DDR5", rated_mts=4800, configured_mts=4800) for n in range(24))
 GPU = Gpu(index=0, name="H100", vendor="nvidia", persistence=True)
 FAST = {"speed": 32.0, "max_speed": 32.0, "width": 16, "max_width": 16}
 
@@ -62,7 +64,7 @@ SXM = Gpu(index=0, name="NVIDIA H100 80GB HBM3", vendor="nvidia", persistence=Tr
 
 SLOW = {"speed": 16.0, "max_speed": 32.0, "width": 8, "max_width": 16}
 CASES: list[tuple[int, dict[str, Any], str]] = [
-    (2, {"dimms": FULL[:20]}, "20 memory modules for 2 x 12 channels"),
+    (2, {"dimms": FULL[:20]}, "20 memory modules for 24 channels"),
     (2, {"dimms": (*FULL[:23], Dimm(slot="x", size=64 << 30))}, "memory modules differ in size (2 sizes)"),
     (2, {"cpu": Cpu(model="unknown", sockets=2), "dimms": FULL[:3]}, "3 memory modules on 2 sockets: unequal"),
     (
@@ -150,29 +152,56 @@ def test_each_rule_speaks_on_its_facts_alone(number: int, change: dict[str, Any]
 
 
 def test_memory_bandwidth_is_held_against_its_peak() -> None:
-    peak = peaks.memory(sound())
-    assert peak and peak.value == pytest.approx(2 * 460.8e9) and peak.worked_out == "2 x 12 x 4800 MT/s x 8 B"
-    assert 1 not in said_by(Subject(sound(), memory_bandwidth=0.6 * peak.value))  # 80% where stores read first
-    text = said_by(Subject(sound(), memory_bandwidth=0.5 * peak.value))[1]
-    assert text.startswith("memory bandwidth is 50% of the theoretical 921.6 GB/s (2 x 12 x 4800 MT/s x 8 B)")
+    top = peak.full_memory(sound())
+    assert top and top.rate == pytest.approx(2 * 460.8e9) and top.basis == "24 channels at 4,800 MT/s"
+    assert 1 not in said_by(Subject(sound(), memory_bandwidth=0.6 * top.rate))  # 80% where stores read first
+    text = said_by(Subject(sound(), memory_bandwidth=0.5 * top.rate))[1]
+    assert text.startswith("memory bandwidth is 50% of the theoretical 921.6 GB/s (24 channels at 4,800 MT/s)")
+
+
+def test_an_empty_channel_is_missing_from_the_peak_that_a_rule_asks_for_alone() -> None:
+    half = sound(dimms=FULL[:12])
+    full, populated = peak.full_memory(half), peak.memory(half)
+    assert full and populated and full.rate == pytest.approx(2 * populated.rate)
+    assert populated.basis == "12 channels at 4,800 MT/s"
+    assert said_by(Subject(half, memory_bandwidth=0.6 * populated.rate)).keys() == {1, 2}
 
 
 @pytest.mark.parametrize(
     ("model", "number"),
     [
         ("AMD EPYC 9654 96-Core Processor", 12),
+        ("AMD EPYC 9755 128-Core Processor", 12),
+        ("AMD EPYC 8534P 64-Core Processor", 6),
         ("AMD EPYC 7763 64-Core Processor", 8),
         ("AMD EPYC 7742 64-Core Processor", 8),
         ("Intel(R) Xeon(R) Platinum 8480+", 8),
-        ("AMD EPYC 9755 128-Core Processor", None),
-        ("Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz", None),
+        ("INTEL(R) XEON(R) PLATINUM 8592+", 8),
+        ("Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz", 8),
+        ("Intel(R) Xeon(R) Platinum 8380H CPU @ 2.90GHz", 6),
+        ("Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz", 6),
+        ("Intel(R) Xeon(R) 6980P", 12),
+        ("Intel(R) Xeon(R) 6521P", 8),
+        ("Intel(R) Xeon(R) 6726P-B", None),  # another die
+        ("Intel(R) Xeon(R) 6353P", None),
+        ("Intel(R) Xeon(R) CPU Max 9480", None),
+        ("Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz", None),
+        ("AMD EPYC 4345P 8-Core Processor", None),
         ("", None),
     ],
 )
 def test_channels_are_those_of_the_table_or_unknown(model: str, number: int | None) -> None:
-    known = peaks.channels(model)
-    assert (known and known[0]) == number
-    assert known is None or "https://" in known[1]
+    known = table.channels(model)
+    assert (known and known.value) == number
+    assert known is None or "https://" in known.source
+
+
+def test_every_row_of_the_table_says_its_source_and_how_it_was_checked() -> None:
+    document = read_yaml(Path(table.__file__).with_name("peaks.yml"))
+    assert set(document) == {"processors", "accelerators"}
+    for row in (row for rows in document.values() for row in rows):
+        assert row["model"] and row["source"] and row["checked"], row
+        assert set(row) <= {"model", "channels", "memory", "nvlinks", "dense16", "source", "checked"}
 
 
 @pytest.mark.parametrize(
@@ -187,26 +216,32 @@ def test_channels_are_those_of_the_table_or_unknown(model: str, number: int | No
     ],
 )
 def test_a_link_of_pcie_by_hand(speed: float, width: int, value: float) -> None:
-    assert peaks.lanes(speed, width) == pytest.approx(value, rel=1e-4)
-    assert peaks.lanes(7.0, width) is None
+    assert pcie.rate(speed, width) == pytest.approx(value, rel=1e-4)
+    assert pcie.rate(7.0, width) is None
 
 
 def test_peaks_of_network_and_accelerators() -> None:
     slow = PORT.model_copy(update={"name": "eth0", "speed": 1.25e8})
     off = PORT.model_copy(update={"name": "ens2", "speed": 1e11, "state": "down"})
-    top = peaks.network(sound(nics=(slow, PORT, off)))
-    assert top and (top.value, top.worked_out) == (50e9, "ens1: 400 Gbit/s") and peaks.network(sound()) is None
+    top = peak.own(sound(nics=(slow, PORT, off)), "link")
+    assert top and (top.rate, top.basis) == (50e9, "a link of 400 Gbit/s") and peak.own(sound(), "link") is None
     gpu = SXM.model_copy(update={"max_pcie_gen": 5, "max_pcie_width": 16, "bus": "00000000:19:00.0"})
-    link = peaks.pcie(gpu)
-    assert link and link.worked_out == "32 GT/s x16" and link.value == pytest.approx(63.015e9, rel=1e-4)
+    link = peak.own(sound(gpus=(gpu,)), "pcie")
+    assert link and link.basis == "a PCIe link of 32 GT/s x16" and link.rate == pytest.approx(63.015e9, rel=1e-4)
     riser = PcieLink(address="0000:19:00.0", name="H100", speed=2.5, max_speed=16.0, width=8, max_width=8)
-    assert (of_riser := peaks.pcie(gpu, (riser,))) and of_riser.worked_out == "16 GT/s x8"
-    assert peaks.pcie(SXM) is None
-    assert (memory := peaks.device_memory(SXM)) and memory.value == 3.35e12 and "https://" in memory.source
-    assert (dense := peaks.dense16(SXM)) and dense.value == 989.5e12
-    assert (peaks.nvlinks("NVIDIA H200"), peaks.nvlinks("NVIDIA L40S"), peaks.nvlinks("Tesla T4")) == (18, 0, None)
+    of_riser = peak.own(sound(gpus=(gpu,), pcie=(riser,)), "pcie")
+    assert of_riser and of_riser.basis == "a PCIe link of 16 GT/s x8"
+    assert peak.own(sound(gpus=(SXM,)), "pcie") is None
+    memory = peak.own(sound(gpus=(SXM, SXM)), "device_memory")
+    assert memory and memory.rate == 3.35e12 and "https://" in memory.source
+    dense = peak.own(sound(gpus=(SXM,)), "device_compute")
+    assert dense and dense.rate == 989.5e12
+    known = [table.nvlinks(name) for name in ("NVIDIA H200", "NVIDIA L40S", "Tesla T4", "NVIDIA GH200 480GB")]
+    assert [e and e.value for e in known] == [18, 0, None, None]
     unknown = SXM.model_copy(update={"name": "Tesla T4"})
-    assert peaks.device_memory(unknown) is None and peaks.dense16(unknown) is None
+    mixed = sound(gpus=(SXM, unknown))
+    for of in ("device_memory", "device_compute"):
+        assert peak.own(sound(gpus=(unknown,)), of) is None and peak.own(mixed, of) is None
 
 
 def test_what_was_measured_stands_beside_its_peak(tmp_path: Path) -> None:
@@ -226,14 +261,14 @@ def test_what_was_measured_stands_beside_its_peak(tmp_path: Path) -> None:
     for host in "ab":
         archive.save_facts(host, sound(gpus=(gpu, gpu) if host == "a" else (), nics=(PORT,)), {})
     roofs = json.loads(run(tmp_path, "tuning", "last", "--format", "json"))["roofs"]
-    shares = {(r["host"], r["part"]): round(r["best"] / r["peak"], 2) for r in roofs if r["best"]}
+    shares = {(r["host"], r["part"]): round(r["best"] / r["peak"], 2) for r in roofs if r["best"] and r["peak"]}
     assert shares == {
         ("a", "network"): 0.8,
         ("b", "network"): 0.8,
-        ("b", "memory"): 0.33,
+        ("b", "memory"): 0.43,  # 4/3 of what was counted
         ("a", "PCIe of a GPU"): 0.79,
         ("a", "memory of a GPU"): 0.8,
-        ("a", "16-bit floats of a GPU"): 0.7,
+        ("a", "computing of a GPU, bf16"): 0.7,
     }
     assert "690.0 TFLOP/s" in run(tmp_path, "tuning", "last") and "70%" in run(tmp_path, "tuning", "last")
 
@@ -361,7 +396,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert sorted(host for a in bandwidth for host in a["hosts"]) == ["a", "b", "c"]
     assert [(a["rule"], a["hosts"]) for a in document["advice"] if a["rule"] != 1] == [(5, ["a"])]
     memory = [r for r in document["roofs"] if r["part"] == "memory"]
-    assert memory[1]["best"] == pytest.approx(300e9) and memory[1]["peak"] == pytest.approx(921.6e9)
+    assert memory[1]["best"] == pytest.approx(300e9 * 1.3333) and memory[1]["peak"] == pytest.approx(921.6e9)
     table = run(tmp_path, "tuning", "last")
     assert "CPU boost is off: 1 host (a) (fact only: no gain was measured)" in " ".join(table.split())
     assert "921.6 GB/s" in table

@@ -143,16 +143,26 @@ class At(_Part):
 
 
 class Peak(_Part):
-    """What a rate is held against: the machine's own peak of that kind, as its facts give it. ``pcie``: the link of an
-    accelerator, ``device_memory`` and ``device_compute`` (16-bit floats): an accelerator's specification.
+    """Which part of the machine a rate is of, and so which peak it is held against, as the machine's facts give it.
+    ``pcie``: the link of an accelerator, ``device_memory`` and ``device_compute`` (16-bit floats): its specification.
+    ``cache`` and ``compute`` (all cores, or an accelerator where the class says so) have no known peak: they are what
+    other parts are held against. ``called``: which of several (``fp64``); ``each``: the same as a regular expression
+    whose one group, in the case's name, says it.
 
     ``cases``: shell-style patterns, where it is not all of them (one process does not fill a memory). ``traffic``:
     bytes that the hardware moves for each that the tool counts.
     """
 
-    of: Literal["memory", "link", "pcie", "device_memory", "device_compute"]
+    of: Literal["memory", "cache", "compute", "link", "pcie", "device_memory", "device_compute"]
     cases: tuple[str, ...] = ("*",)
     traffic: float = Field(default=1.0, gt=0)
+    called: str = ""
+    each: str = ""
+
+    def which(self, case: str) -> str:
+        """Which of several parts of its kind the case measures."""
+        match = re.search(self.each, case) if self.each else None
+        return match[1] if match else self.called
 
 
 class Metric(_Part):
@@ -178,9 +188,14 @@ class Metric(_Part):
     centre: Summarised | None = None  # where it differs from its workload's
     plot: Plot | None = None  # of a latency under load
     between_devices: bool = False  # its labels from and to name devices of a host: it is drawn as a map
-    peak: Peak | None = None  # of a bandwidth
+    peak: tuple[Peak, ...] = ()  # of a rate; the first whose cases fit counts
     energy: Annotated[str, Field(pattern=r"^([a-z]{1,20})?$")] = ""
     roof: str = ""  # of a share of a roof: the metric that says which roof; below 1 memory, above it computing
+
+    @field_validator("peak", mode="before")
+    @classmethod
+    def _several(cls, peak: Any) -> Any:
+        return [peak] if isinstance(peak, Mapping) else peak
 
     @field_validator("unit")
     @classmethod
@@ -274,7 +289,7 @@ class Case(_Part):
     files: tuple[str, ...] = ()
     output: str = "stdout"  # which file the parser reads
     class_: Any = Field(default=None, alias="class")  # where it differs from its workload's
-    headline: tuple[str, ...] = ()  # its headline metrics, where they are not the workload's
+    headline: tuple[str, ...] | None = None  # its headline metrics, where they are not the workload's
     depth: str = ""  # the part of its name that is its queue depth, <> for the number: "-qd<>"
     keeps_limit: bool = False  # it fails on a host that cannot keep its limit (a latency)
     serve: Serve | None = None
@@ -387,6 +402,12 @@ class Manifest(_Part):
             bare = [re.sub(self.redundant, "", c) for c in cases[:1]]
             quantity = " ".join([self.name, *bare, name])
         return About(class_, kind.value if kind else "", better, _limit(at.limit, cases[0]), quantity)
+
+    def headlines(self, case: Case) -> tuple[str, ...]:
+        """The metrics of a case that stand in the summary's first table."""
+        if case.headline is not None:
+            return case.headline
+        return tuple(name for name, metric in self.metrics.items() if metric.headline)
 
     @property
     def tool(self) -> str:

@@ -140,7 +140,9 @@ def make_step(case: Case, context: Mapping[str, Any], manifest: Manifest, **more
     return Step(
         workload=manifest.name,
         case=context["case"],
-        headline=case.headline or tuple(name for name, m in manifest.metrics.items() if m.headline),
+        headline=tuple(n for n, m in manifest.metrics.items() if m.headline)
+        if case.headline is None
+        else case.headline,
         argv=argv,
         env=env,
         expect_s=expect,

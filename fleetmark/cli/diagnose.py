@@ -14,7 +14,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.runtime import keep_memory
 from fleetmark.base.terminal import Terminal
 from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible
-from fleetmark.cli.reports import Campaign, Date, Html, Lang, ReportFormat, Templates
+from fleetmark.cli.reports import Campaign, Date, Html, Lang, Pdf, ReportFormat, Templates, Xlsx
 
 
 def diagnose(
@@ -38,6 +38,8 @@ def diagnose(
         bool, typer.Option("--become", "-b", help="Of --confirm and --isolate: as root, where the campaign was not.")
     ] = False,
     html: Html = None,
+    pdf: Pdf = None,
+    xlsx: Xlsx = None,
     lang: Lang = "en",
     templates: Templates = None,
     date: Date = None,
@@ -58,30 +60,33 @@ def diagnose(
     if (inventory or become) and not (confirm or isolate):
         option = "--inventory" if inventory else "--become"
         raise FleetmarkError(f"{option} without --confirm or --isolate: no host is reached then")
+    command = shlex.join(["fleetmark", *sys.argv[1:]])
+    paths = {"html": html, "pdf": pdf, "xlsx": xlsx}
     if isolate is not None:
-        others = {"--confirm": confirm, "--against": against, "--html": html, "--everything": everything}
+        others = {"--confirm": confirm, "--against": against, "--xlsx": xlsx, "--everything": everything}
         if other := next((name for name, value in others.items() if value), None):
             raise FleetmarkError(f"{other} with --isolate: it looks for who makes one case slow, and nothing else")
-        healthy = _isolate(find(root, campaign), isolate, border, Where(tuple(inventory or ()), become), as_, lang)
+        documents = documents_of(paths, lang, templates, date)
+        reached = Where(tuple(inventory or ()), become)
+        healthy = _isolate(find(root, campaign), isolate, border, reached, as_, documents, command)
         raise typer.Exit(OK if healthy else SOME_FAILED)
     where = Where(tuple(inventory or ()), become) if confirm else None
     with interruptible("no document was written; the same command goes on"), keep_memory():
-        documents = documents_of({"html": html}, lang, templates, date)
+        documents = documents_of(paths, lang, templates, date)
         console = Terminal(stderr=as_ is not ReportFormat.TABLE)
-        command = shlex.join(["fleetmark", *sys.argv[1:]])
         baseline = baselines.load(root, against) if against is not None else None
         question = diagnosing.Question(find(root, campaign), everything, baseline, command, where)
         healthy = diagnosing.campaign(question, as_.value, console, documents)
     raise typer.Exit(OK if healthy else SOME_FAILED)
 
 
-def _isolate(archive: Any, case: str, border: str, where: Any, as_: ReportFormat, lang: str) -> bool:
+def _isolate(archive: Any, case: str, border: str, where: Any, as_: ReportFormat, documents: Any, command: str) -> bool:
     from fleetmark.record.diagnosis.isolations import question
     from fleetmark.verbs import isolate as isolating
 
     console = Terminal(stderr=as_ is not ReportFormat.TABLE)
     with interruptible("what is finished is kept; the same command goes on"):
-        return isolating.show(archive, question(archive, case, border), where, as_.value, lang, console)
+        return isolating.show(archive, question(archive, case, border), where, as_.value, console, documents, command)
 
 
 app = typer.Typer(help="What hosts measured, saved by name, to see what became slower since.", no_args_is_help=True)

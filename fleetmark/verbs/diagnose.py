@@ -13,10 +13,12 @@ from fleetmark.record.archive import Archive, utc
 from fleetmark.record.diagnosis import Diagnosis, as_json, diagnose
 from fleetmark.record.diagnosis.baselines import Baseline
 from fleetmark.record.diagnosis.reruns import settled
+from fleetmark.record.diagnosis.roofs import roofs_of
 from fleetmark.verbs.confirm import Where, confirm
 from fleetmark.verbs.documents import Documents, write
 from reports.diagnosis import markdown, terminal
 from reports.diagnosis.html import About, render
+from reports.kit.page import Medium
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ def campaign(question: Question, form: str, console: Console, documents: Documen
     if question.confirm is not None and confirm(question.archive, diagnosis, question.confirm, console):
         raise KeyboardInterrupt
     diagnosis = settled(question.archive, diagnosis)
-    _write(diagnosis, documents, question.command, console)
+    _write(question, diagnosis, documents, console)
     if form == "json":
         typer.echo(json.dumps(as_json(diagnosis), indent=1))
     elif form == "md":
@@ -52,10 +54,24 @@ def campaign(question: Question, form: str, console: Console, documents: Documen
     return diagnosis.healthy
 
 
-def _write(diagnosis: Diagnosis, documents: Documents, command: str, console: Console) -> None:
-    about = About(documents.date or utc(), command, documents.language)
-    renderers = {"html": lambda: render(diagnosis, about, templates=documents.templates).encode()}
-    write(documents, renderers, console)
+def _write(question: Question, diagnosis: Diagnosis, documents: Documents, console: Console) -> None:
+    about = About(documents.date or utc(), question.command, documents.language)
+    roofs = roofs_of(question.archive) if documents.paths else []
+
+    def html(medium: Medium) -> str:
+        return render(diagnosis, about, roofs=roofs, templates=documents.templates, medium=medium)
+
+    def pdf() -> bytes:
+        from reports import pdf
+
+        return pdf.of_html(html("paper"))
+
+    def workbook() -> bytes:
+        from reports.diagnosis import xlsx
+
+        return xlsx.render(diagnosis, roofs, about)
+
+    write(documents, {"html": lambda: html("screen").encode(), "pdf": pdf, "xlsx": workbook}, console)
 
 
 def brief(archive: Archive, console: Console) -> None:

@@ -16,27 +16,38 @@ from fleetmark.base.text import count
 from fleetmark.campaign import run as campaign
 from fleetmark.campaign.scheduled import request_of
 from fleetmark.campaign.sized import Family
-from fleetmark.record.archive import Archive
+from fleetmark.record.archive import Archive, utc
 from fleetmark.record.diagnosis import gangs, isolations
 from fleetmark.record.diagnosis.isolations import Isolated, Question
 from fleetmark.verbs.confirm import Where, options_of, written
+from fleetmark.verbs.documents import Documents, write
 from planner.diagnosis import groups, partners
 from planner.diagnosis.outliers import LARGE
 from planner.diagnosis.partners import Pair, Suspicion
 from reports.diagnosis import isolation
-from reports.kit.language import language
+from reports.diagnosis.html import About
+from reports.kit.page import Medium
 from workloads import load
 
 SLOW = 2 * LARGE  # the share that makes a pair slow, as in a diagnosis of links
 
 
-def show(archive: Archive, question: Question, where: Where, form: str, lang: str, console: Console) -> bool:
-    """Find who makes a campaign's case slow, and show it as ``form`` (table, json or md). Whether nobody does.
+def show(
+    archive: Archive,
+    question: Question,
+    where: Where,
+    form: str,
+    console: Console,
+    documents: Documents,
+    command: str,
+) -> bool:
+    """Find who makes a campaign's case slow, show it as ``form`` (table, json or md) and write its page. Whether nobody
+    does.
 
     What an earlier call ran is not run again, and a campaign that it began goes on. Raises KeyboardInterrupt where the
     user interrupts one.
     """
-    spoken = language(lang)
+    spoken = documents.language
     together = gangs.groups(archive).get((question.workload, question.case))
     if together:
         of_groups = _GroupRuns(archive, question, where, console, max(map(len, together.values())))
@@ -47,6 +58,8 @@ def show(archive: Archive, question: Question, where: Where, form: str, lang: st
         suspicion = _of_pairs(of_pairs)
         campaigns = of_pairs.campaigns
     result = Isolated(archive.id, question, suspicion, tuple(campaigns))
+    about = About(documents.date or utc(), command, spoken)
+    _write(archive, result, documents, about, console)
     if form == "json":
         typer.echo(isolation.as_json(result))
     elif form == "md":
@@ -55,6 +68,18 @@ def show(archive: Archive, question: Question, where: Where, form: str, lang: st
         for part in isolation.table(result, spoken):
             console.print(part)
     return not suspicion.faults and not suspicion.blind
+
+
+def _write(archive: Archive, result: Isolated, documents: Documents, about: About, console: Console) -> None:
+    def html(medium: Medium) -> str:
+        return isolation.render(result, archive.path, about, templates=documents.templates, medium=medium)
+
+    def pdf() -> bytes:
+        from reports import pdf
+
+        return pdf.of_html(html("paper"))
+
+    write(documents, {"html": lambda: html("screen").encode(), "pdf": pdf}, console)
 
 
 class _Runs:

@@ -10,11 +10,10 @@ from typing import Any
 from fleetmark.base.facts import MOST_IRQS, Nic, NumaNode
 from parsers.facts._common import id_spans, integer, text_or_none
 from parsers.facts._raw import Raw
+from parsers.kit import congestion
 
 _RDMA = re.compile(r"/sys/class/infiniband/([A-Za-z0-9][A-Za-z0-9_.-]{0,63})/node_type")
 _OF_DEVICE = re.compile(r"/sys/class/infiniband/([A-Za-z0-9][A-Za-z0-9_.-]{0,63})/device/net/[^/]{1,15}")
-_PAUSES = re.compile(r"[rt]x_(?:prio\d|global)_pause")  # frames; the names of mlx5
-_STORMS = re.compile(r"tx_pause_storm_(?:warning|error)_events")
 
 
 def nics(raw: Raw, nodes: Sequence[NumaNode]) -> tuple[Nic, ...]:
@@ -102,18 +101,26 @@ def _roce(raw: Raw) -> dict[str, str]:
 
 def _congestion(raw: Raw, name: str, device: str) -> dict[str, Any]:
     """What a RoCE interface says of pauses and congestion. Counters that the driver lacks are absent."""
-    counters = f"/sys/class/infiniband/{device}/ports/1/hw_counters/"
-    names = ("np_ecn_marked_roce_packets", "np_cnp_sent", "rp_cnp_handled")
-    marks = [n for key in names if (n := integer(raw.file(counters + key))) is not None]
-    enabled = [text.strip() for path, text in raw.files().items() if path.startswith(f"/sys/class/net/{name}/ecn/")]
+    folder = f"/sys/class/infiniband/{device}/ports/1/hw_counters/"
+    files = raw.files().items()
+    of_rdma = {path.removeprefix(folder): integer(text) for path, text in files if path.startswith(folder)}
     lines = re.findall(
         r"(?m)^[ \t]*(\w{1,60}): ([0-9]{1,18})$", raw.table("ethtool", name, "counters").get("out") or ""
     )
-    pauses, storms = ([int(n) for key, n in lines if of.fullmatch(key)] for of in (_PAUSES, _STORMS))
+    events = congestion.totals(
+        {"net": {key: int(n) for key, n in lines}, "rdma": {key: n for key, n in of_rdma.items() if n is not None}}
+    )
+    enabled = [text.strip() for path, text in files if path.startswith(f"/sys/class/net/{name}/ecn/")]
     return {
         "roce": True,
-        "congestion_marks": sum(marks) if marks else None,
+        "congestion_marks": _sum(events, "ecn_marked", "cnp_sent", "cnp_received"),
         "ecn": any(text == "1" for text in enabled) if enabled else None,
-        "pauses": sum(pauses) if pauses else None,
-        "pause_storms": sum(storms) if storms else None,
+        "pauses": _sum(events, "pause_received", "pause_sent"),
+        "pause_storms": events.get("pause_storms"),
     }
+
+
+def _sum(events: Mapping[str, int], *names: str) -> int | None:
+    """How often these events happened altogether; None where no counter counts any."""
+    known = [events[name] for name in names if name in events]
+    return sum(known) if known else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,14 @@ from typing import Any
 from fleetmark import __version__
 from fleetmark.base.text import message
 from fleetmark.record.diagnosis import Diagnosis
+from fleetmark.record.diagnosis.roofs import Roof
 from planner.diagnosis.finding import Finding
 from reports.campaign.embedded import Embedded
-from reports.diagnosis import heat
+from reports.diagnosis import bottleneck, heat
 from reports.diagnosis.sentences import amounts, benchmark, between, certainty, headline, sentence, share, whose
+from reports.diagnosis.steps import steps
 from reports.kit.language import Language
-from reports.kit.page import Section, page
+from reports.kit.page import Medium, Section, page
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +39,20 @@ class Page:
     language: Language
 
 
-def render(diagnosis: Diagnosis, about: About, *, templates: Path | None = None) -> str:
-    """The page; ``templates`` and errors as for ``reports.html.render``."""
+def render(
+    diagnosis: Diagnosis,
+    about: About,
+    *,
+    roofs: Sequence[Roof] = (),
+    templates: Path | None = None,
+    medium: Medium = "screen",
+) -> str:
+    """The page; ``templates``, ``medium`` and errors as for ``reports.html.render``. ``roofs``: what parts of the hosts
+    reached."""
     this = Page(diagnosis.campaign, about.created, __version__, about.language)
     groups = diagnosis.groups()
     suspects = [*diagnosis.suspects().items(), *((between(link), [link]) for link in diagnosis.links())]
+    of_parts = bottleneck.lines(roofs, kinds(diagnosis))
     parts = [
         (True, "answer", message("The answer")),
         (bool(suspects), "suspects", message("Suspects")),
@@ -48,9 +60,14 @@ def render(diagnosis: Diagnosis, about: About, *, templates: Path | None = None)
         (bool(groups), "groups", message("Two groups of hosts")),
         (bool(diagnosis.cleared()), "cleared", message("Cleared by a repeat")),
         (bool(diagnosis.notes), "unjudged", message("Not judged")),
+        (bool(of_parts), "bottlenecks", message("Hosts under their own roofs")),
         (True, "cohorts", message("Who was compared with whom")),
         (True, "provenance", message("Provenance")),
     ]
+
+    def line(finding: Finding) -> dict[str, Any]:
+        return _line(finding, diagnosis.path)
+
     context: dict[str, Any] = {
         "title": headline(diagnosis),
         "report": this,
@@ -60,18 +77,27 @@ def render(diagnosis: Diagnosis, about: About, *, templates: Path | None = None)
         "embedded": Embedded("", {}, False, 0),
         "sections": [Section(id_, title) for shown, id_, title in parts if shown],
         "diagnosis": diagnosis,
-        "suspects": [(host, [_line(f) for f in findings]) for host, findings in suspects],
+        "steps": steps(diagnosis),
+        "suspects": [(host, [line(f) for f in findings]) for host, findings in suspects],
         "heat": heat.table(diagnosis),
         "share": share,
-        "everywhere": [_line(f) for f in diagnosis.everywhere()],
-        "groups": [_line(f) for f in groups],
-        "cleared": [(whose(f), _line(f)) for f in diagnosis.cleared()],
+        "everywhere": [line(f) for f in diagnosis.everywhere()],
+        "groups": [line(f) for f in groups],
+        "cleared": [(whose(f), line(f)) for f in diagnosis.cleared()],
+        "parts": bottleneck.table(of_parts),
+        "part_notes": bottleneck.notes(of_parts),
+        "roof_pictures": bottleneck.pictures(of_parts, about.language),
         "command_line": about.command,
     }
-    return page("diagnosis.html.j2", context, about.language, templates=templates)
+    return page("diagnosis.html.j2", context, about.language, templates=templates, medium=medium)
 
 
-def _line(finding: Finding) -> dict[str, Any]:
+def kinds(diagnosis: Diagnosis) -> dict[str, str]:
+    """Host to its kind."""
+    return {host: cohort.kind for cohort in diagnosis.cohorts for host in cohort.hosts}
+
+
+def _line(finding: Finding, folder: Path) -> dict[str, Any]:
     value, expected = amounts(finding)
     return {
         "finding": finding,
@@ -81,4 +107,11 @@ def _line(finding: Finding) -> dict[str, Any]:
         "value": value,
         "expected": expected,
         "share": share(finding.deficit),
+        "evidence": [(path, _uri(folder, path)) for path in finding.evidence],
     }
+
+
+def _uri(folder: Path, path: str) -> str:
+    """Where a raw file of the campaign lies, for a link; empty for a path that leads out of it."""
+    inside = not Path(path).is_absolute() and ".." not in Path(path).parts
+    return (folder / path).as_uri() if inside else ""

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from fleetmark import __version__
 from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import Message, count, message
 from fleetmark.record.diagnosis.isolations import Isolated
 from planner.diagnosis.partners import Fault, Reason
+from reports.campaign.embedded import Embedded
+from reports.diagnosis.html import About, Page
 from reports.diagnosis.sentences import share
 from reports.kit import format as fmt
 from reports.kit.language import Language
+from reports.kit.page import Medium, Section, page
 from reports.markdown import code, escaped
 
 PAIR = 2
@@ -99,6 +105,45 @@ def markdown(isolated: Isolated, _: Language) -> str:
     lines += [f"- {escaped(_(text))}" for text in (*map(sentence, isolated.suspicion.faults), *_open(isolated))]
     lines += ["", escaped(_(cost(isolated))), *(code(name) for name in isolated.campaigns)]
     return "\n".join(lines) + "\n"
+
+
+def render(
+    isolated: Isolated, folder: Path, about: About, *, templates: Path | None = None, medium: Medium = "screen"
+) -> str:
+    """The page; ``folder``: the campaign's. ``templates``, ``medium`` and errors as for ``reports.html.render``."""
+    this = Page(isolated.campaign, about.created, __version__, about.language)
+    s = isolated.suspicion
+    context: dict[str, Any] = {
+        "title": headline(isolated),
+        "report": this,
+        "campaign": this,
+        "faces": [],
+        "scales": False,
+        "embedded": Embedded("", {}, False, 0),
+        "sections": [Section("answer", message("The answer")), Section("provenance", message("Provenance"))],
+        "asked": isolated.question,
+        "hosts": s.hosts,
+        "faults": [
+            (fault, fmt.clean(" - ".join(fault.of)), share(fault.deficit), sentence(fault)) for fault in s.faults
+        ],
+        "open": _open(isolated),
+        "cost": cost(isolated),
+        "ways": _ways(isolated),
+        "campaigns": isolated.campaigns,
+        "folder": folder.resolve(),
+        "command_line": about.command,
+    }
+    return page("isolation.html.j2", context, about.language, templates=templates, medium=medium)
+
+
+def _ways(isolated: Isolated) -> list[tuple[Message, int]]:
+    """How many runs each way of looking takes."""
+    s = isolated.suspicion
+    return [
+        (message("this search"), s.runs + s.alone),
+        (message("plain bisection"), s.bisection),
+        (message("all pairs"), s.all_pairs),
+    ]
 
 
 def as_json(isolated: Isolated) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fleetmark.record.diagnosis import Diagnosis
 from planner.diagnosis.finding import Finding
 from reports.diagnosis.sentences import between, certainty, headline, sentence, whose
+from reports.diagnosis.steps import steps
 from reports.kit.language import Language
 from reports.markdown import code, escaped
 
@@ -12,6 +13,8 @@ from reports.markdown import code, escaped
 def render(diagnosis: Diagnosis, _: Language) -> str:
     """The diagnosis in that language."""
     lines = [f"**{escaped(_(headline(diagnosis)))}**", ""]
+    lines += [f"{n}. {escaped(_(s.what))}{_typed(s.command)}" for n, s in enumerate(steps(diagnosis), 1)]
+    lines.append("")
     for host, findings in diagnosis.suspects().items():
         lines += [f"### {escaped(host)}", ""]
         lines += [_item(f, _) for f in findings]
@@ -30,6 +33,10 @@ def render(diagnosis: Diagnosis, _: Language) -> str:
     return "\n".join(lines).strip() + "\n"
 
 
+def _typed(command: str) -> str:
+    return f" {code(command)}" if command else ""
+
+
 def _item(finding: Finding, _: Language) -> str:
     text = f"- {escaped(_(sentence(finding)))} {escaped(_(certainty(finding)))}"
-    return text + (f" {code(finding.evidence[0])}" if finding.evidence else "")
+    return " ".join([text, *map(code, finding.evidence)])

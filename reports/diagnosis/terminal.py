@@ -13,6 +13,7 @@ from fleetmark.base.text import Message, count
 from fleetmark.record.diagnosis import Diagnosis
 from planner.diagnosis.finding import Finding
 from reports.diagnosis.sentences import between, certainty, headline, sentence, whose
+from reports.diagnosis.steps import steps
 from reports.kit import format as fmt
 from reports.kit.language import Language
 
@@ -37,7 +38,16 @@ def show(diagnosis: Diagnosis, _: Language, *, short: bool = False) -> list[Rend
     if not short:
         parts += _cleared(diagnosis.cleared(), _)
         parts += _notes(diagnosis.notes, _)
+        parts += _next(diagnosis, _)
     return parts
+
+
+def _next(diagnosis: Diagnosis, _: Language) -> list[RenderableType]:
+    lines: list[RenderableType] = [Text(), Text(_("What to do next"), style="bold")]
+    for step in steps(diagnosis):
+        lines.append(_part(_(step.what), 2))
+        lines += [unwrapped(f"    {step.command}", "cyan")] if step.command else []
+    return lines
 
 
 def _host(host: str, findings: Sequence[Finding], _: Language, most: int) -> list[RenderableType]:

@@ -14,7 +14,7 @@ from fleetmark.base.text import Message, count, message
 from fleetmark.record.diagnosis.roofs import Roof
 from fleetmark.record.diagnosis.tuning import Advice, Tuning
 from planner.diagnosis.tuning.rules import RULES
-from reports.diagnosis import trial
+from reports.diagnosis import bottleneck, trial
 from reports.kit import format as fmt
 from reports.kit.language import Language
 from reports.markdown import escaped
@@ -57,7 +57,7 @@ def table(tuning: Tuning, _: Language) -> list[RenderableType]:
         parts.append(_part(_(retest(advice)), "dim"))
     if not tuning.advice:
         parts.append(Text(_(message("No rule has anything to say of {hosts}.", hosts=count(tuning.hosts, "host")))))
-    if any(roof.best for roof in tuning.roofs):
+    if any(roof.best and roof.peak for roof in tuning.roofs):
         parts += [Text(), Text(_("What was measured and its theoretical peak"), style="bold"), _roofs(tuning.roofs, _)]
     return [*parts, Text(), *(_part(_(note), "dim", 0) for note in notes(tuning))]
 
@@ -73,22 +73,18 @@ def retest(advice: Advice) -> Message:
 
 
 def _roofs(roofs: Sequence[Roof], _: Language) -> RenderableType:
-    measured = [(roof.best / roof.peak.value, roof.best, roof) for roof in roofs if roof.best]
+    measured = [(roof.best / roof.peak.rate, roof.best, roof.peak, roof) for roof in roofs if roof.best and roof.peak]
     lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in (_("host"), _("part")):
         lines.add_column(name, overflow="fold")
     for name in (_("measured"), _("peak"), "%"):
         lines.add_column(name, justify="right", no_wrap=True)
     lines.add_column("", overflow="fold")
-    for share, best, roof in sorted(measured, key=lambda m: m[0])[:MOST_ROOFS]:
-        numbers = (_rate(best, roof.unit), _rate(roof.peak.value, roof.unit), f"{share:.0%}")
-        lines.add_row(Text(fmt.clean(roof.host)), _(roof.part), *numbers, fmt.clean(roof.peak.worked_out))
+    for share, best, top, roof in sorted(measured, key=lambda m: m[0])[:MOST_ROOFS]:
+        numbers = (bottleneck.rate(best, roof.unit), bottleneck.rate(top.rate, roof.unit), f"{share:.0%}")
+        part = _(bottleneck.part_name(roof.of, roof.called))
+        lines.add_row(Text(fmt.clean(roof.host)), part, *numbers, fmt.clean(_(top.basis)))
     return lines
-
-
-def _rate(value: float, unit: str) -> str:
-    scale, prefix = (1e12, "T") if value >= 1e13 else (1e9, "G")
-    return f"{value / scale:.1f} {prefix}{unit}"
 
 
 def notes(tuning: Tuning) -> list[Message]:
@@ -133,18 +129,7 @@ def as_json(tuning: Tuning) -> str:
                 }
                 for a in tuning.advice
             ],
-            "roofs": [
-                {
-                    "host": r.host,
-                    "part": r.part,
-                    "best": r.best,
-                    "peak": r.peak.value,
-                    "unit": r.unit,
-                    "from": r.peak.worked_out,
-                    "source": r.peak.source,
-                }
-                for r in tuning.roofs
-            ],
+            "roofs": bottleneck.as_json(tuning.roofs),
             "rules": [{"rule": r.number, "name": r.name} for r in RULES],
             "without_facts": list(tuning.without_facts),
         },

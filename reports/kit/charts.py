@@ -415,12 +415,12 @@ def matrix(
     return spec
 
 
-# --- operators under a roof ------------------------------------------------------------------------------------------
+# --- what lies under roofs -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One operator: its class, where it lies (``x`` over the balance of its device, ``y`` of the peak), and a text."""
+    """What lies under a roof: its class, its place, and a text."""
 
     series: str
     x: float
@@ -428,17 +428,67 @@ class Dot:
     text: str
 
 
-def roofline(dots: Sequence[Dot], x_title: str, y_title: str) -> Spec:
-    """Operators below the roof min(1, x), both axes logarithmic."""
-    names = list(dict.fromkeys(dot.series for dot in dots))
-    low, high = min(dot.x for dot in dots) / 1.5, max(4.0, 1.5 * max(dot.x for dot in dots))
-    bottom = min(dot.y for dot in dots) / 2
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """y is at most the smaller of ``rate`` times x and ``level``; either may be infinite. ``name``: what is written at
+    its end; ``theory``: nothing measured it."""
+
+    name: str
+    rate: float = math.inf
+    level: float = math.inf
+    theory: bool = False
+
+
+def roofline(ceilings: Sequence[Ceiling], dots: Sequence[Dot], x_title: str, y_title: str) -> Spec:
+    """Ceilings, at least one of them level, and what lies under them, both axes logarithmic."""
+    top = max(c.level for c in ceilings if math.isfinite(c.level))
+    rates = [c.rate for c in ceilings if math.isfinite(c.rate)]
+    if dots:
+        low, high = min(d.x for d in dots) / 1.5, max(4.0 * top / max(rates), 1.5 * max(d.x for d in dots))
+        bottom = min(d.y for d in dots) / 2
+    else:
+        low, high = top / max(rates) / 30, 6 * top / min(rates)
+        bottom = min(rates) * low
     short = "datum.value < 0.001 ? format(datum.value, '.0e') : format(datum.value, '~g')"  # no row of noughts
-    axis = {"labelExpr": short, "tickCount": 6}
+    axis = {"tickCount": 6} | ({"format": "~s"} if top > 1e3 else {"labelExpr": short})
     x: Spec = {"field": "x", "type": "quantitative", "title": x_title, "axis": axis}
     x |= {"scale": {"type": "log", "domain": [low, high], "nice": False}}
     y: Spec = {"field": "y", "type": "quantitative", "title": y_title, "axis": axis}
-    y |= {"scale": {"type": "log", "domain": [bottom, 1.6], "nice": False}}
+    y |= {"scale": {"type": "log", "domain": [bottom, 1.6 * top], "nice": False}}
+    layers = [_ceiling(c, (low, high), (bottom, top), max(rates), x, y) for c in ceilings]
+    layers += [_name(c, (low, high), bottom, x, y) for c in ceilings if c.name]
+    return {"width": 1.4 * _WIDTH, "height": 300, "layer": [*layers, *([_dots(dots, x, y)] if dots else [])]}
+
+
+def _ceiling(
+    c: Ceiling, x_ends: tuple[float, float], y_ends: tuple[float, float], fastest: float, x: Spec, y: Spec
+) -> Spec:
+    (low, high), (bottom, top) = x_ends, y_ends
+    points = []
+    if math.isfinite(c.rate):
+        start = max(low, bottom / c.rate)
+        points = [(start, c.rate * start), (min(c.level, top) / c.rate, min(c.level, top))]
+    if math.isfinite(c.level):
+        points += [(c.level / min(c.rate, fastest), c.level), (high, c.level)]
+    mark: Spec = {"type": "line", "strokeWidth": 1.6, "color": "currentColor"}
+    if c.theory:
+        mark |= {"strokeDash": [5, 4], "opacity": 0.6, "strokeWidth": 1.2}
+    return {"data": {"values": [{"x": a, "y": b} for a, b in points]}, "mark": mark, "encoding": {"x": x, "y": y}}
+
+
+def _name(c: Ceiling, x_ends: tuple[float, float], bottom: float, x: Spec, y: Spec) -> Spec:
+    """Below the beginning of what rises, above the end of what is level."""
+    low, high = x_ends
+    start = max(low, bottom / c.rate)
+    place = {"x": high, "y": c.level} if math.isinf(c.rate) else {"x": start, "y": c.rate * start}
+    at_end = {"align": "right", "dy": -6} if math.isinf(c.rate) else {"align": "left", "dx": 14, "dy": 2}
+    mark = {"type": "text", "color": "currentColor", "fontSize": 11, "baseline": "middle", **at_end}
+    encoding = {"x": x, "y": y, "text": {"value": c.name}}
+    return {"data": {"values": [place]}, "mark": mark, "encoding": encoding}
+
+
+def _dots(dots: Sequence[Dot], x: Spec, y: Spec) -> Spec:
+    names = list(dict.fromkeys(dot.series for dot in dots))
     colour = {
         "field": "s",
         "type": "nominal",
@@ -446,19 +496,8 @@ def roofline(dots: Sequence[Dot], x_title: str, y_title: str) -> Spec:
         "scale": {"domain": names, "range": [COLOURS[i % len(COLOURS)] for i in range(len(names))]},
     }
     shape = {"field": "s", "type": "nominal", "scale": {"domain": names}, "legend": None}
-    roof = [{"x": low, "y": max(low, bottom)}, {"x": 1.0, "y": 1.0}, {"x": high, "y": 1.0}]
-    if low < bottom:
-        roof[0] = {"x": bottom, "y": bottom}
     values = [{"s": d.series, "x": d.x, "y": d.y} | _hover(len(dots), f"{d.series} {d.text}") for d in dots]
     hover = len(dots) <= MANY_HOVER
     mark: Spec = {"type": "point", "filled": True, "size": 26, "opacity": 0.75} | ({"aria": True} if hover else {})
-    line: Spec = {"type": "line", "strokeWidth": 1.6, "color": "currentColor"}
-    layers: list[Spec] = [
-        {"data": {"values": roof}, "mark": line, "encoding": {"x": x, "y": y}},
-        {
-            "data": {"values": values},
-            "mark": mark,
-            "encoding": {"x": x, "y": y, "color": colour, "shape": shape, **_DESCRIBED[hover]},
-        },
-    ]
-    return {"width": 1.4 * _WIDTH, "height": 300, "layer": layers}
+    encoding = {"x": x, "y": y, "color": colour, "shape": shape, **_DESCRIBED[hover]}
+    return {"data": {"values": values}, "mark": mark, "encoding": encoding}

@@ -71,6 +71,7 @@ def test_mlx5_counts_each_event_once(agent: ModuleType, monkeypatch: pytest.Monk
     later = {name: 100 + grown for name, grown in MLX5.items()}
     seen = watched(agent, monkeypatch, tmp_path, "mlx5", lambda: put_port(tmp_path, "mlx5_0", later))
     assert seen == {
+        "pause_storms": 0.0,
         "pause_received": 1004.0,  # by priority 4 and 1000, and 1004 in all
         "pause_sent": 0.0,
         "ecn_marked": 40.0,

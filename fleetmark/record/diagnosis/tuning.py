@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from fleetmark.base.text import Message
 from fleetmark.record.archive import Archive
-from fleetmark.record.diagnosis import read
-from fleetmark.record.diagnosis.roofs import Roof, roofs
+from fleetmark.record.diagnosis.roofs import Roof, roofs_of
 from fleetmark.record.diagnosis.subjects import subjects
 from fleetmark.record.diagnosis.trials import Tried, tried
 from planner.diagnosis.tuning.rule import Rule
@@ -53,7 +52,5 @@ def tune(archive: Archive) -> Tuning:
         for rule, evidence, hosts in of.values()
     ]
     advice.sort(key=lambda a: (not a.rule.measured, a.rule.number, -len(a.hosts)))
-    measured = read(archive)[0] if archive.inside("measurements.parquet").exists() else None
-    best = {host: s.memory_bandwidth for host, s in seen.items() if s.memory_bandwidth is not None}
     without = tuple(n for n in names if n not in facts)
-    return Tuning(archive.id, len(names), tuple(advice), tuple(roofs(facts, measured, best)), without)
+    return Tuning(archive.id, len(names), tuple(advice), tuple(roofs_of(archive)), without)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from fleetmark.base.facts import Gpu
 from fleetmark.base.text import Message, count, message
-from planner.diagnosis.tuning import peaks
 from planner.diagnosis.tuning.rule import AGAIN, Rule, Subject
 from planner.diagnosis.tuning.setting import Item, Setting
+from planner.peak import table
 
 PEERS = 0.90  # of the bandwidth of peers
 _NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
@@ -32,9 +33,9 @@ def _gpu_errors(s: Subject) -> Message | None:
 def _nvlinks(s: Subject) -> Message | None:
     known = [(g, g.nvlinks) for g in s.facts.gpus if g.nvlinks is not None]
     most = max((n for _, n in known), default=0)
-    fewer = [n for g, n in known if n < (peaks.nvlinks(g.name) or most)]
+    fewer = [n for g, n in known if n < (_specified(g) or most)]
     if fewer:
-        expected = max([most, *(peaks.nvlinks(g.name) or 0 for g, _ in known)])
+        expected = max([most, *(_specified(g) for g, _ in known)])
         gpus = count(len(fewer), "GPU")
         return message("{gpus} with {n} of {most} NVLinks active", gpus=gpus, n=min(fewer), most=expected)
     errors = [g.nvlink_errors for g in s.facts.gpus if g.nvlink_errors]
@@ -42,6 +43,12 @@ def _nvlinks(s: Subject) -> Message | None:
         gpus = count(len(errors), "GPU")
         return message("{n} NVLink errors since the driver was loaded, on {gpus}", n=sum(errors), gpus=gpus)
     return None
+
+
+def _specified(gpu: Gpu) -> int:
+    """The NVLinks of such a GPU by its specification; 0 where that is not known."""
+    entry = table.nvlinks(gpu.name)
+    return int(entry.value) if entry else 0
 
 
 def _collective(s: Subject) -> Message | None:

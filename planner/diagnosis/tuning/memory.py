@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fleetmark.base.text import Message, message
-from planner.diagnosis.tuning import peaks
+from fleetmark.base.text import Message, count, message
+from planner import peak
 from planner.diagnosis.tuning.rule import AGAIN, KERNEL, MEMORY_AGAIN, OF_MEMORY, Rule, Subject
 from planner.diagnosis.tuning.setting import Setting, file
 
@@ -16,15 +16,15 @@ POOR = 0.5  # of a node's own bandwidth
 
 
 def _bandwidth(s: Subject) -> Message | None:
-    peak = peaks.memory(s.facts)
-    if peak is None or s.memory_bandwidth is None or s.memory_bandwidth * WRITE_ALLOCATE >= ENOUGH * peak.value:
+    top = peak.full_memory(s.facts) or peak.memory(s.facts)
+    if top is None or s.memory_bandwidth is None or s.memory_bandwidth * WRITE_ALLOCATE >= ENOUGH * top.rate:
         return None
     return message(
         "memory bandwidth is {share} of the theoretical {peak} ({how}), at most {moved} if stores read first",
-        share=f"{s.memory_bandwidth / peak.value:.0%}",
-        moved=f"{s.memory_bandwidth * WRITE_ALLOCATE / peak.value:.0%}",
-        peak=f"{peak.value / 1e9:.1f} GB/s",
-        how=peak.worked_out,
+        share=f"{s.memory_bandwidth / top.rate:.0%}",
+        moved=f"{s.memory_bandwidth * WRITE_ALLOCATE / top.rate:.0%}",
+        peak=f"{top.rate / 1e9:.1f} GB/s",
+        how=top.basis,
     )
 
 
@@ -32,11 +32,11 @@ def _modules(s: Subject) -> Message | None:
     sizes = Counter(d.size for d in s.facts.dimms if d.size)
     sockets = s.facts.cpu.sockets or 1
     populated = sum(sizes.values())
-    known = peaks.channels(s.facts.cpu.model or "")
+    channels = peak.channels(s.facts)
     if len(sizes) > 1:
         return message("memory modules differ in size ({n} sizes)", n=len(sizes))
-    if known and populated and populated < sockets * known[0]:
-        return message("{n} memory modules for {channels} channels", n=populated, channels=f"{sockets} x {known[0]}")
+    if channels and populated and populated < channels:
+        return message("{n} memory modules for {channels}", n=populated, channels=count(channels, "channel"))
     if populated and populated % sockets:
         return message("{n} memory modules on {sockets} sockets: unequal", n=populated, sockets=sockets)
     return None

@@ -1,0 +1,50 @@
+"""Names that drivers of network devices give their counters of congestion and loss, and what each of them counts.
+
+These rules know the names of mlx5, bnxt_en and bnxt_re, ice and irdma, i40e, ixgbe, be2net and hns3 (``ethtool -S``,
+``hw_counters``). What no rule knows is no event.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+
+EVENTS: Mapping[str, re.Pattern[str]] = {
+    "pause_storms": re.compile(r"[rt]x_pause_storm_(?:warning|error)_events"),
+    "pause_received": re.compile(r"(?=.*(pause|pfc|xoff))(.*_)?rx(_.*)?"),
+    "pause_sent": re.compile(r"(?=.*(pause|pfc|xoff))(.*_)?tx(_.*)?"),
+    "ecn_marked": re.compile(r".*ecn_?ma?rk.*"),
+    "cnp_received": re.compile(r"(?=.*cnp)((.*_)?rx(_.*)?|.*handled)"),
+    "cnp_sent": re.compile(r"(?=.*cnp)((.*_)?tx(_.*)?|.*sent)"),
+    "nic_discards": re.compile(r".*discard.*|.*out_of_buffer|[rt]x_drop(s|ped)"),
+    "rdma_retries": re.compile(r"out_of_sequence|packet_seq_err|.*ack_timeout.*|.*retrans.*"),
+}
+_OTHER = re.compile(r"duration|transition|storm|xon|ignored|time_us|_us$")  # times and other events than these
+
+
+def event(counter: str) -> str | None:
+    """Which event a counter counts; None for one that no rule knows."""
+    name = _bare(counter)
+    if EVENTS["pause_storms"].fullmatch(name):
+        return "pause_storms"
+    return None if _OTHER.search(name) else next((e for e, rule in EVENTS.items() if rule.fullmatch(name)), None)
+
+
+def totals(devices: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """How often each event happened, by ``devices`` (``net:eth0``, ``rdma:mlx5_0/1``) and their counters; nothing of
+    what no device counts.
+
+    Several counters may count the same event (per priority and in all; by the card and by its RDMA device). Those that
+    differ in a digit alone are added up, as are devices; of the sums, the greatest stands.
+    """
+    sums: dict[str, dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
+    for device, counters in devices.items():
+        for counter, number in counters.items():
+            if (which := event(counter)) is not None:
+                sums[which][device.partition(":")[0], re.sub(r"[0-9]+", "", _bare(counter))] += number
+    return {which: max(sums[which].values()) for which in EVENTS if which in sums}
+
+
+def _bare(counter: str) -> str:
+    return counter.lower().removesuffix(".nic")

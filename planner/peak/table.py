@@ -1,0 +1,53 @@
+"""What facts do not say of hardware, from ``peaks.yml``: memory channels, specifications of accelerators."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fleetmark.base.yaml import read_yaml
+
+_FILE = Path(__file__).with_name("peaks.yml")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A number of the table, in its base unit, and the ``source`` that says it."""
+
+    value: float
+    source: str
+
+
+def channels(model: str) -> Entry | None:
+    """The memory channels of one socket of a processor."""
+    return _entry("processors", model, "channels")
+
+
+def nvlinks(model: str) -> Entry | None:
+    """The NVLinks of an accelerator."""
+    return _entry("accelerators", model, "nvlinks")
+
+
+def memory(model: str) -> Entry | None:
+    """The memory bandwidth of an accelerator, B/s."""
+    return _entry("accelerators", model, "memory")
+
+
+def dense16(model: str) -> Entry | None:
+    """Operations a second of an accelerator on 16-bit floats, none of them zeros that it skips."""
+    return _entry("accelerators", model, "dense16")
+
+
+def _entry(part: str, model: str, key: str) -> Entry | None:
+    """None for a model that is not in the table, or of which its row does not say this."""
+    row = next((row for pattern, row in _rows(part) if pattern.search(model)), {})
+    return Entry(float(row[key]), str(row["source"])) if key in row else None
+
+
+@cache
+def _rows(part: str) -> list[tuple[re.Pattern[str], Mapping[str, Any]]]:
+    return [(re.compile(row["model"], re.IGNORECASE), row) for row in read_yaml(_FILE)[part]]

@@ -1,0 +1,213 @@
+"""What each part of hosts reaches beside its peak, and from how many operations a byte on computing is the limit.
+
+Hosts of one kind are shown together: the median of each part, and the host that has the lowest.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fleetmark.base.text import Message, count, message
+from fleetmark.base.units import significant
+from fleetmark.record.diagnosis.roofs import KINDS, Part, Roof
+from reports.kit import charts, tabular
+from reports.kit import format as fmt
+from reports.kit.charts import Ceiling, Chart
+from reports.kit.language import Language
+from reports.kit.tabular import Cell, Column, Tabular
+
+FIRST_ID = 3000  # of ids in these SVGs, apart from those of other charts
+MOST_PICTURES = 12
+_OF_DEVICES = ("device_compute", "device_memory", "pcie")
+# The precision that bandwidths are held against: the first that was measured.
+_PRECISIONS = {False: ("fp64", "fp32", "bf16"), True: ("bf16", "fp16", "tf32", "fp32", "fp64")}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A part of the hosts of a ``kind``: the median ``rate`` of ``hosts`` hosts, the lowest and whose it is, and the
+    median ``share`` of the peak. ``balance``: operations a byte from which on computing is the limit, not this part.
+    ``roof``: of the host in the middle.
+    """
+
+    kind: str
+    roof: Roof
+    hosts: int
+    rate: float
+    lowest: Roof
+    share: float | None
+    balance: float | None = None
+
+    @property
+    def name(self) -> Message:
+        return part_name(self.roof.of, self.roof.called)
+
+
+def part_name(of: str, called: str) -> Message:
+    """A part in words."""
+    names = {
+        "memory": message("memory"),
+        "cache": message("cache {level}", level=called.upper()),
+        "compute": message("computing, {precision}", precision=called),
+        "link": message("network"),
+        "pcie": message("PCIe of a GPU"),
+        "device_memory": message("memory of a GPU"),
+        "device_compute": message("computing of a GPU, {precision}", precision=called),
+    }
+    return names[of]
+
+
+def rate(value: float, unit: str) -> str:
+    """A rate with three digits: ``281 GB/s``, ``2.14 TFLOP/s``."""
+    return fmt.fit([(value, value, value)], unit).quantity(value)
+
+
+def lines(roofs: Sequence[Roof], kinds: Mapping[str, str]) -> list[Line]:
+    """Every part that was measured, by kind of host (``kinds``: host to kind)."""
+    of: dict[str, dict[Part, list[Roof]]] = {}
+    for roof in roofs:
+        if roof.best is not None:
+            of.setdefault(kinds.get(roof.host, ""), {}).setdefault((roof.of, roof.called), []).append(roof)
+    return [line for kind, parts in of.items() for line in _of_kind(kind, parts)]
+
+
+def _of_kind(kind: str, parts: Mapping[Part, Sequence[Roof]]) -> Iterator[Line]:
+    medians = {part: statistics.median(r.best or 0.0 for r in own) for part, own in parts.items()}
+    for of, called in sorted(parts, key=lambda part: (KINDS.index(part[0]), part[1])):
+        own = sorted(parts[of, called], key=lambda r: r.best or 0.0)
+        shares = [r.share for r in own if r.share is not None]
+        middle = own[(len(own) - 1) // 2]
+        against = _against(medians, of)
+        yield Line(
+            kind,
+            middle,
+            len(own),
+            medians[of, called],
+            own[0],
+            statistics.median(shares) if shares else None,
+            against / medians[of, called] if against and "compute" not in of else None,
+        )
+
+
+def _against(medians: Mapping[Part, float], of: str) -> float | None:
+    """The rate of computing that a bandwidth is held against."""
+    device = of in _OF_DEVICES
+    name = "device_compute" if device else "compute"
+    known = [medians[name, p] for p in _PRECISIONS[device] if (name, p) in medians]
+    return known[0] if known else None
+
+
+def table(of_parts: Sequence[Line]) -> Tabular:
+    """A row for each part of each kind of host."""
+    columns = (
+        Column("kind", message("kind of host"), "side"),
+        Column("part", message("part"), "name"),
+        Column("measured", message("measured"), "number"),
+        Column("peak", message("peak"), "number"),
+        Column("share", message("% of peak"), "number"),
+        Column("balance", message("operations a byte"), "number"),
+        Column("hosts", message("hosts"), "number"),
+        Column("lowest", message("lowest"), "number"),
+        Column("lowest_host", message("lowest on")),
+        Column("benchmark", message("measured by")),
+        Column("basis", message("peak from"), "note"),
+    )
+    rows = tuple(_row(line) for line in of_parts)
+    return tabular.compact(Tabular("parts", message("What was measured and its theoretical peak"), columns, rows))
+
+
+def _row(line: Line) -> tuple[Cell, ...]:
+    top, several = line.roof.peak, line.hosts > 1
+    unit = line.roof.unit
+    return (
+        Cell(line.kind),
+        Cell(line.name),
+        Cell(rate(line.rate, unit), line.rate),
+        Cell(rate(top.rate, unit), top.rate) if top else Cell(),
+        Cell(fmt.share(line.share, 0), line.share) if line.share is not None else Cell(),
+        Cell(significant(line.balance), line.balance) if line.balance is not None else Cell(),
+        Cell(f"{line.hosts:,}", line.hosts),
+        Cell(rate(line.lowest.best or 0.0, unit), line.lowest.best) if several else Cell(),
+        Cell(fmt.clean(line.lowest.host)) if several else Cell(),
+        Cell(fmt.clean(line.roof.benchmark)),
+        Cell(top.basis) if top else Cell(),
+    )
+
+
+def notes(of_parts: Sequence[Line]) -> list[Message]:
+    """How to read it, and what is furthest from its peak."""
+    listed = [
+        message(
+            "Measured: the best that the part reached, the median over the hosts of a kind. Operations a byte: what "
+            "does more for each byte that it moves there is limited by computing, what does less by this part."
+        )
+    ]
+    known = [line for line in of_parts if line.share is not None]
+    if known:
+        furthest = min(known, key=lambda line: line.share or 0.0)
+        share = fmt.share(furthest.share or 0.0, 0)
+        listed.append(message("Furthest from its peak: {part}, {share}.", part=furthest.name, share=share))
+    return listed
+
+
+def pictures(of_parts: Sequence[Line], _: Language) -> list[Chart]:
+    """The roofs of each kind of host, of its accelerators apart; none where no rate of computing was measured."""
+    drawn = []
+    for kind in dict.fromkeys(line.kind for line in of_parts):
+        for device in (False, True):
+            own = [line for line in of_parts if line.kind == kind and (line.roof.of in _OF_DEVICES) is device]
+            ceilings = [c for line in own for c in _ceilings(line, _)]
+            if any(line.balance for line in own):
+                drawn.append((kind, device, own, ceilings))
+    return [
+        _picture(kind, device, own, ceilings, number, _)
+        for number, (kind, device, own, ceilings) in enumerate(drawn[:MOST_PICTURES], FIRST_ID)
+    ]
+
+
+def _picture(
+    kind: str, device: bool, own: Sequence[Line], ceilings: Sequence[Ceiling], number: int, _: Language
+) -> Chart:
+    titles = _(message("operations a byte")), _(message("operations a second"))
+    title = message("GPUs: {kind}", kind=kind) if device else message("{kind}", kind=kind)
+    hosts = count(max(line.hosts for line in own), "host")
+    note = message(
+        "The roofs that {hosts} measured: what rises is moving data, what is level is computing; a load lies below the "
+        "lowest of those that it uses. Dashed: the theoretical peak.",
+        hosts=hosts,
+    )
+    return Chart(title, note, charts.to_svg(charts.roofline(ceilings, (), *titles), number))
+
+
+def _ceilings(line: Line, _: Language) -> Iterator[Ceiling]:
+    name, top = f"{_(line.name)} {rate(line.rate, line.roof.unit)}", line.roof.peak
+    if "compute" in line.roof.of:
+        yield Ceiling(name, level=line.rate)
+        if top:
+            yield Ceiling("", level=top.rate, theory=True)
+    else:
+        yield Ceiling(name, rate=line.rate)
+        if top:
+            yield Ceiling("", rate=top.rate, theory=True)
+
+
+def as_json(roofs: Sequence[Roof]) -> list[dict[str, Any]]:
+    """Every part of every host for programs, in base units."""
+    return [
+        {
+            "host": r.host,
+            "part": part_name(r.of, r.called),
+            "of": r.of,
+            "called": r.called or None,
+            "best": r.best,
+            "benchmark": r.benchmark or None,
+            "unit": r.unit,
+            "peak": r.peak.rate if r.peak else None,
+            "from": r.peak.basis if r.peak else None,
+            "source": r.peak.source if r.peak else None,
+        }
+        for r in roofs
+    ]

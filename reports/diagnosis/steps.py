@@ -1,0 +1,85 @@
+"""What to do next after a diagnosis: a sentence each, with the command that does it where there is one."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fleetmark.base.text import Message, message
+from fleetmark.record.diagnosis import Diagnosis
+from planner.diagnosis.confirm import Verdict
+from planner.diagnosis.finding import Finding, Kind
+from reports.diagnosis.sentences import MANY, between
+from reports.kit import format as fmt
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """``what`` to do, and the ``command`` that does it; empty where none does."""
+
+    what: Message
+    command: str = ""
+
+
+def steps(diagnosis: Diagnosis) -> list[Step]:
+    """In the order in which to take them; at least one."""
+    return list(_steps(diagnosis)) or [
+        Step(
+            message("Nothing to do. Save it as a baseline, to see later what became slower."),
+            _command("baseline", "save", "NAME", "--from", diagnosis.campaign),
+        )
+    ]
+
+
+def _steps(diagnosis: Diagnosis) -> Iterator[Step]:
+    slow = [f for f in diagnosis.findings if f.kind is not Kind.GROUPS and not f.members and not f.cleared]
+    confirmed = [f for f in slow if f.settled is not None and f.settled.verdict is Verdict.CONFIRMED]
+    if confirmed:
+        yield Step(
+            message("Take {hosts} out of work and look for the cause: a repeat confirmed it.", hosts=_named(confirmed))
+        )
+    open_ = [f for f in slow if f not in confirmed]
+    if open_:
+        yield Step(
+            message("Measure {hosts} again, beside sound hosts.", hosts=_named(open_)),
+            _command("diagnose", diagnosis.campaign, "--confirm"),
+        )
+    yield from _isolations(diagnosis, slow)
+    if slow:
+        yield Step(
+            message("See which settings of these hosts could be the cause."), _command("tuning", diagnosis.campaign)
+        )
+    if diagnosis.groups():
+        explained = any(f.because for f in diagnosis.groups())
+        yield Step(
+            message("Set the slower group of hosts as the faster, or give the groups labels (gen) of their own.")
+            if explained
+            else message("Find out what tells the two groups of hosts apart; label them (gen) if it shall stay so.")
+        )
+    if diagnosis.everywhere():
+        yield Step(message("Find out what changed on all hosts since the baseline: firmware, kernel, settings."))
+    if not diagnosis.judged and not diagnosis.findings:
+        yield Step(
+            message("Too few hosts to compare with each other: save a baseline, and compare a later campaign with it."),
+            _command("baseline", "save", "NAME", "--from", diagnosis.campaign),
+        )
+
+
+def _isolations(diagnosis: Diagnosis, slow: Sequence[Finding]) -> Iterator[Step]:
+    """One for each case between hosts in which it is not clear who is slow."""
+    unclear = [f for f in slow if f.kind is Kind.LINK and f.either]
+    for workload, case in dict.fromkeys((f.benchmark["workload"], f.benchmark["case"]) for f in unclear):
+        yield Step(
+            message("Find who makes {case} slow, a host or a link, by a few runs more.", case=fmt.clean(case)),
+            _command("diagnose", diagnosis.campaign, "--isolate", f"{workload}/{case}"),
+        )
+
+
+def _named(findings: Sequence[Finding]) -> str:
+    names = list(dict.fromkeys(between(f) if f.kind is Kind.LINK else f.host for f in findings))
+    return fmt.clean(", ".join(names[:MANY])) + (", …" if len(names) > MANY else "")
+
+
+def _command(*words: str) -> str:
+    return shlex.join(["fleetmark", *map(fmt.clean, words)])
