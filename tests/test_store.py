@@ -266,3 +266,28 @@ def test_a_command_that_repeats_names_the_store(store: stores.Store, folder: Pat
     page = folder.parent / "page.html"
     run(Path(store.url), *COMPARE, "--html", str(page))
     assert store.url in page.read_text()
+
+
+@pytest.mark.alone
+def test_a_campaign_is_run_into_a_store_and_read_on_another_machine(
+    store: stores.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleetmark = Path(sys.executable).with_name("fleetmark")
+
+    def typed(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [fleetmark, *words, "--results", store.url]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+
+    done = typed("run", "--suite", "selftest", "--set", "selftest.commands=2")
+    assert done.returncode == 0, done.stderr
+    (folder,) = {key.partition("/")[0] for key in store.objects() if "/" in key}
+    here = copy_of(store.url).root / folder
+    kept = {str(p.relative_to(here.parent)) for p in here.rglob("*") if p.is_file() and p.name != "controller.lock"}
+    assert {key for key in store.objects() if "/" in key} == kept, "and nobody's lock"
+    assert any("/raw/" in name for name in kept)
+    monkeypatch.setenv("FLEETMARK_STORES", str(tmp_path / "another"))
+    again = typed("parse", "last", "--format", "json")
+    assert json.loads(again.stdout)["changed"] == 0, again.stderr
+    assert typed("report", "last").returncode == 0
+    resumed = typed("run", "--resume", "last")
+    assert resumed.returncode == 0, resumed.stderr
