@@ -6,6 +6,7 @@ import importlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +22,18 @@ from fleetmark.cli import plan as cli_plan
 from fleetmark.cli import profile as cli_profile
 from fleetmark.cli import reports as cli_reports
 from fleetmark.cli import tune as cli_tune
-from fleetmark.cli.common import INTERRUPTED, OK, ROOT, SOME_FAILED, USAGE, AsFormat, Format, Root, interruptible
+from fleetmark.cli.common import (
+    INTERRUPTED,
+    OK,
+    ROOT,
+    SOME_FAILED,
+    USAGE,
+    AsFormat,
+    Format,
+    Root,
+    interruptible,
+    results,
+)
 
 app = typer.Typer(
     help="Characterise servers: run the field's benchmarks over a fleet and read their results.",
@@ -150,6 +162,10 @@ def run(
         "--shared": shared,
     }
     _refuse_slurm(slurm, resume, asked, {"-i": inventory, "--limit": limit, "-b": become or None})
+    if slurm and not shared and ":/" in str(root):
+        raise FleetmarkError(
+            "--slurm with --results in a store: nodes meet in a folder that they share; name it by --shared"
+        )
     request = Request(partition, nodes, time, account, constraint, nodelist, exclusive, tuple(sbatch or ()))
     options = campaign.Options(
         suite=suite or "quick",
@@ -160,7 +176,6 @@ def run(
         seed=seed,
         become=become,
         work_dir=work_dir or WORK_DIR,
-        root=root,
         connect_timeout_s=connect_timeout,
         patience_s=patience,
         until=_until(until_ci, repeats, max_repeats) if until_ci else None,
@@ -170,20 +185,23 @@ def run(
         at_once=tuple(at_once or ()),
     )
     console = Terminal(stderr=as_ is Format.JSON)
-    with interruptible("what is finished is kept and hosts may be at work: fleetmark run --resume last"):
+    advice = "what is finished is kept and hosts may be at work: fleetmark run --resume last"
+    with interruptible(advice), results(root, "shelves", campaign=resume, writes=True) as here:
+        options = replace(options, root=here)
         if resume:
-            archive = find(root, resume)
+            archive = find(here, resume)
             interrupted = campaign.resume(archive, options, console)
         else:
             archive, interrupted = campaign.run(options, console)
         from fleetmark.verbs import report as reporting
 
-        results = reporting.campaign(archive, as_.value, console)
-        if as_ is Format.TABLE and len(results.hosts) > 1:
+        shown = reporting.campaign(archive, as_.value, console)
+        if as_ is Format.TABLE and len(shown.hosts) > 1:
             from fleetmark.verbs import diagnose
 
             diagnose.brief(archive, console)
-    status = _exit_status(list(results.outcomes["status"]), strict) if results.campaign.finished else SOME_FAILED
+        archive.close()
+    status = _exit_status(list(shown.outcomes["status"]), strict) if shown.campaign.finished else SOME_FAILED
     raise typer.Exit(INTERRUPTED if interrupted else status)
 
 
@@ -266,7 +284,8 @@ def import_(
     from fleetmark.record import imports as importing
     from reports.terminal import imports as terminal
 
-    imported, failed = importing.files(root, kind, files)
+    with results(root, "shelves", writes=True) as here:
+        imported, failed = importing.files(here, kind, files)
     if as_ is Format.JSON:
         typer.echo(json.dumps([i.as_json() for i in imported], indent=1))
     else:
@@ -293,7 +312,8 @@ def predict(
     """
     from fleetmark.verbs import predict as predicting
 
-    predictions = predicting.predict(root, machine, tuple(target or ()), baseline, family, level)
+    with results(root) as here:
+        predictions = predicting.predict(here, machine, tuple(target or ()), baseline, family, level)
     predicting.show(predictions, Terminal(), as_ is Format.JSON)
 
 
@@ -316,7 +336,8 @@ def reference_save(
     """
     from fleetmark.verbs import reference
 
-    line, mixed = reference.pin(root, name, selector, tuple(only or ()))
+    with results(root, writes=True) as here:
+        line, mixed = reference.pin(here, name, selector, tuple(only or ()))
     typer.echo(line)
     for sentence in mixed:
         typer.echo(f"fleetmark: warning: {sentence}", err=True)
@@ -330,7 +351,8 @@ def reference_list(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     """
     from fleetmark.verbs import reference
 
-    reference.show(root, Terminal(), as_ is Format.JSON)
+    with results(root, "shelves") as here:
+        reference.show(here, Terminal(), as_ is Format.JSON)
 
 
 @app.command()
@@ -389,7 +411,8 @@ def campaigns(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     """
     from fleetmark.verbs import catalogue
 
-    catalogue.show_campaigns(root, Terminal(), as_ is Format.JSON)
+    with results(root, "list") as here:
+        catalogue.show_campaigns(here, Terminal(), as_ is Format.JSON)
 
 
 @app.command()
@@ -408,7 +431,8 @@ def parse(
 
     if files:
         raise typer.Exit(reparse.files(what, files, command, Terminal(), as_ is Format.JSON))
-    raise typer.Exit(reparse.campaign(what, root, Terminal(stderr=as_ is Format.JSON), as_ is Format.JSON))
+    with results(root, campaign=what, writes=True) as here:
+        raise typer.Exit(reparse.campaign(what, here, Terminal(stderr=as_ is Format.JSON), as_ is Format.JSON))
 
 
 app.add_typer(cli_plan.app, name="plan")

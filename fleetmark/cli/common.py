@@ -7,10 +7,11 @@ import os
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from fleetmark.base.errors import CannotKeep, FleetmarkError
 from fleetmark.base.terminal import Terminal
 
 OK, SOME_FAILED, USAGE, INTERRUPTED = 0, 1, 2, 3
@@ -22,7 +23,9 @@ class Format(StrEnum):
 
 
 ROOT = Path(os.environ.get("FLEETMARK_RESULTS", "fleetmark-results"))
-Root = Annotated[Path, typer.Option("--results", help="Where campaigns are kept; FLEETMARK_RESULTS sets it too.")]
+Root = Annotated[
+    Path, typer.Option("--results", help="Where campaigns are kept, a folder or s3://BUCKET/PATH; FLEETMARK_RESULTS.")
+]
 AsFormat = Annotated[Format, typer.Option("--format", help="json: nothing but JSON on stdout.")]
 
 
@@ -34,3 +37,60 @@ def interruptible(advice: str) -> Iterator[None]:
     except KeyboardInterrupt:
         Terminal(stderr=True).print(f"fleetmark: interrupted; {advice}", soft_wrap=True)
         raise typer.Exit(INTERRUPTED) from None
+
+
+@contextlib.contextmanager
+def results(
+    root: Path,
+    need: Literal["shelves", "list", "figures"] = "figures",
+    *,
+    campaign: str | None = None,
+    writes: bool = False,
+) -> Iterator[Path]:
+    """``root``; of one in a store a copy of what a verb needs: of all campaigns, or of ``campaign`` with its raw files.
+
+    What a verb that ``writes`` leaves in the copy is stored at its end. Raises FleetmarkError where the store refuses.
+    """
+    if campaign is not None and ":/" not in str(root) and Path(campaign).is_dir():
+        from fleetmark.record import store
+
+        url: str | None = store.name_of(Path(campaign).absolute().parent)  # a campaign in a copy, named by its path
+        url = url if url and "://" in url else None
+    elif ":/" in str(root):
+        from fleetmark.record import store
+
+        url = store.url_of(root)
+    else:
+        url = None
+    if url is None:
+        yield root
+        return
+    copy, console, names = store.copy_of(url), Terminal(stderr=True), list[str]()
+    with console.status(f"fetching from {url}"):
+        if writes:
+            copy.check_writable()
+        if campaign is None:
+            copy.pull(store.Need[need.upper()])
+        else:
+            names, left = copy.pull_campaign(Path(campaign).name)
+            for sentence in left:
+                typer.echo(f"fleetmark: {sentence}", err=True)
+    if not writes:
+        yield copy.root
+        return
+    end: typer.Exit | None = None
+    with store.held(copy.objects, names):
+        try:
+            yield copy.root
+        except typer.Exit as exit_:
+            end = exit_
+        try:
+            with console.status(f"storing in {url}"):
+                copy.push(names)
+        except FleetmarkError as error:
+            raise CannotKeep(
+                f"not stored: {error}; everything is kept in {copy.root}, and the next command that writes to {url} "
+                "stores it"
+            ) from error
+    if end is not None:
+        raise end

@@ -13,7 +13,7 @@ import typer
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.runtime import keep_memory
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible
+from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible, results
 from fleetmark.cli.reports import Campaign, Date, Html, Lang, Pdf, ReportFormat, Templates, Xlsx
 
 
@@ -68,15 +68,17 @@ def diagnose(
             raise FleetmarkError(f"{other} with --isolate: it looks for who makes one case slow, and nothing else")
         documents = documents_of(paths, lang, templates, date)
         reached = Where(tuple(inventory or ()), become)
-        healthy = _isolate(find(root, campaign), isolate, border, reached, as_, documents, command)
+        with results(root, campaign=campaign, writes=True) as here:
+            healthy = _isolate(find(here, campaign), isolate, border, reached, as_, documents, command)
         raise typer.Exit(OK if healthy else SOME_FAILED)
     where = Where(tuple(inventory or ()), become) if confirm else None
     with interruptible("no document was written; the same command goes on"), keep_memory():
         documents = documents_of(paths, lang, templates, date)
         console = Terminal(stderr=as_ is not ReportFormat.TABLE)
-        baseline = baselines.load(root, against) if against is not None else None
-        question = diagnosing.Question(find(root, campaign), everything, baseline, command, where)
-        healthy = diagnosing.campaign(question, as_.value, console, documents)
+        with results(root, campaign=campaign, writes=confirm) as here:
+            baseline = baselines.load(here, against) if against is not None else None
+            question = diagnosing.Question(find(here, campaign), everything, baseline, command, where)
+            healthy = diagnosing.campaign(question, as_.value, console, documents)
     raise typer.Exit(OK if healthy else SOME_FAILED)
 
 
@@ -110,7 +112,8 @@ def save(
     """
     from fleetmark.verbs import baseline
 
-    typer.echo(baseline.save(root, name, campaign, everything, reference))
+    with results(root, writes=True) as here:
+        typer.echo(baseline.save(here, name, campaign, everything, reference))
 
 
 @app.command("list")
@@ -121,7 +124,8 @@ def list_(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     """
     from fleetmark.verbs import baseline
 
-    baseline.show(root, Terminal(), as_ is Format.JSON)
+    with results(root, "shelves") as here:
+        baseline.show(here, Terminal(), as_ is Format.JSON)
 
 
 def history(
@@ -149,7 +153,8 @@ def history(
         console = Terminal(stderr=as_ is Format.JSON)
         command = shlex.join(["fleetmark", *sys.argv[1:]])
         wanted = tuple(metric or ()), tuple(host or ())
-        good = telling.show(root, *wanted, everything, as_ is Format.JSON, command, console, documents)
+        with results(root) as here:
+            good = telling.show(here, *wanted, everything, as_ is Format.JSON, command, console, documents)
     raise typer.Exit(OK if good else SOME_FAILED)
 
 
@@ -179,7 +184,8 @@ def gate(
     if output is not None and as_ is GateFormat.TABLE:
         raise FleetmarkError("--output: needs --format json, junit or prometheus")
     console = Terminal(stderr=as_ is not GateFormat.TABLE)
-    accepted = gating.check(find(root, campaign), rules, hosts, as_.value, output, lang, console)
+    with results(root, campaign=campaign) as here:
+        accepted = gating.check(find(here, campaign), rules, hosts, as_.value, output, lang, console)
     raise typer.Exit(OK if accepted else SOME_FAILED)
 
 
@@ -196,4 +202,5 @@ def tuning(
     from fleetmark.record.campaigns import find
     from fleetmark.verbs import tuning as advising
 
-    advising.show(find(root, campaign), as_.value, lang, Terminal(stderr=as_ is not ReportFormat.TABLE))
+    with results(root, campaign=campaign) as here:
+        advising.show(find(here, campaign), as_.value, lang, Terminal(stderr=as_ is not ReportFormat.TABLE))

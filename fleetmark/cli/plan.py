@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import OK, ROOT, SOME_FAILED, Root, interruptible
+from fleetmark.cli.common import OK, ROOT, SOME_FAILED, Root, interruptible, results
 from fleetmark.cli.reports import Date, Html, Lang, Pdf, ReportFormat, Templates, Xlsx
 
 
@@ -65,8 +65,9 @@ def solve(
     progress = Terminal(stderr=True)
     with interruptible("no document was written"):
         documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
-        question = planning.question(file, workbook, root)
-        others = {s.stem: planning.question(file, workbook, root, s) for s in scenario or ()}
+        with results(root) as here:
+            question = planning.question(file, workbook, here)
+            others = {s.stem: planning.question(file, workbook, here, s) for s in scenario or ()}
         answer = planning.answer(question, planning.Effort(gap, seconds, draws, seed), progress, others)
         provenance = planning.Provenance(documents.date)
         planning.write(answer, documents, provenance, progress)  # before stdout, which a reader may close

@@ -8,7 +8,7 @@ import typer
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import ROOT, AsFormat, Format, Root
+from fleetmark.cli.common import ROOT, AsFormat, Format, Root, results
 from fleetmark.cli.reports import Lang
 
 
@@ -43,11 +43,12 @@ def profile(
     if baseline and not machine:
         raise FleetmarkError(f"--baseline {baseline}: against which machines? Name them by --machine gen=turin")
     offered = profiling.upgrades(upgrade or ())
-    profiled = profiling.profile(root, target, resource, select)
-    gains = profiling.gains_of(profiled, offered)
-    predictions = [profiling.predict(root, profiled, m, baseline) for m in machine or ()]
-    if save:
-        profiled = profiling.save(root, save, profiled)
+    with results(root, writes=bool(save)) as here:
+        profiled = profiling.profile(here, target, resource, select)
+        gains = profiling.gains_of(profiled, offered)
+        predictions = [profiling.predict(here, profiled, m, baseline) for m in machine or ()]
+        if save:
+            profiled = profiling.save(here, save, profiled)
     if as_ is Format.JSON:
         typer.echo(profile_terminal.to_json(profiled, gains, predictions))
     else:

@@ -10,7 +10,7 @@ import typer
 
 from fleetmark.base.runtime import keep_memory
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import ROOT, Root, interruptible
+from fleetmark.cli.common import ROOT, Root, interruptible, results
 
 Html = Annotated[Path | None, typer.Option("--html", help="Write one page that needs nothing else.")]
 Pdf = Annotated[Path | None, typer.Option("--pdf", help="Write it for paper.")]
@@ -64,7 +64,8 @@ def report(
 
         documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix, raw)
         console = Terminal(stderr=as_ is not ReportFormat.TABLE)
-        reporting.campaign(find(root, campaign), as_.value, console, documents)
+        with results(root, campaign=campaign) as here:
+            reporting.campaign(find(here, campaign), as_.value, console, documents)
 
 
 def compare(
@@ -122,19 +123,20 @@ def compare(
         from fleetmark.verbs.documents import documents_of
 
         documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix)
-        question = Question(
-            root,
-            baseline=baseline,
-            candidates=candidate,
-            reference=reference,
-            per=per,
-            mix=mix,
-            panel=tuple(panel or ()),
-            only=tuple(only or ()),
-            paired=paired,
-            by=by,
-            best=best,
-            names=tuple(name or ()),
-            prices=tuple(price or ()),
-        )
-        reporting.comparison(question, as_.value, Terminal(stderr=as_ is not CompareFormat.TABLE), documents)
+        with results(root) as here:
+            question = Question(
+                here,
+                baseline=baseline,
+                candidates=candidate,
+                reference=reference,
+                per=per,
+                mix=mix,
+                panel=tuple(panel or ()),
+                only=tuple(only or ()),
+                paired=paired,
+                by=by,
+                best=best,
+                names=tuple(name or ()),
+                prices=tuple(price or ()),
+            )
+            reporting.comparison(question, as_.value, Terminal(stderr=as_ is not CompareFormat.TABLE), documents)

@@ -8,7 +8,7 @@ import typer
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible
+from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible, results
 from fleetmark.cli.reports import Lang
 
 
@@ -48,17 +48,18 @@ def tune(
     if list_:
         trying.rules(lang, json_, console)
         raise typer.Exit(OK)
-    archive = find(root, campaign)
     assert host is not None  # as _refuse has it
-    if rule is None:
-        trying.of_host(archive, host, lang, json_, console)
-        raise typer.Exit(OK)
-    asked = trying.Question(host, rule, to, on, tuple(case or ()), blocks, Where(tuple(inventory or ()), become))
-    if not try_:
-        trying.preview(archive, asked, lang, json_, console)
-        raise typer.Exit(OK)
-    with interruptible("the setting is put back, and what is finished is kept; the same command goes on"):
-        good = trying.attempt(archive, asked, lang, json_, console)
+    with results(root, campaign=campaign, writes=try_) as here:
+        archive = find(here, campaign)
+        if rule is None:
+            trying.of_host(archive, host, lang, json_, console)
+            raise typer.Exit(OK)
+        asked = trying.Question(host, rule, to, on, tuple(case or ()), blocks, Where(tuple(inventory or ()), become))
+        if not try_:
+            trying.preview(archive, asked, lang, json_, console)
+            raise typer.Exit(OK)
+        with interruptible("the setting is put back, and what is finished is kept; the same command goes on"):
+            good = trying.attempt(archive, asked, lang, json_, console)
     raise typer.Exit(OK if good else SOME_FAILED)
 
 

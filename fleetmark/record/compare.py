@@ -14,7 +14,7 @@ import pandas as pd
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.text import Message, count, message
 from fleetmark.base.yaml import read_yaml
-from fleetmark.record import imports, naming
+from fleetmark.record import imports, naming, store
 from fleetmark.record import references as reference
 from fleetmark.record.machines import machines
 from fleetmark.record.prices import priced
@@ -73,7 +73,7 @@ class Question:
             words += ["--name", name]
         for price in self.prices:
             words += ["--price", price]
-        return [*words, "--results", str(self.root)]
+        return [*words, "--results", store.name_of(self.root)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,6 @@
+"""A results root in an object store: a folder here holds a copy of it, which verbs use as any root."""
+
+from fleetmark.record.store.copy import Need, StoreCopy, copy_of, name_of, url_of
+from fleetmark.record.store.lock import held
+
+__all__ = ["Need", "StoreCopy", "copy_of", "held", "name_of", "url_of"]

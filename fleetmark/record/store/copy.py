@@ -1,0 +1,342 @@
+"""The copy of a store's results root on this machine: what differs is fetched before a verb, and stored after it.
+
+``.store/FOLDER.json`` under the copy says which version of each object the files of a folder are, and how they looked
+when they were written: so what the store has newer and what was changed here are told apart. A folder without such a
+file was made here and is not stored yet. Nothing that was measured is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER, decode_json, replace
+from fleetmark.record.store.lock import NAME as DRIVEN
+from fleetmark.record.store.objects import Objects, Stored
+
+SHELVES = ("references", "baselines", "profiles", "imports")
+_ABOUT, _GONE, _INCOMING = ".store", ".gone", ".incoming"
+_PAGE, _FIGURES = "summary.html", "measurements.parquet"
+_LOCKS = ("controller.lock", DRIVEN)  # say nothing elsewhere
+_HEAD = "campaign.json"  # stored last: without it a folder is no campaign
+_OF_HOSTS = ("facts", "jobs")
+_ID = re.compile(r"\d{8}T\d{6}-")
+_MOST = 20_000  # files of one campaign that are fetched with raw/
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_URL")
+
+
+class Need(IntEnum):
+    """How much of the root a verb reads; each holds the ones before."""
+
+    SHELVES = 0  # pinned references, baselines, profiles, imported tables
+    LIST = 1  # what campaigns say of themselves
+    FIGURES = 2  # and what was measured
+
+
+def url_of(root: Path) -> str | None:
+    """The URL that ``--results`` named, None for a folder: a path is what s3://BUCKET became on its way here."""
+    kind, slash, rest = str(root).partition(":/")
+    return f"{kind}://{rest.lstrip('/')}" if slash and kind.isalnum() and not root.exists() else None
+
+
+def name_of(root: Path) -> str:
+    """What ``--results`` is to name for ``root``: of a copy the URL."""
+    file = root.absolute() / _ABOUT / "url"
+    try:
+        return file.read_text() if file.is_relative_to(_home()) else str(root)
+    except OSError:
+        return str(root)
+
+
+def copy_of(url: str) -> StoreCopy:
+    """The copy here of the root at ``url``. Raises FleetmarkError for a URL that is none."""
+    objects = Objects(url)
+    endpoint = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "s3")
+    parts = [quote(part, safe=" @+=,") for part in (endpoint, *objects.url.removeprefix("s3://").split("/"))]
+    return StoreCopy(_home().joinpath(*filter(None, parts)), objects)
+
+
+def _home() -> Path:
+    data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    home = os.environ.get("FLEETMARK_STORES") or f"{data}/fleetmark/stores"
+    return Path(home).expanduser().absolute()
+
+
+class StoreCopy:
+    """``root``, a folder that every verb takes for a results root, and the ``objects`` that it is a copy of."""
+
+    def __init__(self, root: Path, objects: Objects) -> None:
+        self.root, self.objects = root, objects
+        with _writing(root):
+            (root / _ABOUT).mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            if not (root / _ABOUT / "url").exists():
+                replace(root / _ABOUT / "url", objects.url, private=True)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Other commands on this machine wait meanwhile."""
+        with _writing(self.root):
+            lock = os.open(self.root / _ABOUT / "lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield
+            finally:
+                os.close(lock)
+
+    # ------------------------------------------------------------ from the store
+
+    def pull(self, need: Need) -> None:
+        """Fetch what differs, of all campaigns. Those that the store has no more are moved out of sight."""
+        with self._alone():
+            there = self.objects.folders()
+            self._shelves(there)
+            if need is Need.SHELVES:
+                return
+            names = [n for n in there if n not in SHELVES]
+            self._set_gone_aside(self._copied() - set(there))
+            self._campaigns(names, figures=need is Need.FIGURES)
+
+    def pull_campaign(self, name: str) -> tuple[list[str], list[str]]:
+        """Fetch all of the campaign that a user calls ``name`` (an id, the beginning of one, or last), with its raw
+        files. The ids of those that the store has, and what could not be had, in sentences.
+        """
+        with self._alone():
+            there = self.objects.folders()
+            self._shelves(there)
+            self._set_gone_aside(self._copied() - set(there))
+            chosen = [n for n in _meant(name, {*there, *self._folders()}) if n in there and not self._is_own(n)]
+            left: list[str] = []
+            for n, objects in self.objects.everything(chosen).items():
+                wanted = {k: o for k, o in objects.items() if k != _PAGE and not k.startswith("superseded/")}
+                wanted = {k: o for k, o in wanted.items() if k.rpartition("/")[2] not in _LOCKS}
+                if len(wanted) > _MOST:
+                    left.append(self._too_many(n, len(wanted)))
+                    wanted = {k: o for k, o in wanted.items() if not k.startswith("raw/")}
+                self._fetch({n: wanted} if _HEAD in wanted else {})
+            return chosen, left
+
+    def _too_many(self, name: str, n: int) -> str:
+        return (
+            f"{name} has {n} files in the store, so those under raw/ are not fetched, and telemetry is left out: "
+            f"aws s3 sync {self.objects.url}/{name}/raw {self.root / name}/raw"
+        )
+
+    def _shelves(self, there: Sequence[str]) -> None:
+        names = [n for n in SHELVES if n in there]
+        self._fetch(self.objects.everything(names))
+
+    def _campaigns(self, names: Sequence[str], *, figures: bool) -> None:
+        """Fetch the small files of campaigns, and their ``figures``."""
+        top = self.objects.files([n for n in names if not self._is_own(n)])
+        left = {_PAGE, *_LOCKS} | (set() if figures else {_FIGURES})
+        wanted = {n: {name: o for name, o in objects.items() if name not in left} for n, objects in top.items()}
+        # Without its head a folder is no campaign, or not all of it has come.
+        changed = [n for n, objects in wanted.items() if _HEAD in objects and self._differs(n, objects)]
+        inner = self.objects.everything([f"{n}/{kind}" for n in changed for kind in _OF_HOSTS])
+        for n in changed:
+            for kind in _OF_HOSTS:
+                wanted[n] |= {f"{kind}/{name}": o for name, o in inner[f"{n}/{kind}"].items()}
+        self._fetch({n: wanted[n] for n in changed})
+
+    def _is_own(self, name: str) -> bool:
+        """Whether a campaign was made here and is not, or not all, stored yet."""
+        return (self.root / name).is_dir() and not self._manifest_file(name).exists()
+
+    def _differs(self, folder: str, objects: Mapping[str, Stored]) -> bool:
+        manifest = self._manifest(folder)
+        return any(manifest.get(name, {}).get("version") != o.version for name, o in objects.items())
+
+    def _fetch(self, wanted: Mapping[str, Mapping[str, Stored]]) -> None:
+        """Fetch those objects of folders that differ from what is here, all of them at once."""
+        incoming = self.root / _INCOMING / secrets.token_hex(4)
+        files: dict[str, tuple[str, str, Stored]] = {}
+        for folder, objects in wanted.items():
+            manifest = self._manifest(folder)
+            for name, o in objects.items():
+                entry = manifest.get(name, {})
+                if entry.get("version") == o.version:
+                    continue
+                if entry and _looks(self.root / folder / name) not in (entry["looks"], None):
+                    raise FleetmarkError(
+                        f"{self.root / folder / name}: changed here, and since then in {self.objects.url} too; "
+                        "move one of them away"
+                    )
+                files[str(len(files))] = (folder, name, o)
+        if not files:
+            return
+        for folder in {folder for folder, _, _ in files.values()}:  # before anything of it lies here
+            self._note(folder, {})
+        try:
+            incoming.mkdir(mode=PRIVATE_FOLDER, parents=True)
+            self.objects.fetch({f"{folder}/{name}": incoming / n for n, (folder, name, _) in files.items()})
+            self._place(files, incoming)
+        finally:
+            shutil.rmtree(self.root / _INCOMING, ignore_errors=True)
+
+    def _place(self, files: Mapping[str, tuple[str, str, Stored]], incoming: Path) -> None:
+        came: dict[str, dict[str, Any]] = {}
+        for n, (folder, name, o) in files.items():
+            file = self.root / folder / name
+            file.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            (incoming / n).chmod(PRIVATE_FILE)
+            (incoming / n).replace(file)
+            came.setdefault(folder, {})[name] = _entry(o, file)
+        for folder, entries in came.items():
+            self._note(folder, entries)
+
+    def _set_gone_aside(self, names: set[str]) -> None:
+        for name in names:
+            aside = self.root / _GONE / f"{name}.{secrets.token_hex(4)}"
+            aside.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+            if (self.root / name).is_dir():
+                (self.root / name).rename(aside)
+            self._manifest_file(name).unlink(missing_ok=True)
+
+    # ------------------------------------------------------------ to the store
+
+    def check_writable(self) -> None:
+        """Raises CannotKeep where the store cannot be written, FleetmarkError where it does not answer."""
+        self.objects.folders()
+        self.objects.write(".fleetmark", b"a results root of Fleetmark\n")
+
+    def push(self, changed: Sequence[str] = ()) -> list[str]:
+        """Store the folders made here, those ``changed``, and the shelves; their names. Raises CannotKeep where the
+        store refuses: everything is still here then, and the next call goes on.
+        """
+        with self._alone():
+            waiting = self.root / _ABOUT / "waiting"
+            with contextlib.suppress(FileNotFoundError):
+                changed = [*changed, *waiting.read_text().splitlines()]
+            replace(waiting, "\n".join(changed), private=True)
+            own = {n for n in self._folders() - set(SHELVES) if self._is_own(n) and not self._is_driven(n)}
+            names = [n for n in sorted(own | set(changed) | set(SHELVES)) if n and (self.root / n).is_dir()]
+            stored = [n for n in names if self._store(n)]
+            waiting.unlink()
+            return stored
+
+    def _store(self, folder: str) -> bool:
+        """Store what was made or changed here in a folder, its head last: whether there was anything."""
+        manifest, here = self._manifest(folder), self._walk(folder)
+        files = {name: self.root / folder / name for name, looks in here.items() if _old(manifest, name) != looks}
+        moved = {name.split("/", 2)[2] for name in here if name.startswith("superseded/") and name.count("/") > 1}
+        removed = [n for n in manifest if n.startswith("raw/") and n not in here and n.removeprefix("raw/") in moved]
+        if not files and not removed:
+            return False
+        there = self.objects.everything([folder])[folder] if self._manifest_file(folder).exists() else {}
+        for name in files:
+            known = manifest.get(name, {}).get("version")
+            if name in there and name != _PAGE and there[name].version != known:
+                raise FleetmarkError(
+                    f"{self.objects.url}/{folder}/{name}: changed there since it was read, so nothing is stored; "
+                    f"what was measured here is in {self.root / folder}"
+                )
+        head = {name: files.pop(name) for name in (_HEAD,) if name in files}
+        for part in (files, head):
+            self.objects.store({f"{folder}/{name}": path for name, path in part.items()})
+        self.objects.remove([f"{folder}/{name}" for name in removed])
+        there = self.objects.everything([folder])[folder]
+        stored = {**files, **head}
+        if short := [n for n, p in stored.items() if n not in there or there[n].size != p.stat().st_size]:
+            raise FleetmarkError(
+                f"{self.objects.url}/{folder}/{short[0]}: it is not there as it was stored; type it again"
+            )
+        self._note(folder, {n: {"version": there[n].version, "looks": here[n]} for n in stored}, removed)
+        return True
+
+    def _walk(self, folder: str) -> dict[str, list[int]]:
+        """Every file of a folder by its path from there, and how it looks; without those being written."""
+        top = self.root / folder
+        looks: dict[str, list[int]] = {}
+        for place, folders, names in os.walk(top):
+            folders[:] = [f for f in folders if not f.startswith(".part-")]
+            for name in names:
+                file = Path(place, name)
+                if name not in _LOCKS and not file.is_symlink():
+                    looks[str(file.relative_to(top))] = _looks(file) or []
+        return looks
+
+    def _is_driven(self, folder: str) -> bool:
+        """Whether a controller on this machine is at work on a campaign."""
+        with contextlib.suppress(OSError):
+            lock = os.open(self.root / folder / "controller.lock", os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            finally:
+                os.close(lock)
+        return False
+
+    # ------------------------------------------------------------ what is here
+
+    def _folders(self) -> set[str]:
+        with os.scandir(self.root) as entries:
+            return {e.name for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")}
+
+    def _copied(self) -> set[str]:
+        """The campaigns here that came from the store, or were stored there."""
+        names = {f.name.removesuffix(".json") for f in (self.root / _ABOUT).glob("*.json")}
+        return names - set(SHELVES)
+
+    def _manifest_file(self, folder: str) -> Path:
+        return self.root / _ABOUT / f"{folder}.json"
+
+    def _manifest(self, folder: str) -> dict[str, Any]:
+        """Name to version and looks. One that is damaged counts as empty: then all of it is fetched again."""
+        try:
+            manifest = decode_json(self._manifest_file(folder).read_bytes())
+            return {str(n): {"version": str(e["version"]), "looks": list(e["looks"])} for n, e in manifest.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return {}
+
+    def _note(self, folder: str, entries: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
+        manifest = {n: e for n, e in self._manifest(folder).items() if n not in removed}
+        replace(self._manifest_file(folder), json.dumps(manifest | dict(entries)), private=True)
+
+
+@contextlib.contextmanager
+def _writing(root: Path) -> Iterator[None]:
+    """Raises FleetmarkError, with what to type, where the copy cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise FleetmarkError(
+            f"{error.filename or root}: {error.strerror}; FLEETMARK_STORES names another folder for copies of stores"
+        ) from error
+
+
+def _meant(name: str, names: set[str]) -> list[str]:
+    """The folders that ``name`` may mean; for ``last`` the latest campaign, and the last folder of any name."""
+    ordered = sorted(names - set(SHELVES))
+    if name != "last":
+        return [n for n in ordered if n == name] or [n for n in ordered if n.startswith(name)]
+    return sorted({*ordered[-1:], *[n for n in ordered if _ID.match(n)][-1:]})
+
+
+def _looks(file: Path) -> list[int] | None:
+    """Size and time of a file; None where there is none."""
+    try:
+        about = os.lstat(file)
+    except OSError:
+        return None
+    return [about.st_size, about.st_mtime_ns]
+
+
+def _entry(stored: Stored, file: Path) -> dict[str, Any]:
+    return {"version": stored.version, "looks": _looks(file)}
+
+
+def _old(manifest: Mapping[str, Any], name: str) -> list[int] | None:
+    entry = manifest.get(name)
+    return entry["looks"] if entry else None

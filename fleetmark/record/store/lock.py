@@ -1,0 +1,69 @@
+"""One controller at a time writes a campaign that lies in a store: an object that can be made only once says who."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import json
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.files import decode_json
+from fleetmark.record.archive import utc
+from fleetmark.record.store.objects import Objects
+
+NAME = ".driven.json"
+
+
+@contextlib.contextmanager
+def held(objects: Objects, campaigns: Sequence[str]) -> Iterator[None]:
+    """Hold the locks of ``campaigns``. Raises FleetmarkError, with whose it is, where another process holds one."""
+    with contextlib.ExitStack() as locks:
+        for campaign in campaigns:
+            _take(objects, campaign)
+            locks.callback(objects.remove, [f"{campaign}/{NAME}"])
+        yield
+
+
+def _take(objects: Objects, campaign: str) -> None:
+    name = f"{campaign}/{NAME}"
+    mine = {"host": socket.gethostname(), "pid": os.getpid(), "user": _user(), "since": utc()}
+    if objects.create(name, json.dumps(mine).encode()):
+        return
+    other = _owner(objects.read(name))
+    if other.get("host") == mine["host"] and not _lives(other.get("pid")):  # killed before it could remove it
+        objects.write(name, json.dumps(mine).encode())
+        return
+    who = f"{other.get('user', 'somebody')} on {other.get('host', 'another machine')}, since {other.get('since', '?')}"
+    raise FleetmarkError(
+        f"campaign {campaign} is being driven by another fleetmark ({who}); where that one is dead: "
+        f"aws s3 rm {objects.url}/{name}"
+    )
+
+
+def _owner(content: bytes) -> dict[str, Any]:
+    try:
+        owner = decode_json(content)
+    except ValueError:
+        return {}
+    return {str(k): str(v)[:80] for k, v in owner.items()} if isinstance(owner, dict) else {}
+
+
+def _lives(pid: Any) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, ValueError, OverflowError):
+        return False
+    except (PermissionError, TypeError):
+        return True
+    return True
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

@@ -1,0 +1,163 @@
+"""The objects of a results root in an object store: listed, fetched and stored by s3fs."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleetmark.base.errors import CannotKeep, FleetmarkError
+from fleetmark.record.store.refusals import code_of, sentence
+
+_URL = re.compile(r"s3://[a-z0-9][a-z0-9._-]{1,62}(/[^\x00-\x1f?#]*)?")
+_AT_ONCE = 32  # requests
+_SMALL = 1 << 16  # bytes
+_LONGEST = 255  # bytes of a name that a file system takes
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An object: its size in bytes, and what differs when its content does (the ETag)."""
+
+    size: int
+    version: str
+
+
+class Objects:
+    """What lies under ``url``, s3://BUCKET/PATH. Every method raises FleetmarkError where the store refuses."""
+
+    def __init__(self, url: str) -> None:
+        if not _URL.fullmatch(url):
+            raise FleetmarkError(f"--results {url}: write it as s3://BUCKET/PATH, or name a folder")
+        self.url = url.rstrip("/")
+        try:
+            import s3fs
+        except ImportError as error:
+            raise FleetmarkError(
+                f"--results {url}: reading a store needs the package s3fs; pip install 'fleetmark[s3]'"
+            ) from error
+        self._base = self.url.removeprefix("s3://")
+        about = {"connect_timeout": 10, "retries": {"total_max_attempts": 1}}  # s3fs itself tries five times
+        self._store: Any = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True, config_kwargs=about)
+
+    @contextlib.contextmanager
+    def _asked(self, doing: str) -> Iterator[None]:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            yield
+        except (OSError, BotoCoreError, ClientError) as error:
+            kind = CannotKeep if doing == "write in" else FleetmarkError
+            raise kind(sentence(error, self.url, doing)) from error
+
+    def folders(self) -> list[str]:
+        """The names of the folders right under the root, in order. Raises FleetmarkError where there is no bucket."""
+        with self._asked("list"):
+            entries = self._listed(self._base)
+        names = (_last(e["name"]) for e in entries if e["type"] == "directory")
+        return sorted(n for n in names if _is_plain(n) and not n.startswith("."))
+
+    def files(self, folders: Sequence[str]) -> dict[str, dict[str, Stored]]:
+        """Of each of the ``folders``, the objects right in it by name. Many folders are listed at once."""
+        with self._asked("list"), ThreadPoolExecutor(_AT_ONCE) as pool:
+            listed = list(pool.map(lambda f: self._listed(f"{self._base}/{f}"), folders))
+        return {
+            folder: {
+                _last(e["name"]): _stored(e) for e in entries if e["type"] == "file" and _is_plain(_last(e["name"]))
+            }
+            for folder, entries in zip(folders, listed, strict=True)
+        }
+
+    def everything(self, folders: Sequence[str]) -> dict[str, dict[str, Stored]]:
+        """Of each of the ``folders``, every object below it by its path from there."""
+        with self._asked("list"), ThreadPoolExecutor(_AT_ONCE) as pool:
+            listed = list(pool.map(self._below, folders))
+        return dict(zip(folders, listed, strict=True))
+
+    def _below(self, folder: str) -> dict[str, Stored]:
+        start = f"{self._base}/{folder}/"
+        try:
+            entries = self._store.find(start, detail=True, refresh=True)
+        except FileNotFoundError as error:
+            if code_of(error) == "NoSuchBucket":
+                raise
+            return {}
+        inside = {str(name).removeprefix(start): e for name, e in entries.items() if e["type"] == "file"}
+        return {name: _stored(e) for name, e in inside.items() if all(map(_is_plain, name.split("/")))}
+
+    def _listed(self, path: str) -> list[dict[str, Any]]:
+        try:
+            entries: list[dict[str, Any]] = self._store.ls(path, detail=True, refresh=True)
+        except FileNotFoundError as error:
+            if code_of(error) == "NoSuchBucket":
+                raise
+            return []  # an empty folder is none
+        return entries
+
+    def fetch(self, files: Mapping[str, Path]) -> None:
+        """Fetch objects by name, each to a file whose folder is there."""
+        if files:
+            with self._asked("read"):
+                self._store.get(
+                    [f"{self._base}/{n}" for n in files], [str(p) for p in files.values()], batch_size=_AT_ONCE
+                )
+
+    def store(self, files: Mapping[str, Path]) -> None:
+        """Store files as objects of these names. Raises CannotKeep."""
+        if files:
+            with self._asked("write in"):
+                self._store.put(
+                    [str(p) for p in files.values()], [f"{self._base}/{n}" for n in files], batch_size=_AT_ONCE
+                )
+
+    def write(self, name: str, content: bytes) -> None:
+        """Store ``content`` as the object ``name``. Raises CannotKeep."""
+        with self._asked("write in"):
+            self._store.pipe_file(f"{self._base}/{name}", content)
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Store ``content`` as the object ``name`` where there is none of that name: whether it did."""
+        with self._asked("write in"):
+            try:
+                self._store.pipe_file(f"{self._base}/{name}", content, mode="create")
+            except FileExistsError:
+                return False
+            except OSError as error:
+                if code_of(error) in ("PreconditionFailed", "ConditionalRequestConflict", "412"):
+                    return False
+                raise
+        return True
+
+    def read(self, name: str) -> bytes:
+        """The content of a small object; empty where there is none."""
+        with self._asked("read"):
+            try:
+                content: bytes = self._store.cat_file(f"{self._base}/{name}", start=0, end=_SMALL)
+            except OSError as error:
+                if isinstance(error, FileNotFoundError) or code_of(error) == "InvalidRange":  # none, or an empty one
+                    return b""
+                raise
+        return content
+
+    def remove(self, names: Collection[str]) -> None:
+        """Remove the objects of these names."""
+        if names:
+            with self._asked("write in"), contextlib.suppress(FileNotFoundError):
+                self._store.rm([f"{self._base}/{n}" for n in names])
+
+
+def _stored(entry: Mapping[str, Any]) -> Stored:
+    return Stored(int(entry["size"] or 0), str(entry.get("ETag") or entry.get("LastModified")).strip('"'))
+
+
+def _last(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a part of a key may be the name of a file here: keys come from anywhere."""
+    return name not in ("", ".", "..") and name.isprintable() and len(name.encode()) <= _LONGEST

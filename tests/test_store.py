@@ -1,0 +1,293 @@
+"""A results root in an object store: what every verb makes of it is what it makes of the same files in a folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+from typer.testing import CliRunner
+
+from fleetmark import cli
+from fleetmark.base.errors import CannotKeep, FleetmarkError
+from fleetmark.cli.common import results
+from fleetmark.record.store import copy_of, held, name_of, url_of
+from tests import stores
+from tests.commands import refused, run
+from tests.records import IOPS, TRIAD, record
+
+HOSTS = {f"{gen}{n}": {"gen": gen} for gen in ("old", "new") for n in range(6)}
+
+
+def speed(host: str) -> float:
+    return {"o": 1.0, "n": 1.5}[host[0]] * (1 + 0.001 * int(host[-1])) * (0.7 if host == "new5" else 1.0)
+
+
+def lab(root: Path, name: str = "20261101T000000-lab-0001") -> None:
+    measured = {(h, b): [speed(h) * 1e9 * (1 + 0.001 * r) for r in range(3)] for h in HOSTS for b in (TRIAD, IOPS)}
+    record(root, name, HOSTS, measured)
+
+
+@pytest.fixture
+def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[stores.Store]:
+    with stores.store(tmp_path / "copies", f"b-{abs(hash(request.node.name))}") as server:
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    root = tmp_path / "results"
+    lab(root)
+    return root
+
+
+COMPARE = ("compare", "-b", "gen=old", "-c", "gen=new", "--format", "csv")
+
+
+def test_a_store_gives_what_a_folder_gives(store: stores.Store, folder: Path) -> None:
+    store.put(folder)
+    shutil.move(folder, folder.with_name("elsewhere"))
+    folder = folder.with_name("elsewhere")
+    assert run(Path(store.url), *COMPARE) == run(folder, *COMPARE)
+
+    def printed(root: Path, kept: Path, *words: str) -> list[str]:
+        done = CliRunner().invoke(cli.app, [*words, "--results", str(root)], catch_exceptions=False)
+        assert done.exit_code in (0, 1), done.output
+        return done.stdout.replace(str(kept), "ROOT").splitlines()
+
+    copy = copy_of(store.url).root
+    for words in (
+        ("report", "last", "--format", "md"),
+        ("diagnose", "--format", "md"),
+        ("history", "--format", "json"),
+    ):
+        assert printed(Path(store.url), copy, *words) == printed(folder, folder, *words), words
+    (listed,) = json.loads(run(Path(store.url), "campaigns", "--format", "json"))
+    assert listed["campaign"] == "20261101T000000-lab-0001"
+    assert listed["hosts"] == 12
+
+
+def test_only_what_differs_is_fetched_again(store: stores.Store, folder: Path) -> None:
+    store.put(folder)
+    with results(Path(store.url)) as here:
+        file = here / "20261101T000000-lab-0001" / "campaign.json"
+        first = file.stat()
+    with results(Path(store.url)):
+        assert file.stat().st_mtime_ns == first.st_mtime_ns
+    about = json.loads(file.read_text()) | {"suite": "other"}
+    store.client.put_object(
+        Bucket=store.bucket, Key="lab/results/20261101T000000-lab-0001/campaign.json", Body=json.dumps(about).encode()
+    )
+    with results(Path(store.url)):
+        assert json.loads(file.read_text())["suite"] == "other"
+
+
+def test_a_campaign_that_the_store_has_no_more_is_not_counted(store: stores.Store, folder: Path) -> None:
+    lab(folder, "20261102T000000-lab-0002")
+    store.put(folder)
+    assert len(json.loads(run(Path(store.url), "campaigns", "--format", "json"))) == 2
+    for key in store.objects():
+        if key.startswith("20261102"):
+            store.client.delete_object(Bucket=store.bucket, Key=f"lab/results/{key}")
+    assert len(json.loads(run(Path(store.url), "campaigns", "--format", "json"))) == 1
+
+
+def test_what_a_verb_writes_is_stored_and_nothing_else(store: stores.Store, folder: Path) -> None:
+    store.put(folder)
+    before = set(store.objects())
+    run(Path(store.url), "reference", "save", "old", "--from", "gen=old")
+    assert set(store.objects()) - before == {".fleetmark", "references/old.1.json"}
+    run(Path(store.url), "report", "last")
+    assert set(store.objects()) - before == {".fleetmark", "references/old.1.json"}, "reading stores nothing"
+
+
+def test_a_campaign_made_here_is_stored_with_its_head_last(store: stores.Store) -> None:
+    copy = copy_of(store.url)
+    lab(copy.root)
+    (copy.root / "20261101T000000-lab-0001" / "raw").mkdir()
+    raw = copy.root / "20261101T000000-lab-0001" / "raw" / "old0>old1 100%"
+    raw.write_text("x")
+    assert copy.push() == ["20261101T000000-lab-0001"]
+    keys = store.objects()
+    assert "20261101T000000-lab-0001/raw/old0>old1 100%" in keys
+    assert not [k for k in keys if ".driven" in k or "controller.lock" in k or ".store" in k]
+    assert copy.push() == []
+
+
+def test_nothing_is_lost_when_the_store_fails_after_measuring(store: stores.Store) -> None:
+    url = Path(store.url)
+    with pytest.raises(CannotKeep) as error, results(url, "shelves", writes=True) as here:
+        lab(here)
+        store.server.stop()
+    assert "everything is kept in" in str(error.value)
+    assert (here / "20261101T000000-lab-0001" / "measurements.parquet").exists()
+    assert "\n" not in str(error.value)
+
+
+def test_what_could_not_be_stored_is_stored_by_the_next_that_writes(store: stores.Store, folder: Path) -> None:
+    store.put(folder)
+    url = Path(store.url)
+    name = "20261101T000000-lab-0001"
+    with pytest.raises(RuntimeError), results(url, campaign="last", writes=True):
+        raise RuntimeError
+    copy = copy_of(store.url)
+    (copy.root / name / "summary.html").write_text("<p>")
+    deny(store)
+    with pytest.raises(CannotKeep, match="no right to write"):
+        copy.push([name])
+    store.client.delete_bucket_policy(Bucket=store.bucket)
+    with results(url, "shelves", writes=True):
+        pass
+    assert f"{name}/summary.html" in store.objects()
+
+
+def test_what_changed_on_both_sides_is_overwritten_on_neither(store: stores.Store, folder: Path) -> None:
+    store.put(folder)
+    name = "20261101T000000-lab-0001"
+    with results(Path(store.url)) as here:
+        (here / name / "campaign.json").write_text(json.dumps({"schema": 1, "hosts": [], "suite": "mine"}))
+    store.client.put_object(
+        Bucket=store.bucket, Key=f"lab/results/{name}/campaign.json", Body=b'{"schema": 1, "hosts": []}'
+    )
+    with pytest.raises(FleetmarkError, match="changed there since it was read, so nothing is stored"):
+        copy_of(store.url).push([name])
+    assert "changed here, and since then in s3://" in refused(Path(store.url), *COMPARE)
+
+
+def test_one_controller_at_a_time_has_a_campaign(store: stores.Store, folder: Path) -> None:
+    store.put(folder)
+    name = "20261101T000000-lab-0001"
+    objects = copy_of(store.url).objects
+    with held(objects, [name]):
+        whose = r"is being driven by another fleetmark \(.* on .*, since 20"
+        with pytest.raises(FleetmarkError, match=whose) as error, held(objects, [name]):
+            pass
+        assert f"aws s3 rm {store.url}/{name}/.driven.json" in str(error.value)
+        assert "is being driven" in refused(Path(store.url), "parse", "last")
+    with held(objects, [name]):
+        pass
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    assert objects.read(f"{name}/.driven.json") == b"", "it is gone with its holder"
+    left = {"host": socket.gethostname(), "pid": int(dead.stdout), "user": "x", "since": "2026"}
+    objects.create(f"{name}/.driven.json", json.dumps(left).encode())
+    with held(objects, [name]):
+        assert b"2026-" in objects.read(f"{name}/.driven.json"), "one of a process that was killed here is taken over"
+    objects.create(f"{name}/.driven.json", b"[" * 100_000)
+    with pytest.raises(FleetmarkError, match="somebody on another machine"), held(objects, [name]):
+        pass
+
+
+def deny(store: stores.Store, *actions: str) -> None:
+    every = f"arn:aws:s3:::{store.bucket}"
+    policy = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Deny",
+                "Principal": "*",
+                "Action": list(actions or ("s3:PutObject",)),
+                "Resource": [every, f"{every}/*"],
+            }
+        ],
+    }
+    store.client.put_bucket_policy(Bucket=store.bucket, Policy=json.dumps(policy))
+
+
+def test_no_right_to_write_is_said_before_anything_is_measured(store: stores.Store) -> None:
+    deny(store)
+    sentence = refused(Path(store.url), "run", "--suite", "quick")
+    assert sentence == (
+        f"{store.url}: no right to write in it; ask its owner for s3:PutObject there, or choose another --results"
+    )
+
+
+def test_a_bucket_that_is_not_there(store: stores.Store) -> None:
+    url = "s3://no-such-bucket-here/x"
+    for words in (("campaigns",), ("run",), COMPARE):
+        assert "s3://no-such-bucket-here: there is no such bucket" in refused(Path(url), *words)
+
+
+def test_a_store_that_does_not_answer(store: stores.Store) -> None:
+    store.server.stop()
+    sentence = refused(Path(store.url), "campaigns")
+    assert sentence.startswith(f"s3://{store.bucket}: the store does not answer")
+    assert sentence.endswith("check the network, and AWS_ENDPOINT_URL where it is set")
+
+
+def test_no_credentials(store: stores.Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    assert "no credentials; set AWS_PROFILE" in refused(Path(store.url), "campaigns")
+
+
+def test_without_the_package(store: stores.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    assert refused(Path(store.url), "campaigns").endswith("pip install 'fleetmark[s3]'")
+
+
+@pytest.mark.parametrize("url", ["gs://bucket/x", "s3://B/x", "s3:///x", "https://x/y"])
+def test_what_is_no_store_is_refused(url: str) -> None:
+    assert "write it as s3://BUCKET/PATH, or name a folder" in refused(Path(url), "campaigns")
+
+
+def test_keys_lead_nowhere_else(store: stores.Store, folder: Path, tmp_path: Path) -> None:
+    store.put(folder)
+    name = "20261101T000000-lab-0001"
+    for key in (
+        f"{name}/raw/%2E%2E/%2E%2E/%2E%2E/out",
+        f"{name}/facts/%2Fout",
+        f"{name}/raw/{'x' * 256}",
+        f"{name}//out",
+    ):
+        response = requests.put(f"{store.endpoint}/{store.bucket}/lab/results/{key}", data=b"x", timeout=10)
+        assert response.ok
+    run(Path(store.url), *COMPARE)
+    run(Path(store.url), "report", "last")
+    assert [p.name for p in tmp_path.rglob("*out*") if "copies" not in p.parts] == []
+
+
+def test_paths_and_urls() -> None:
+    assert url_of(Path("s3://b/p/q")) == "s3://b/p/q"
+    assert url_of(Path("/s3/b")) is None
+    assert url_of(Path("fleetmark-results")) is None
+    assert name_of(Path("results")) == "results"
+
+
+def test_a_command_that_repeats_names_the_store(store: stores.Store, folder: Path) -> None:
+    store.put(folder)
+    page = folder.parent / "page.html"
+    run(Path(store.url), *COMPARE, "--html", str(page))
+    assert store.url in page.read_text()
+
+
+@pytest.mark.alone
+def test_a_campaign_is_run_into_a_store_and_read_on_another_machine(
+    store: stores.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleetmark = Path(sys.executable).with_name("fleetmark")
+
+    def typed(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [fleetmark, *words, "--results", store.url]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+
+    done = typed("run", "--suite", "selftest", "--set", "selftest.commands=2")
+    assert done.returncode == 0, done.stderr
+    (folder,) = {key.partition("/")[0] for key in store.objects() if "/" in key}
+    here = copy_of(store.url).root / folder
+    kept = {str(p.relative_to(here.parent)) for p in here.rglob("*") if p.is_file() and p.name != "controller.lock"}
+    assert {key for key in store.objects() if "/" in key} == kept, "and nobody's lock"
+    assert any("/raw/" in name for name in kept)
+    monkeypatch.setenv("FLEETMARK_STORES", str(tmp_path / "another"))
+    again = typed("parse", "last", "--format", "json")
+    assert json.loads(again.stdout)["changed"] == 0, again.stderr
+    assert typed("report", "last").returncode == 0
+    resumed = typed("run", "--resume", "last")
+    assert resumed.returncode == 0, resumed.stderr
