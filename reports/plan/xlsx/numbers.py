@@ -60,15 +60,16 @@ class Numbers(Ledger):
 
     @cached_property
     def own(self) -> list[tuple[str, int]]:
-        """(pool, pair) of each pool of its own, where its workloads may run."""
-        pools = [(self.question.pool(w), p) for w, p in self.combos]
-        return [pool for pool in dict.fromkeys(pools) if pool[0]]
+        """(pool, pair) of each pool of its own, where it has servers."""
+        pools = dict.fromkeys((self.question.pool(w), p) for w, p in self.combos)
+        return [(name, p) for name, p in pools if name and self.pooled[name][p].any()]
 
     @cached_property
     def own_of(self) -> list[int | None]:
-        """The number in ``own`` of each combo; None for the common servers."""
+        """The number in ``own`` of each combo; None for the common servers, -1 where its pool has none."""
         at = {pool: j for j, pool in enumerate(self.own)}
-        return [at.get((self.question.pool(w), p)) for w, p in self.combos]
+        pools = [(self.question.pool(w), p) for w, p in self.combos]
+        return [at.get(pool, -1) if pool[0] else None for pool in pools]
 
     @cached_property
     def load_of_active(self) -> Floats:

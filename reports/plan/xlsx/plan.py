@@ -328,7 +328,7 @@ def _allocation(at: Places, n: Numbers) -> None:
         def servers(c: int, t: int) -> str:
             own, pair = n.own_of[c], n.combos[c][1]
             if own is not None:
-                return f"={at.pools.at(own, t)}"
+                return f"={at.pools.at(own, t)}" if own >= 0 else "=0"
             less = f"-SUMIFS({at.pools.down(t)},{pairs_of_pools(at)},{pair + 1})" if n.own else ""
             return f"={at.active.at(pair, t)}{less}"
 
