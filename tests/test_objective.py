@@ -10,7 +10,7 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand import question as demand
-from fleetmark.demand.document import Slo
+from fleetmark.demand.keys.workload import Slo
 from fleetmark.demand.objective import of_objective
 from planner.capacity.answer import Answer
 from planner.capacity.checks import check

@@ -83,6 +83,7 @@ def test_edits_are_read_with_their_source(tmp_path: Path) -> None:
         ("worth_value", 2, 0): 19,
         ("worth_df", 3, 0): None,
         ("workload_utilisation", 0, 0): 0.5,
+        ("workload_pool", 0, 0): "front",
         ("site_power_w", 0, 0): None,
         ("site_runs", 0, 1): None,
         ("site_runs", 1, 1): None,
@@ -103,6 +104,7 @@ def test_edits_are_read_with_their_source(tmp_path: Path) -> None:
     assert (question.workloads["web"].utilisation, question.workloads["web"].why) == (0.5, "given in plan.xlsx")
     assert question.workloads["batch"].why == q.workloads["batch"].why
     assert question.workloads["batch"].sites == frozenset()
+    assert [question.pool(w) for w in question.workloads] == ["front", "batch"]
     assert question.sites["ams"].power_w is None
     assert (question.survive, question.date, question.budget, question.fleet[0].count) == (False, "2027-03-01", (), 51)
 

@@ -11,6 +11,7 @@ from rich.segment import Segment
 from rich.status import Status
 from rich.text import Span, Text
 
+from fleetmark.base.lines import breaks, spaceless
 from fleetmark.base.redact import redact
 from fleetmark.base.visible import visible
 
@@ -29,6 +30,8 @@ class Terminal(Console):
             renderable = shown(renderable)
         elif isinstance(renderable, Text) and shown(renderable.plain) != renderable.plain:
             renderable = _shown_in_style(renderable)
+        if isinstance(renderable, Text) and not renderable.no_wrap and spaceless(renderable.plain):
+            renderable = _broken(renderable, (options or self.options).max_width)
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
@@ -61,6 +64,16 @@ def _shown_in_style(text: Text) -> Text:
 
     clean.spans = [Span(place(span.start), place(span.end), span.style) for span in text.spans]
     return clean
+
+
+def _broken(text: Text, width: int) -> Text:
+    """Lines of a script without spaces, which rich breaks at spaces only."""
+    lines = []
+    for line in text.split(allow_blank=True):
+        for part in line.divide(breaks(line.plain, width)):
+            part.rstrip()
+            lines.append(part)
+    return text.blank_copy("\n").join(lines)
 
 
 def guard() -> None:

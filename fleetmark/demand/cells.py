@@ -20,8 +20,8 @@ from openpyxl.utils.cell import range_boundaries
 from openpyxl.utils.exceptions import InvalidFileException
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.demand.columns import Column
 from fleetmark.demand.places import Where
-from fleetmark.demand.tables import Column
 
 _BROKEN = (OSError, zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, SyntaxError, InvalidFileException)
 

@@ -18,7 +18,11 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.demand.document import QUANTILE, Cohort, Document, Site, Sku, Supply, Workload, Worth
+from fleetmark.demand.document import Cohort, Document, Site, Supply
+from fleetmark.demand.keys.part import QUANTILE
+from fleetmark.demand.keys.sku import Sku
+from fleetmark.demand.keys.workload import Workload
+from fleetmark.demand.keys.worth import Worth
 from fleetmark.demand.places import Input, Path, Where
 
 SHEETS = ("settings.csv", "demand.csv", "skus.csv", "sites.csv", "worth.csv", "fleet.csv", "supply.csv")

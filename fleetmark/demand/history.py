@@ -10,7 +10,7 @@ from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.text import Message, message
 from fleetmark.demand import periods
 from fleetmark.demand.csv import Folder
-from fleetmark.demand.document import History
+from fleetmark.demand.keys.workload import History
 from fleetmark.demand.places import Input, Path, Where
 from planner.capacity.forecast import HIGH, LEAST, forecast
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fleetmark.demand.document import Slo, Workload, Worth, rank
+from fleetmark.demand.keys.part import rank
+from fleetmark.demand.keys.workload import Slo, Workload
+from fleetmark.demand.keys.worth import Worth
 from fleetmark.demand.worth import in_servers
 from planner.capacity.queueing import utilisation_for
 

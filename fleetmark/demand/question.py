@@ -17,9 +17,9 @@ from fleetmark.demand import periods
 from fleetmark.demand import yaml as demand_yaml
 from fleetmark.demand.document import Cohort as WrittenCohort
 from fleetmark.demand.document import Document
-from fleetmark.demand.document import Sku as WrittenSku
-from fleetmark.demand.document import Workload as Written
 from fleetmark.demand.history import expected
+from fleetmark.demand.keys.sku import Sku as WrittenSku
+from fleetmark.demand.keys.workload import Workload as Written
 from fleetmark.demand.objective import of_objective, slots
 from fleetmark.demand.places import Input, Path
 from fleetmark.demand.scenario import overlaid
@@ -119,6 +119,9 @@ def _check_names(doc: Document, source: Input) -> None:
         for i, site in enumerate(workload.sites):
             check(site, doc.sites, "site", ("workloads", n, "sites", i))
         _may_survive(n, workload, doc, source)
+        if workload.pool and workload.pool in doc.workloads and doc.workloads[workload.pool].dedicated:
+            sentence = f"{workload.pool} is a workload with servers of its own: give the pool another name"
+            source.fault(("workloads", n, "pool"), sentence)
     for n, sku in doc.skus.items():
         for workload_name in sku.worth:
             check(workload_name, doc.workloads, "workload", ("skus", n, "worth", workload_name))
@@ -194,8 +197,8 @@ def _somebody_runs_it(doc: Document, skus: Mapping[str, Sku], source: Input) -> 
             source.fault(("workloads", name), sentence)
         elif workload.availability == PREEMPTIBLE and not _hosts(name, doc, skus):
             sentence = (
-                "may be pre-empted, but no workload that survives a failure shares its SKUs and sites: there is no "
-                "headroom to run in"
+                "may be pre-empted, but no workload that survives a failure shares its SKUs and sites"
+                f"{f' in the pool {workload.pool}' if workload.pool else ''}: there is no headroom to run in"
             )
             source.fault(("workloads", name), sentence)
 
@@ -212,6 +215,8 @@ def _hosts(name: str, doc: Document, skus: Mapping[str, Sku]) -> list[str]:
         for n, w in doc.workloads.items()
         if n != name
         and _survives(doc, w)
+        and not w.dedicated
+        and w.pool == doc.workloads[name].pool
         and sites & set(w.sites or doc.sites)
         and any(name in s.worth and n in s.worth for s in skus.values())
     ]
@@ -317,4 +322,5 @@ def _workload(
         w.gpus,
         w.gpu_memory,
         words,
+        w.pool or "",
     )

@@ -15,7 +15,8 @@ from scipy.stats import norm
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.demand.amounts import Quantity
-from fleetmark.demand.document import Demand, Growth, Start, rank
+from fleetmark.demand.keys.part import rank
+from fleetmark.demand.keys.workload import Demand, Growth, Start
 from fleetmark.demand.places import Input, Path
 
 

@@ -1,78 +1,15 @@
 """The input tables of the plan's workbook: title, unit and rule of each column.
 
 Both the writer and the reader of the workbook use them. Every column is a named range, so that planners can insert rows
-and columns and rename tabs.
+and columns and rename tabs. ``equipment`` has those of SKUs and sites.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from fleetmark.base.text import Message, message
+from fleetmark.base.text import message
+from fleetmark.demand.columns import AMOUNT, INTEGER, NO, PRICE, YES, Column, Rule
 from planner.capacity.question import AVAILABILITY
 from planner.capacity.queueing import CAP
-
-MOST = 1e15
-YES, NO = "yes", "no"
-AIR, LIQUID = COOLING = ("air", "liquid")
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """Valid values of a cell: a number from ``least`` (exclusive if ``above``) to ``most``, a text, or one of
-    ``words``. ``integer``: the number is an integer. ``optional``: it may be empty, which means ``empty``.
-    """
-
-    what: Message
-    least: float = 0.0
-    most: float = MOST
-    above: bool = False
-    integer: bool = False
-    text: bool = False
-    words: tuple[str, ...] = ()
-    optional: bool = False
-    empty: str = ""
-
-    @property
-    def hint(self) -> Message:
-        """The valid values in words, for the person who types."""
-        if self.words:
-            return message("{what}: {words}", what=self.what, words=", ".join(self.words))
-        if self.text:
-            return self.what
-        kind = message("a whole number") if self.integer else message("a number")
-        if self.above:
-            span = message("above {least}", least=f"{self.least:g}")
-        elif self.most >= MOST:
-            span = message("{least} or more", least=f"{self.least:g}")
-        else:
-            span = message("{least} to {most}", least=f"{self.least:g}", most=f"{self.most:g}")
-        if self.above and self.most < MOST:
-            span = message("above {least}, up to {most}", least=f"{self.least:g}", most=f"{self.most:g}")
-        if self.optional:
-            return message(
-                "{what}: {kind}, {span}; empty: {empty}", what=self.what, kind=kind, span=span, empty=self.empty
-            )
-        return message("{what}: {kind}, {span}", what=self.what, kind=kind, span=span)
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of inputs: the ``name`` of its range, its ``title`` and ``unit``, and the ``rule`` of its cells."""
-
-    name: str
-    title: Message
-    rule: Rule
-    unit: str = ""
-    form: str = "General"
-
-    @property
-    def field(self) -> str:
-        """The field of the table's class: the name after the first underscore."""
-        return self.name.split("_", 1)[1]
-
-
-INTEGER, AMOUNT, PRICE = "#,##0", "#,##0.##", "#,##0.00"
 
 
 def settings(money: str = "") -> tuple[Column, ...]:
@@ -190,181 +127,10 @@ def workloads() -> tuple[Column, ...]:
             "GB",
             AMOUNT,
         ),
-    )
-
-
-def skus(money: str = "") -> tuple[Column, ...]:
-    """A row per SKU."""
-    year = message("{money} a year", money=money)
-    return (
-        Column("sku_name", message("SKU"), Rule(message("a name"), text=True)),
         Column(
-            "sku_price",
-            message("price"),
-            Rule(message("a price"), optional=True, empty=message("not sold")),
-            money,
-            PRICE,
-        ),
-        Column("sku_idle_w", message("power idle"), Rule(message("a power")), "W", AMOUNT),
-        Column("sku_peak_w", message("power peak"), Rule(message("a power")), "W", AMOUNT),
-        Column("sku_rack_units", message("rack units"), Rule(message("rack units")), "U", AMOUNT),
-        Column("sku_gpus", message("GPUs"), Rule(message("a count"), integer=True), "", INTEGER),
-        Column("sku_ports", message("ports"), Rule(message("a count"), integer=True), "", INTEGER),
-        Column(
-            "sku_lead",
-            message("lead time"),
-            Rule(message("a lead time"), most=1000, integer=True),
-            message("periods"),
-            INTEGER,
-        ),
-        Column("sku_support", message("support"), Rule(message("a sum of money")), year, PRICE),
-        Column("sku_space", message("space"), Rule(message("a sum of money")), year, PRICE),
-        Column("sku_migration", message("moving off one"), Rule(message("a sum of money")), money, PRICE),
-        Column(
-            "sku_minimum_order",
-            message("minimum order"),
-            Rule(message("a count"), integer=True),
-            message("servers"),
-            INTEGER,
-        ),
-        Column(
-            "sku_age_limit",
-            message("age limit"),
-            Rule(message("an age"), most=1000, integer=True, optional=True, empty=message("none")),
-            message("periods"),
-            INTEGER,
-        ),
-        Column("sku_embodied", message("embodied carbon"), Rule(message("embodied carbon")), "kg CO2e", AMOUNT),
-        Column(
-            "sku_gpu_memory",
-            message("memory of a GPU"),
-            Rule(message("a size"), optional=True, empty=message("none")),
-            "GB",
-            AMOUNT,
-        ),
-        Column(
-            "sku_provisioned_w",
-            message("power against the limit"),
-            Rule(message("a power"), optional=True, empty=message("its peak")),
-            "W",
-            AMOUNT,
-        ),
-        Column("sku_vendor", message("vendor"), Rule(message("a name"), text=True, optional=True)),
-        Column(
-            "sku_lot",
-            message("sold in multiples of"),
-            Rule(message("a count"), least=1, integer=True, optional=True, empty="1"),
-            message("servers"),
-            INTEGER,
-        ),
-        Column(
-            "sku_racks",
-            message("positions for racks"),
-            Rule(message("a count"), optional=True, empty=message("by its power")),
-            "",
-            AMOUNT,
-        ),
-        Column(
-            "sku_cooling",
-            message("cooling"),
-            Rule(message("an answer"), text=True, words=COOLING, optional=True, empty=AIR),
-            ", ".join(COOLING),
-        ),
-        Column(
-            "sku_residual",
-            message("keeps of its price"),
-            Rule(message("a share"), most=1, optional=True, empty=message("nothing")),
-            message("a year"),
-            "0.0%",
-        ),
-        Column(
-            "sku_price_breaks",
-            message("price from a count on"),
-            Rule(message("100: 11000, 500: 10500"), text=True, optional=True),
-            money,
-        ),
-        Column(
-            "sku_slips",
-            message("share of orders that come late"),
-            Rule(message("1: 20%, 2: 5%"), text=True, optional=True),
-            message("periods late: share"),
-        ),
-    )
-
-
-def sites(money: str = "") -> tuple[Column, ...]:
-    """A row per site."""
-    free = message("no limit")
-    general = message("as in Inputs")
-    return (
-        Column("site_name", message("site"), Rule(message("a name"), text=True)),
-        Column(
-            "site_domain",
-            message("fails together with"),
-            Rule(message("a failure domain"), text=True, optional=True, empty=message("itself alone")),
-            message("failure domain"),
-        ),
-        Column(
-            "site_power_w", message("power limit"), Rule(message("a power"), optional=True, empty=free), "W", AMOUNT
-        ),
-        Column(
-            "site_rack_units", message("space"), Rule(message("rack units"), optional=True, empty=free), "U", AMOUNT
-        ),
-        Column("site_ports", message("ports"), Rule(message("a count"), optional=True, empty=free), "", AMOUNT),
-        Column(
-            "site_budget",
-            message("money for purchases"),
-            Rule(message("a sum of money"), optional=True, empty=free),
-            money,
-            PRICE,
-        ),
-        Column(
-            "site_spares",
-            message("spares"),
-            Rule(message("a count"), integer=True),
-            message("servers per SKU in use"),
-            INTEGER,
-        ),
-        Column(
-            "site_energy_price",
-            message("energy price"),
-            Rule(message("an energy price"), optional=True, empty=general),
-            f"{money}/kWh",
-            "0.0000",
-        ),
-        Column(
-            "site_pue",
-            message("PUE"),
-            Rule(message("a PUE"), least=1, most=10, optional=True, empty=general),
-            "",
-            "0.00",
-        ),
-        Column(
-            "site_racks",
-            message("positions for racks"),
-            Rule(message("a count"), optional=True, empty=free),
-            "",
-            AMOUNT,
-        ),
-        Column(
-            "site_liquid_racks",
-            message("liquid-cooled positions"),
-            Rule(message("a count"), optional=True, empty=message("none")),
-            "",
-            AMOUNT,
-        ),
-        Column(
-            "site_rack_w",
-            message("power of a rack"),
-            Rule(message("a power"), above=True, optional=True, empty=free),
-            "W",
-            AMOUNT,
-        ),
-        Column(
-            "site_windows",
-            message("servers are retired only in"),
-            Rule(message("the names of periods"), text=True, optional=True, empty=message("any period")),
-            message("periods"),
+            "workload_pool",
+            message("pool of servers"),
+            Rule(message("a name"), text=True, optional=True, empty=message("those that all others share")),
         ),
     )
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.text import message
-from fleetmark.demand import periods, tables
+from fleetmark.demand import equipment, periods, tables
 from fleetmark.demand.cells import Area, Cells, Value, text
+from fleetmark.demand.columns import NO, YES, Column, Rule
 from fleetmark.demand.places import Input, Path, Where
 from fleetmark.demand.question import question
 from fleetmark.demand.scenario import overlaid
-from fleetmark.demand.tables import NO, YES, Column, Rule
 from planner.capacity.question import Question, Worth
 
 _SETTINGS: Mapping[str, Path] = {"carbon_price": ("carbon", "price"), "grid": ("carbon", "grid")}
@@ -67,8 +67,8 @@ class _Reader:
         self.planned = _planned(self.cells)
         for name in ("workloads", "skus", "sites"):
             self.doc[name] = {}
-        self._named(tables.skus(), "skus", "SKU", _SKU)
-        self._named(tables.sites(), "sites", "site", _SITE)
+        self._named(equipment.skus(), "skus", "SKU", _SKU)
+        self._named(equipment.sites(), "sites", "site", _SITE)
         self._named(tables.workloads(), "workloads", "workload", {})
         for sku in self.doc["skus"].values():
             sku.setdefault("worth", {})

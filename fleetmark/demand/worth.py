@@ -15,7 +15,8 @@ from fleetmark.base.kinds import successors
 from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import message
 from fleetmark.demand.amounts import Quantity
-from fleetmark.demand.document import Chosen, Compared, Measured, Pinned, Profile, Speed, Workload, Worth
+from fleetmark.demand.keys.workload import Workload
+from fleetmark.demand.keys.worth import Chosen, Compared, Measured, Pinned, Profile, Speed, Worth
 from fleetmark.record import compare as comparing
 from fleetmark.record import profiles as profiling
 from fleetmark.record import references as reference

@@ -11,9 +11,10 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
 from planner.capacity.checks import check
 from planner.capacity.ledger import Ledger
-from planner.capacity.model import Caps, Floats, Model, build
+from planner.capacity.model import Model, build
 from planner.capacity.question import Margin, Plan, Question
 from planner.capacity.search import search
+from planner.capacity.shape import Caps, Floats
 
 GAP = 0.01
 NOTHING = 1e-9  # servers; less counts as none

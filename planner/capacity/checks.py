@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -155,19 +156,24 @@ def _expired(sku: Sku, cohorts: Sequence[Cohort], arrive: Floats) -> Floats:
 
 
 def _use(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
-    """Used servers are active, can run the workload, and stand where it may run."""
+    """Used servers are active, can run the workload, and stand where it may run; pools share none."""
     use = plan.use
-    failed: dict[tuple[str, str, int], float] = {}  # servers in use when a failure domain is gone
-    normal: dict[tuple[str, str, int], float] = {}
+    failed: dict[tuple[str, str, int, str], float] = {}  # servers of each pool in use when a failure domain is gone
+    normal: dict[tuple[str, str, int, str], float] = {}
     for s, k, w, t, servers, working in zip(*(use[c] for c in (*WHERE, "servers", "working")), strict=True):
         work = q.workloads[w]
+        key = (s, k, t, f"{w} alone" if work.dedicated else work.pool and f"pool {work.pool}")
         if work.availability != "preemptible":
-            failed[s, k, t] = failed.get((s, k, t), 0.0) + servers
-        normal[s, k, t] = normal.get((s, k, t), 0.0) + (servers if work.dedicated else working)
+            failed[key] = failed.get(key, 0.0) + servers
+        normal[key] = normal.get(key, 0.0) + (servers if work.dedicated else working)
         if _over(working, servers):
             yield message("{workload} at {site}: more servers work than are there for it", workload=w, site=k)
-    over = {key: max(failed.get(key, 0.0), servers) for key, servers in normal.items()}
-    for (s, k, t), servers in over.items():
+    taken: dict[tuple[str, str, int], float] = {}
+    for (s, k, t, pool), servers in normal.items():
+        most = max(failed.get((s, k, t, pool), 0.0), servers)
+        count = math.ceil(most - TOLERANCE * max(most, 1.0)) if pool else most  # no server is in two pools
+        taken[s, k, t] = taken.get((s, k, t), 0.0) + count
+    for (s, k, t), servers in taken.items():
         active = float(counts[s, k]["active"][t])
         if _over(servers, active):
             yield message(

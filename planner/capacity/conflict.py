@@ -19,8 +19,9 @@ import numpy as np
 from fleetmark.base.errors import FleetmarkError
 from planner.capacity import limits as of
 from planner.capacity.best import GAP, best
-from planner.capacity.model import Label, build
+from planner.capacity.model import build
 from planner.capacity.question import Conflict, Limit, Margin, Question
+from planner.capacity.rows import Label
 from planner.capacity.search import highs, search
 
 ANY = 1.0  # the gap at which any plan is good enough

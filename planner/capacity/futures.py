@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
+from planner.capacity.ledger import Ledger
 from planner.capacity.question import Plan, Question
 from planner.capacity.sharing import Servers, enough, kept, possible, served
 
@@ -84,10 +85,21 @@ def needed(demand: Floats, worth: Floats, utilisation: float) -> Floats:
     return np.asarray(np.ceil(demand / (worth * utilisation) * (1 - 1e-12)))
 
 
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Servers that some workloads share with no others: ``count`` (periods, skus, sites). ``shared``: whether they can
+    be shared out again; those of a dedicated workload cannot.
+    """
+
+    workloads: Ints
+    count: Floats
+    shared: bool
+
+
 class Fleet:
     """A plan as arrays: ``count`` (periods, skus, sites) servers that can work, ``shares`` (periods, skus, sites,
     workloads), ``kept`` and ``guests`` as in ``Servers``, ``may`` (skus, sites, workloads), ``utilisation`` (skus,
-    workloads), ``free`` (workloads): whether its servers can be shared out again.
+    workloads), ``pools``: those that share servers, the common ones and each pool of its own.
     """
 
     def __init__(self, question: Question, plan: Plan) -> None:
@@ -115,15 +127,30 @@ class Fleet:
         self.utilisation = np.array(
             [[question.utilisation(n, x) if x in sku.worth else 0.0 for x in w] for n, sku in question.skus.items()]
         )
-        self.free = np.array([not x.dedicated for x in workloads])
+        own = {name: [w[x] for x in members] for name, members in question.pools.items() if name}
+        self.pools: list[Pool] = [self._pool(name, members) for name, members in own.items()]
+        common = np.array([w[x] for x in question.pools.get("", [])], dtype=np.int64)
+        left = self.count - sum((pool.count for pool in self.pools), start=np.zeros_like(self.count))
+        self.pools.append(Pool(common, np.maximum(left, 0.0), True))
+
+    def _pool(self, name: str, members: Sequence[int]) -> Pool:
+        """A pool of its own: the whole servers that it has in the plan."""
+        ledger, q = Ledger(self.question, self.plan.stock, self.plan.use), self.question
+        count = np.zeros_like(self.count)
+        skus, sites = list(q.skus), list(q.sites)
+        for (s, k), servers in zip(ledger.pairs, ledger.pooled[name], strict=True):
+            count[:, skus.index(s), sites.index(k)] = servers
+        return Pool(np.array(members, dtype=np.int64), count, len(members) > 1)
 
     def grown(self, period: int) -> Floats:
-        """The plan's shares, with the servers that it leaves over added in proportion."""
-        shares, growing = self.shares[period], self.free & ~self.guests
-        held, free = shares[:, :, ~self.free].sum(axis=2), shares[:, :, growing].sum(axis=2)
-        left = np.maximum(self.count[period] - held, free)
-        factor = np.divide(left, free, out=np.ones_like(free), where=free > 0)
-        return np.asarray(np.where(growing, shares * factor[:, :, None], shares))
+        """The plan's shares, with the servers that it leaves over in each pool added in proportion."""
+        shares: Floats = self.shares[period].copy()
+        for pool in self.pools:
+            growing = pool.workloads[~self.guests[pool.workloads]] if pool.shared else pool.workloads[:0]
+            free = shares[:, :, growing].sum(axis=2)
+            left = np.maximum(pool.count[period], free)
+            shares[:, :, growing] *= np.divide(left, free, out=np.ones_like(free), where=free > 0)[:, :, None]
+        return shares
 
     def delayed(self, late: Sequence[int]) -> Fleet:
         """The plan's servers where the orders of each SKU arrive so many periods late; servers are retired all the
@@ -145,9 +172,14 @@ class Fleet:
             stock.loc[rows.index, "installed"] = installed
             stock.loc[rows.index, "active"] = np.minimum(rows["active"].to_numpy(float), room)
         left = Fleet(self.question, replace(self.plan, stock=stock))
-        used = left.shares[..., ~left.guests].sum(axis=3)
+        apart, common = left.pools[:-1], left.pools[-1].workloads
+        used = left.shares[..., common[~left.guests[common]]].sum(axis=3)
+        used += sum((pool.count for pool in apart), start=np.zeros_like(used))
         fits = np.divide(left.count, used, out=np.ones_like(used), where=used > left.count)
         left.shares = np.where(left.guests, left.shares, left.shares * fits[..., None])
+        rest = left.count - sum((pool.count * fits for pool in apart), start=np.zeros_like(used))
+        left.pools = [replace(pool, count=pool.count * fits) for pool in apart]
+        left.pools.append(Pool(common, np.maximum(rest, 0.0), True))
         return left
 
     def short(self, draws: Draws, shared: bool = True) -> tuple[Flags, Flags, list[Floats], int]:
@@ -170,25 +202,35 @@ class Fleet:
                 work[mine] = part
         return lost, alone, works, left_open
 
+    def _servers(self, pool: Pool, period: int) -> Servers:
+        mine = pool.workloads
+        return Servers(pool.count[period], self.may[:, :, mine], self.kept[:, :, mine], self.guests[mine])
+
     def _short(self, draws: Draws, shared: bool) -> tuple[Flags, Flags, list[Floats], int]:
         worth = draws.worth * self.utilisation
         lost, alone, works, left_open = [], [], [], 0
         for t in range(len(self.count)):
             shares, demand = self.grown(t), draws.demand[:, :, t]
-            everything = Servers(self.count[t], self.may, self.kept, self.guests)
-            work = served(worth, shares, everything, demand)
+            work = np.zeros_like(demand)
+            for pool in self.pools:
+                mine = pool.workloads
+                work[:, mine] = served(worth[:, :, mine], shares[:, :, mine], self._servers(pool, t), demand[:, mine])
             bad = ~enough(work[:, :, None], demand[:, :, None])
-            now: Flags = np.asarray(bad.any(axis=1))
-            again = np.flatnonzero(now & ~bad[:, ~self.free].any(axis=1))
-            if shared and len(again) and self.free.any():
-                held = self.shares[t][:, :, ~self.free].sum(axis=2)
-                left = np.maximum(self.count[t] - held, 0)
-                servers = Servers(left, self.may[:, :, self.free], self.kept[:, :, self.free], self.guests[self.free])
-                part = np.ix_(again, np.arange(worth.shape[1]), self.free)
+            now: Flags = np.zeros(len(bad), dtype=bool)
+            fixed = [pool for pool in self.pools if not (shared and pool.shared)]
+            for pool in [*fixed, *(pool for pool in self.pools if shared and pool.shared)]:
+                mine = pool.workloads
+                again = np.flatnonzero(bad[:, mine].any(axis=1) & ~now)  # of those that no other pool fails
+                if not (shared and pool.shared and len(again)):
+                    now[again] = True
+                    continue
                 good, undecided = possible(
-                    worth[part], demand[np.ix_(again, self.free)], servers, shares[:, :, self.free]
+                    worth[np.ix_(again, np.arange(worth.shape[1]), mine)],
+                    demand[np.ix_(again, mine)],
+                    self._servers(pool, t),
+                    shares[:, :, mine],
                 )
-                now[again[good]] = False
+                now[again[~good]] = True
                 left_open += undecided
             lost.append(now)
             alone.append(bad)

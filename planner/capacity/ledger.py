@@ -18,6 +18,12 @@ import pandas as pd
 from planner.capacity.question import KINDS, Question, Supply
 
 Floats = npt.NDArray[np.float64]
+_NEAR = 1e-6  # of a server, relative above one: the tolerance of solvers
+
+
+def over(part: Floats, total: Floats) -> Floats:
+    """A quotient, 0 where the divisor is."""
+    return np.asarray(np.divide(part, total, out=np.zeros_like(part), where=total > 0))
 
 
 class Ledger:
@@ -167,15 +173,36 @@ class Ledger:
         return leaving
 
     @cached_property
-    def held(self) -> Floats:
-        """(pair, period): servers of workloads that no other can push out."""
-        return self._by_pair(self.servers * ~self._marked(self.question.yields)[:, None])
+    def pooled(self) -> dict[str, Floats]:
+        """Each pool of its own to (pair, period): its servers, which are whole."""
+        return {pool: self._whole(pool) for pool in self.question.pools if pool}
 
     @cached_property
-    def in_use(self) -> Floats:
-        """(pair, period): servers that serve with everything up; all of a dedicated workload's."""
-        apart = self._marked(lambda w: self.question.workloads[w].dedicated)
-        return self._by_pair(np.where(apart[:, None], self.servers, self.working))
+    def common(self) -> Floats:
+        """(pair, period): active servers that are in no pool of their own."""
+        return np.asarray(self.active - sum(self.pooled.values(), start=np.zeros_like(self.active)))
+
+    def _whole(self, pool: str) -> Floats:
+        mine = self._marked(lambda w: self.question.pool(w) == pool)[:, None]
+        stays = ~self._marked(self.question.yields)[:, None]
+        most = np.maximum(self._by_pair(self.working * mine), self._by_pair(self.servers * mine * stays))
+        return np.ceil(most - _NEAR * np.maximum(most, 1.0))
+
+    @cached_property
+    def of_pool(self) -> Floats:
+        """(combo, period): whole servers of its pool."""
+        pools = [(self.pooled.get(self.question.pool(w), self.common))[p] for w, p in self.combos]
+        return np.array(pools, dtype=float).reshape(-1, self.periods)
+
+    @cached_property
+    def share(self) -> Floats:
+        """(combo, period): the share of them that is there for the workload, failover included."""
+        return over(self.servers, self.of_pool)
+
+    @cached_property
+    def share_working(self) -> Floats:
+        """(combo, period): the share of them that its demand takes with everything up."""
+        return over(self.working, self.of_pool)
 
     @cached_property
     def busy(self) -> Floats:
@@ -230,9 +257,14 @@ class Ledger:
         lasts = self.question.survives(self.workloads[workload])
         return self.worst(workload) if lasts else self.delivered(workload)
 
+    def pool_of(self, workload: int) -> Floats:
+        """(period,): whole servers of the workload's pool, of SKUs and at sites where it may run."""
+        return np.asarray(self.of_pool[self._combos_of[workload]].sum(axis=0))
+
     def serving(self, workload: int) -> Floats:
-        """(period,): servers that are there for a workload, with fractions where they are shared."""
-        return np.asarray(self.servers[self._combos_of[workload]].sum(axis=0))
+        """(period,): the share of them that is there for the workload, failover included."""
+        mine = self._combos_of[workload]
+        return over(self.servers[mine].sum(axis=0), self.of_pool[mine].sum(axis=0))
 
     def load(self, workload: int, planned: Floats, *, worst: bool) -> Floats:
         """(period,): how busy a workload's servers are on average when they serve ``planned``; with ``worst``, those
@@ -265,8 +297,11 @@ class Ledger:
         """
         mine, q = self._combos_of[workload], self.question
         done, lacking = self.done(workload), np.zeros(self.periods)
-        free = np.maximum(self.active - self.held, 0.0)
-        guests = self._by_pair(self.working * self._marked(q.yields)[:, None])
+        pool, yields = q.pool(self.workloads[workload]), self._marked(q.yields)
+        inside = self._marked(lambda w: q.pool(w) == pool)
+        own = self.pooled.get(pool, self.common)
+        free = np.maximum(own - self._by_pair(self.servers * (inside & ~yields)[:, None]), 0.0)
+        guests = self._by_pair(self.working * (inside & yields)[:, None])
         share = np.divide(free, guests, out=np.zeros_like(free), where=guests > 0).clip(max=1.0)
         for lost in q.cases:
             left = np.zeros(self.periods)

@@ -16,7 +16,7 @@ _NEAR = 1e-6
 @dataclass(frozen=True, slots=True)
 class Nothing:
     """``share``: the part of every workload's median demand that the servers in place can serve, by period, at most
-    ``MOST``. Servers leave only at their age limit. Workloads share all servers, so dedicated ones may do worse.
+    ``MOST``. Servers leave only at their age limit. Workloads share all servers, so those with pools may do worse.
     """
 
     share: tuple[float, ...]

@@ -10,8 +10,9 @@ import numpy as np
 
 from fleetmark.base.text import message
 from planner.capacity.limits import AMOUNTS, SITE, amount, duals, loosened, name, stands_for, unit
-from planner.capacity.model import Label, Model, build
+from planner.capacity.model import Model, build
 from planner.capacity.question import Binding, Margin, Plan, Question
+from planner.capacity.rows import Label
 from planner.capacity.search import highs, search
 
 TELLS = 0.2  # largest error of a saving that is reported, as a share of it or of the relaxation's saving

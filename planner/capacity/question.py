@@ -61,6 +61,7 @@ class Workload:
 
     ``utilisation``: the highest utilisation (0 to 0.85) of servers whose worth has none of its own; ``why`` says where
     it is from. ``sites``: where it may run; empty for all. ``dedicated``: it does not share servers with others.
+    ``pool``: it shares servers with workloads of the same pool only; empty for the servers that all others share.
     ``availability``: one of ``AVAILABILITY``, empty for the question's. ``gpus``: that one unit of its demand needs in
     one server, each with ``gpu_memory`` bytes at least. ``forecast``: how good it is, if it follows from past use.
     """
@@ -77,6 +78,7 @@ class Workload:
     gpus: int = 0
     gpu_memory: float = 0.0
     forecast: str = ""
+    pool: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +274,19 @@ class Question:
     def yields(self, workload: str) -> bool:
         """Whether it may be pre-empted: it runs on servers that others need only when a failure domain is gone."""
         return self.availability(workload) == PREEMPTIBLE
+
+    def pool(self, workload: str) -> str:
+        """The pool whose servers a workload uses: its own name if it is dedicated, empty for the common ones."""
+        work = self.workloads[workload]
+        return workload if work.dedicated else work.pool
+
+    @property
+    def pools(self) -> dict[str, list[str]]:
+        """Each pool (empty: the common servers) to its workloads, in the question's order."""
+        pools: dict[str, list[str]] = {}
+        for w in self.workloads:
+            pools.setdefault(self.pool(w), []).append(w)
+        return pools
 
     def utilisation(self, sku: str, workload: str) -> float:
         """The highest utilisation of servers of the SKU for the workload."""

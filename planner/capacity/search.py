@@ -25,7 +25,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
-from planner.capacity.model import Floats, Model, Shape
+from planner.capacity.model import Model
+from planner.capacity.shape import Floats, Shape
 
 Marks = npt.NDArray[np.bool_]
 SMALL = 600  # integers up to which the full programme is solved first
@@ -266,7 +267,7 @@ def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reser
                 return None
             values = answer.values
         lower[x] = upper[x] = _in_lots(shape, values[x])
-    if not len(shape.apart):
+    if not shape.own:
         return values
     integer = none.copy()
     integer[shape.at("e")] = True
@@ -274,7 +275,7 @@ def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reser
 
 
 def _rest(model: Model, values: Floats, end: float) -> Floats | None:
-    """A full plan from purchases, orders, spares and dedicated servers; retirements follow from them."""
+    """A full plan from purchases, orders, spares and servers of pools; retirements follow from them."""
     shape = model.shape
     lower, upper = model.lower.copy(), model.upper.copy()
     for columns in (shape.at(block) for block in "xyzemb"):

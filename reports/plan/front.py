@@ -13,7 +13,7 @@ from planner.capacity.question import Alternative, Binding, Cohort
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
 from reports.kit import format as fmt
-from reports.plan.model import Load, Order, PlanView, left_out, price_of
+from reports.plan.model import Load, Order, PlanView, Supply, left_out, price_of
 
 RISKS, LIMITS = 3, 3
 NAMED = 4  # SKUs named one by one
@@ -41,9 +41,12 @@ NO_PLAN = message("“No plan”: in that case no purchase meets every limit.")
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """Sentences. ``risks`` and ``limits``: the most important first; ``years``: (year, cost), undiscounted."""
+    """Sentences. ``now``: what to order first, and when; empty if nothing is bought. ``risks`` and ``limits``: the most
+    important first; ``years``: (year, cost), undiscounted.
+    """
 
     answer: str
+    now: str
     cost: str
     nothing: str
     sure: tuple[str, ...]
@@ -57,7 +60,14 @@ def front(v: PlanView) -> Front:
     years = tuple((name, fmt.money(v.in_year(n))) for n, name in enumerate(v.years))
     limits = [*_tight(v), *_prices(v)][:LIMITS]
     return Front(
-        _answer(v), _cost(v), _nothing(v), tuple(_sure(v, v.futures)), years, tuple(_risks(v, v.tornado)), tuple(limits)
+        _answer(v),
+        _now(v),
+        _cost(v),
+        _nothing(v),
+        tuple(_sure(v, v.futures)),
+        years,
+        tuple(_risks(v, v.tornado)),
+        tuple(limits),
     )
 
 
@@ -78,6 +88,28 @@ def _decided(bought: str, retired: str) -> str:
     if bought:
         return message("Buy {what}.", what=bought)
     return message("Buy nothing; retire {old}.", old=retired) if retired else message("Buy nothing.")
+
+
+def _now(v: PlanView) -> str:
+    """What to order first, by when, and from when on it can be used."""
+    if not v.orders:
+        return ""
+    first = min(order.period for order in v.orders)
+    orders = [order for order in v.orders if order.period == first]
+    parts = []
+    for arrives in sorted({order.arrives for order in orders}, key=lambda t: math.inf if t is None else t):
+        what = counted([order for order in orders if order.arrives == arrives])
+        if arrives is None:
+            parts.append(message("{what}, in use after the plan", what=what))
+        else:
+            parts.append(
+                message("{what}, in use from {period}", what=what, period=fmt.clean(v.question.periods[arrives]))
+            )
+    values = {"orders": joined(parts, "; "), "period": fmt.clean(v.question.periods[first])}
+    values |= {"money": fmt.money(sum(order.money for order in orders)), "currency": v.question.currency}
+    if first == 0:
+        return message("Order now, in {period}: {orders} ({money} {currency}).", **values)
+    return message("Nothing to order before {period}; then {orders} ({money} {currency}).", **values)
 
 
 def counted(orders: Sequence[Order]) -> str:
@@ -272,6 +304,16 @@ def _one(unit: str) -> str:
 
 
 # --- what several formats say in the same words --------------------------------------------------------------------
+
+
+def servers_of(s: Supply) -> str:
+    """The servers of a workload: whole ones, and the share of them that is there for it where it shares them."""
+    number = f"{s.servers:,}"
+    if s.share >= 1 - 5e-4:
+        return number
+    if s.pool:
+        return message("{share} of {n} in {pool}", share=fmt.share(s.share, 0), n=number, pool=fmt.clean(s.pool))
+    return message("{share} of {n}", share=fmt.share(s.share, 0), n=number)
 
 
 def other_plan(v: PlanView, other: Alternative) -> str:

@@ -18,8 +18,8 @@ from reports.kit import format as fmt
 from reports.kit.language import Language
 from reports.kit.page import Medium, Section, page
 from reports.plan import charts, scenarios, terms
-from reports.plan.front import NO_PLAN, RANGES, SAVINGS, drawn, front, kilowatts, other_plan, step
-from reports.plan.model import PlanView, availability, kind, price_of, served, trades, view
+from reports.plan.front import NO_PLAN, RANGES, SAVINGS, drawn, front, kilowatts, other_plan, servers_of, step
+from reports.plan.model import PlanView, availability, kind, price_of, served, shares_with, trades, view
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,7 @@ def render(
         "impossible": any(math.isinf(e.size) for e in tornado),
         "kind": kind,
         "when_lost": availability,
+        "shares_with": shares_with,
         "scenarios": scenarios.rows(answer),
         "difference": scenarios.shown,
         "named": [s.name for s in answer.scenarios],
@@ -80,6 +81,7 @@ def render(
         "kilowatts": kilowatts,
         "fmt": fmt,
         "other_plan": other_plan,
+        "servers_of": servers_of,
         "drawn": drawn(v, futures) if futures else {},
         "explained": {"savings": SAVINGS, "ranges": RANGES, "no_plan": NO_PLAN},
         "trades": {a.name: trades(a, q.currency) for a in v.alternatives},

@@ -8,11 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from planner.capacity.answer import Answer
+from planner.capacity.ledger import Ledger
 from planner.capacity.question import Alternative, Conflict, Plan, Question
 from planner.capacity.uncertainty import Futures
+from reports.plan import terms
 from reports.plan.front import front
 from reports.plan.model import PlanView, view
 
@@ -35,6 +38,7 @@ def render(answer: Answer, about: Mapping[str, Any]) -> str:
         "plan": _plan(v, q),
         "capacity": [{**asdict(s), "period": q.periods[s.period]} for s in v.supply],
         "sites": [{**asdict(s), "period": q.periods[s.period]} for s in v.loads],
+        "terms": _terms(answer.ledger),
         "binding": [asdict(b) for b in v.bindings],
         "alternatives": [_alternative(a) for a in v.alternatives],
         "futures": None if futures is None else _futures(futures, q),
@@ -55,7 +59,49 @@ def _of_conflict(q: Question, conflict: Conflict, about: Mapping[str, Any]) -> s
 
 
 def _question(q: Question) -> dict[str, Any]:
-    return {f.name: getattr(q, f.name) for f in fields(q)}
+    """Every input, periods by name."""
+    doc = {f.name: getattr(q, f.name) for f in fields(q)}
+
+    def at(period: int | None) -> str | None:
+        return None if period is None else q.periods[period]
+
+    doc["fleet"] = [{**asdict(c), "arrives": at(c.arrives)} for c in q.fleet]
+    doc["supply"] = [{**asdict(s), "period": at(s.period)} for s in q.supply]
+    doc["sites"] = {
+        k: {**asdict(site), "windows": None if site.windows is None else [at(t) for t in sorted(site.windows)]}
+        for k, site in q.sites.items()
+    }
+    return doc
+
+
+def _terms(ledger: Ledger) -> dict[str, Any]:
+    """What the terms of sale come to, by period where that says more: rows and feeds, supply, late orders, worths."""
+    q = ledger.question
+    residual = {
+        (s, k): ledger.left_worth[p].sum() for p, (s, k) in enumerate(ledger.pairs) if ledger.left_worth[p].any()
+    }
+    return {
+        "lines": terms.lines(ledger),
+        "domains": [
+            {"domain": name, "limit_w": limit, "power_w": ledger.domain_w(name)} for name, limit in q.domains_w.items()
+        ],
+        "supply": [
+            {"of": s.of, "most": s.most, "period": None if s.period is None else q.periods[s.period], "ordered": n}
+            for s in q.supply
+            for n in [ledger.supplied(s)]
+        ],
+        "late_orders": [
+            {"sku": s, "slips": sku.slips, "lead": sku.lead, "allowance": sku.allowance}
+            for s, sku in q.skus.items()
+            if sku.slips
+        ],
+        "residual": [{"sku": s, "site": k, "worth_at_the_end": money} for (s, k), money in residual.items()],
+        "pools": [
+            {"pool": name, "workloads": members, "servers": servers.sum(axis=0)}
+            for name, members in q.pools.items()
+            for servers in [ledger.pooled.get(name, ledger.common)]
+        ],
+    }
 
 
 def _plan(v: PlanView, q: Question) -> dict[str, Any]:
@@ -77,8 +123,20 @@ def _plan(v: PlanView, q: Question) -> dict[str, Any]:
         ],
         "costs": _named(plan.costs, q),
         "stock": _named(_occupied(plan), q),
-        "use": _named(plan.use, q),
+        "use": _use(v, q),
     }
+
+
+def _use(v: PlanView, q: Question) -> list[dict[str, Any]]:
+    """Which share of the whole servers of a pool (``of``) is there for a workload, and which works."""
+    n = v.answer.ledger
+    return [
+        {"workload": w, "pool": q.pool(w), "sku": n.pairs[p][0], "site": n.pairs[p][1], "period": q.periods[t]}
+        | {"of": round(n.of_pool[c, t]), "share": n.share[c, t], "share_working": n.share_working[c, t]}
+        for c, (w, p) in enumerate(n.combos)
+        for t in range(n.periods)
+        if n.servers[c, t]
+    ]
 
 
 def _occupied(plan: Plan) -> pd.DataFrame:
@@ -126,6 +184,8 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, frozenset | set):
         return sorted(value)
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, Sequence):
         return [_plain(v) for v in value]
     if hasattr(value, "item"):  # numpy's numbers

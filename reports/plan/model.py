@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetmark.base.text import Message, message
+from fleetmark.base.text import Message, joined, message
 from planner.capacity.answer import Answer
 from planner.capacity.ledger import Ledger
 from planner.capacity.nothing import Nothing
@@ -38,10 +38,11 @@ class Supply:
     """A workload in a period. ``demand``: its median; ``planned``: the median with the plan's margin; ``capacity``:
     work of the plan's servers, with the worst failure domain lost if the question asks for survival; ``all_up``: the
     same with every site up; ``nothing``: what the servers in place serve if nothing is bought; all in the
-    workload's unit. ``servers``: the number that are there for it at all sites, with fractions where servers are
-    shared. ``load``: how busy these are at the planned demand with everything up, ``load_lost``: those that are left
-    with the worst failure domain lost (None if that is not survived). ``runs``: of work that may be pre-empted, the
-    least share that gets done on average; None of other work.
+    workload's unit. ``servers``: whole servers of its pool where it may run, at all sites, of which the ``share`` is
+    there for it; ``pool``: its name, empty for the servers that all others share. ``load``: how busy the servers for it
+    are at the planned demand with everything up, ``load_lost``: those that are left with the worst failure domain lost
+    (None if that is not survived). ``runs``: of work that may be pre-empted, the least share that gets done on average;
+    None of other work.
     """
 
     workload: str
@@ -49,12 +50,14 @@ class Supply:
     demand: float
     planned: float
     capacity: float
-    servers: float
+    servers: int
     all_up: float
     nothing: float
     load: float
     load_lost: float | None
     runs: float | None
+    share: float = 1.0
+    pool: str = ""
 
     @property
     def spare(self) -> float:
@@ -66,6 +69,7 @@ class Supply:
 class Load:
     """A site in a period: servers in place, and their use of each limit (None: no limit): W at peak, or as provisioned.
     ``mean_w``: what they draw on average with everything up, ``failover_w`` with a failure domain lost elsewhere.
+    ``racks``: positions for racks that are taken, ``liquid`` those with liquid cooling.
     """
 
     site: str
@@ -79,6 +83,10 @@ class Load:
     port_limit: float | None
     mean_w: float
     failover_w: float
+    racks: float = 0.0
+    rack_positions: float | None = None
+    liquid: float = 0.0
+    liquid_positions: float | None = None
 
 
 OTHERS = 2  # next best plans to search for
@@ -219,21 +227,22 @@ def _supply(answer: Answer) -> list[Supply]:
     assert plan is not None
     supply = []
     for i, (w, workload) in enumerate(q.workloads.items()):
-        all_up, servers = ledger.delivered(i), ledger.serving(i)
+        all_up, servers, share = ledger.delivered(i), ledger.pool_of(i), ledger.serving(i)
         left, runs = ledger.counted(i), ledger.expected(i)
         planned_for = np.array([point * plan.factor(w, t) for t, point in enumerate(workload.point)])
         up, lost = (ledger.load(i, planned_for, worst=worst) for worst in (False, True))
         for t, point in enumerate(workload.point):
             planned, without = point * plan.factor(w, t), point * answer.nothing.share[t]
-            counts = (float(left[t]), float(servers[t]), float(all_up[t]))
+            counts = (float(left[t]), round(float(servers[t])), float(all_up[t]))
             loads = (float(up[t]), float(lost[t]) if q.survives(w) else None, float(runs[t]) if q.yields(w) else None)
-            supply.append(Supply(w, t, point, planned, *counts, without, *loads))
+            supply.append(Supply(w, t, point, planned, *counts, without, *loads, float(share[t]), q.pool(w)))
     return supply
 
 
 def _loads(n: Ledger) -> list[Load]:
     installed = n.at_sites(lambda s: 1.0, n.installed)
     up, failed = n.power(failed=False), n.power(failed=True)
+    racks, liquid = n.racks(liquid=False), n.racks(liquid=True)
     return [
         Load(
             name,
@@ -247,6 +256,10 @@ def _loads(n: Ledger) -> list[Load]:
             site.ports,
             float(up[k, t]),
             float(failed[k, t]),
+            float(racks[k, t]),
+            site.racks,
+            float(liquid[k, t]),
+            site.liquid_racks,
         )
         for k, (name, site) in enumerate(n.question.sites.items())
         for t in range(n.periods)
@@ -291,6 +304,17 @@ def availability(name: str) -> Message:
         NORMAL: message("loses what is lost"),
         PREEMPTIBLE: message("may be pre-empted"),
     }[name]
+
+
+def shares_with(q: Question, workload: str) -> Message | str:
+    """Whose servers a workload shares, in words."""
+    pool = q.pool(workload)
+    others = joined([w for w in q.pools[pool] if w != workload])
+    if q.workloads[workload].pool:
+        return (
+            message("pool {pool}: {others}", pool=pool, others=others) if others else message("pool {pool}", pool=pool)
+        )
+    return others or message("none")
 
 
 def price_of(binding: Binding) -> tuple[float | None, str]:

@@ -18,7 +18,7 @@ from reports.kit import format as fmt
 from reports.kit.format import clean
 from reports.kit.language import Language
 from reports.plan import scenarios, terms
-from reports.plan.front import NO_PLAN, RANGES, SAVINGS, Front, drawn, front, kilowatts, other_plan, saving
+from reports.plan.front import NO_PLAN, RANGES, SAVINGS, Front, drawn, front, kilowatts, other_plan, saving, servers_of
 from reports.plan.model import Order, PlanView, Supply, availability, kind, served, trades, view
 
 MOST = 8  # rows of a list of limits or effects
@@ -58,6 +58,8 @@ def show(answer: Answer, language: Language | None = None) -> list[RenderableTyp
 
 def _front(v: PlanView, shown: Front, _: _Say) -> Iterator[RenderableType]:
     yield Text(_(shown.answer), style="bold")
+    if shown.now:
+        yield Text(_(shown.now))
     yield Text(_(shown.cost))
     yield Text(_(shown.nothing))
     yield from (Text(_(line)) for line in shown.sure)
@@ -123,7 +125,7 @@ def _supply(v: PlanView, _: _Say) -> RenderableType:
             name = f"{clean(w)}, {clean(workload.unit)}" if n == 0 else ""
             figures = [fmt.figure(x) for x in (s.demand, s.planned, s.capacity)]
             lost = "" if s.load_lost is None else fmt.share(s.load_lost, 0)
-            tail = (fmt.servers(s.servers), fmt.share(s.load, 0), lost)
+            tail = (_(servers_of(s)), fmt.share(s.load, 0), lost)
             table.add_row(name, clean(v.question.periods[s.period]), *figures, *tail)
     return table
 

@@ -1,8 +1,8 @@
 """Small random capacity questions, and their least cost by brute force; nothing of the solver is used.
 
 Servers are tracked one by one with their ages; the oldest are retired first. Every order and retirement is tried, and
-for each period every number of active servers. A linear programme shares the work among them; dedicated servers are
-tried one by one.
+for each period every number of active servers, and of those every number for each pool of its own. A linear programme
+shares the work among them.
 """
 
 from __future__ import annotations
@@ -29,6 +29,45 @@ def small(seed: int) -> Question:
     """
     question = _random(seed)
     return question if _orders(question) <= LARGEST else small(seed + 100_000)
+
+
+def pooled(seed: int) -> Question:
+    """A question of three workloads in pools of one, two or all of them, on one SKU at two sites or two SKUs at one."""
+    r, q = random.Random(seed), small(seed + 50_000)
+    sku, sites = next(iter(q.skus.values())), r.choice([["x"], ["x", "y"]])
+    names = ["web", "db", "log"]
+    workloads = {
+        w: Workload(
+            name=w,
+            unit="units",
+            point=[round(r.uniform(0.05, 0.8), 2)],
+            sigma=[0.0],
+            utilisation=r.choice([0.5, 0.65, 0.8]),
+            pool=r.choice(["", "front", "front", "back"]),
+            availability=r.choice(["", "", "preemptible"]) if w == "log" else "",
+        )
+        for w in names
+    }
+    skus = {
+        s: replace(
+            sku, name=s, worth={w: Worth(r.choice([1.0, 1.5, 2.0])) for w in names}, price=float(r.randint(1, 9))
+        )
+        for s in (["a"] if len(sites) == 2 else ["a", "b"])
+    }
+    skus = {s: replace(k, gpus=0, lead=0, allowance=0, minimum_order=0) for s, k in skus.items()}
+    question = replace(
+        q,
+        periods=["P0"],
+        workloads=workloads,
+        skus=skus,
+        sites={k: Site(k, spares=r.choice([0, 0, 1]), liquid_racks=None) for k in sites},
+        fleet=[Cohort("a", "x", r.randint(0, 2))],
+        survive=len(sites) == 2 and r.random() < 0.5,
+        budget=[],
+        supply=[],
+        domains_w={},
+    )
+    return question if _orders(question) <= LARGEST else pooled(seed + 100_000)
 
 
 def _orders(q: Question) -> int:
@@ -380,11 +419,12 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
         row({j: 1.0, many + j: -1.0}, 0.0)
     caps = len(rows)
     guest = [q.workloads[w].availability == "preemptible" for _, w in combos]
-    dedicated = [j for j, (_, w) in enumerate(combos) if q.workloads[w].dedicated]
-    for p in range(len(pairs)):
-        here = [j for j, (pair, _) in enumerate(combos) if pair == p]
+    pool = [f"{w} alone" if q.workloads[w].dedicated else q.workloads[w].pool for _, w in combos]
+    own = sorted({(p, name) for (p, _), name in zip(combos, pool, strict=True) if name})
+    for p, name in [*((p, "") for p in range(len(pairs))), *own]:
+        here = [j for j, (pair, _) in enumerate(combos) if (pair, pool[j]) == (p, name)]
         row({many + j: 1.0 for j in here if not guest[j]}, 0.0)
-        row({many + j if j in dedicated else j: 1.0 for j in here}, 0.0)
+        row(dict.fromkeys(here, 1.0), 0.0)
     ready = [max(n - q.sites[k].spares, 0) for n, (_, k) in zip(installed, pairs, strict=True)]
     works = {w: [c / g for (_, v), c, g in zip(combos, swing, gives, strict=True) if v == w] for w in q.workloads}
     least_work = sum(q.workloads[w].point[t] * min(each, default=0.0) for w, each in works.items())
@@ -401,15 +441,17 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
             if not any(work.point[t] for work in q.workloads.values()):
                 cheapest = fixed_cost + rest
             continue
-        limit = [*high[:caps], *(n for n in active for _ in range(2))]
         alone = [sum(g * active[p] for (p, v), g in zip(combos, gives, strict=True) if v == w) for w in q.workloads]
         if any(most < work.point[t] - 1e-9 for most, work in zip(alone, q.workloads.values(), strict=True)):
             continue  # infeasible even if each server did all its workloads at once
-        for fixed in itertools.product(*(range(active[combos[j][0]] + 1) for j in dedicated)):
-            ends: list[tuple[float, float | None]] = [(0.0, None)] * (2 * many)
-            for j, n in zip(dedicated, fixed, strict=True):
-                ends[many + j] = (n, n)
-            result = linprog([*swing, *[0.0] * many], A_ub=matrix, b_ub=limit, bounds=ends)
+        for sizes in itertools.product(*(range(active[p] + 1) for p, _ in own)):
+            common = list(active)
+            for (p, _), n in zip(own, sizes, strict=True):
+                common[p] -= n
+            if min(common, default=0) < 0:
+                continue
+            limit = [*high[:caps], *(n for n in (*common, *sizes) for _ in range(2))]
+            result = linprog([*swing, *[0.0] * many], A_ub=matrix, b_ub=limit)
             if result.status == 0:
                 cheapest = min(cheapest, fixed_cost + rest + float(result.fun))
     return cheapest

@@ -12,9 +12,9 @@ from fleetmark.base.errors import FleetmarkError
 from planner.capacity.alternatives import alternatives, trades
 from planner.capacity.best import best
 from planner.capacity.checks import check
-from planner.capacity.model import Caps
 from planner.capacity.prices import shadow_prices
 from planner.capacity.question import TRADES, Plan, Question, Site
+from planner.capacity.shape import Caps
 from planner.capacity.solve import solve
 from tests.planner.questions import ask, sku, work
 

@@ -15,11 +15,12 @@ from fleetmark.base.errors import FleetmarkError
 from planner.capacity import solve as solving
 from planner.capacity.best import best
 from planner.capacity.checks import check
+from planner.capacity.ledger import Ledger
 from planner.capacity.model import build
 from planner.capacity.question import KINDS, Cohort, Plan, Question, Site, Sku, Worth
 from planner.capacity.search import SMALL, Result
 from planner.capacity.solve import solve
-from tests.planner.brute import least, small
+from tests.planner.brute import least, pooled, small
 from tests.planner.questions import ask, sku, work
 
 QUICK = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
@@ -173,6 +174,59 @@ def test_a_dedicated_workload_shares_no_server() -> None:
     plan = exact(apart)
     assert bought(plan) == {"s": 2}
     assert plan.use.set_index("workload")["servers"].to_dict() == pytest.approx({"web": 0.4, "db": 1.0})
+
+
+def test_pools_have_whole_servers_and_share_them_inside_only() -> None:
+    one = sku("s", dict.fromkeys(("web", "db", "log"), 1.0), 10.0)
+    front = {"pool": "front"}
+
+    def plan(*pools: dict[str, str]) -> Plan:
+        works = [work(w, 0.4, **pool) for w, pool in zip(("web", "db", "log"), pools, strict=True)]
+        return exact(ask(works, [one], [Site("ams")]))
+
+    assert bought(plan({}, {}, {})) == {"s": 2}
+    assert bought(plan(front, front, {})) == {"s": 2}
+    assert bought(plan(front, {"pool": "back"}, {})) == {"s": 3}
+    assert bought(plan(front, front, front)) == {"s": 2}
+    question = ask([work("web", 1.5, **front), work("db", 0.5, **front), work("log", 0.1)], [one], [Site("ams")])
+    apart = exact(question)
+    ledger = Ledger(question, apart.stock, apart.use)
+    assert bought(apart) == {"s": 3}
+    assert (ledger.pooled["front"].tolist(), ledger.common.tolist()) == ([[2.0]], [[1.0]])
+    together = replace(question, workloads={w: replace(x, pool="front") for w, x in question.workloads.items()})
+    assert not check(together, apart)
+    twice = replace(question, workloads={w: replace(x, pool=w) for w, x in question.workloads.items()})
+    assert "s at ams in 2027: 4.0 servers are used, 3 are active" in check(twice, apart)
+
+
+def test_what_may_be_pre_empted_runs_in_the_headroom_of_its_own_pool() -> None:
+    one = sku("s", {"web": 1.0, "db": 1.0, "log": 1.0}, 10.0)
+    guest = {"availability": "preemptible"}
+    sites = [Site("ams"), Site("fra")]
+
+    def plan(pool: str) -> Plan:
+        works = [work("web", 2.0, availability="survives", pool="front"), work("db", 1.0, availability="normal")]
+        return exact(ask([*works, work("log", 2.0, pool=pool, **guest)], [one], sites))
+
+    assert bought(plan("front")) == {"s": 5}  # 2 + 2 that web keeps, where log runs, and 1 for db
+    assert bought(plan("")) == {"s": 7}  # beside db there is no headroom
+
+
+def test_100_small_questions_with_pools_have_the_cost_that_trying_everything_finds() -> None:
+    impossible = 0
+    for seed in range(100):
+        question = pooled(seed)
+        try:
+            solving.refuse(question, {})
+        except FleetmarkError:
+            continue
+        plan, expected = best(question, gap=0, seconds=30, margin={}), least(question)
+        impossible += plan is None
+        if plan is None:
+            assert expected == math.inf, f"seed {seed}"
+        else:
+            assert plan.objective == pytest.approx(expected, rel=1e-6, abs=1e-6), f"seed {seed}"
+    assert impossible < 30
 
 
 def test_a_margin_raises_demand_in_all_periods_or_in_each() -> None:

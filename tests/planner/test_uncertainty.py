@@ -48,7 +48,7 @@ def plan(q: Question, use: Mapping[tuple[str, str, str, int], float], rest: int 
     stock = stock.drop(columns="servers").assign(retire=0, idle_w=0.0, peak_w=0.0)
     costs = pd.DataFrame({"period": [0], "kind": ["purchase"], "money": [0.0], "present": [0.0]})
     objective = 1e4 * float(stock["installed"].sum())
-    return Plan(stock, shares, costs, objective, objective, 0.0, 0.0)
+    return Plan(stock, shares.assign(working=shares["servers"]), costs, objective, objective, 0.0, 0.0)
 
 
 def test_sizing_by_hand() -> None:
@@ -118,6 +118,10 @@ def test_servers_are_shared_where_that_mends_it() -> None:
     assert result.table["shortfall"].sum() >= result.shortfall.value
     apart = replace(q, workloads={n: replace(w, dedicated=True) for n, w in q.workloads.items()})
     assert futures(apart, plan(apart, use), 4000).shortfall.value == result.unshared
+    pooled = replace(q, workloads={n: replace(w, pool="front") for n, w in q.workloads.items()})
+    assert futures(pooled, plan(pooled, use), 4000).shortfall.value == result.shortfall.value
+    split = replace(q, workloads={n: replace(w, pool=n) for n, w in q.workloads.items()})
+    assert futures(split, plan(split, use), 4000).shortfall.value == result.unshared
 
 
 def test_what_rests_is_woken_and_spares_are_not() -> None:

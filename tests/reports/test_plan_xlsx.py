@@ -122,7 +122,6 @@ def edits(book: bytes) -> dict[str, Changes]:
             at("period_budget", 0): None,
             at("sku_minimum_order", 1): 30,
             at("question_survive"): "no",
-            at("workload_dedicated", 1): "no",
             at("site_runs", 2, 1): "no",
             at("site_runs", 1, 0): "yes",
         },
@@ -204,14 +203,15 @@ def test_every_limit_can_break() -> None:
         {
             "demand is met": {named(book, "demand_median", 1, 5): 14},
             "demand is met with a domain gone": {},  # which follows
-            "those in use are active": {cell(at.active, 0, 0): 56},
+            "servers of pools are active": {cell(at.active, 0, 0): 7},
+            "no server is used twice": {cell(at.share, 0, 2): 1.2},
+            "shares servers as solved": {named(book, "workload_pool", 0): "front"},
             "ordered only while sold": {named(book, "sku_price", 1): None},
-            "whole servers, none below 0": {cell(at.buy, 2, 1): 24.5},
+            "whole servers, none below 0": {cell(at.buy, 2, 1): 24.5, cell(at.pools, 0, 0): 8.4},
             "orders are of whole lots": {},  # which follows
-            "has whole servers, where they are its own": {cell(at.servers, dedicated, 0): 8.4},
             "runs only where it may": {named(book, "site_runs", 0, 1): "no"},
-            "not below 0": {cell(at.servers, dedicated, 2): -1},
-            "no more work than are there for it": {cell(at.working, 0, 1): 52},
+            "not below 0": {cell(at.share, dedicated, 2): -1},
+            "no more work than are there for it": {cell(at.working, 0, 1): 1.1},
             "utilisation at most 85%": {named(book, "workload_utilisation", 0): 0.86},
             "all servers in place are in the plan": {
                 named(book, "fleet_sku", 5): "old",

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetmark.base.text import Message, joined, message
-from fleetmark.demand import tables
+from fleetmark.demand import equipment, tables
+from fleetmark.demand.columns import YES
 from planner.capacity.question import SURVIVES
 from planner.capacity.queueing import CAP
 from reports.kit.workbook import Head, cell
-from reports.plan.xlsx.inputs import columns_at
+from reports.plan.xlsx.inputs import columns_at, quoted
 from reports.plan.xlsx.layout import Block, Places, period_heads, right_aligned
 from reports.plan.xlsx.numbers import Floats, Numbers
-from reports.plan.xlsx.plan import figure
+from reports.plan.xlsx.plan import figure, pairs_of_pools
 
 TOLERANCE = 1e-6  # share of the limit, or of 1 if the limit is less: the rounding of a solver
 _DIGITS = 6
@@ -97,19 +98,8 @@ def _checks(at: Places, n: Numbers) -> Iterator[Check]:
                 yield _survival(at, n, i, line, n.lost(k, d))
     for i in range(len(n.workloads)):
         yield _allowed(at, n, i)
-        yield _dedicated(at, n, i)
-    if n.combos:
-        fewer = _row(
-            n,
-            lambda t: f"SUMPRODUCT(MIN({at.servers.down(t)}-{at.working.down(t)}))",
-            lambda t: float((n.servers[:, t] - n.working[:, t]).min()),
-        )
-        yield Check(
-            message("no more work than are there for it"), message("servers in Allocation"), message("servers"), fewer
-        )
-        what, servers = message("servers in Allocation"), message("servers")
-        slack = _row(n, lambda t: f"MIN({at.servers.down(t)})", lambda t: float(n.servers[:, t].min()))
-        yield Check(message("not below 0"), what, servers, slack)
+        yield _as_solved(at, n, i)
+    yield from _of_allocation(at, n)
     yield from _of_sites(at, n)
     yield from _of_domains(at, n)
     yield from _of_supply(at, n)
@@ -165,24 +155,59 @@ def _allowed(at: Places, n: Numbers, i: int) -> Check:
     wrong = [c for c, site in mine if work.sites and site not in work.sites]
     cells = _row(
         n,
-        lambda t: f"-SUMIFS({at.servers.down(t)},{at.combo.down(3)},{i + 1},{at.combo.down(8)},0)",
-        lambda t: -float(n.servers[wrong, t].sum()),
+        lambda t: f"-SUMIFS({at.share.down(t)},{at.combo.down(3)},{i + 1},{at.combo.down(8)},0)",
+        lambda t: -float(n.share[wrong, t].sum()),
     )
-    return Check(message("runs only where it may"), work.name, message("servers"), cells)
+    return Check(message("runs only where it may"), work.name, message("share of a server"), cells)
 
 
-def _dedicated(at: Places, n: Numbers, i: int) -> Check:
-    work = n.question.workloads[n.workloads[i]]
-    mine = [c for c, (w, _) in enumerate(n.combos) if w == work.name]
-    part = np.abs(n.servers[mine] - np.round(n.servers[mine])).sum(axis=0)
+def _as_solved(at: Places, n: Numbers, i: int) -> Check:
+    """Servers are shared as solved: a pool that the plan does not have needs another solve."""
+    name, pool = n.workloads[i], n.question.pool(n.workloads[i])
+    own, other = at.workload.at(i, 3), at.workload.at(i, columns_at(tables.workloads(), "pool"))
+    now = f'IF({own}="{YES}",{at.workload.at(i, 0)},{other}&"")'
+    slack = f'IF(OR({now}="",EXACT({now},{quoted(pool)})),0,-1)'
+    return Check(message("shares servers as solved"), name, message("1 or 0"), [(slack, 0.0)])
 
-    def formula(t: int) -> str:
-        used = at.servers.down(t)
-        return f"-SUMPRODUCT(({at.combo.down(3)}={i + 1})*ABS({used}-ROUND({used},0)))"
 
-    shared = f'{at.workload.at(i, 3)}<>"{tables.YES}"'
-    cells = _row(n, formula, lambda t: -float(part[t]) if work.dedicated else None, lambda _: shared)
-    return Check(message("has whole servers, where they are its own"), work.name, message("servers"), cells)
+def _of_allocation(at: Places, n: Numbers) -> Iterator[Check]:
+    """Shares of servers, and pools of their own."""
+    if not n.combos:
+        return
+    what, unit = message("shares in Allocation"), message("share of a server")
+    fewer = _row(
+        n,
+        lambda t: f"SUMPRODUCT(MIN({at.share.down(t)}-{at.working.down(t)}))",
+        lambda t: float((n.share[:, t] - n.share_working[:, t]).min()),
+    )
+    yield Check(message("no more work than are there for it"), what, unit, fewer)
+    slack = _row(n, lambda t: f"MIN({at.share.down(t)})", lambda t: float(n.share[:, t].min()))
+    yield Check(message("not below 0"), what, unit, slack)
+    for j, (name, p) in enumerate(n.own):
+        cells = [at.pools.at(j, t) for t in range(n.periods)]
+        servers = n.pooled[name][p]
+        slack = _row(
+            n,
+            lambda t, cells=cells: f"MIN({cells[t]},-ABS({cells[t]}-ROUND({cells[t]},0)))",  # type: ignore[misc]
+            lambda t, servers=servers: min(0.0, float(servers[t])),  # type: ignore[misc]
+        )
+        yield Check(message("whole servers, none below 0"), joined([name, *n.pairs[p]]), message("servers"), slack)
+        mine = [c for c, own in enumerate(n.own_of) if own == j]
+        yield _shared(at, n, joined([name, *n.pairs[p]]), mine, 10, j + 1)
+
+
+def _shared(at: Places, n: Numbers, what: str, mine: Sequence[int], col: int, number: int) -> Check:
+    """Shares of a pool's servers come to all of them at most; ``col`` of Allocation has ``number`` in its rows."""
+    stays = np.array([not n.question.yields(n.combos[c][0]) for c in mine], dtype=bool)
+    common = f",{at.combo.down(10)},0" if col != 10 else ""
+    rows = f"{at.combo.down(col)},{number}{common}"
+    used = np.maximum(n.share_working[mine].sum(axis=0), n.share[mine][stays].sum(axis=0))
+    cells = _row(
+        n,
+        lambda t: f"1-MAX(SUMIFS({at.working.down(t)},{rows}),SUMIFS({at.share.down(t)},{rows},{at.combo.down(9)},1))",
+        lambda t: float(1 - used[t]),
+    )
+    return Check(message("no server is used twice"), what, message("share of a server"), cells)
 
 
 def _of_sites(at: Places, n: Numbers) -> Iterator[Check]:
@@ -260,9 +285,9 @@ def _of_pair(at: Places, n: Numbers, p: int) -> Iterator[Check]:
     sku, site = n.question.skus[s], n.question.sites[k]
     what, servers = joined([s, k]), message("servers")
     spares, least = (at.figures.at(p, figure(at, name)) for name in ("spares", "minimum"))
-    price = at.sku.at(n.skus.index(s), columns_at(tables.skus(), "price"))
-    lot = at.sku.at(n.skus.index(s), columns_at(tables.skus(), "lot"))
-    windows = at.site.at(n.sites.index(k), columns_at(tables.sites(), "windows"))
+    price = at.sku.at(n.skus.index(s), columns_at(equipment.skus(), "price"))
+    lot = at.sku.at(n.skus.index(s), columns_at(equipment.skus(), "lot"))
+    windows = at.site.at(n.sites.index(k), columns_at(equipment.sites(), "windows"))
     listed = f'","&SUBSTITUTE({windows}&"",", ",",")&","'
     buy, active, installed = n.buy[p], n.active[p], n.installed[p]
     late = np.cumsum(n.retire[p]) - n.must_leave[p]
@@ -283,12 +308,6 @@ def _of_pair(at: Places, n: Numbers, p: int) -> Iterator[Check]:
             message("active are installed, spares beside them"),
             idle,
             lambda t: float(installed[t] - active[t] - (site.spares if active[t] > 0 else 0)),
-            None,
-        ),
-        (
-            message("those in use are active"),
-            lambda t: f"{at.active.at(p, t)}-MAX({at.in_use.at(p, t)},{at.held.at(p, t)})",
-            lambda t: float(active[t] - max(n.in_use[p, t], n.held[p, t])),
             None,
         ),
         (
@@ -325,6 +344,15 @@ def _of_pair(at: Places, n: Numbers, p: int) -> Iterator[Check]:
     )
     for kind, formula, value, unless in rows:
         yield Check(kind, what, servers, _row(n, formula, value, unless))
+    mine = [c for c, (_, pair) in enumerate(n.combos) if pair == p and n.own_of[c] is None]
+    if mine:
+        yield _shared(at, n, what, mine, 4, p + 1)
+    if n.own:
+        rest = f"SUMIFS({{}},{pairs_of_pools(at)},{p + 1})"
+        fit = _row(
+            n, lambda t: f"{at.active.at(p, t)}-{rest.format(at.pools.down(t))}", lambda t: float(n.common[p, t])
+        )
+        yield Check(message("servers of pools are active"), what, servers, fit)
 
 
 def _of_inputs(at: Places, n: Numbers) -> Iterator[Check]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fleetmark.base.text import Message, message
 from fleetmark.demand import tables
+from fleetmark.demand.columns import AMOUNT, INTEGER, PRICE
 from planner.capacity.question import KINDS
 from reports.kit import format as fmt
 from reports.kit.workbook import COLOURS, Book, Head, Sheet, wide
@@ -188,6 +189,8 @@ def readme(book: Book, at: Places, n: Numbers, broken: int, provenance: Provenan
 def _in_words(shown: Front, lines: _Lines) -> None:
     lines.heading(message("Summary, as solved"))
     lines.line(message("plan"), shown.answer, "answer")
+    if shown.now:
+        lines.line(message("first order"), shown.now)
     lines.line(message("cost"), shown.cost)
     lines.line(message("otherwise"), shown.nothing)
     for label, texts in (
@@ -202,9 +205,9 @@ def _in_words(shown: Front, lines: _Lines) -> None:
 def _answer(book: Book, at: Places, n: Numbers, broken: int, lines: _Lines) -> None:
     q, plan = n.question, n.plan
     lines.heading(message("The plan now"))
-    lines.live(message("present value, {money}", money=q.currency), f"={at.total.at(0)}", n.total, tables.PRICE)
-    lines.live(message("servers to order"), f"=SUM({at.buy.all})", float(n.buy.sum()), tables.INTEGER)
-    lines.live(message("servers to retire"), f"=SUM({at.retire.all})", float(n.retire.sum()), tables.INTEGER)
+    lines.live(message("present value, {money}", money=q.currency), f"={at.total.at(0)}", n.total, PRICE)
+    lines.live(message("servers to order"), f"=SUM({at.buy.all})", float(n.buy.sum()), INTEGER)
+    lines.live(message("servers to retire"), f"=SUM({at.retire.all})", float(n.retire.sum()), INTEGER)
     yes, no = book.words(message("all are kept")), book.words(message("are not kept: see Checks"))
     lines.live(
         message("limits"),
@@ -242,11 +245,11 @@ def charts(book: Book, at: Places, n: Numbers) -> None:
     limit = Block(sheet, row + 1 + len(n.workloads), 4, len(n.sites), n.periods)
     for i, w in enumerate(n.workloads):
         sheet.text(band.row + i, 0, message("width of the band: {workload}", workload=w), "note")
-    band.live(lambda i, t: f"={at.high.at(i, t)}-{at.low.at(i, t)}", lambda i, t: _width(n, i, t), tables.AMOUNT)
+    band.live(lambda i, t: f"={at.high.at(i, t)}-{at.low.at(i, t)}", lambda i, t: _width(n, i, t), AMOUNT)
     for k, site in enumerate(n.sites):
         sheet.text(limit.row + k, 0, message("power limit: {site}", site=site), "note")
     source = [at.power.sheet.at(at.power.row + k, 2) for k in range(len(n.sites))]
-    limit.live(lambda k, _: f"={source[k]}", lambda k, _: n.question.sites[n.sites[k]].power_w, tables.INTEGER)
+    limit.live(lambda k, _: f"={source[k]}", lambda k, _: n.question.sites[n.sites[k]].power_w, INTEGER)
     charts = [
         _by_year(book, at, n),
         *(_demand(book, at, n, i, names, band) for i in range(len(n.workloads))),

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from fleetmark.base.text import message
-from fleetmark.demand import tables
-from fleetmark.demand.tables import LIQUID, NO, YES, Column
+from fleetmark.demand import equipment, tables
+from fleetmark.demand.columns import AMOUNT, LIQUID, NO, PRICE, YES, Column
 from planner.capacity.question import HOURS, NORMAL, SURVIVES, Question, Site, Sku
 from planner.capacity.queueing import CAP
 from planner.estimate import CONFIDENCE
@@ -166,7 +166,7 @@ def _periods(book: Book, at: Places, n: Numbers) -> None:
 
 def _sites(book: Book, at: Places, n: Numbers) -> None:
     q, sheet, block = n.question, at.site.sheet, at.site
-    columns = tables.sites(q.currency)
+    columns = equipment.sites(q.currency)
     rows = [[_of_site(q, site, c.field) for c in columns] for site in q.sites.values()]
     live = [
         *(Head(message("failure domain")) for _ in range(n.most_domains)),
@@ -240,7 +240,7 @@ def _fleet(book: Book, at: Places, n: Numbers) -> None:
     for i, cohort in enumerate(q.fleet):
         limit = q.skus[cohort.sku].age_limit
         row = n.skus.index(cohort.sku)
-        cells = at.sku.at(row, columns_at(tables.skus(), "age_limit"))
+        cells = at.sku.at(row, columns_at(equipment.skus(), "age_limit"))
         block.sheet.formula(block.row + i, 5, f'=IF({cells}="","",{cells})', limit)
         leaves = None if limit is None else max(limit - cohort.age + (cohort.arrives or 0), 0)
         gone = book.words(message("never")) if limit is None else None
@@ -330,6 +330,7 @@ def _utilisation(book: Book, at: Places, n: Numbers) -> None:
             w.availability,
             w.gpus or None,
             w.gpu_memory or None,
+            w.pool,
         ]
         for w in q.workloads.values()
     ]
@@ -344,13 +345,13 @@ def _utilisation(book: Book, at: Places, n: Numbers) -> None:
         row = block.row + i
         general = f'IF(question_survive="{YES}","{SURVIVES}","{NORMAL}")'
         own = block.near(i, 4)
-        sheet.formula(row, 7, f'=IF({own}="",{general},{own})', q.availability(work.name), role="word")
-        sheet.number(row, 8, work.utilisation, "0.0%", "value")
-        sheet.text(row, 9, work.why)
-        sheet.formula(row, 10, f"={block.near(i, 2)}<={CAP:g}", work.utilisation <= CAP)
-    sheet.paint(f"K{block.row + 1}:K{block.row + block.rows}", {True: "ok", False: "bad"})
-    named(book, "workload_planned", Block(sheet, block.row, 8, block.rows))
-    named(book, "workload_why", Block(sheet, block.row, 9, block.rows))
+        sheet.formula(row, 8, f'=IF({own}="",{general},{own})', q.availability(work.name), role="word")
+        sheet.number(row, 9, work.utilisation, "0.0%", "value")
+        sheet.text(row, 10, work.why)
+        sheet.formula(row, 11, f"={block.near(i, 2)}<={CAP:g}", work.utilisation <= CAP)
+    sheet.paint(f"L{block.row + 1}:L{block.row + block.rows}", {True: "ok", False: "bad"})
+    named(book, "workload_planned", Block(sheet, block.row, 9, block.rows))
+    named(book, "workload_why", Block(sheet, block.row, 10, block.rows))
 
 
 def _demand(book: Book, at: Places, n: Numbers) -> None:
@@ -377,7 +378,7 @@ def _demand(book: Book, at: Places, n: Numbers) -> None:
         place.live(
             lambda i, t: f"={at.median.near(i, t)}*EXP(NORMSINV({share})*{at.sigma.near(i, t)})",
             lambda i, t: quantile(n.point[i, t], n.sigma[i, t], at_share),
-            tables.AMOUNT,
+            AMOUNT,
         )
 
     spread(at.low, f"{BAND[0]:g}", BAND[0], message("demand at 5%"))
@@ -394,7 +395,7 @@ def _demand(book: Book, at: Places, n: Numbers) -> None:
     work_of = at.combo.down(3)
     block(at.done, message("work done, all sites up"))
     at.done.live(
-        lambda i, t: f"=SUMPRODUCT(({work_of}={i + 1})*{at.combo.down(6)}*{at.working.down(t)})",
+        lambda i, t: f"=SUMPRODUCT(({work_of}={i + 1})*{at.combo.down(6)}*{at.working.down(t)}*{at.pool.down(t)})",
         lambda i, t: n.done(i)[t],
         FIGURE_FORM,
     )
@@ -418,7 +419,7 @@ def _demand(book: Book, at: Places, n: Numbers) -> None:
 
 def _skus(book: Book, at: Places, n: Numbers) -> None:
     q, block, sheet = n.question, at.sku, at.sku.sheet
-    columns = tables.skus(q.currency)
+    columns = equipment.skus(q.currency)
     more = [
         Head(message("energy and carbon, idle"), message("{money} a year", money=q.currency), 12),
         Head(message("energy and carbon, peak"), message("{money} a year", money=q.currency), 12),
@@ -449,13 +450,13 @@ def _skus(book: Book, at: Places, n: Numbers) -> None:
             f"+{annuity}*({block.near(i, f['support'])}+{block.near(i, f['space'])})"
         )
         for j, field in enumerate(("idle_w", "peak_w")):
-            sheet.formula(row, first + j, f"={block.near(i, f[field])}*{watt}", energy[j], tables.PRICE)
+            sheet.formula(row, first + j, f"={block.near(i, f[field])}*{watt}", energy[j], PRICE)
             sheet.formula(
                 row,
                 first + 2 + j,
                 f"={base}+{annuity}*{cell(row, first + j)}",
                 fixed + n.annuity * energy[j],
-                tables.PRICE,
+                PRICE,
             )
         for j, work in enumerate(q.workloads.values()):
             if work.name not in sku.worth:
@@ -470,5 +471,5 @@ def _skus(book: Book, at: Places, n: Numbers) -> None:
                 first + 4 + j,
                 f"=({idle}+({peak}-{idle})*{u})/({e}*{u})",
                 value / q.rate(sku.name, work.name),
-                tables.PRICE,
+                PRICE,
             )

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetmark.base.text import Message, message
-from fleetmark.demand import tables
+from fleetmark.demand import equipment, tables
 from planner.capacity.question import KINDS
 from reports.kit.workbook import Book, Head, Sheet, cell
 from reports.plan.xlsx.numbers import Numbers
 
 COMBO = 11  # columns of Allocation before the periods
+POOL = 4  # columns of Pools before the periods
 SPARE = 5  # empty rows below a table of inputs, for new entries
 HEAD = 4  # the row of heads of a tab's only table; explanations are above it
 
@@ -131,7 +132,15 @@ TABS: Mapping[str, tuple[Message, str, Message]] = {
     "allocation": (
         message("Allocation"),
         _SOLVER,
-        message("How many servers serve what (green, as the solver decided), and the work that they can do (live)."),
+        message(
+            "Which share of whole servers serves what (green, as the solver decided), and the work that it can do "
+            "(live)."
+        ),
+    ),
+    "pools": (
+        message("Pools"),
+        _SOLVER,
+        message("Servers of pools that share none with others: whole, and among the active ones (as solved)."),
     ),
     "cost": (
         message("Cost"),
@@ -253,7 +262,7 @@ class Places:
         self.settings = Block(s["inputs"], HEAD + 1, 1, 2 + len(tables.settings()))
         self.period = Block(s["inputs"], HEAD + 1, 5, t, 5)  # number, name, begins, weight, budget
 
-        after = len(tables.sites())
+        after = len(equipment.sites())
         self.site = Block(s["sites"], HEAD + 1, 0, k + SPARE, after)
         self.runs = Block(s["sites"], HEAD + 1, after, k + SPARE, w)
         after += w
@@ -274,19 +283,21 @@ class Places:
         self.worth_used = Block(s["equivalence"], HEAD + 1, 8, len(self.pairs_of_worth))
         self.benchmarks = Block(s["benchmarks"], HEAD + 1, 0, len(self.pairs_of_worth), 9)
 
-        self.workload = Block(s["utilisation"], HEAD + 1, 0, w, 7)
-        self.available = Block(s["utilisation"], HEAD + 1, 7, w)
+        self.workload = Block(s["utilisation"], HEAD + 1, 0, w, len(tables.workloads()))
+        self.available = Block(s["utilisation"], HEAD + 1, len(tables.workloads()), w)
 
         skus = len(n.skus) + SPARE
-        self.sku = Block(s["skus"], HEAD + 1, 0, skus, len(tables.skus()))
+        self.sku = Block(s["skus"], HEAD + 1, 0, skus, len(equipment.skus()))
 
         self._by_period(n)
 
         combos = max(len(n.combos), 1)
         self.combo = Block(s["allocation"], HEAD + 1, 0, combos, COMBO)
-        self.servers = Block(s["allocation"], HEAD + 1, COMBO, combos, t)
-        self.working = Block(s["allocation"], HEAD + 1, COMBO + t, combos, t)
-        self.capacity = Block(s["allocation"], HEAD + 1, COMBO + 2 * t, combos, t)
+        # Whole servers of the row's pool; the shares of them that are there for the workload and that work; work.
+        self.pool, self.share, self.working, self.capacity = (
+            Block(s["allocation"], HEAD + 1, COMBO + j * t, combos, t) for j in range(4)
+        )
+        self.pools = Block(s["pools"], HEAD + 1, POOL, max(len(n.own), 1), t)
 
         c = s["cost"]
         kinds = len(KINDS)
@@ -315,10 +326,10 @@ class Places:
         self.low, self.high, self.quantile, self.margin, self.planned = demand[:5]
         self.done, self.delivered, self.counted = demand[5:]
 
-        plan = stack(s["plan"], 3, 2, [pairs] * 12)
-        self.buy, self.retire, self.active, self.arrive, self.installed, self.in_use, self.held, self.busy = plan[:8]
-        self.paid, self.kept, self.kept_worth = plan[8:11]
-        self.figures = Block(s["plan"], plan[11].row, 2, pairs, len(FIGURES))
+        plan = stack(s["plan"], 3, 2, [pairs] * 10)
+        self.buy, self.retire, self.active, self.arrive, self.installed, self.load = plan[:6]
+        self.paid, self.kept, self.kept_worth = plan[6:9]
+        self.figures = Block(s["plan"], plan[9].row, 2, pairs, len(FIGURES))
 
         self.losses = [(i, j, d) for i in range(w) for j in range(k) for d in range(n.most_domains)]
         self.left, self.above = stack(s["lost"], 3, 3, [len(self.losses)] * 2)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fleetmark.base.text import Message, message
-from fleetmark.demand import tables
+from fleetmark.demand import equipment
+from fleetmark.demand.columns import AMOUNT
 from reports.kit.workbook import Book, Head, cell
 from reports.plan.xlsx.inputs import columns_at
 from reports.plan.xlsx.layout import Block, Places, headed, named, right_aligned
@@ -117,7 +118,7 @@ def _lost(book: Book, at: Places, n: Numbers) -> None:
 
 def _rack(at: Places, n: Numbers) -> None:
     q, sheet = n.question, at.power.sheet
-    columns = tables.sites()
+    columns = equipment.sites()
     site = at.figures.down(figure(at, "site"))
 
     def block(
@@ -245,7 +246,7 @@ def _scenarios(book: Book, at: Places, n: Numbers) -> None:
         sheet.text(head, 0, message("Servers needed for {workload}", workload=w), "heading")
         sheet.text(head + 1, 0, message("median demand"))
         demand = n.point[i, -1]
-        sheet.formula(head + 1, 2, f"=INDEX({at.median.line(i)},scenario_period)", demand, tables.AMOUNT)
+        sheet.formula(head + 1, 2, f"=INDEX({at.median.line(i)},scenario_period)", demand, AMOUNT)
         sheet.formula(head + 1, 3, f"={at.workload.at(i, 1)}", n.question.workloads[w].unit, role="word")
         shown = [
             Head(e, message("demand × {m}", m="…" if m is None else f"{m:g}"), 14)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from planner.capacity.ledger import Ledger
+from planner.capacity.ledger import Ledger, over
 from planner.capacity.question import HOURS, Plan, Question
 from reports.plan.model import years
 
@@ -57,6 +57,24 @@ class Numbers(Ledger):
     def planned(self) -> Floats:
         """(workload, period): the demand that the plan must meet."""
         return np.asarray(self.point * self.margin)
+
+    @cached_property
+    def own(self) -> list[tuple[str, int]]:
+        """(pool, pair) of each pool of its own, where it has servers."""
+        pools = dict.fromkeys((self.question.pool(w), p) for w, p in self.combos)
+        return [(name, p) for name, p in pools if name and self.pooled[name][p].any()]
+
+    @cached_property
+    def own_of(self) -> list[int | None]:
+        """The number in ``own`` of each combo; None for the common servers, -1 where its pool has none."""
+        at = {pool: j for j, pool in enumerate(self.own)}
+        pools = [(self.question.pool(w), p) for w, p in self.combos]
+        return [at.get(pool, -1) if pool[0] else None for pool in pools]
+
+    @cached_property
+    def load_of_active(self) -> Floats:
+        """(pair, period): how busy active servers are on average, with everything up."""
+        return over(self.busy, self.active)
 
     @cached_property
     def most_domains(self) -> int:

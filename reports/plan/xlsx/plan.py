@@ -7,14 +7,26 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from fleetmark.base.text import Message, message
-from fleetmark.demand import tables
+from fleetmark.demand import equipment
+from fleetmark.demand.columns import INTEGER, LIQUID, PRICE, YES
 from planner.capacity.question import KINDS, PREEMPTIBLE
 from reports.kit.workbook import Book, Head, cell
 from reports.plan.xlsx.inputs import columns_at
-from reports.plan.xlsx.layout import COMBO, FIGURES, HEAD, Block, Places, headed, named, period_heads, right_aligned
+from reports.plan.xlsx.layout import (
+    COMBO,
+    FIGURES,
+    HEAD,
+    POOL,
+    Block,
+    Places,
+    headed,
+    named,
+    period_heads,
+    right_aligned,
+)
 from reports.plan.xlsx.numbers import Floats, Numbers
 
-_COUNT, _SERVERS = "#,##0;-#,##0;–", "#,##0.0;-#,##0.0;–"
+_COUNT, _SHARE, FIGURE = "#,##0;-#,##0;–", "0.0%;-0.0%;–", "#,##0.0;-#,##0.0;–"
 
 
 def write(book: Book, at: Places, n: Numbers) -> None:
@@ -88,28 +100,22 @@ def _plan(at: Places, n: Numbers) -> None:
         n.installed,
         _COUNT,
     )
-    pair_of, stays, apart = (at.combo.down(col) for col in (4, 9, 10))
+    pair_of, used = at.combo.down(4), at.combo.down(7)
 
-    def in_use(i: int, t: int) -> str:
-        servers, working = at.servers.down(t), at.working.down(t)
-        return f"=SUMPRODUCT(({pair_of}={i + 1})*({apart}*{servers}+(1-{apart})*{working}))"
+    def load(i: int, t: int) -> str:
+        busy = f"SUMPRODUCT(({pair_of}={i + 1})*{used}*{at.working.down(t)}*{at.pool.down(t)})"
+        return f"=IF({at.active.near(i, t)}=0,0,{busy}/{at.active.near(i, t)})"
 
-    _labelled(at.in_use, message("In use with everything up: servers that work, as in Allocation"), at, n)
-    at.in_use.live(in_use, n.in_use, _SERVERS)
-    _labelled(at.held, message("Kept for a failure: servers of all that cannot be pre-empted"), at, n)
-    at.held.live(lambda i, t: f"=SUMPRODUCT(({pair_of}={i + 1})*{stays}*{at.servers.down(t)})", n.held, _SERVERS)
-    _labelled(at.busy, message("Busy: servers that work times their utilisation, for their energy"), at, n)
-    at.busy.live(
-        lambda i, t: f"=SUMPRODUCT(({pair_of}={i + 1})*{at.combo.down(7)}*{at.working.down(t)})", n.busy, _SERVERS
-    )
+    _labelled(at.load, message("Load of the active servers with everything up, for their energy"), at, n)
+    at.load.live(load, n.load_of_active, _SHARE)
     _money_of_orders(at, n)
     at.buy.sheet.frozen(3, 2)
-    at.buy.sheet.inner.print_area(0, 0, at.busy.row + at.busy.rows, at.buy.col + at.buy.cols)
+    at.buy.sheet.inner.print_area(0, 0, at.load.row + at.load.rows, at.buy.col + at.buy.cols)
 
 
 def _money_of_orders(at: Places, n: Numbers) -> None:
     """The price of one by the quantity ordered, and what orders are worth at the end."""
-    columns = tables.skus()
+    columns = equipment.skus()
     price, breaks = (columns_at(columns, field) for field in ("price", "price_breaks"))
     _labelled(at.paid, message("Price of one (of a SKU with price breaks as solved)"), at, n)
 
@@ -117,7 +123,7 @@ def _money_of_orders(at: Places, n: Numbers) -> None:
         row = n.skus.index(n.pairs[i][0])
         return f'=IF({at.sku.at(row, breaks)}="",N({at.sku.at(row, price)}),{float(n.paid[i, t])!r})'
 
-    at.paid.live(paid, n.paid, tables.PRICE)
+    at.paid.live(paid, n.paid, PRICE)
     lead, limit, keeps, last = (figure(at, name) for name in ("lead", "age_limit", "residual", "price"))
     _labelled(at.kept, message("Of the orders, in place at the end: servers, by the period of their arrival"), at, n)
 
@@ -146,7 +152,7 @@ def _money_of_orders(at: Places, n: Numbers) -> None:
 def _figures(at: Places, n: Numbers) -> None:
     """The figures of each row's SKU and site for the formulas above and those of Cost."""
     q, block = n.question, at.figures
-    sku_columns, site_columns = tables.skus(), tables.sites()
+    sku_columns, site_columns = equipment.skus(), equipment.sites()
 
     def of_sku(field: str) -> Callable[[int], str]:
         place = columns_at(sku_columns, field)
@@ -250,12 +256,12 @@ def _figures(at: Places, n: Numbers) -> None:
         ),
         "racks": (
             Head(message("positions for racks")),
-            lambda i: f'=IF({of_sku("cooling")(i)}="{tables.LIQUID}",0,{racks(i)})',
+            lambda i: f'=IF({of_sku("cooling")(i)}="{LIQUID}",0,{racks(i)})',
             lambda i: 0.0 if skus[i].liquid else q.positions(*n.pairs[i]),
         ),
         "liquid": (
             Head(message("liquid-cooled positions")),
-            lambda i: f'=IF({of_sku("cooling")(i)}="{tables.LIQUID}",{racks(i)},0)',
+            lambda i: f'=IF({of_sku("cooling")(i)}="{LIQUID}",{racks(i)},0)',
             lambda i: q.positions(*n.pairs[i]) if skus[i].liquid else 0.0,
         ),
         "residual": (
@@ -288,12 +294,15 @@ def _allocation(at: Places, n: Numbers) -> None:
         Head(message("utilisation"), message("share of a server"), 18),
         Head(message("may run there"), message("1 or 0")),
         Head(message("stays in a failure"), message("1 or 0")),
-        Head(message("servers of its own"), message("1 or 0")),
+        Head(message("row in Pools"), message("0: servers that all share"), 16),
     ]
-    servers = [Head(h.name, message("servers"), 11) for h in period_heads(n)]
-    working = [Head(h.name, message("servers that work"), 11) for h in period_heads(n)]
-    work = [Head(h.name, message("work"), 11) for h in period_heads(n)]
-    sheet.heads(HEAD, [*heads, *servers, *working, *work])
+    blocks = (
+        message("whole servers"),
+        message("share of them"),
+        message("share that works"),
+        message("work"),
+    )
+    sheet.heads(HEAD, [*heads, *(Head(h.name, what, 11) for what in blocks for h in period_heads(n))])
     numbers = list(q.workloads)
     for c, (w, p) in enumerate(n.combos):
         row = at.combo.row + c
@@ -310,17 +319,50 @@ def _allocation(at: Places, n: Numbers) -> None:
         sheet.formula(row, 7, f"={u}", n.used[c], "0.0%")
         anywhere, here = at.runs.down(i), at.runs.at(site, i)
         may = not q.workloads[w].sites or k in q.workloads[w].sites
-        sheet.formula(row, 8, f'=IF(COUNTA({anywhere})=0,1,IF({here}="{tables.YES}",1,0))', float(may))
+        sheet.formula(row, 8, f'=IF(COUNTA({anywhere})=0,1,IF({here}="{YES}",1,0))', float(may))
         stays = f'=IF({at.available.at(i)}="{PREEMPTIBLE}",0,1)'
         sheet.formula(row, 9, stays, float(not q.yields(w)))
-        own = f'=IF({at.workload.at(i, 3)}="{tables.YES}",1,0)'
-        sheet.formula(row, 10, own, float(q.workloads[w].dedicated))
+        sheet.number(row, 10, 0 if (own := n.own_of[c]) is None else own + 1, role="value")
     if n.combos:
-        at.servers.numbers(n.servers, _SERVERS, "solver")
-        at.working.numbers(n.working, _SERVERS, "solver")
+
+        def servers(c: int, t: int) -> str:
+            own, pair = n.own_of[c], n.combos[c][1]
+            if own is not None:
+                return f"={at.pools.at(own, t)}" if own >= 0 else "=0"
+            less = f"-SUMIFS({at.pools.down(t)},{pairs_of_pools(at)},{pair + 1})" if n.own else ""
+            return f"={at.active.at(pair, t)}{less}"
+
+        at.pool.live(servers, n.of_pool, _COUNT)
+        at.share.numbers(n.share, _SHARE, "solver")
+        at.working.numbers(n.share_working, _SHARE, "solver")
         each = [cell(at.combo.row + c, 6) for c in range(at.combo.rows)]
-        at.capacity.live(lambda c, t: f"=${each[c]}*{at.servers.near(c, t)}", n.capacity, _SERVERS)
-    sheet.filtered(HEAD, HEAD + at.combo.rows, COMBO + 3 * n.periods, frozen_columns=3)
+        at.capacity.live(lambda c, t: f"=${each[c]}*{at.share.near(c, t)}*{at.pool.near(c, t)}", n.capacity, FIGURE)
+    sheet.filtered(HEAD, HEAD + at.combo.rows, COMBO + 4 * n.periods, frozen_columns=3)
+    _pools(at, n)
+
+
+def _pools(at: Places, n: Numbers) -> None:
+    """A row for each pool of its own and the SKU and site of its servers."""
+    sheet = at.pools.sheet
+    heads = [
+        Head(message("pool"), width=22),
+        Head(message("SKU"), width=20),
+        Head(message("site"), width=16),
+        Head(message("no. of the row in Purchase plan"), width=18),
+    ]
+    sheet.heads(HEAD, [*heads, *(Head(h.name, message("servers"), 11) for h in period_heads(n))])
+    for j, (name, p) in enumerate(n.own):
+        for col, word in enumerate((name, *n.pairs[p])):
+            sheet.text(at.pools.row + j, col, word, "strong" if col == 0 else "text")
+        sheet.number(at.pools.row + j, 3, p + 1, role="value")
+    if n.own:
+        at.pools.numbers([n.pooled[name][p] for name, p in n.own], _COUNT, "solver")
+    sheet.filtered(HEAD, HEAD + at.pools.rows, POOL + n.periods, frozen_columns=3)
+
+
+def pairs_of_pools(at: Places) -> str:
+    """The rows in Purchase plan of the pools' rows."""
+    return at.pools.down(3 - POOL)
 
 
 # ---------------------------------------------------------------- money
@@ -336,7 +378,7 @@ _WORDS: Mapping[str, Message] = {
 }
 
 
-_MONEY = tables.INTEGER
+_MONEY = INTEGER
 
 
 def _summed(n: Numbers, block: Block, values: Floats) -> None:
@@ -390,10 +432,10 @@ def _cost(book: Book, at: Places, n: Numbers) -> None:
 
     row = at.bought.row + at.bought.rows + 2
     sheet.text(row, 0, message("present value as solved"))
-    sheet.number(row, 2, n.plan.objective, tables.PRICE, "solver")
+    sheet.number(row, 2, n.plan.objective, PRICE, "solver")
     sheet.text(row + 1, 0, message("present value now, less that as solved"))
     more = round(n.total - n.plan.objective, 2) + 0.0
-    sheet.formula(row + 1, 2, f"=ROUND({at.total.near(0)}-{cell(row, 2)},2)", more, tables.PRICE)
+    sheet.formula(row + 1, 2, f"=ROUND({at.total.near(0)}-{cell(row, 2)},2)", more, PRICE)
     for line in (row, row + 1):
         sheet.text(line, 1, n.question.currency)
     sheet.frozen(3, 2)
@@ -406,7 +448,7 @@ def _formulas(at: Places) -> Mapping[str, Callable[[int], str]]:
         return at.figures.down(figure(at, name))
 
     def draw(t: int) -> str:
-        return f"({of('idle')}*{at.active.down(t)}+{of('swing')}*{at.busy.down(t)})"
+        return f"({of('idle')}*{at.active.down(t)}+{of('swing')}*{at.load.down(t)}*{at.active.down(t)})"
 
     return {
         "purchase": lambda t: f"=SUMPRODUCT({at.paid.down(t)},{at.buy.down(t)})",

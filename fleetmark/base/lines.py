@@ -1,0 +1,45 @@
+"""Where lines may break: between words, and between characters of scripts that are written without spaces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rich.cells import cell_len
+
+# Characters that Chinese and Japanese may break after or before; closing marks never begin a line, opening ones never
+# end one (a part of JIS X 4051 and GB/T 15834).
+_WIDE = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_CLOSING = "、。，．：；？！％）］｝」』】〉》〕〗”’…·,.:;?!%)\\]}"
+_OPENING = "（［｛「『【〈《〔〖“‘(\\[{"
+_UNIT = re.compile(
+    rf"\s*(?:[{_OPENING}]{{0,3}}[{_WIDE}][{_CLOSING}]*|[^\s{_WIDE}]+?(?=[{_OPENING}]{{0,3}}[{_WIDE}]|\s|$))\s*|\s+"
+)
+_ANY = re.compile(f"[{_WIDE}]")
+
+
+def spaceless(text: str) -> bool:
+    """Whether a text has characters of a script without spaces."""
+    return _ANY.search(text) is not None
+
+
+def breaks(text: str, width: int) -> list[int]:
+    """The offsets at which a line of text begins anew so that each fits ``width`` cells, where its units do."""
+    offsets: list[int] = []
+    used = 0
+    for start, unit in _units(text):
+        if used and used + cell_len(unit.rstrip()) > width:
+            offsets.append(start)
+            used = 0
+        used += cell_len(unit)
+    return offsets
+
+
+def _units(text: str) -> Iterator[tuple[int, str]]:
+    """Parts of a text that stay together, spaces behind them included."""
+    place = 0
+    while place < len(text):
+        match = _UNIT.match(text, place)
+        end = match.end() if match and match.end() > place else place + 1
+        yield place, text[place:end]
+        place = end

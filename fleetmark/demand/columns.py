@@ -1,0 +1,69 @@
+"""Columns of the workbook's input tables: names, titles, units, and which values their cells take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fleetmark.base.text import Message, message
+
+MOST = 1e15
+YES, NO = "yes", "no"
+AIR, LIQUID = COOLING = ("air", "liquid")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Valid values of a cell: a number from ``least`` (exclusive if ``above``) to ``most``, a text, or one of
+    ``words``. ``integer``: the number is an integer. ``optional``: it may be empty, which means ``empty``.
+    """
+
+    what: Message
+    least: float = 0.0
+    most: float = MOST
+    above: bool = False
+    integer: bool = False
+    text: bool = False
+    words: tuple[str, ...] = ()
+    optional: bool = False
+    empty: str = ""
+
+    @property
+    def hint(self) -> Message:
+        """The valid values in words, for the person who types."""
+        if self.words:
+            return message("{what}: {words}", what=self.what, words=", ".join(self.words))
+        if self.text:
+            return self.what
+        kind = message("a whole number") if self.integer else message("a number")
+        if self.above:
+            span = message("above {least}", least=f"{self.least:g}")
+        elif self.most >= MOST:
+            span = message("{least} or more", least=f"{self.least:g}")
+        else:
+            span = message("{least} to {most}", least=f"{self.least:g}", most=f"{self.most:g}")
+        if self.above and self.most < MOST:
+            span = message("above {least}, up to {most}", least=f"{self.least:g}", most=f"{self.most:g}")
+        if self.optional:
+            return message(
+                "{what}: {kind}, {span}; empty: {empty}", what=self.what, kind=kind, span=span, empty=self.empty
+            )
+        return message("{what}: {kind}, {span}", what=self.what, kind=kind, span=span)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of inputs: the ``name`` of its range, its ``title`` and ``unit``, and the ``rule`` of its cells."""
+
+    name: str
+    title: Message
+    rule: Rule
+    unit: str = ""
+    form: str = "General"
+
+    @property
+    def field(self) -> str:
+        """The field of the table's class: the name after the first underscore."""
+        return self.name.split("_", 1)[1]
+
+
+INTEGER, AMOUNT, PRICE = "#,##0", "#,##0.##", "#,##0.00"

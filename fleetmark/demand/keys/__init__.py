@@ -1,0 +1,1 @@
+"""Parts of the planner's document: the keys of each, and their types."""

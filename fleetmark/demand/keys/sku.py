@@ -1,0 +1,91 @@
+"""A server model and the terms on which it is sold, as written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, model_validator
+
+from fleetmark.demand.amounts import (
+    Integer,
+    Money,
+    Number,
+    Price,
+    Quantity,
+    Span,
+    Text,
+    Watts,
+    entries,
+    integer,
+    share,
+)
+from fleetmark.demand.keys.part import Gigabytes, Part
+from fleetmark.demand.keys.worth import Worth
+
+_DIGITS = 9
+_MOST_SLIP = 24
+
+
+class Power(Part):
+    """Power of a server. ``provisioned``: what counts against a site's limit, measured or set; its peak by default."""
+
+    idle: Watts
+    peak: Watts
+    provisioned: Watts | None = None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Power:
+        if self.peak < self.idle:
+            raise ValueError(f"peak ({self.peak:g} W) is below idle ({self.idle:g} W)")
+        return self
+
+
+def _counts(entries: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Entries whose names are whole numbers from 1."""
+    wrong = [name for name in entries if not (name.isdecimal() and len(name) <= _DIGITS and int(name))]
+    if wrong:
+        raise ValueError(f"{wrong[0]!r} is not a count of 1 or more")
+    return entries
+
+
+def _late(shares: Mapping[str, float]) -> Mapping[str, float]:
+    """Periods late to the share of orders."""
+    _counts(shares)
+    if sum(shares.values()) > 1 + 1e-9:
+        raise ValueError(f"the shares come to {sum(shares.values()):.0%}, more than all orders")
+    if any(int(n) > _MOST_SLIP for n in shares):
+        raise ValueError(f"at most {_MOST_SLIP} periods: a later order is none")
+    return shares
+
+
+class Sku(Part):
+    """A server model that can be bought, or is in place."""
+
+    price: Price
+    power: Power
+    rack_units: Number
+    gpus: Integer = 0
+    gpu_memory: Gigabytes = 0.0
+    ports: Integer = 1
+    lead: Span = (0.0, "period")
+    support: Money = Quantity(0.0)
+    space: Money = Quantity(0.0)
+    migration: Money = Quantity(0.0)
+    minimum_order: Integer = 0
+    age_limit: Span | None = None
+    embodied: Number = 0.0
+    vendor: Text | None = None
+    lot: Annotated[int, integer(1)] = 1
+    racks: Number = 0.0
+    cooling: Literal["air", "liquid"] = "air"
+    residual: Annotated[float, share(0, 1)] = 0.0
+    price_breaks: Annotated[Mapping[str, Money], BeforeValidator(entries), AfterValidator(_counts)] = {}
+    slips: Annotated[Mapping[str, Annotated[float, share(0, 1)]], BeforeValidator(entries), AfterValidator(_late)] = {}
+    worth: Mapping[str, Worth]
+
+    @model_validator(mode="after")
+    def _terms(self) -> Sku:
+        if self.price_breaks and self.price is None:
+            raise ValueError("price_breaks: it is not sold")
+        return self

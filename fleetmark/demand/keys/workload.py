@@ -1,0 +1,149 @@
+"""A workload and its demand, as written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, model_validator
+
+from fleetmark.demand.amounts import (
+    Amount,
+    Deviations,
+    Integer,
+    Number,
+    Seconds,
+    Series,
+    Text,
+    Yes,
+    integer,
+    share,
+    texts,
+)
+from fleetmark.demand.keys.part import Gigabytes, Part, quantiles_of
+from planner.capacity.queueing import CAP
+
+
+class Start(Part):
+    """A figure, or its quantiles."""
+
+    value: Amount | None = None
+    quantiles: Mapping[str, Amount] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _either(cls, value: object) -> Any:
+        return quantiles_of(value) if isinstance(value, Mapping) else {"value": value}
+
+
+class Growth(Part):
+    """Growth a year, or its quantiles."""
+
+    value: Annotated[float, share(-0.99, 100)] | None = None
+    quantiles: Mapping[str, Annotated[float, share(-0.99, 100)]] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _either(cls, value: object) -> Any:
+        return quantiles_of(value) if isinstance(value, Mapping) else {"value": value}
+
+
+class History(Part):
+    """Past use: a CSV ``file`` with a ``column`` (the workload's name) and the periods of a ``season`` (a year)."""
+
+    file: Text
+    column: Text | None = None
+    season: Annotated[int, integer(1, 60)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: object) -> Any:
+        return value if isinstance(value, Mapping) else {"file": value}
+
+
+class Demand(Part):
+    """``point``: a figure for every period; ``start`` and ``growth``; or ``quantiles`` of every period, or their median
+    and ``sigma``, the standard deviation of the logarithm; or the ``history`` that a forecast follows from.
+    """
+
+    point: Series | None = None
+    start: Start | None = None
+    growth: Growth | None = None
+    quantiles: Mapping[str, Series] | None = None
+    sigma: Deviations | None = None
+    history: History | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _which(cls, value: object) -> Any:
+        doc = quantiles_of(value)
+        keys = {"start", "growth", "quantiles", "sigma", "history"}
+        if not isinstance(value, Mapping) or (value and not keys & set(doc) and _by_period(value)):
+            return {"point": value}
+        return doc
+
+    @model_validator(mode="after")
+    def _one(self) -> Demand:
+        grows = self.start is not None or self.growth is not None
+        if sum((self.point is not None, grows, bool(self.quantiles), self.history is not None)) != 1:
+            raise ValueError(
+                "give one of: a figure for every period, start and growth, quantiles (p50, p90), or a history"
+            )
+        if self.start is None and self.growth is not None:
+            raise ValueError("start is missing: what the demand is in the first period")
+        if self.sigma is not None and list(self.quantiles or {}) != ["p50"]:
+            raise ValueError("sigma goes with p50 alone: the median, and the standard deviation of its logarithm")
+        return self
+
+
+def _by_period(value: Mapping[object, object]) -> bool:
+    return all(isinstance(v, str | int | float) for v in value.values())
+
+
+class Slo(Part):
+    """A latency target, a quantile (``p99: 50ms``) or ``mean``, and the figures of the service."""
+
+    quantiles: Mapping[str, Seconds] | None = None
+    mean: Seconds | None = None
+    service_time: Seconds
+    service_cv: Number = 1.0
+    arrival_cv: Number = 1.0
+    slots: Annotated[int, integer(1, 100_000)]
+    wait: Yes = False  # the target is for the time in the queue, without service
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ranks(cls, value: object) -> Any:
+        return quantiles_of(value)
+
+    @model_validator(mode="after")
+    def _one(self) -> Slo:
+        if (self.mean is None) == (self.quantiles is None) or len(self.quantiles or {"": 0}) != 1:
+            raise ValueError("give one latency: p99 (or another quantile), or mean")
+        return self
+
+
+class Workload(Part):
+    """A workload and its demand. ``gpus``, each of ``gpu_memory`` GB or more: what one unit of it needs in a server."""
+
+    unit: Text
+    demand: Demand
+    utilisation: Annotated[float, share(0, CAP, above=True)] | None = None
+    slo: Slo | None = None
+    sites: Annotated[tuple[Text, ...], BeforeValidator(texts)] = ()
+    dedicated: Yes = False
+    pool: Text | None = None
+    availability: Literal["survives", "normal", "preemptible"] | None = None
+    gpus: Integer = 0
+    gpu_memory: Gigabytes = 0.0
+    reference: Text | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Workload:
+        if (self.utilisation is None) == (self.slo is None):
+            raise ValueError(f"give utilisation (above 0, up to {CAP:.0%}) or slo, one of them")
+        if self.dedicated and self.availability == "preemptible":
+            raise ValueError("what may be pre-empted runs on servers of others: leave out dedicated or preemptible")
+        if self.dedicated and self.pool is not None:
+            raise ValueError("servers of its own are no pool with others: leave out dedicated or pool")
+        return self

@@ -1,0 +1,126 @@
+"""What a server is worth for a workload, as written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from fleetmark.demand.amounts import (
+    Quantity,
+    Text,
+    integer,
+    plain,
+    positive,
+    share,
+)
+from fleetmark.demand.keys.part import Part
+from planner.capacity.queueing import CAP
+
+
+class Chosen(Part):
+    """Machines to compare: by a class, a benchmark or a mix."""
+
+    candidate: Text
+    class_: Text | None = Field(default=None, alias="class")
+    benchmark: Text | None = None
+    mix: Text | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Chosen:
+        if sum(v is not None for v in (self.class_, self.benchmark, self.mix)) != 1:
+            raise ValueError(
+                "give one of class (cpu-int), benchmark (fio/*/read_iops) and mix (cpu-int=0.6,disk-iops=0.4)"
+            )
+        return self
+
+
+class Compared(Chosen):
+    """A comparison as by ``fleetmark compare``; the baseline defaults to the workload's ``reference``."""
+
+    baseline: Text | None = None
+
+
+class Pinned(Chosen):
+    """A comparison with a pinned reference, ``NAME`` or ``NAME@2``."""
+
+    name: Text
+
+
+class Measured(Part):
+    """A measured rate of a server."""
+
+    select: Text
+    benchmark: Text
+
+
+class Profile(Part):
+    """A saved demand vector, and the machines whose rates it applies to; ``baseline`` as in Compared."""
+
+    name: Text
+    select: Text
+    baseline: Text | None = None
+
+
+class Speed(Part):
+    """How fast one slot is, as a factor on the objective's service: ``value``, or a comparison of responsiveness."""
+
+    value: Annotated[float, plain(above=True)] | None = None
+    compare: Compared | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: object) -> Any:
+        return value if isinstance(value, Mapping) else {"value": value}
+
+    @model_validator(mode="after")
+    def _one(self) -> Speed:
+        if (self.value is None) == (self.compare is None):
+            raise ValueError("give one of value and compare")
+        return self
+
+
+class Worth(Part):
+    """The worth of one server for a workload: ``value``, or its source. ``utilisation`` of its servers for it; or
+    ``slots`` and ``speed`` of one, from which the objective gives it.
+    """
+
+    value: Annotated[Quantity, BeforeValidator(positive)] | None = None
+    lo: Annotated[float, plain(above=True)] | None = None
+    hi: Annotated[float, plain(above=True)] | None = None
+    df: Annotated[float, plain(above=True)] | None = None
+    error: Annotated[float, share(0, 10)] | None = None
+    compare: Compared | None = None
+    reference: Pinned | None = None
+    measured: Measured | None = None
+    profile: Profile | None = None
+    utilisation: Annotated[float, share(0, CAP, above=True)] | None = None
+    slots: Annotated[int, integer(1, 100_000)] | None = None
+    speed: Speed | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: object) -> Any:
+        return value if isinstance(value, Mapping) else {"value": value}
+
+    @model_validator(mode="after")
+    def _one(self) -> Worth:
+        sources = [self.value, self.compare, self.reference, self.measured, self.profile]
+        if sum(w is not None for w in sources) != 1:
+            raise ValueError("give one of value, compare, reference, measured and profile")
+        if (self.lo is None) != (self.hi is None):
+            raise ValueError("lo and hi go together: the ends of the 95% interval")
+        if self.utilisation is not None and (self.slots is not None or self.speed is not None):
+            raise ValueError("slots and speed give the utilisation: give them, or the utilisation")
+        if self.lo is not None and self.value is None:
+            raise ValueError("lo and hi go with value; a worth on record has its own interval")
+        if self.lo is not None and self.error is not None:
+            raise ValueError("error repeats lo and hi; give one of them")
+        if self.df is not None and self.value is None:
+            raise ValueError("df goes with value; a worth on record has its own")
+        if self.lo is not None and self.hi is not None and self.value is not None:
+            value = self.value.value
+            if not self.lo <= value <= self.hi:
+                raise ValueError(f"the value {value:g} is not within {self.lo:g} to {self.hi:g}")
+        return self

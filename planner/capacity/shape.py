@@ -1,0 +1,203 @@
+"""The variables of a capacity programme: which there are, their columns, and the most of each that is useful.
+
+Variables are counts per pair (a SKU at a site where it is in place or can be bought) and period: ``x`` ordered, ``d``
+retired, ``i`` installed, ``n`` active; ``a`` servers that work for a workload with everything up; ``r`` more of them
+that it needs when a failure domain is gone; ``e`` all servers of a pool of its own; ``g`` work that a site gives a
+workload that must survive a failure, ``r`` included;
+``z`` whether a SKU is in use at a site with spares; ``y`` whether an order is placed for a
+SKU with a minimum; ``m`` how many lots are ordered; ``b`` whether a price break of a SKU is reached, and ``q`` how many
+of those ordered have its price; ``w`` bought servers that are in place at the end and worth something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.capacity.question import Margin, Question
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Caps = Mapping[tuple[str, str], int]
+"""(sku, site), or (sku, "") for all sites together, to the most servers bought over all periods."""
+NEAR = 1e-9  # a count this close above a whole number is that number
+
+
+class Shape:
+    """The variables of a question and their columns.
+
+    ``pairs``: (sku, site) of x, d, i, n. ``combos``: (pair, workload) of a. ``lasting``: the combos of r. ``own``:
+    (pair, pool) of e; ``own_of``: the number there of each combo, -1 for common servers. ``gives``: (workload, site) of
+    g.
+    ``spared``, ``ordered`` and ``lots``: pairs of z, y and m. ``broken``: (SKU, number of its price break) of b;
+    ``priced``: (pair, number in ``broken``) of q; ``kept``: pairs of w. ``demand``: workload to demand by period,
+    margin included. ``start``: servers in place, per pair; ``placed``: arrivals of orders placed before, per pair and
+    period. ``caps``: limits on purchases; a pair with a cap of 0 is not for sale.
+    """
+
+    def __init__(self, q: Question, margin: Margin, caps: Caps) -> None:
+        self.question, self.caps = q, caps
+        self.periods = len(q.periods)
+        in_place = {(c.sku, c.site) for c in q.fleet if c.count}
+        self.pairs = [(s, k) for s in q.skus for k in q.sites if (s, k) in in_place or self.sold(s, k)]
+        self.skus = [q.skus[s] for s, _ in self.pairs]
+        self.sites = [q.sites[k] for _, k in self.pairs]
+        number = {pair: p for p, pair in enumerate(self.pairs)}
+        self.start = np.zeros(len(self.pairs))
+        self.placed = np.zeros((len(self.pairs), self.periods))
+        for c in q.fleet:
+            if c.count and c.arrives is None:
+                self.start[number[c.sku, c.site]] += c.count
+            elif c.count and c.arrives is not None:
+                self.placed[number[c.sku, c.site], c.arrives] += c.count
+        self.demand = {
+            w: np.array(v.point, dtype=float) * np.asarray(margin.get(w, 1.0)) for w, v in q.workloads.items()
+        }
+        self.combos = [
+            (p, w)
+            for p, (s, k) in enumerate(self.pairs)
+            for w, work in q.workloads.items()
+            if w in q.skus[s].worth and (not work.sites or k in work.sites) and self.demand[w].any()
+        ]
+        self.lasting = np.array([j for j, (_, w) in enumerate(self.combos) if q.survives(w)], dtype=np.int64)
+        pools = [(p, q.pool(w)) for p, w in self.combos]
+        self.own = [pool for pool in dict.fromkeys(pools) if pool[1]]
+        place = {pool: j for j, pool in enumerate(self.own)}
+        self.own_of = np.array([place.get(pool, -1) for pool in pools], dtype=np.int64)
+        self.gives = sorted({(self.combos[j][1], self.pairs[self.combos[j][0]][1]) for j in self.lasting.tolist()})
+        self.spared = [p for p, site in enumerate(self.sites) if site.spares > 0]
+        self.ordered = [p for p, sku in enumerate(self.skus) if sku.minimum_order > 1 and self.sold(*self.pairs[p])]
+        n = len(self.pairs)
+        self.count = {"x": n, "d": n, "i": n, "n": n, "a": len(self.combos)}
+        self.count |= {"r": len(self.lasting), "e": len(self.own), "g": len(self.gives)}
+        self.count |= {"z": len(self.spared), "y": len(self.ordered)}
+        self._of_prices()
+        self.first, self.total = {}, 0
+        for block, size in self.count.items():
+            self.first[block] = self.total
+            self.total += size * self.periods
+
+    def _of_prices(self) -> None:
+        """The variables of lots, price breaks and residual value."""
+        buyable = [p for p, pair in enumerate(self.pairs) if self.sold(*pair)]
+        self.lots = [p for p in buyable if self.skus[p].lot > 1]
+        names = dict.fromkeys(self.pairs[p][0] for p in buyable)
+        self.broken = [(s, j) for s in names for j in range(len(self.question.skus[s].breaks))]
+        self.priced = [(p, b) for b, (s, _) in enumerate(self.broken) for p in buyable if self.pairs[p][0] == s]
+        self.kept = [p for p in buyable if self.skus[p].residual > 0]
+        self.count |= {"m": len(self.lots), "b": len(self.broken), "q": len(self.priced), "w": len(self.kept)}
+
+    def sold(self, sku: str, site: str) -> bool:
+        """Whether it can be bought there and arrives within the horizon."""
+        s = self.question.skus[sku]
+        left_out = 0 in (self.caps.get((sku, site)), self.caps.get((sku, "")))
+        in_time = s.price is not None and s.delay < self.periods
+        return in_time and not left_out and self.question.fits(sku, site)
+
+    def at(self, block: str, which: npt.ArrayLike | None = None) -> Ints:
+        """Columns of a block's variables over all periods: (count, periods), or (periods,) for a single one."""
+        j = np.arange(self.count[block]) if which is None else np.asarray(which, dtype=np.int64)
+        return self.first[block] + j[..., None] * self.periods + np.arange(self.periods)
+
+    def part(self, values: Floats, block: str) -> Floats:
+        """A block of a vector of variables, (count, periods)."""
+        size = self.count[block] * self.periods
+        return values[self.first[block] : self.first[block] + size].reshape(self.count[block], self.periods)
+
+    @cached_property
+    def pair_of(self) -> Ints:
+        """The pair of each combo."""
+        return np.array([p for p, _ in self.combos], dtype=np.int64)
+
+    @cached_property
+    def worth(self) -> Floats:
+        """Work that one server of each combo does at its highest utilisation."""
+        q = self.question
+        return np.array([q.rate(self.skus[p].name, w) for p, w in self.combos])
+
+    @cached_property
+    def yields(self) -> npt.NDArray[np.bool_]:
+        """The combos whose workload may be pre-empted."""
+        return np.array([self.question.yields(w) for _, w in self.combos], dtype=bool)
+
+    def servers(self, values: Floats) -> tuple[Floats, Floats]:
+        """(combo, period): servers that are there for the workload, and those that work with everything up."""
+        working = self.part(values, "a")
+        servers = working.copy()
+        servers[self.lasting] += self.part(values, "r")
+        servers[self.alone] = self.part(values, "e")[self.own_of[self.alone]]
+        return servers, np.minimum(working, servers)
+
+    @cached_property
+    def unit(self) -> dict[str, float]:
+        """Workload to its unit of work in the rows: the geometric mean of the work of one server."""
+        logs: dict[str, list[float]] = {}
+        for (_, w), one in zip(self.combos, np.log(self.worth), strict=True):
+            logs.setdefault(w, []).append(float(one))
+        return {w: float(np.exp(np.mean(each))) for w, each in logs.items()}
+
+    @cached_property
+    def needed(self) -> Floats:
+        """The most servers that are useful per combo and period: enough to meet the demand alone."""
+        need = np.array([self.demand[w] for _, w in self.combos]).reshape(-1, self.periods) / self.worth[:, None]
+        need[self.alone] = np.ceil(need[self.alone] - NEAR)
+        return need
+
+    @cached_property
+    def alone(self) -> Ints:
+        """The combos of dedicated workloads: all servers of their pools are theirs."""
+        return np.array([j for j, (_, w) in enumerate(self.combos) if self.question.workloads[w].dedicated], np.int64)
+
+    @cached_property
+    def pooled(self) -> Floats:
+        """The most servers that are useful per pool of its own and period."""
+        most = np.zeros((len(self.own), self.periods))
+        mine = np.flatnonzero(self.own_of >= 0)
+        np.add.at(most, self.own_of[mine], self.needed[mine])
+        return np.asarray(np.ceil(most - NEAR))
+
+    @cached_property
+    def remaining(self) -> Floats:
+        """Servers in place at the start or ordered before that are within their age limit, per pair and period."""
+        left = np.zeros((len(self.pairs), self.periods))
+        number = {pair: p for p, pair in enumerate(self.pairs)}
+        for c in self.question.fleet:
+            limit = self.question.skus[c.sku].age_limit
+            if c.count:
+                first = c.arrives or 0
+                left[number[c.sku, c.site], first : None if limit is None else first + max(limit - c.age, 0)] += c.count
+        return left
+
+    @cached_property
+    def most(self) -> Floats:
+        """The most active servers that are useful and have room, per pair and period. More would only add cost."""
+        most = np.zeros((len(self.pairs), self.periods))
+        common = np.flatnonzero(self.own_of < 0)
+        np.add.at(most, self.pair_of[common], self.needed[common])
+        most = np.ceil(most - NEAR)
+        np.add.at(most, np.array([p for p, _ in self.own], dtype=np.int64), self.pooled)
+        for p, (sku, site) in enumerate(zip(self.skus, self.sites, strict=True)):
+            for limit, each in (
+                (site.power_w, sku.budgeted_w),
+                (site.rack_units, sku.rack_units),
+                (site.ports, sku.ports),
+            ):
+                if limit is not None and each > 0:
+                    most[p] = np.minimum(most[p], max(np.floor(limit / each + NEAR) - site.spares, 0))
+            early = sku.delay if self.sold(*self.pairs[p]) else self.periods
+            old = np.maximum(self.remaining[p, :early] - site.spares, 0)
+            most[p, :early] = np.minimum(most[p, :early], old)
+        return most
+
+    @cached_property
+    def order(self) -> Floats:
+        """The largest useful order, per pair and period."""
+        order = np.zeros((len(self.pairs), self.periods))
+        for p, (sku, site) in enumerate(zip(self.skus, self.sites, strict=True)):
+            if self.sold(*self.pairs[p]) and self.most[p].any():
+                useful = max(self.most[p].max() + site.spares, sku.minimum_order, *(least for least, _ in sku.breaks))
+                order[p, : self.periods - sku.delay] = np.ceil(useful / sku.lot) * sku.lot
+        return order
