@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from fleetmark.base.facts import Dimm, Facts
 from fleetmark.base.text import Message, count, message
+from planner import peak_compute
 from planner.diagnosis.tuning import peaks
 
 _BYTES = 8  # that a channel moves at once: 64 data bits; DDR5's two halves together
@@ -20,6 +21,7 @@ _KIND = re.compile(r"DDR[3-9]\b", re.IGNORECASE)  # others have channels of othe
 # bare letter does not tell: in DIMM_A1 it is a channel with some makers, a processor with others.
 _CHANNEL = re.compile(r"(.*(?<![A-Z])CH(?:ANNEL)?[ _-]?[A-Z0-9]{1,2})(?![A-Z0-9]).*", re.IGNORECASE)
 _BARE = ("none", "")  # what facts call a machine that is not virtual
+_COHERENT = re.compile(r"\bG[BH][0-9]{3}\b")  # accelerators that reach their processor by NVLink-C2C, not by PCIe
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +79,38 @@ def link(*ends: Facts) -> Peak | None:
 
 
 def own(facts: Facts, of: str) -> Peak | None:
-    """What a machine by itself reaches of a kind of rate (``memory``, or one of its accelerators')."""
+    """What a machine by itself reaches of a kind of rate (``memory``, ``compute``, or one of its accelerators')."""
+    if of == "compute":
+        top = peak_compute.doubles(facts)
+        return Peak(*top) if top else None
     return memory(facts) if of == "memory" else device(facts, of)
 
 
 def device(facts: Facts, of: str) -> Peak | None:
-    """What one of the host's accelerators does at most (``pcie``, ``device_memory``, ``device_compute``), by its link
-    or its specification; None where they differ, or where neither says it.
+    """What one of the host's accelerators does at most (``pcie``, ``gpu_link``, ``device_memory``, ``device_compute``),
+    by its links or its specification; None where they differ, or where neither says it.
     """
     if len({g.name for g in facts.gpus}) != 1:
         return None
     gpu = facts.gpus[0]
     if of == "pcie":
+        if _COHERENT.search(gpu.name):
+            return None
         link = peaks.pcie(gpu, facts.pcie)
         return Peak(link.value, message("a PCIe link of {link}", link=link.worked_out)) if link else None
-    top = peaks.device_memory(gpu) if of == "device_memory" else peaks.dense16(gpu)
+    if of == "gpu_link":
+        links = peaks.nvlink(gpu)
+        if links is None:
+            return device(facts, "pcie") if peaks.nvlinks(gpu.name) == 0 else None
+        return Peak(links.value, message("{links}, if all lead from one GPU to the other", links=links.worked_out))
+    specified = {"device_memory": peaks.device_memory, "device_compute": peaks.dense16}.get(of)
+    top = specified(gpu) if specified else None
     return Peak(top.value, message("the specification of {device}", device=top.worked_out)) if top else None
+
+
+def between(start: str, end: str) -> str:
+    """The kind of link between two devices of a host, by their names (``cpu0``, ``gpu1``); empty where it is none."""
+    kinds = sorted(name.rstrip("0123456789") for name in (start, end))
+    if kinds == ["gpu", "gpu"] and start != end:
+        return "gpu_link"
+    return "pcie" if kinds == ["cpu", "gpu"] else ""

@@ -40,8 +40,9 @@ def peak(workload: str, case: str, metric: str) -> Peak | None:
     """The peak of the machine that a figure is held against; None where there is none."""
     manifest = _manifest(workload)
     metric_of_manifest = manifest.metrics.get(metric) if manifest else None
-    declared = metric_of_manifest.peak if metric_of_manifest else None
-    return declared if declared and any(fnmatch.fnmatchcase(case, p) for p in declared.cases) else None
+    declared = metric_of_manifest.peak if metric_of_manifest else ()
+    each = (declared,) if isinstance(declared, Peak) else declared
+    return next((one for one in each if any(fnmatch.fnmatchcase(case, p) for p in one.cases)), None)
 
 
 def roofs() -> dict[tuple[str, str], str]:

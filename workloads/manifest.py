@@ -143,14 +143,16 @@ class At(_Part):
 
 
 class Peak(_Part):
-    """What a rate is held against: the machine's own peak of that kind, as its facts give it. ``pcie``: the link of an
-    accelerator, ``device_memory`` and ``device_compute`` (16-bit floats): an accelerator's specification.
+    """What a rate is held against: the machine's own peak of that kind, as its facts give it. ``compute``: doubles on
+    all cores; ``pcie``: the link of an accelerator; ``gpu_link``: from one to another; ``ends``: the one of these two
+    between the devices that the labels ``from`` and ``to`` name; ``device_memory`` and ``device_compute`` (16-bit
+    floats): an accelerator's specification.
 
     ``cases``: shell-style patterns, where it is not all of them (one process does not fill a memory). ``traffic``:
     bytes that the hardware moves for each that the tool counts.
     """
 
-    of: Literal["memory", "link", "pcie", "device_memory", "device_compute"]
+    of: Literal["memory", "compute", "link", "pcie", "gpu_link", "ends", "device_memory", "device_compute"]
     cases: tuple[str, ...] = ("*",)
     traffic: float = Field(default=1.0, gt=0)
 
@@ -178,7 +180,7 @@ class Metric(_Part):
     centre: Summarised | None = None  # where it differs from its workload's
     plot: Plot | None = None  # of a latency under load
     between_devices: bool = False  # its labels from and to name devices of a host: it is drawn as a map
-    peak: Peak | None = None  # of a bandwidth
+    peak: Peak | tuple[Peak, ...] = ()  # of a rate; of several the first that has the case counts
     energy: Annotated[str, Field(pattern=r"^([a-z]{1,20})?$")] = ""
     roof: str = ""  # of a share of a roof: the metric that says which roof; below 1 memory, above it computing
 

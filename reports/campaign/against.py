@@ -81,9 +81,7 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
     """
     one, several = len(view.hosts) == 1, len(view.generations) > 1
     ratio_to = ratio_of(comparison)
-    machines = {
-        g: _Machines([h.facts for h in view.hosts if h.facts and (h.generation or "") == g]) for g in view.generations
-    }
+    machines = machines_of(view)
     listed: dict[tuple[Key, str], Beside] = {}
     notes: dict[Message, None] = {}
     for r in headlines(view.merged if one else view.generational).to_dict("records"):
@@ -101,7 +99,14 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
     return Against(listed, comparison.baseline if beside and comparison else "", tuple(notes)[:MOST_NOTES])
 
 
-class _Machines:
+def machines_of(view: View) -> dict[str, Machines]:
+    """The machines of each generation."""
+    return {
+        g: Machines([h.facts for h in view.hosts if h.facts and (h.generation or "") == g]) for g in view.generations
+    }
+
+
+class Machines:
     """The machines of a generation: the peak in the middle of theirs."""
 
     def __init__(self, facts: Sequence[Facts]) -> None:
@@ -109,7 +114,7 @@ class _Machines:
         self._own: dict[str, Peak | None] = {}
 
     def own(self, of: str) -> Peak | None:
-        """Of their memory, or of their accelerators."""
+        """Of their memory, their cores, or their accelerators."""
         if of not in self._own:
             self._own[of] = _middle([peak.own(facts, of) for facts in self._facts])
         return self._own[of]
@@ -129,7 +134,7 @@ def _middle(peaks: Sequence[Peak | None]) -> Peak | None:
     return known[statistics.median_low([p.rate for p in peaks if p is not None])] if known else None
 
 
-def _peak(held: Declared, subject: str, side: str, machines: Mapping[str, _Machines]) -> Peak | None:
+def _peak(held: Declared, subject: str, side: str, machines: Mapping[str, Machines]) -> Peak | None:
     """The peak of a generation's machines; of pairs, of the slower link of both ends. None over loopback."""
     if held.of != "link":
         return machines[side].own(held.of)
@@ -141,7 +146,7 @@ def _peak(held: Declared, subject: str, side: str, machines: Mapping[str, _Machi
     return min(known, key=lambda end: end.rate) if len(known) == 2 else None
 
 
-def _note(held: Declared, top: Peak | None, row: Mapping[Any, Any], machines: _Machines, side: str) -> Message | None:
+def _note(held: Declared, top: Peak | None, row: Mapping[Any, Any], machines: Machines, side: str) -> Message | None:
     """What the peak follows from, of one ``side`` of several; else what the user could do to have one."""
     if held.of == "link":
         if top is None:

@@ -51,6 +51,16 @@ def nvlinks(model: str) -> int | None:
     return None if number is None else int(number)
 
 
+def nvlink(gpu: Gpu) -> Peak | None:
+    """All NVLinks of an accelerator in one direction; None where it has none that are active, or their rate is not in
+    the table."""
+    row = _row("devices", gpu.name)
+    if not gpu.nvlinks or "nvlink" not in row:
+        return None
+    number, each = max(gpu.nvlinks, int(row.get("nvlinks", 0))), float(row["nvlink"])
+    return Peak(number * each, f"{number} NVLinks of {each / 1e9:g} GB/s", str(row["source"]))
+
+
 def memory(facts: Facts) -> Peak | None:
     """Sockets x channels x transfers a second x 8 bytes, at the speed that the modules are set to; None where any of
     these is not known."""
