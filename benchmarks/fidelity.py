@@ -1,6 +1,7 @@
 """Does running a tool through Fleetmark change what it measures? The same command by hand and through Fleetmark, in turn.
 
-Run on an idle machine: ``python -m benchmarks.fidelity [--pairs 15]``. Each pair runs the command line that Fleetmark made once by hand (no
+Run on an idle machine: ``python -m benchmarks.fidelity [--pairs 15] [--only NAME ...] [--set WORKLOAD.KEY=VALUE ...]``. ``pgbench``
+runs under an account other than root; ``osu`` needs ``--set osu.path=FOLDER``; both are left out unless they are named. Each pair runs the command line that Fleetmark made once by hand (no
 telemetry, no agent, a plain subprocess in a plain folder) and once through ``fleetmark run``, in an order that alternates. Printed:
 the median of the ratios (Fleetmark / hand) with its order-statistic 95% interval, and the spread of the hand runs alone, which is
 what this machine can tell at best.
@@ -24,21 +25,40 @@ import parsers
 from planner.centre import order_interval
 
 FLEETMARK = str(Path(sys.executable).with_name("fleetmark"))
-CASES = {
+# Case, metric and settings. Servers and clients of one host have each a half of its cores.
+CLIENTS = {"clients": "16", "latency_target": "0", "duration": "4"}
+CASES: dict[str, tuple[str, str, dict[str, str]]] = {
     "stream": ("all-cores", "triad", {"ntimes": "10", "array_elements": "40000000"}),
     "fio": ("randread-4k-qd32", "read_iops", {"runtime": "4", "ramp": "1", "size": "1GiB", "rand": "randread"}),
     "iperf3": ("tcp-1", "bitrate", {"duration": "4", "omit": "1", "streams": "1", "udp_rate": ""}),
+    "openssl_speed": ("sha256-1p", "throughput", {"algorithms": "sha256", "processes": "1", "seconds": "3"}),
+    "redis_benchmark": ("get-c16", "requests_per_second", {"tests": "get", **CLIENTS}),
+    "memcached": ("get9-set1-c16", "requests_per_second", CLIENTS),
+    "nginx_wrk": ("http-1k-c16", "requests_per_second", CLIENTS),
+    "pgbench": (
+        "select-only-s10-c16",
+        "transactions_per_second",
+        {"scripts": "select-only", "scale": "10", "shared_buffers": "256MiB", **CLIENTS},
+    ),
+    "hpcc": ("all-cores", "hpl", {"memory_share": "0.005"}),
+    "osu": ("latency", "least_latency", {"point_to_point": "latency", "collectives": "allreduce", "nodes": "1"}),
+    "qperf": ("tcp_lat", "latency", {"tests": "tcp_lat", "duration": "4"}),
+    "ucx_perftest": ("tcp-lat-8", "latency_p50", {"transports": "tcp", "latency_iterations": "200000"}),
 }
+BY_NAME = ("pgbench", "osu")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=15)
-    parser.add_argument("--only", nargs="+", default=list(CASES))
+    parser.add_argument("--only", nargs="+", default=[name for name in CASES if name not in BY_NAME])
+    parser.add_argument("--set", action="append", default=[])
     options = parser.parse_args()
-    print(f"{'workload':<9} {'metric':<10} {'pairs':>5} {'ratio':>7}  {'95% interval':<16} {'CV by hand':>10}")
+    print(f"{'workload':<15} {'metric':<23} {'pairs':>5} {'ratio':>7}  {'95% interval':<16} {'CV by hand':>10}")
     for workload in options.only:
         case, metric, settings = CASES[workload]
+        more = [word.removeprefix(f"{workload}.") for word in options.set if word.startswith(f"{workload}.")]
+        settings = {**settings, **dict(word.split("=", 1) for word in more)}
         with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
             argv, serve, env = _through(workload, case, metric, settings, Path(place))[1:]
             pairs = []
@@ -56,7 +76,7 @@ def main() -> None:
         interval = f"{ratios[ranks[0] - 1]:.4f}-{ratios[ranks[1] - 1]:.4f}" if ranks else "(too few pairs)"
         cv = statistics.stdev(hand) / statistics.mean(hand)
         print(
-            f"{workload:<9} {metric:<10} {len(pairs):>5} {statistics.median(ratios):7.4f}  {interval:<16} {cv:10.1%}",
+            f"{workload:<15} {metric:<23} {len(pairs):>5} {statistics.median(ratios):7.4f}  {interval:<16} {cv:10.1%}",
             flush=True,
         )
 
@@ -85,13 +105,22 @@ def _through(
 
 def _by_hand(workload: str, metric: str, argv: list[str], serve: Any, env: dict[str, str], place: Path) -> float:
     (place / "fleetmark.fio").unlink(missing_ok=True)  # laid out again each time, as Fleetmark does
-    server = subprocess.Popen(serve["argv"], stdout=subprocess.DEVNULL) if serve else None
-    time.sleep(0.3 if server else 0)
-    done = subprocess.run(argv, capture_output=True, cwd=place, env={**env, "PWD": str(place)}, check=True)
+    env = {**env, "PWD": str(place)}
+    server = subprocess.Popen(serve["argv"], stdout=subprocess.DEVNULL, cwd=place, env=env) if serve else None
+    while server and not _listening(serve["port"]):
+        time.sleep(0.01)
+    done = subprocess.run(argv, capture_output=True, cwd=place, env=env, check=True)
     if server:
+        if not serve.get("ends", True):
+            server.terminate()
         server.wait(10)
     raw = (place / "fio.json").read_bytes() if workload == "fio" else done.stdout
     return next(m.value for m in parsers.parse(workload, raw, argv).measurements if m.metric == metric)
+
+
+def _listening(port: int) -> bool:
+    """Whether something listens there; a probe would use up a server of one client."""
+    return bool(subprocess.run(["ss", "-Hltu", f"sport = :{port}"], capture_output=True, text=True).stdout)
 
 
 if __name__ == "__main__":

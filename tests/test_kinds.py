@@ -308,6 +308,7 @@ def run_import_fails(root: Path, file: Path) -> str:
         ("other", "s", Better.LOWER, ("other", "responsiveness")),
         ("other", "W", Better.LOWER, ("other", "guardrail")),
         ("collective", "B/s", Better.HIGHER, ("collective", "responsiveness")),
+        ("collective", "1", Better.LOWER, ("collective", "guardrail")),  # wrong elements are no speed
         ("none", "s", Better.NONE, ("none", "")),
     ],
 )

@@ -144,16 +144,17 @@ class At(_Part):
 
 class Peak(_Part):
     """Which part of the machine a rate is of, and so which peak it is held against, as the machine's facts give it.
-    ``pcie``: the link of an accelerator, ``device_memory`` and ``device_compute`` (16-bit floats): its specification.
-    ``cache`` and ``compute`` (all cores, or an accelerator where the class says so) have no known peak: they are what
-    other parts are held against. ``called``: which of several (``fp64``); ``each``: the same as a regular expression
-    whose one group, in the case's name, says it.
+    ``compute``: all cores, or an accelerator where the class says so (the peak is of doubles); ``pcie``: the link of an
+    accelerator; ``gpu_link``: from one to another; ``ends``: the one of these two between the devices that the labels
+    ``from`` and ``to`` name; ``device_memory`` and ``device_compute`` (16-bit floats): an accelerator's specification.
+    ``cache`` has no known peak: other parts are held against it. ``called``: which of several (``fp64``); ``each``: the
+    same as a regular expression whose one group, in the case's name, says it.
 
     ``cases``: shell-style patterns, where it is not all of them (one process does not fill a memory). ``traffic``:
     bytes that the hardware moves for each that the tool counts.
     """
 
-    of: Literal["memory", "cache", "compute", "link", "pcie", "device_memory", "device_compute"]
+    of: Literal["memory", "cache", "compute", "link", "pcie", "gpu_link", "ends", "device_memory", "device_compute"]
     cases: tuple[str, ...] = ("*",)
     traffic: float = Field(default=1.0, gt=0)
     called: str = ""

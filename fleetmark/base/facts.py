@@ -6,6 +6,7 @@ a value; nothing is guessed. Values have upper bounds, since each NUMA node or G
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -291,6 +292,19 @@ class Facts(_Fact):
     containers: dict[str, Container] = {}  # by the image that the user names
     cached: tuple[str, ...] = ()  # files under work_dir/tools, relative: what earlier deployments built
     notes: tuple[str, ...] = ()  # sources that could not be read, one sentence each
+
+    def owns(self, address: str) -> bool:
+        """Whether ``address`` is one of this host's own, or its loopback: a server there can listen on it alone.
+
+        False for names, which may mean another address on the host itself, and for addresses that are translated on the
+        way to it.
+        """
+        try:
+            wanted = ipaddress.ip_address(address)
+            own = {ipaddress.ip_interface(a).ip for nic in self.nics for a in nic.addresses}
+        except ValueError:
+            return False
+        return wanted.is_loopback or wanted in own
 
 
 class _Named(BaseModel):

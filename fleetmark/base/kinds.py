@@ -69,7 +69,7 @@ def inferred(class_: str, unit: str, better: str) -> tuple[str, str]:
 
 def _kind(class_: str, unit: str, better: str) -> Kind:
     known = kind_of_class(class_)
-    if better == Better.LOWER and unit == "1":  # a count of what should not happen
+    if better == Better.LOWER and unit == "1":  # a count or share of what should not happen, of a speed's class too
         return Kind.GUARDRAIL
     if known is Kind.RESPONSIVENESS:
         return known

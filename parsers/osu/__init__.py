@@ -2,8 +2,8 @@
 
 Case: the test by its heading (``latency``, ``bandwidth``, ``allreduce``). Labels: ``size`` (bytes). Metrics:
 ``latency`` in s (lower; of collectives the mean over processes), ``bandwidth`` in B/s (MB/s are 1e6) and
-``message_rate`` in 1/s (higher); ``least_latency``, that of the smallest size, and ``peak_bandwidth``, the best of all.
-Rows are complete up to the size that the command asked for (``-m``).
+``message_rate`` in 1/s (higher); ``least_latency``, that of the smallest size, ``peak_bandwidth`` and
+``peak_message_rate``, the best of all sizes. Rows are complete up to the size that the command asked for (``-m``).
 """
 
 from __future__ import annotations
@@ -89,14 +89,14 @@ def _row(case: str, columns: str, cells: Sequence[str], sized: bool) -> Iterator
 
 
 def _best(measurements: Sequence[Measurement]) -> Iterator[Measurement]:
-    """Of each test the latency of the smallest message and the best bandwidth."""
+    """Of each test the latency of the smallest message, the best bandwidth and the best message rate."""
     cases: dict[str, list[Measurement]] = {}
     for m in measurements:
         cases.setdefault(m.case, []).append(m)
     for case, rows in cases.items():
         latencies = [(int(m.labels.get("size", 0)), m.value) for m in rows if m.metric == "latency"]
-        rates = [m.value for m in rows if m.metric == "bandwidth"]
         if latencies:
             yield Measurement(_TOOL, case, "least_latency", min(latencies)[1], "s", Better.LOWER)
-        if rates:
-            yield Measurement(_TOOL, case, "peak_bandwidth", max(rates), "B/s", Better.HIGHER)
+        for metric, unit in (("bandwidth", "B/s"), ("message_rate", "1/s")):
+            if rates := [m.value for m in rows if m.metric == metric]:
+                yield Measurement(_TOOL, case, f"peak_{metric}", max(rates), unit, Better.HIGHER)

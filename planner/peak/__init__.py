@@ -1,4 +1,5 @@
-"""What a machine could do at most by its own facts: its memory's bandwidth, its network link's, its accelerators'.
+"""What a machine could do at most by its own facts: its memory's bandwidth, its cores', its network link's, its
+accelerators'.
 
 A figure held against that says how much of the machine it got. Nothing is guessed: where facts do not tell, there is
 no peak, and a reason where the user can do something about it.
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from fleetmark.base.facts import Dimm, Facts, Gpu
 from fleetmark.base.text import Message, count, message
-from planner.peak import pcie, table
+from planner.peak import compute, pcie, table
 
 _BYTES = 8  # that a channel moves at once: 64 data bits; DDR5's two halves together
 _KIND = re.compile(r"DDR[3-9]\b", re.IGNORECASE)  # others have channels of other widths
@@ -20,6 +21,7 @@ _KIND = re.compile(r"DDR[3-9]\b", re.IGNORECASE)  # others have channels of othe
 # bare letter does not tell: in DIMM_A1 it is a channel with some makers, a processor with others.
 _CHANNEL = re.compile(r"(.*(?<![A-Z])CH(?:ANNEL)?[ _-]?[A-Z0-9]{1,2})(?![A-Z0-9]).*", re.IGNORECASE)
 _BARE = ("none", "")  # what facts call a machine that is not virtual
+_COHERENT = re.compile(r"\bG[BH][0-9]{3}\b")  # accelerators that reach their processor by NVLink-C2C, not by PCIe
 _SMBIOS = "the firmware's tables (SMBIOS specification, DSP0134, type 17)"
 
 
@@ -105,31 +107,60 @@ def link(*ends: Facts) -> Peak | None:
     return Peak(slower, basis, "the speed that the network driver reports")
 
 
-def own(facts: Facts, of: str) -> Peak | None:
-    """What a machine by itself reaches of a kind of rate: ``memory``, ``link`` (to another machine), or that of one of
-    its accelerators (``pcie``, ``device_memory``, ``device_compute``)."""
+def own(facts: Facts, of: str, called: str = "fp64") -> Peak | None:
+    """What a machine by itself reaches of a kind of rate: ``memory``, ``compute`` (only of doubles: ``called`` says of
+    what), ``link`` (to another machine), or that of one of its accelerators (``device``)."""
+    if of == "compute":
+        top = compute.doubles(facts) if called == "fp64" else None
+        return Peak(*top, compute.SOURCE) if top else None
     if of == "memory":
         return memory(facts)
     return link(facts) if of == "link" else device(facts, of)
 
 
 def device(facts: Facts, of: str) -> Peak | None:
-    """What one of the host's accelerators does at most (``pcie``, ``device_memory``, ``device_compute``), by its link
-    or its specification; None where they differ, or where neither says it.
+    """What one of the host's accelerators does at most (``pcie``, ``gpu_link``, ``device_memory``, ``device_compute``),
+    by its links or its specification; None where they differ, or where neither says it.
     """
     if len({g.name for g in facts.gpus}) != 1:
         return None
     gpu = facts.gpus[0]
     if of == "pcie":
         return _of_link(gpu, facts)
-    entry = table.memory(gpu.name) if of == "device_memory" else table.dense16(gpu.name)
+    if of == "gpu_link":
+        return _between_gpus(gpu, facts)
+    entry = {"device_memory": table.memory, "device_compute": table.dense16}.get(of, lambda _: None)(gpu.name)
     return Peak(entry.value, message("the specification of {device}", device=gpu.name), entry.source) if entry else None
 
 
+def between(start: str, end: str) -> str:
+    """The kind of link between two devices of a host, by their names (``cpu0``, ``gpu1``); empty where it is none."""
+    kinds = sorted(name.rstrip("0123456789") for name in (start, end))
+    if kinds == ["gpu", "gpu"] and start != end:
+        return "gpu_link"
+    return "pcie" if kinds == ["cpu", "gpu"] else ""
+
+
 def _of_link(gpu: Gpu, facts: Facts) -> Peak | None:
+    if _COHERENT.search(gpu.name):
+        return None
     best = pcie.best(gpu, facts.pcie)
     rate = pcie.rate(*best) if best else None
     if best is None or rate is None:
         return None
     speed, width = best
     return Peak(rate, message("a PCIe link of {link}", link=f"{speed:g} GT/s x{width}"), pcie.SOURCE)
+
+
+def _between_gpus(gpu: Gpu, facts: Facts) -> Peak | None:
+    """All its NVLinks in one direction; PCIe where its kind has none; None where the table or the driver does not say."""
+    each, number = table.nvlink(gpu.name), table.nvlinks(gpu.name)
+    if number is not None and number.value == 0:
+        return _of_link(gpu, facts)
+    if each is None or not gpu.nvlinks:
+        return None
+    links = max(gpu.nvlinks, int(number.value) if number else 0)
+    basis = message(
+        "{links}, if all lead from one GPU to the other", links=f"{links} NVLinks of {each.value / 1e9:g} GB/s"
+    )
+    return Peak(links * each.value, basis, each.source)

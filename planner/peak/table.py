@@ -32,6 +32,11 @@ def nvlinks(model: str) -> Entry | None:
     return _entry("accelerators", model, "nvlinks")
 
 
+def nvlink(model: str) -> Entry | None:
+    """What one NVLink of an accelerator carries in one direction, B/s."""
+    return _entry("accelerators", model, "nvlink")
+
+
 def memory(model: str) -> Entry | None:
     """The memory bandwidth of an accelerator, B/s."""
     return _entry("accelerators", model, "memory")

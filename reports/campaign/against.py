@@ -81,16 +81,14 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
     """
     one, several = len(view.hosts) == 1, len(view.generations) > 1
     ratio_to = ratio_of(comparison)
-    machines = {
-        g: _Machines([h.facts for h in view.hosts if h.facts and (h.generation or "") == g]) for g in view.generations
-    }
+    machines = machines_of(view)
     listed: dict[tuple[Key, str], Beside] = {}
     notes: dict[Message, None] = {}
     for r in headlines(view.merged if one else view.generational).to_dict("records"):
         key: Key = tuple(str(r[c]) for c in METRIC)
         side = view.generations[0] if one else str(r["generation"])
         held = declared.peak(r["workload"], r["case"], r["metric"])
-        top = _peak(held, str(r["subject"]), side, machines) if held else None
+        top = _peak(held, str(r["case"]), str(r["subject"]), side, machines) if held else None
         share = fmt.share(r["value"] * held.traffic / top.rate, 0) if held and top else ""
         if held and (note := _note(held, top, r, machines[side], view.title_of(side) if several else "")):
             notes[note] = None
@@ -101,18 +99,25 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
     return Against(listed, comparison.baseline if beside and comparison else "", tuple(notes)[:MOST_NOTES])
 
 
-class _Machines:
+def machines_of(view: View) -> dict[str, Machines]:
+    """The machines of each generation."""
+    return {
+        g: Machines([h.facts for h in view.hosts if h.facts and (h.generation or "") == g]) for g in view.generations
+    }
+
+
+class Machines:
     """The machines of a generation: the peak in the middle of theirs."""
 
     def __init__(self, facts: Sequence[Facts]) -> None:
         self._facts = facts
-        self._own: dict[str, Peak | None] = {}
+        self._own: dict[tuple[str, str], Peak | None] = {}
 
-    def own(self, of: str) -> Peak | None:
-        """Of their memory, or of their accelerators."""
-        if of not in self._own:
-            self._own[of] = _middle([peak.own(facts, of) for facts in self._facts])
-        return self._own[of]
+    def own(self, of: str, called: str = "") -> Peak | None:
+        """Of their memory, their cores (on what is ``called`` so), or their accelerators."""
+        if (of, called) not in self._own:
+            self._own[of, called] = _middle([peak.own(facts, of, called) for facts in self._facts])
+        return self._own[of, called]
 
     @cached_property
     def link(self) -> Peak | None:
@@ -129,10 +134,10 @@ def _middle(peaks: Sequence[Peak | None]) -> Peak | None:
     return known[statistics.median_low([p.rate for p in peaks if p is not None])] if known else None
 
 
-def _peak(held: Declared, subject: str, side: str, machines: Mapping[str, _Machines]) -> Peak | None:
+def _peak(held: Declared, case: str, subject: str, side: str, machines: Mapping[str, Machines]) -> Peak | None:
     """The peak of a generation's machines; of pairs, of the slower link of both ends. None over loopback."""
     if held.of != "link":
-        return machines[side].own(held.of)
+        return machines[side].own(held.of, held.which(case))
     if not subject.startswith(_TO):
         return None
     other = subject.removeprefix(_TO)
@@ -141,7 +146,7 @@ def _peak(held: Declared, subject: str, side: str, machines: Mapping[str, _Machi
     return min(known, key=lambda end: end.rate) if len(known) == 2 else None
 
 
-def _note(held: Declared, top: Peak | None, row: Mapping[Any, Any], machines: _Machines, side: str) -> Message | None:
+def _note(held: Declared, top: Peak | None, row: Mapping[Any, Any], machines: Machines, side: str) -> Message | None:
     """What the peak follows from, of one ``side`` of several; else what the user could do to have one."""
     if held.of == "link":
         if top is None:

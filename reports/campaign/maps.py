@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 
 from fleetmark.base.measurement import Better
-from fleetmark.base.text import joined, message
+from fleetmark.base.text import Message, joined, message
 from fleetmark.record.figures.pairs import pair_subjects, peer
+from planner import peak
+from planner.peak import Peak
+from reports.campaign.against import Machines, machines_of
 from reports.campaign.drawn import Drawn, lazily, title_of
 from reports.campaign.view import View, groups, headlines
 from reports.kit import charts
@@ -93,6 +96,7 @@ def of_devices(view: View, _: Language) -> Iterator[Drawn]:
             if None not in ends:
                 rest = json.dumps(labels, sort_keys=True, separators=(",", ":"))
                 cells[*key, rest, view.generation[host] or ""][ends].append(value)
+    machines = machines_of(view)
     for key, of_ends in cells.items():
         *metric, standing, unit, better, bits, percent, rest, generation = key
         triples = [(fmt.clean(a), fmt.clean(b), float(np.median(v))) for (a, b), v in of_ends.items()]
@@ -104,7 +108,9 @@ def of_devices(view: View, _: Language) -> Iterator[Drawn]:
         everything = ((v, math.nan, math.nan) for _a, _b, v in triples)
         shown = fmt.fit(everything, unit, bits=bool(bits), percent=bool(percent))
         away = _from_their_like(triples, better)
-        values = [(a, b, 100 * part, shown.number(v)) for (a, b, v), part in zip(triples, away, strict=True)]
+        shares, links = _of_peaks(metric, triples, machines[generation])
+        texts = [f"{shown.number(v)}\n{share}".rstrip() for (_a, _b, v), share in zip(triples, shares, strict=True)]
+        values = [(a, b, 100 * part, t) for (a, b, _v), part, t in zip(triples, away, texts, strict=True)]
         title = title_of((*metric, "host", rest, standing))
         if len(view.generations) > 1:
             title = joined([title, view.title_of(generation)], ", ")
@@ -112,11 +118,40 @@ def of_devices(view: View, _: Language) -> Iterator[Drawn]:
             [
                 message("Values in {unit}, row to column: medians of the hosts.", unit=shown.unit),
                 message("Colour: % from the median of like pairs of devices, blue is better."),
+                *links,
             ],
             " ",
         )
         axis_titles, legend = (_(message("from")), _(message("to"))), _(message("% from the median"))
         yield Drawn(title, note, lazily(charts.matrix, sources, targets, values, legend, axis_titles, shown.unit))
+
+
+def _of_peaks(metric: Sequence[str], triples: Sequence[Cell], machines: Machines) -> tuple[list[str], list[Message]]:
+    """The share of its link's peak for each of ``triples``, empty where that is not known, and a sentence for each kind
+    of link."""
+    workload, case, name = metric
+    held = declared.peak(workload, case, name)
+    shares = [""] * len(triples)
+    of_links: dict[tuple[str, str, Peak], list[float]] = defaultdict(list)
+    for n, (a, b, value) in enumerate(triples):
+        top = machines.own(peak.between(a, b)) if held and held.of == "ends" else None
+        if held and top:
+            part = value * held.traffic / top.rate
+            shares[n] = fmt.share(part, 0)
+            of_links[_in_order(a)[0], _in_order(b)[0], top].append(part)
+    sentences = [
+        message(
+            "From {start} to {end}: {share} of {rate} GB/s one way, the slowest {least} ({basis}).",
+            start=start,
+            end=end,
+            share=fmt.share(float(np.median(parts)), 0),
+            rate=f"{top.rate / 1e9:.3g}",
+            least=fmt.share(min(parts), 0),
+            basis=top.basis,
+        )
+        for (start, end, top), parts in of_links.items()
+    ]
+    return shares, sentences
 
 
 def _in_order(name: str) -> tuple[str, int]:

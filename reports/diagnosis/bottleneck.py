@@ -21,7 +21,7 @@ from reports.kit.tabular import Cell, Column, Tabular
 
 FIRST_ID = 3000  # of ids in these SVGs, apart from those of other charts
 MOST_PICTURES = 12
-_OF_DEVICES = ("device_compute", "device_memory", "pcie")
+_OF_DEVICES = ("device_compute", "device_memory", "pcie", "gpu_link")
 # The precision that bandwidths are held against: the first that was measured.
 _PRECISIONS = {False: ("fp64", "fp32", "bf16"), True: ("bf16", "fp16", "tf32", "fp32", "fp64")}
 
@@ -54,6 +54,7 @@ def part_name(of: str, called: str) -> Message:
         "compute": message("computing, {precision}", precision=called),
         "link": message("network"),
         "pcie": message("PCIe of a GPU"),
+        "gpu_link": message("from GPU to GPU"),
         "device_memory": message("memory of a GPU"),
         "device_compute": message("computing of a GPU, {precision}", precision=called),
     }

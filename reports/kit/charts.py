@@ -369,8 +369,9 @@ def matrix(
     axis_titles: tuple[str, str],
     unit: str,
 ) -> Spec:
-    """A heat map from rows to columns; ``cells`` are (from, to, deviation in percent, value as text in ``unit``). What
-    is missing stays blank. ``legend``: what the deviation is from. ``axis_titles``: the titles of rows and columns.
+    """A heat map from rows to columns; ``cells`` are (from, to, deviation in percent, value as text in ``unit``, with
+    another figure on a second line or none). What is missing stays blank. ``legend``: what the deviation is from.
+    ``axis_titles``: the titles of rows and columns.
     """
     count = max(len(rows), len(columns))
     step = min(_WIDTH / count, max(26, 44 if count <= 12 else 14))
@@ -393,7 +394,7 @@ def matrix(
         "scale": {"domain": [-most, 0, most], "range": [COLOURS[1], "#F2F2F2", COLOURS[0]]},
     }
     data = [
-        {"a": a, "b": b, "v": v, "t": t} | _hover(len(cells), f"{a} → {b}: {t} {unit} ({v:+.1f}%)")
+        {"a": a, "b": b, "v": v, "t": t} | _hover(len(cells), f"{a} → {b}: {_with_unit(t, unit)} ({v:+.1f}%)")
         for a, b, v, t in cells
     ]
     hover = len(cells) <= MANY_HOVER
@@ -410,9 +411,15 @@ def matrix(
     }
     if count <= 12:
         ink = {"condition": {"test": f"abs(datum.v) > {0.75 * most}", "value": "#fff"}, "value": "#111"}
-        text = {"type": "text", "fontSize": 10}
+        text = {"type": "text", "fontSize": 10, "lineBreak": "\n"}
         spec["layer"].append({"mark": text, "encoding": {**ends, "text": {"field": "t"}, "color": ink}})
     return spec
+
+
+def _with_unit(text: str, unit: str) -> str:
+    """``text`` of a cell as one line, the unit behind its first figure."""
+    first, _, second = text.partition("\n")
+    return f"{first} {unit}, {second}" if second else f"{first} {unit}"
 
 
 # --- what lies under roofs -------------------------------------------------------------------------------------------

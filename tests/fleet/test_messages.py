@@ -77,6 +77,22 @@ def test_one_host(command: Command, suite: Callable[..., str]) -> None:
     assert command.fleet.exec("h1", ["pgrep", "-x", "hpcc|mpirun|orted|ucx_perftest"], check=False).stdout == ""
 
 
+def test_linpack_over_two_hosts(command: Command, suite: Callable[..., str]) -> None:
+    text = suite(hpcc={"nodes": "2", "ranks": 1, "memory_share": 0.00001, "block": 16, "timeout": 200})
+    done = command.run("--suite", text, "--limit", "h1,h2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert command.count() == {"passed": 1}
+    frame = pd.read_parquet(command.campaign / "measurements.parquet")
+    assert set(frame["case"]) == {"2n"} and set(frame["subject"]) == {"2 nodes"}
+    figures = frame.set_index("metric")["value"]
+    assert figures["ranks"] == 2 and figures["hpl"] > 0 and figures["ring_latency"] > 0
+    facts = json.loads((command.campaign / "facts" / "h1.json").read_text())["facts"]
+    matrix = 8 * figures["order"] ** 2
+    assert 0.8 < matrix / (2 * 0.00001 * facts["memory"]) <= 1
+    for host in ("h1", "h2"):
+        assert command.fleet.exec(host, ["pgrep", "-x", "hpcc|mpirun|orted"], check=False).stdout == ""
+
+
 # Hosts of the fleet see no control groups, as other hosts do.
 SHOW_QUOTA = """
 grep -qE ':([a-z,]*,)?cpu[,:]' /proc/self/cgroup || exec mount -t cgroup2 none /sys/fs/cgroup

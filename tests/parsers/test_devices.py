@@ -58,6 +58,9 @@ def test_osu_corpus(path: Path, row: dict[str, Any]) -> None:
         size, _, what = key.partition("_")
         metric, factor = metrics[what]
         assert (value(parsed, metric, size=size) or 0) * factor == pytest.approx(figure, rel=1e-9), key
+    if cases(parsed) == {"message_rate"}:
+        assert value(parsed, "peak_message_rate") == 31608531.76  # of 4 bytes, by 4 pairs
+        assert value(parsed, "peak_bandwidth") == pytest.approx(252.65e6)
 
 
 def test_osu_s_own_summary_and_a_barrier() -> None:

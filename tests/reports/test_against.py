@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fleetmark.base.facts import Dimm, Facts, Nic
+from fleetmark.base.facts import Cpu, Dimm, Facts, Nic
 from fleetmark.record.results import Results
 from fleetmark.verbs import reference
 from reports import html, markdown
@@ -108,6 +108,21 @@ def test_a_pair_is_held_against_its_slower_link_and_loopback_is_not() -> None:
     assert against.means == ("peak of a pair: the link of its slower end",)
 
 
+def test_linpack_stands_beside_what_the_cores_compute_at_most() -> None:
+    one = sample.tiny({"h1": [1.3056e12]})  # of 16 cores x 3.4 GHz x 32 operations: 1.7408 TFLOP/s
+    rows = one.measurements.assign(workload="hpcc", case="all-cores", metric="hpl", unit="FLOP/s")
+    cpu = Cpu(vendor="GenuineIntel", model="Xeon", flags=("avx2", "fma", "avx512f"), cores=16, max_hz=3.4e9)
+    of = of_campaign(known(replace(one, measurements=rows), cpu=cpu))
+    assert [row.share for row in of.against.rows.values()] == ["75%"]
+    (note,) = of.against.means
+    assert note == (
+        "peak 1.741 TFLOP/s: 16 cores at 3.4 GHz, the highest clock of one, "
+        "each with 2 units of 512 bits for a x b + c of doubles"
+    )
+    for text in everywhere(of):
+        assert "of peak" in text and "75%" in text
+
+
 def test_the_latest_reference_with_something_in_common_stands_beside(tmp_path: Path) -> None:
     latency = Bench("lmbench", "lat_syscall-null", "null", "s", "lower", "os")
     old = {(h, b): [v] for h in ("a", "b") for b, v in ((TRIAD, 1e11), (latency, 2e-7))}
@@ -139,6 +154,11 @@ def test_the_latest_reference_with_something_in_common_stands_beside(tmp_path: P
         ("iperf3", "udp", "bitrate", None),
         ("nvbandwidth", "host_to_device_memcpy_ce", "link_bandwidth", "pcie"),
         ("nvbandwidth", "host_to_device_bidirectional_memcpy_ce", "link_bandwidth", None),
+        ("nvbandwidth", "device_to_device_memcpy_read_ce", "link_bandwidth", "gpu_link"),
+        ("nvbandwidth", "device_to_device_memcpy_read_ce", "bandwidth", "ends"),
+        ("rocm_bandwidth_test", "both-ways", "bandwidth", "ends"),
+        ("hpcc", "all-cores", "hpl", "compute"),
+        ("hpcc", "2n", "hpl", None),
         ("torch_ops", "basic-2048t-b1/roof/memory", "memory_rate", "device_memory"),
         ("torch_ops", "basic-2048t-b16-1of8/roof/memory", "memory_rate", "device_memory"),
         ("torch_ops", "basic-2048t-b1-cpu/roof/memory", "memory_rate", None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fleetmark.campaign.resolve import resolve
@@ -18,11 +19,11 @@ def reason(workload: str, settings: dict[str, Any] | None = None, **host: Any) -
     return resolved if isinstance(resolved, str) else ""
 
 
-def scheduled(workload: str, count: int, host: dict[str, Any] | None = None, **settings: Any) -> dict[str, list[Step]]:
-    """The steps of ``count`` hosts that are as usual but for what ``host`` says."""
+def scheduled(workload: str, count: int, own: Sequence[dict[str, Any]] = (), **settings: Any) -> dict[str, list[Step]]:
+    """The steps of ``count`` hosts, 10.0.0.1 and on; ``own``: facts in which they differ from the usual."""
+    differing = [*own, *({} for _ in range(count - len(own)))]
     hosts = [
-        (Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), facts(**{"root": False, "hostname": f"h{n}", **(host or {})}))
-        for n in range(1, count + 1)
+        (Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), facts(root=False, **each)) for n, each in enumerate(differing, 1)
     ]
     suite = Suite(name="s", about="x", repeats=1, workloads={workload: Choice(set=settings)})
     schedule = make_schedule(hosts, suite, {}, campaign="c1", seed=1, repeats=None)

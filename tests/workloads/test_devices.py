@@ -39,3 +39,19 @@ def test_babelstream_on_processors() -> None:
     (step, *_) = scheduled("babelstream", 1, path="/opt/b/omp-stream", times=5, array_elements=1 << 20)["h1"]
     assert step.case == "cpu"
     assert list(step.argv) == ["/opt/b/omp-stream", "--csv", "--device", "0", "-s", "1048576", "-n", "5"]
+
+
+def test_osu_between_two_hosts_and_within_each() -> None:
+    mpi = {"software": {"mpi": "Open MPI 4.1.4"}}
+    steps = scheduled("osu", 2, [mpi, mpi], path="/opt/osu", ranks=4)
+    within, between = ({s.case: list(s.argv) for s in steps[host] if s.argv} for host in ("h2", "h1"))
+    tests = {"latency", "bw", "allreduce", "alltoall", "mbw_mr"}
+    assert set(within) == tests and set(between) == tests | {f"{t}-2n" for t in tests}
+
+    def processes(argv: list[str]) -> tuple[str, str, str]:
+        return argv[argv.index("-np") + 1], argv[argv.index("--map-by") + 1], argv[argv.index("--host") + 1]
+
+    hosts = "10.0.0.1:8,10.0.0.2:8"
+    assert processes(between["latency-2n"]) == ("2", "node", hosts)  # one on each
+    assert processes(between["mbw_mr-2n"]) == ("8", "ppr:4:node", hosts)  # the first four are on the first host
+    assert processes(within["latency"]) == ("2", "node", "localhost:8")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.facts import Nic
 from fleetmark.campaign.schedule import settings_of
 from tests.workloads.scheduling import reason, scheduled
 from workloads import Choice, Suite
@@ -65,7 +66,7 @@ def test_mistakes_are_refused_before_any_host_is_touched(workload: str, settings
         settings_of(suite, {})
 
 
-@pytest.mark.parametrize("workload", ["redis_benchmark", "nginx_wrk", "pgbench"])
+@pytest.mark.parametrize("workload", ["redis_benchmark", "nginx_wrk", "pgbench", "memcached"])
 def test_a_server_is_bound_to_its_own_address_and_nothing_is_pinned_between_hosts(workload: str) -> None:
     steps = scheduled(workload, 2, clients=[2], latency_target=[0])
     serving = [s for s in steps["h2"] if s.serves]
@@ -74,7 +75,7 @@ def test_a_server_is_bound_to_its_own_address_and_nothing_is_pinned_between_host
     assert not any("--half" in s.argv for h in steps.values() for s in h)
 
 
-@pytest.mark.parametrize("workload", ["redis_benchmark", "nginx_wrk", "pgbench"])
+@pytest.mark.parametrize("workload", ["redis_benchmark", "nginx_wrk", "pgbench", "memcached"])
 def test_on_one_host_both_ends_have_halves_of_their_own(workload: str) -> None:
     for step in scheduled(workload, 1)["h1"]:
         assert step.serve
@@ -89,8 +90,8 @@ def test_mpi_over_several_hosts_starts_by_srun_in_a_slurm_job_and_by_ssh_elsewhe
 ) -> None:
     of_mpi: dict[str, Any] = {"software": {"mpi": "Open MPI 4.1.4"}, "tools": {"srun": "/usr/bin/srun"}}
     settings = settings | {"nodes": ["1", "2"], "ranks": 8}
-    usual = {s.case: " ".join(s.argv) for s in scheduled(workload, 2, of_mpi, **settings)["h1"] if not s.serves}
-    lent = scheduled(workload, 2, of_mpi | {"slurm_node": "n1"}, **settings)["h1"]
+    usual = {s.case: " ".join(s.argv) for s in scheduled(workload, 2, [of_mpi] * 2, **settings)["h1"] if not s.serves}
+    lent = scheduled(workload, 2, [of_mpi | {"slurm_node": "n1"}] * 2, **settings)["h1"]
     for step in lent:
         words = " ".join(step.argv)
         if not step.case.endswith("2n"):
@@ -106,3 +107,31 @@ def test_mpi_over_several_hosts_starts_by_srun_in_a_slurm_job_and_by_ssh_elsewhe
 def test_shared_memory_is_for_one_host() -> None:
     assert {s.case for s in scheduled("ucx_perftest", 1)["h1"]} == {"tcp-lat-8", "tcp-bw-1m", "shm-lat-8", "shm-bw-1m"}
     assert {s.case for s in scheduled("ucx_perftest", 2)["h1"]} == {"tcp-lat-8", "tcp-bw-1m"}
+
+
+@pytest.mark.parametrize("workload", ["iperf2", "iperf3"])
+def test_a_measuring_server_listens_on_an_address_that_is_certainly_its_hosts_own(workload: str) -> None:
+    nics = (Nic(name="eth0", addresses=("10.0.0.2/24", "fe80::1/64")),)
+    tools = {name: f"/usr/bin/{name}" for name in ("iperf", "iperf3")}
+    known = scheduled(workload, 2, own=[{"tools": tools}, {"tools": tools, "nics": nics}])
+    on_h2 = [s.argv for s in known["h2"] if s.serves]
+    assert on_h2 and all(argv[argv.index("-B") + 1] == "10.0.0.2" for argv in on_h2)
+    assert not any("-B" in s.argv for s in known["h1"]), "a name or a translated address cannot be bound"
+    (step, *_) = scheduled(workload, 1, own=[{"tools": tools}])["h1"]
+    assert step.serve and "127.0.0.1" in step.serve["argv"]
+
+
+def test_linpack_over_hosts_fits_the_memory_of_the_smallest() -> None:
+    mpi = {"software": {"mpi": "Open MPI 4.1.4"}}
+    own = [mpi, {**mpi, "memory": 16 << 30, "memory_available": 15 << 30}]
+    steps = scheduled("hpcc", 2, own, nodes=["1", "2"], memory_share=0.25)
+    memory = {
+        (name, s.case): int(word.removeprefix("--memory="))
+        for name, of_host in steps.items()
+        for s in of_host
+        for word in s.argv
+        if word.startswith("--memory=")
+    }
+    assert memory == {("h1", "all-cores"): 16 << 30, ("h2", "all-cores"): 4 << 30, ("h1", "2n"): 8 << 30}
+    (both,) = [s for s in steps["h1"] if s.case == "2n"]
+    assert "--ranks=32" in both.argv and "10.0.0.1:16,10.0.0.2:16" in both.argv

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -216,7 +217,9 @@ def _peak(row: Mapping[Any, Any], host: str, facts: Mapping[str, Callable[[], Fa
     ends = str(row["subject"]).split(">") if held.of == "link" else [host]
     known = [own for end in ends if end in facts and (own := facts[end]()) is not None]
     if held.of != "link":
-        top = peak.own(known[0], held.of) if known else None
+        labels = json.loads(str(row["labels"])) if held.of == "ends" else {}
+        of = peak.between(labels.get("from", ""), labels.get("to", "")) if held.of == "ends" else held.of
+        top = peak.own(known[0], of, held.which(str(row["case"]))) if known else None
     else:
         top = peak.link(*known) if len(known) == len(ends) == _PAIR else None
     return top.rate / held.traffic if top else None

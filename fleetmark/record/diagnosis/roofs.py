@@ -63,7 +63,7 @@ def roofs(facts: Mapping[str, Facts], measured: figures.Figures | None, hosts: l
             yield Roof(host, part[0], part[1], rate, _peak(known, part) if known else None, unit, benchmark)
 
 
-KINDS = ("compute", "cache", "memory", "link", "device_compute", "device_memory", "pcie")
+KINDS = ("compute", "cache", "memory", "link", "device_compute", "device_memory", "pcie", "gpu_link")
 
 
 def _order(part: Part) -> tuple[int, str]:
@@ -72,16 +72,17 @@ def _order(part: Part) -> tuple[int, str]:
 
 def _with_peak(facts: Facts) -> Iterator[Part]:
     """The parts whose peak facts tell, whether anything measured them or not."""
-    for of in ("memory", "link", "pcie", "device_memory"):
-        if peak.own(facts, of) is not None:
-            yield of, ""
+    for of in ("compute", "memory", "link", "pcie", "gpu_link", "device_memory"):
+        called = "fp64" if of == "compute" else ""
+        if peak.own(facts, of, called) is not None:
+            yield of, called
 
 
 def _peak(facts: Facts, part: Part) -> Peak | None:
     of, called = part
-    if of in ("cache", "compute") or (of == "device_compute" and called not in ("bf16", "fp16", "")):
+    if of == "device_compute" and called not in ("bf16", "fp16", ""):
         return None
-    return peak.own(facts, of)
+    return peak.own(facts, of, called)
 
 
 def _best(
@@ -92,7 +93,7 @@ def _best(
 
     def offer(host: str, about: Mapping[str, str], value: float) -> None:
         held = declared.peak(about["workload"], about["case"], about["metric"])
-        if held is None or about["unit"] not in RATES:
+        if held is None or about["unit"] not in RATES or held.of not in KINDS:
             return
         part = _part_of(held.of, held.which(about["case"]), about["class"], facts.get(host))
         rate = value * held.traffic
@@ -121,4 +122,4 @@ def _part_of(of: str, called: str, class_: str, facts: Facts | None) -> Part:
         return _ON_DEVICES[of], called if of == "device_compute" else ""
     if of == "compute" and class_.startswith("gpu"):
         return "device_compute", called
-    return of, "" if of in ("memory", "link", "pcie", "device_memory") else called
+    return of, called if of in ("compute", "cache", "device_compute") else ""

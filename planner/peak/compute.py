@@ -1,0 +1,59 @@
+"""What the cores of a machine compute at most on doubles, by their instructions and their highest clock.
+
+The widest fused multiply-add that a core's flags name, times the units that its kind has for it, times two operations
+for each double. Where flags, clock or kind do not tell, there is no peak.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fleetmark.base.facts import Cpu, Facts
+from fleetmark.base.text import Message, count, message
+
+SOURCE = "the maker's guides to its cores (AMD: Software Optimization Guides; Intel: Optimization Reference Manual)"
+_DOUBLE = 64  # bits
+_SLOWEST = 1e9  # Hz: firmware that names a lower highest clock is wrong
+_BARE = ("none", "")  # what facts call a machine that is not virtual: a guest's cores may be threads, its flags fewer
+# Xeons of which one core has one unit of 512 bits, by Intel's list of products ("# of AVX-512 FMA Units"): Bronze,
+# Silver and most of Gold 5100 and 5200 of the first two generations, D-2100, E-2300.
+_ONE_UNIT = re.compile(r"(?:Bronze|Silver) [34][12]\d\d|Gold 5[12](?!22\b)\d\d|\bD-21\d\d|\bE-23\d\d")
+
+
+def doubles(facts: Facts) -> tuple[float, Message] | None:
+    """FLOP/s of all cores together and what they follow from, in words."""
+    cpu = facts.cpu
+    units = _units(cpu)
+    if not (units and cpu.cores and cpu.max_hz) or (facts.virtualisation or "") not in _BARE:
+        return None
+    if cpu.max_hz < _SLOWEST:
+        return None
+    number, bits = units
+    basis = message(
+        "{cores} at {clock} GHz, the highest clock of one, each with {units} of {bits} bits for a x b + c of doubles",
+        cores=count(cpu.cores, "core"),
+        clock=f"{cpu.max_hz * 1e-9:.3g}",
+        units=count(number, "unit"),
+        bits=bits,
+    )
+    return cpu.cores * cpu.max_hz * number * (bits // _DOUBLE) * 2, basis
+
+
+def _units(cpu: Cpu) -> tuple[int, int] | None:
+    """How many units for fused multiply-adds a core has, and how many bits wide each is; None where that is not known.
+
+    AMD: Software Optimization Guides of Zen to Zen 5. Zen 4 takes instructions of 512 bits in two halves; Zen 5, the
+    first with AVX-VNNI, whole. The first Zen, before CLWB, halves those of 256. Intel: Optimization Reference Manual.
+    """
+    flags, model = set(cpu.flags), cpu.model or ""
+    if not {"avx2", "fma"} <= flags:
+        return None
+    if cpu.vendor in ("AuthenticAMD", "HygonGenuine"):
+        if "avx512f" in flags:
+            return (2, 512) if "avx_vnni" in flags else (2, 256)
+        return (2, 256) if "clwb" in flags else (2, 128)
+    if cpu.vendor != "GenuineIntel":
+        return None
+    if "avx512f" not in flags:
+        return 2, 256
+    return ((1 if _ONE_UNIT.search(model) else 2), 512) if "Xeon" in model else None
