@@ -153,7 +153,7 @@ def _of_link(gpu: Gpu, facts: Facts) -> Peak | None:
 
 
 def _between_gpus(gpu: Gpu, facts: Facts) -> Peak | None:
-    """All its NVLinks in one direction; PCIe where its kind has none; None where the table or the driver does not say."""
+    """All its NVLinks in one direction; PCIe where its kind has none; None where table or driver does not say."""
     each, number = table.nvlink(gpu.name), table.nvlinks(gpu.name)
     if number is not None and number.value == 0:
         return _of_link(gpu, facts)
