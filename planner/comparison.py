@@ -140,7 +140,8 @@ def compare_sides(
     benchmarks["class"] = _of_one_kind(benchmarks)
     shares = _shares(mix, benchmarks, baseline, candidates) if mix else None
     results = [_candidate(baseline, c, benchmarks, shares, machines, weights, panel, pairing) for c in candidates]
-    if not any(e.each for c in results for e in c.classes.values()) and not any(c.guardrails for c in results):
+    held = any(g.held is not None for c in results for g in c.guardrails.values())
+    if not held and not any(e.each for c in results for e in c.classes.values()):
         raise FleetmarkError(_nothing_shared(baseline, candidates, results))
     if per != "server":
         _check_shared_out(per, benchmarks, results)
@@ -496,5 +497,6 @@ def _nothing_shared(a: Side, candidates: Sequence[Side], results: Sequence[Candi
     for title, why in (item for c in results for item in c.excluded.items()):
         return f"{a.title} and {candidates[0].title} share no benchmark that can be compared; {title}: {why}"
     b = candidates[0]
-    hint = f"run {a.benchmarks.index[0]} on {b.title}, or {b.benchmarks.index[0]} on {a.title}"
+    mine, theirs = (str(s.benchmarks.sort_values("kind", kind="stable").index[0]) for s in (a, b))  # capacity first
+    hint = f"run {mine} on {b.title}, or {theirs} on {a.title}"
     return f"{a.title} and {b.title} share no benchmark: {hint}"

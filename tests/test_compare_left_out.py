@@ -10,7 +10,7 @@ import pytest
 
 from tests.commands import refused, run
 from tests.comparisons import compared, fleet, labels, of
-from tests.records import GCC, IOPS, MCF, TRIAD, record
+from tests.records import GCC, IOPS, MCF, TRIAD, Bench, record
 
 
 def test_no_such_record_names_the_folder(tmp_path: Path) -> None:
@@ -45,7 +45,11 @@ def test_hosts_that_differ_wildly_fit_every_form(tmp_path: Path) -> None:
 
 def test_sides_that_share_nothing(tmp_path: Path) -> None:
     record(tmp_path, "c", {"a": {"gen": "old"}, "b": {"gen": "new"}}, {("a", TRIAD): [1e9], ("b", IOPS): [1e5]})
-    assert "share no benchmark" in refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new")
+    ask = ("compare", "-b", "gen=old", "-c", "gen=new")
+    assert "share no benchmark" in refused(tmp_path, *ask)
+    loss = Bench("iperf3", "udp", "loss", "1", "lower", "net", kind="guardrail")
+    record(tmp_path, "d", {"a": {"gen": "old"}}, {("a", loss): [0.01]})
+    assert "run stream all-cores triad on new, or fio randread-4k-qd32 read_iops on old" in refused(tmp_path, *ask)
 
 
 def test_a_latency_that_one_side_cannot_keep_gives_no_number(tmp_path: Path) -> None:

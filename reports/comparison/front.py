@@ -397,8 +397,7 @@ def _legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
         yield message("Where a side is one machine, its interval is of this machine, not of its kind.")
     if any(cell.ratio and not cell.interval for cell in cells):
         yield message(
-            "Where there is no interval, a side is one machine or publisher, measured once: nothing tells how sure it "
-            "is."
+            "No interval: a side is one machine or publisher, measured once; nothing tells how sure its ratio is."
         )
     if any(cell.workload for cell in cells):
         yield message("Own program: where a program of yours, of this kind but none of these benchmarks, lies at 95%.")
