@@ -128,22 +128,34 @@ def equivalence(old: Side, new: Side, speed: float, wait: float | None = None) -
         logs.append([math.log(work) for work in works])
     means = [math.exp(sum(of_side) / len(of_side)) if of_side else None for of_side in logs]
     if means[0] is None or means[1] is None:
-        both = means[0] is None and means[1] is None
-        one = message("the baseline") if means[0] is None else message("the candidate")
-        who = message("both sides") if both else one
-        why = _why(old if means[0] is None else new, speed, who)
-        return Equivalence(speed, None, means[0], means[1], why)
+        missing = [n for n, mean in enumerate(means) if mean is None]
+        return Equivalence(speed, None, means[0], means[1], _why((old, new), missing, speed))
     return Equivalence(speed, welch(logs[0], logs[1]), means[0], means[1])
 
 
-def _why(side: Side, speed: float, who: str) -> str:
+def _why(sides: Sequence[Side], missing: Sequence[int], speed: float) -> str:
+    """Why those of ``sides`` that are ``missing`` (places) have no figure at ``speed``."""
+    reach = [_reach(side) for side in sides]
+    if slow := [n for n in missing if speed > reach[n][1]]:
+        most = max(reach[n][1] for n in slow)
+        return message("not equivalent: loads of {who} are no faster than {most}", who=_who(slow), most=f"{most:.3g}")
+    if fast := [n for n in missing if speed < reach[n][0]]:
+        least = min(reach[n][0] for n in fast)
+        return message(
+            "not measured: every load of {who} is faster (from {least})", who=_who(fast), least=f"{least:.3g}"
+        )
+    return message("not equivalent: the wait there is too long on {who}", who=_who(missing))
+
+
+def _who(places: Sequence[int]) -> str:
+    one = message("the baseline") if places[0] == 0 else message("the candidate")
+    return message("both sides") if len(places) > 1 else one
+
+
+def _reach(side: Side) -> tuple[float, float]:
+    """The slowest and the fastest speed of all lines of a side."""
     lines = [edge for points in side.values() if (edge := line(points))]
-    slowest, fastest = min(e[0].speed for e in lines), max(e[-1].speed for e in lines)
-    if speed > fastest:
-        return message("not equivalent: no load of {who} is so fast (at most {most})", who=who, most=f"{fastest:.3g}")
-    if speed < slowest:
-        return message("not measured: every load of {who} is faster (from {least})", who=who, least=f"{slowest:.3g}")
-    return message("not equivalent: the wait there is too long on {who}", who=who)
+    return min(e[0].speed for e in lines), max(e[-1].speed for e in lines)
 
 
 def speeds(old: Side, new: Side) -> list[float]:

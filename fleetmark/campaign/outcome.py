@@ -66,7 +66,7 @@ def judge(archive: Archive, folder: Path) -> Outcome:
         with raw:
             parsed = parsers.parse_file(manifest.tool, raw, step["argv"])
     except FleetmarkError as error:
-        if result.ended == "error":  # the command did not start: there is no output
+        if result.ended == "error" or (broken and _is_silent(archive, folder, step, result)):  # there is no output
             return Outcome(Status.FAILED, broken, **times)
         return Outcome(Status.FAILED, f"{broken}; {error}" if broken else str(error), **times)
     status, reason = Status.PASSED, ""
@@ -77,6 +77,11 @@ def judge(archive: Archive, folder: Path) -> Outcome:
     notes = (*parsed.notes, *result.left_out)
     rows = tuple(_rows(archive, folder, step, result, parsed, manifest, status))
     return Outcome(status, reason, rows, notes, window=parsed.window, **times)
+
+
+def _is_silent(archive: Archive, folder: Path, step: Mapping[str, Any], result: Result) -> bool:
+    """Whether the tool wrote nothing where its figures would be: then what ended it says all there is to say."""
+    return not result.left_out and not archive.tail(folder, step["output"], 1)
 
 
 def _why_broken(archive: Archive, folder: Path, step: Mapping[str, Any], result: Result) -> str:

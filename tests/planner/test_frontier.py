@@ -70,7 +70,11 @@ def test_a_service_that_a_side_does_not_reach_has_no_number() -> None:
     slow = {"h": [Point("c1", 8, 8), Point("c4", 5, 20)]}
     beyond = equivalence(slow, side(2, 1, 0, 1), 50)
     assert beyond.ratio is None
-    assert beyond.reason == "not equivalent: no load of the baseline is so fast (at most 8)"
+    assert beyond.reason == "not equivalent: loads of the baseline are no faster than 8"
+    apart = equivalence(slow, {"h": [Point("c1", 90, 8), Point("c4", 80, 20)]}, 50)
+    assert apart.reason == beyond.reason, "the candidate, whose loads are all faster, is no reason"
+    neither = equivalence(slow, {"h": [Point("c1", 9, 8), Point("c4", 6, 20)]}, 50)
+    assert neither.reason == "not equivalent: loads of both sides are no faster than 9"
     unmeasured = equivalence(side(2, 1, 0, 1), slow, 7)
     assert unmeasured.reason == "not measured: every load of the baseline is faster (from 10)"
     late = equivalence(side(2, 1, 0, 1), side(2, 1, 0, 1), 20, wait=0.01)
