@@ -19,6 +19,7 @@ _KIND = re.compile(r"DDR[3-9]\b", re.IGNORECASE)  # others have channels of othe
 # "CPU0 CH7 D1", "CPU0_CH7_D1", "P0 CHANNEL A DIMM 0": what stands before the module's own number names the channel. A
 # bare letter does not tell: in DIMM_A1 it is a channel with some makers, a processor with others.
 _CHANNEL = re.compile(r"(.*(?<![A-Z])CH(?:ANNEL)?[ _-]?[A-Z0-9]{1,2})(?![A-Z0-9]).*", re.IGNORECASE)
+_OF_DEVICES = ("pcie", "device_memory", "device_compute")
 _BARE = ("none", "")  # what facts call a machine that is not virtual
 _SMBIOS = "the firmware's tables (SMBIOS specification, DSP0134, type 17)"
 
@@ -107,10 +108,12 @@ def link(*ends: Facts) -> Peak | None:
 
 def own(facts: Facts, of: str) -> Peak | None:
     """What a machine by itself reaches of a kind of rate: ``memory``, ``link`` (to another machine), or that of one of
-    its accelerators (``pcie``, ``device_memory``, ``device_compute``)."""
+    its accelerators (``pcie``, ``device_memory``, ``device_compute``). None of others (``cache``, ``compute``)."""
     if of == "memory":
         return memory(facts)
-    return link(facts) if of == "link" else device(facts, of)
+    if of == "link":
+        return link(facts)
+    return device(facts, of) if of in _OF_DEVICES else None
 
 
 def device(facts: Facts, of: str) -> Peak | None:
