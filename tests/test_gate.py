@@ -18,6 +18,7 @@ from fleetmark.base.facts import Dimm
 from fleetmark.base.units import parse_quantity
 from fleetmark.record.diagnosis.gate import hold, read_rules
 from planner.diagnosis.gate import Result, Severity, Verdict
+from reports.diagnosis import gate
 from reports.diagnosis.gate import why
 from tests.fleets import campaign, scaled, usual
 from tests.records import IOPS, NULL, TRIAD
@@ -62,6 +63,16 @@ def test_bounds_shares_and_peers(tmp_path: Path) -> None:
     }
 
 
+def test_what_is_broken_names_its_worst_run(tmp_path: Path) -> None:
+    values = usual()
+    scaled(values, "n03", TRIAD, 0.8)
+    acceptance = hold(campaign(tmp_path, values), read_rules(rules(tmp_path, BANDWIDTH)), "rules.yml")
+    assert {(r.host, r.evidence) for r in acceptance.results if r.evidence} == {("n03", "raw/x")}
+    checks = json.loads(gate.as_json(acceptance))["checks"]
+    assert [c["evidence"] for c in checks if c["evidence"]] == ["raw/x"]
+    assert ">raw/x</failure>" in gate.junit(acceptance)
+
+
 def test_missing_data_is_no_pass(tmp_path: Path) -> None:
     values = usual(repeats=3)
     del values["n02", TRIAD]
@@ -74,11 +85,11 @@ def test_missing_data_is_no_pass(tmp_path: Path) -> None:
         {"name": "thrice", "metric": "fio/*/*", "at_least": "1/s", "repeats": 3},
         {"name": "ghost", "metric": "nothing/*/*", "at_least": "1 B/s", "hosts": "host=n00"},
     )
-    assert missing["n02", "bandwidth", ""] == "missing"
+    assert missing["n02", "bandwidth", "stream/*/triad"] == "missing"
     assert missing["n02", "all", "stream all-cores triad"] == "missing"
     assert missing["n00", "all", "fio randread-4k-qd32 read_iops"] == "missing"  # another unit
     assert missing["n04", "thrice", "fio randread-4k-qd32 read_iops"] == "missing"
-    assert missing["n00", "ghost", ""] == "missing"
+    assert missing["n00", "ghost", "nothing/*/*"] == "missing"
 
 
 def test_a_share_of_the_peak(tmp_path: Path) -> None:

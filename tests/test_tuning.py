@@ -198,7 +198,7 @@ def test_channels_are_those_of_the_table_or_unknown(model: str, number: int | No
 
 def test_every_row_of_the_table_says_its_source_and_how_it_was_checked() -> None:
     document = read_yaml(Path(table.__file__).with_name("peaks.yml"))
-    assert set(document) == {"processors", "accelerators"}
+    assert set(document) == {"processors", "devices"}
     for row in (row for rows in document.values() for row in rows):
         assert row["model"] and row["source"] and row["checked"], row
         assert set(row) <= {"model", "channels", "memory", "nvlinks", "nvlink", "dense16", "source", "checked"}
@@ -270,7 +270,7 @@ def test_what_was_measured_stands_beside_its_peak(tmp_path: Path) -> None:
         ("a", "memory of a GPU"): 0.8,
         ("a", "computing of a GPU, bf16"): 0.7,
     }
-    assert "690.0 TFLOP/s" in run(tmp_path, "tuning", "last") and "70%" in run(tmp_path, "tuning", "last")
+    assert "690 TFLOP/s" in run(tmp_path, "tuning", "last") and "70%" in run(tmp_path, "tuning", "last")
 
 
 def test_an_odd_mtu_is_one_that_most_hosts_do_not_have() -> None:

@@ -16,7 +16,7 @@ from fleetmark.record.diagnosis.reruns import settled
 from fleetmark.record.diagnosis.roofs import roofs_of
 from fleetmark.verbs.confirm import Where, confirm
 from fleetmark.verbs.documents import Documents, write
-from reports.diagnosis import markdown, terminal
+from reports.diagnosis import markdown, steps, terminal
 from reports.diagnosis.html import About, render
 from reports.kit.page import Medium
 
@@ -45,7 +45,7 @@ def campaign(question: Question, form: str, console: Console, documents: Documen
     diagnosis = settled(question.archive, diagnosis)
     _write(question, diagnosis, documents, console)
     if form == "json":
-        typer.echo(json.dumps(as_json(diagnosis), indent=1))
+        typer.echo(json.dumps(as_json(diagnosis) | {"next": steps.as_json(diagnosis)}, indent=1))
     elif form == "md":
         typer.echo(markdown.render(diagnosis, documents.language), nl=False)
     else:

@@ -50,14 +50,14 @@ class Value:
     higher: bool | None = True
     peers: Sequence[float] = ()
     peak: float | None = None
-    evidence: str = ""
     bits: bool = False
     percent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One rule on one host and benchmark. ``limit``: in the value's unit. ``why``: what is missing (REASONS)."""
+    """One rule on one host and benchmark. ``limit``: in the value's unit. ``why``: what is missing (REASONS).
+    ``evidence``: the raw file of what is broken, relative to the campaign."""
 
     rule: str
     severity: Severity
@@ -120,9 +120,8 @@ def _one(rule: Rule, bound: Bound, host: str, value: Value) -> Result:
             bound.least,
             why,
             numbers,
-            value.evidence,
-            value.bits,
-            value.percent,
+            bits=value.bits,
+            percent=value.percent,
         )
 
     if value.n < rule.repeats:

@@ -20,6 +20,7 @@ _KIND = re.compile(r"DDR[3-9]\b", re.IGNORECASE)  # others have channels of othe
 # "CPU0 CH7 D1", "CPU0_CH7_D1", "P0 CHANNEL A DIMM 0": what stands before the module's own number names the channel. A
 # bare letter does not tell: in DIMM_A1 it is a channel with some makers, a processor with others.
 _CHANNEL = re.compile(r"(.*(?<![A-Z])CH(?:ANNEL)?[ _-]?[A-Z0-9]{1,2})(?![A-Z0-9]).*", re.IGNORECASE)
+_OF_DEVICES = ("pcie", "gpu_link", "device_memory", "device_compute")
 _BARE = ("none", "")  # what facts call a machine that is not virtual
 _COHERENT = re.compile(r"\bG[BH][0-9]{3}\b")  # accelerators that reach their processor by NVLink-C2C, not by PCIe
 _SMBIOS = "the firmware's tables (SMBIOS specification, DSP0134, type 17)"
@@ -115,7 +116,9 @@ def own(facts: Facts, of: str, called: str = "fp64") -> Peak | None:
         return Peak(*top, compute.SOURCE) if top else None
     if of == "memory":
         return memory(facts)
-    return link(facts) if of == "link" else device(facts, of)
+    if of == "link":
+        return link(facts)
+    return device(facts, of) if of in _OF_DEVICES else None
 
 
 def device(facts: Facts, of: str) -> Peak | None:

@@ -29,22 +29,22 @@ def channels(model: str) -> Entry | None:
 
 def nvlinks(model: str) -> Entry | None:
     """The NVLinks of an accelerator."""
-    return _entry("accelerators", model, "nvlinks")
+    return _entry("devices", model, "nvlinks")
 
 
 def nvlink(model: str) -> Entry | None:
     """What one NVLink of an accelerator carries in one direction, B/s."""
-    return _entry("accelerators", model, "nvlink")
+    return _entry("devices", model, "nvlink")
 
 
 def memory(model: str) -> Entry | None:
     """The memory bandwidth of an accelerator, B/s."""
-    return _entry("accelerators", model, "memory")
+    return _entry("devices", model, "memory")
 
 
 def dense16(model: str) -> Entry | None:
     """Operations a second of an accelerator on 16-bit floats, none of them zeros that it skips."""
-    return _entry("accelerators", model, "dense16")
+    return _entry("devices", model, "dense16")
 
 
 def _entry(part: str, model: str, key: str) -> Entry | None:

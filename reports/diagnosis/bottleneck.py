@@ -63,7 +63,7 @@ def part_name(of: str, called: str) -> Message:
 
 def rate(value: float, unit: str) -> str:
     """A rate with three digits: ``281 GB/s``, ``2.14 TFLOP/s``."""
-    return fmt.fit([(value, value, value)], unit).quantity(value)
+    return fmt.fit([(value, 0.98 * value, 1.02 * value)], unit).quantity(value)
 
 
 def lines(roofs: Sequence[Roof], kinds: Mapping[str, str]) -> list[Line]:
@@ -101,10 +101,9 @@ def _against(medians: Mapping[Part, float], of: str) -> float | None:
     return known[0] if known else None
 
 
-def table(of_parts: Sequence[Line]) -> Tabular:
-    """A row for each part of each kind of host."""
+def tables(of_parts: Sequence[Line], *, narrow: bool = False) -> list[Tabular]:
+    """A table for each kind of host, a row for each part. ``narrow``: without what peaks follow from."""
     columns = (
-        Column("kind", message("kind of host"), "side"),
         Column("part", message("part"), "name"),
         Column("measured", message("measured"), "number"),
         Column("peak", message("peak"), "number"),
@@ -116,15 +115,18 @@ def table(of_parts: Sequence[Line]) -> Tabular:
         Column("benchmark", message("measured by")),
         Column("basis", message("peak from"), "note"),
     )
-    rows = tuple(_row(line) for line in of_parts)
-    return tabular.compact(Tabular("parts", message("What was measured and its theoretical peak"), columns, rows))
+    of_kind: dict[str, list[Line]] = {}
+    for line in of_parts:
+        of_kind.setdefault(line.kind, []).append(line)
+    most = len(columns) - narrow
+    listed = {kind: tuple(_row(line)[:most] for line in own) for kind, own in of_kind.items()}
+    return [tabular.compact(Tabular("parts", kind, columns[:most], rows)) for kind, rows in listed.items()]
 
 
 def _row(line: Line) -> tuple[Cell, ...]:
     top, several = line.roof.peak, line.hosts > 1
     unit = line.roof.unit
     return (
-        Cell(line.kind),
         Cell(line.name),
         Cell(rate(line.rate, unit), line.rate),
         Cell(rate(top.rate, unit), top.rate) if top else Cell(),
@@ -188,11 +190,11 @@ def _ceilings(line: Line, _: Language) -> Iterator[Ceiling]:
     if "compute" in line.roof.of:
         yield Ceiling(name, level=line.rate)
         if top:
-            yield Ceiling("", level=top.rate, theory=True)
+            yield Ceiling(name, level=top.rate, theory=True)
     else:
         yield Ceiling(name, rate=line.rate)
         if top:
-            yield Ceiling("", rate=top.rate, theory=True)
+            yield Ceiling(name, rate=top.rate, theory=True)
 
 
 def as_json(roofs: Sequence[Roof]) -> list[dict[str, Any]]:

@@ -72,6 +72,7 @@ def table(acceptance: Acceptance, _: Language) -> list[RenderableType]:
             lines.add_column(name, overflow="fold")
         for r in bad[:MOST]:
             text = f"{fmt.clean(r.benchmark)}: {_(why(r))}" if r.benchmark else _(why(r))
+            text += f" ({fmt.clean(r.evidence)})" if r.evidence else ""
             mark = _("warning") if r.severity is Severity.WARN else ""
             lines.add_row(Text(fmt.clean(r.host)), Text(fmt.clean(r.rule)), Text(f"{mark} {text}".strip()))
         parts.append(lines)
@@ -93,6 +94,7 @@ def as_json(acceptance: Acceptance) -> str:
             "limit": r.limit,
             "unit": r.unit,
             "text": str(why(r)),
+            "evidence": r.evidence or None,
         }
         for r in acceptance.results
     ]
@@ -112,7 +114,8 @@ def junit(acceptance: Acceptance) -> str:
             case = _attribute(f"{r.rule}: {r.benchmark}" if r.benchmark else r.rule)
             lines.append(f"<testcase classname={name} name={case}>")
             if _fails(r):
-                lines.append(f"<failure type={quoteattr(r.verdict.value)} message={_attribute(why(r))}/>")
+                about = f"type={quoteattr(r.verdict.value)} message={_attribute(why(r))}"
+                lines.append(f"<failure {about}>{_attribute(r.evidence)[1:-1]}</failure>")
             elif r.verdict is not Verdict.KEPT:
                 lines.append(f"<system-out>{_attribute(why(r))[1:-1]}</system-out>")
             lines.append("</testcase>")

@@ -84,7 +84,7 @@ def render(
         "everywhere": [line(f) for f in diagnosis.everywhere()],
         "groups": [line(f) for f in groups],
         "cleared": [(whose(f), line(f)) for f in diagnosis.cleared()],
-        "parts": bottleneck.table(of_parts),
+        "parts": bottleneck.tables(of_parts, narrow=medium == "paper"),
         "part_notes": bottleneck.notes(of_parts),
         "roof_pictures": bottleneck.pictures(of_parts, about.language),
         "command_line": about.command,

@@ -32,6 +32,11 @@ def steps(diagnosis: Diagnosis) -> list[Step]:
     ]
 
 
+def as_json(diagnosis: Diagnosis) -> list[dict[str, str | None]]:
+    """The steps for programs."""
+    return [{"what": step.what, "command": step.command or None} for step in steps(diagnosis)]
+
+
 def _steps(diagnosis: Diagnosis) -> Iterator[Step]:
     slow = [f for f in diagnosis.findings if f.kind is not Kind.GROUPS and not f.members and not f.cleared]
     confirmed = [f for f in slow if f.settled is not None and f.settled.verdict is Verdict.CONFIRMED]
@@ -77,7 +82,8 @@ def _isolations(diagnosis: Diagnosis, slow: Sequence[Finding]) -> Iterator[Step]
 
 
 def _named(findings: Sequence[Finding]) -> str:
-    names = list(dict.fromkeys(between(f) if f.kind is Kind.LINK else f.host for f in findings))
+    links_last = sorted(findings, key=lambda f: f.kind is Kind.LINK)
+    names = list(dict.fromkeys(between(f) if f.kind is Kind.LINK else f.host for f in links_last))
     return fmt.clean(", ".join(names[:MANY])) + (", …" if len(names) > MANY else "")
 
 

@@ -437,8 +437,8 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """y is at most the smaller of ``rate`` times x and ``level``; either may be infinite. ``name``: what is written at
-    its end; ``theory``: nothing measured it."""
+    """y is at most the smaller of ``rate`` times x and ``level``; either may be infinite. ``name``: in the legend;
+    ``theory``: nothing measured it, it is drawn beside the one of its name that was."""
 
     name: str
     rate: float = math.inf
@@ -457,18 +457,44 @@ def roofline(ceilings: Sequence[Ceiling], dots: Sequence[Dot], x_title: str, y_t
         low, high = top / max(rates) / 30, 6 * top / min(rates)
         bottom = min(rates) * low
     short = "datum.value < 0.001 ? format(datum.value, '.0e') : format(datum.value, '~g')"  # no row of noughts
-    axis = {"tickCount": 6} | ({"format": "~s"} if top > 1e3 else {"labelExpr": short})
+    axis = {"tickCount": 6, "labelExpr": short}
     x: Spec = {"field": "x", "type": "quantitative", "title": x_title, "axis": axis}
     x |= {"scale": {"type": "log", "domain": [low, high], "nice": False}}
-    y: Spec = {"field": "y", "type": "quantitative", "title": y_title, "axis": axis}
+    y: Spec = {"field": "y", "type": "quantitative", "title": y_title}
+    y |= {"axis": {"tickCount": 6, "format": "~s"} if top > 1e3 else axis}
     y |= {"scale": {"type": "log", "domain": [bottom, 1.6 * top], "nice": False}}
-    layers = [_ceiling(c, (low, high), (bottom, top), max(rates), x, y) for c in ceilings]
-    layers += [_name(c, (low, high), bottom, x, y) for c in ceilings if c.name]
+    names = list(dict.fromkeys(c.name for c in ceilings if c.name))
+    colour = _legend(names) if names else None
+    layers = [_ceiling(c, (low, high), (bottom, top), max(rates), {"x": x, "y": y}, colour) for c in ceilings]
     return {"width": 1.4 * _WIDTH, "height": 300, "layer": [*layers, *([_dots(dots, x, y)] if dots else [])]}
 
 
+_WIDE: Spec = {"labelLimit": 300, "columns": 2, "columnPadding": 24}
+
+
+def _legend(names: Sequence[str]) -> Spec:
+    return {
+        "field": "s",
+        "type": "nominal",
+        "legend": {
+            "orient": "top",
+            "title": None,
+            "symbolOpacity": 1,
+            "labelLimit": 300,
+            "columns": 2,
+            "columnPadding": 24,
+        },
+        "scale": {"domain": list(names), "range": [COLOURS[i % len(COLOURS)] for i in range(len(names))]},
+    }
+
+
 def _ceiling(
-    c: Ceiling, x_ends: tuple[float, float], y_ends: tuple[float, float], fastest: float, x: Spec, y: Spec
+    c: Ceiling,
+    x_ends: tuple[float, float],
+    y_ends: tuple[float, float],
+    fastest: float,
+    axes: Spec,
+    colour: Spec | None,
 ) -> Spec:
     (low, high), (bottom, top) = x_ends, y_ends
     points = []
@@ -477,31 +503,16 @@ def _ceiling(
         points = [(start, c.rate * start), (min(c.level, top) / c.rate, min(c.level, top))]
     if math.isfinite(c.level):
         points += [(c.level / min(c.rate, fastest), c.level), (high, c.level)]
-    mark: Spec = {"type": "line", "strokeWidth": 1.6, "color": "currentColor"}
+    mark: Spec = {"type": "line", "strokeWidth": 1.8} | ({} if c.name else {"color": "currentColor"})
     if c.theory:
-        mark |= {"strokeDash": [5, 4], "opacity": 0.6, "strokeWidth": 1.2}
-    return {"data": {"values": [{"x": a, "y": b} for a, b in points]}, "mark": mark, "encoding": {"x": x, "y": y}}
-
-
-def _name(c: Ceiling, x_ends: tuple[float, float], bottom: float, x: Spec, y: Spec) -> Spec:
-    """Below the beginning of what rises, above the end of what is level."""
-    low, high = x_ends
-    start = max(low, bottom / c.rate)
-    place = {"x": high, "y": c.level} if math.isinf(c.rate) else {"x": start, "y": c.rate * start}
-    at_end = {"align": "right", "dy": -6} if math.isinf(c.rate) else {"align": "left", "dx": 14, "dy": 2}
-    mark = {"type": "text", "color": "currentColor", "fontSize": 11, "baseline": "middle", **at_end}
-    encoding = {"x": x, "y": y, "text": {"value": c.name}}
-    return {"data": {"values": [place]}, "mark": mark, "encoding": encoding}
+        mark |= {"strokeDash": [5, 4], "strokeWidth": 1.2}
+    encoding = axes | ({"color": colour} if c.name and colour else {})
+    return {"data": {"values": [{"s": c.name, "x": a, "y": b} for a, b in points]}, "mark": mark, "encoding": encoding}
 
 
 def _dots(dots: Sequence[Dot], x: Spec, y: Spec) -> Spec:
     names = list(dict.fromkeys(dot.series for dot in dots))
-    colour = {
-        "field": "s",
-        "type": "nominal",
-        "legend": {"orient": "top", "title": None, "symbolOpacity": 1, "columnPadding": 16},
-        "scale": {"domain": names, "range": [COLOURS[i % len(COLOURS)] for i in range(len(names))]},
-    }
+    colour = _legend(names)
     shape = {"field": "s", "type": "nominal", "scale": {"domain": names}, "legend": None}
     values = [{"s": d.series, "x": d.x, "y": d.y} | _hover(len(dots), f"{d.series} {d.text}") for d in dots]
     hover = len(dots) <= MANY_HOVER

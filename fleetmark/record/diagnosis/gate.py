@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import Better
+from fleetmark.base.measurement import Better, Status
 from fleetmark.base.units import parse_quantity
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import kind_at
@@ -137,7 +137,8 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
     ]
     if only is not None:
         machines = choose(machines, only)
-    measured = per_host(read_measurements(archive))
+    rows = read_measurements(archive)
+    measured = per_host(rows)
     by_host: dict[str, pd.DataFrame] = {str(h): rows for h, rows in measured.groupby("host", observed=True)}
     peers = _peers(archive, about)
     facts = {m.host: m.facts for m in machines}
@@ -148,7 +149,22 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
         except FleetmarkError as error:
             raise FleetmarkError(f"{file}: rule {rule.name!r}: {error}") from error
         results += _held(rule, [m.host for m in chosen], by_host, peers, facts)
-    return Acceptance(archive.id, file, tuple(results))
+    return Acceptance(archive.id, file, tuple(_with_evidence(results, rows)))
+
+
+def _with_evidence(results: Sequence[gate.Result], rows: pd.DataFrame) -> Iterator[gate.Result]:
+    """The results; those that are broken with the raw file of their worst repeat."""
+    hosts = {r.host for r in results if r.verdict is gate.Verdict.BROKEN}
+    passed = rows[(rows["status"] == Status.PASSED) & rows["host"].isin(hosts)]
+    of_host: dict[str, dict[str, list[tuple[float, str]]]] = {}
+    for row in passed[[*METRIC, "host", "value", "raw"]].to_dict("records"):
+        benchmark = title({name: str(row[name]) for name in METRIC})
+        runs = of_host.setdefault(str(row["host"]), {}).setdefault(benchmark, [])
+        runs.append((float(row["value"]), str(row["raw"])))
+    for r in results:
+        runs = of_host.get(r.host, {}).get(r.benchmark, []) if r.verdict is gate.Verdict.BROKEN else []
+        worst = (min if r.least else max)(runs, default=(0.0, ""))
+        yield replace(r, evidence=worst[1])
 
 
 def _facts(archive: Archive, host: str) -> Facts | None:
@@ -183,6 +199,8 @@ def _held(
     results = []
     for host in hosts:
         own = named.get(host, {})
+        if not own:
+            results.append(gate.missing(rule.name, rule.severity, host, rule.metric))
         by_side: dict[bool, list[gate.Value]] = {True: [], False: []}
         for key, row in own.items():
             others = [v for h, k, v in alike[_unpaired(key)] if (h, k) != (host, key) and h in peers.get(host, ())]
@@ -201,7 +219,7 @@ def _held(
             )
             by_side[higher].append(value)
         for higher, values in by_side.items():
-            if values or (higher and not own):
+            if values:
                 ready = gate.Rule(rule.name, _bounds(rule, higher=higher), rule.severity, rule.repeats, LEAST)
                 results += gate.judge(ready, {host: values})
         lacking = [key for key in expected if own and key not in {k[:_TRIPLE] for k in own}]
