@@ -274,6 +274,24 @@ def test_files_give_the_figures_of_memory(tmp_path: Path) -> None:
     assert over_files["b1", "read_iops"] == pytest.approx(6.5) and over_files["a1", "triad"] == pytest.approx(2.0)
 
 
+def test_hosts_in_parts_give_the_same_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that quotes, case and letters beyond ASCII put into an order of their own."""
+    names = ["h10", "h9", "H1", "ß", "it's", "a b", "Z", "\U0001f600", "~", "h1"]
+    rows = {name: [float(n), float(n) * 1.5, 3.0] for n, name in enumerate(names, 1)}
+    measurements = sample.tiny(rows).measurements
+    file = tmp_path / "measurements.parquet"
+    measurements.to_parquet(file)
+    machines = [("c", name) for name in names]
+
+    def read() -> pd.DataFrame:
+        return figures.read({"c": file}, machines, spread=True).rows.sort_values(["record", "key"], ignore_index=True)
+
+    at_once = read()
+    assert len(at_once) == len(names)
+    monkeypatch.setattr("fleetmark.record.figures.files._AT_ONCE", 4)
+    pd.testing.assert_frame_equal(read(), at_once)
+
+
 def test_a_path_is_no_pattern(tmp_path: Path) -> None:
     root = tmp_path / "gen=a [1]*?"
     root.mkdir()

@@ -33,6 +33,7 @@ from fleetmark.record.steps import Exchange, Step
 
 STOP_S = 20.0
 LOOK_S = 30.0
+HERE_S = 10.0  # between two words to a trial: its host ends it, and puts its setting back, after 30 s without any
 STARTS = 64  # jobs that are sent to hosts at a time
 ORDER_S = 5.0  # in which a host reads an order of some 50 bytes
 
@@ -61,7 +62,8 @@ class Drive:
             self.exchanges[e.server, e.server_step] = [e]
             self.exchanges.setdefault((e.client, e.client_step), []).append(e)
         self.heard = Heard()
-        self.looked = self.launch_heard = time.monotonic()
+        self.looked = self.launch_heard = self.reminded = time.monotonic()
+        self.trials = [run for run in runs if run.trial]
         self.leaving = False
         self.abandoned = False  # Ansible need not go on
         self.turns, self.starters = Turns(), dict[str, Callable[[], None]]()
@@ -197,9 +199,18 @@ class Drive:
                 where = run.steps[run.waiting or ""].title
                 self._over(run, f"stuck: every host waits for another, this one at {where}")
 
+    def _remind(self) -> None:
+        """Tell hosts that try a setting that their controller is there: a connection alone does not show that."""
+        if self.trials and time.monotonic() - self.reminded >= HERE_S:
+            self.reminded = time.monotonic()
+            for run in self.trials:
+                if run.phase == "running":
+                    self._write(run, order="here")
+
     def _hear(self, timeout: float | None = None) -> None:
+        self._remind()
         try:
-            host, what, details = self.heard.get(timeout=timeout or LOOK_S)
+            host, what, details = self.heard.get(timeout=timeout or (HERE_S if self.trials else LOOK_S))
         except queue.Empty:
             self._notice_stuck()
             return

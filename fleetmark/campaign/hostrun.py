@@ -30,6 +30,7 @@ class Run:
     folder: str  # of the job, on the host
     steps: dict[str, Step]
     pending: set[str] = field(default_factory=set)
+    trial: bool = False  # its job tries a setting
     phase: str = "launching"  # before it queued, where hosts take turns; then running, over
     why: str = ""  # why steps still pending at the end are lost
     waiting: str | None = None  # the gated step it stands at

@@ -517,6 +517,7 @@ def _follow(
                         folder,
                         {s.id: s for s in steps},
                         pending,
+                        trial="setting" in job,
                         settled=settled,
                     )
                 )

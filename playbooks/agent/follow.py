@@ -2,8 +2,9 @@
 
 ``python3 follow.py DIR``: one JSON document a line on stdout, and on stdin: ``{"order": "have", "steps": [...]}`` (the
 first order), ``{"order": WORD, "step": ID}`` with ``go``, ``skip`` (ends as lost), ``fail``, ``cancel`` or ``drop``
-(no longer needed), ``{"order": "stop"}``, and ``{"order": "clean"}``, which removes the job's folder and ends. An
-order for a step of another job, or of another form, is ignored. Only the word of an order is ever stored.
+(no longer needed), ``{"order": "here"}`` (a trial goes on only while its controller says so), ``{"order": "stop"}``,
+and ``{"order": "clean"}``, which removes the job's folder and ends. An order for a step of another job, or of another
+form, is ignored. Only the word of an order is ever stored.
 """
 
 import base64
@@ -63,6 +64,7 @@ class Follower:
                 order = order_in(line)
                 if order.get("order") == "have":
                     self.have.update(step for step in order["steps"] if step in self.steps)
+                    self.wake_runner()
                     self.tell_finished()
                     telling = True
                 elif order.get("order") == "clean":
@@ -139,12 +141,20 @@ class Follower:
                 write_atomic(os.path.join(self.folder, "go", step), word.encode())
             except OSError:
                 return  # the folder is gone, or the disk is full: the controller does not wait forever
-            if self.sock:
-                self.sock.send(b"!")
+            self.wake_runner()
+        elif word == "here":
+            self.wake_runner()
         elif word == "stop":
             holder = lock_holder()
             if holder and holder.get("dir") == self.folder:
                 os.kill(holder["pid"], signal.SIGTERM)
+
+    def wake_runner(self):
+        try:
+            if self.sock:
+                self.sock.send(b"!")
+        except OSError:
+            pass  # it is ending, which ``drain`` notices
 
     def tell_new(self):
         """Say the events since the last time."""

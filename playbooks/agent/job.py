@@ -11,6 +11,7 @@ import glob
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import stat
@@ -40,8 +41,8 @@ def start(payload):
         return {"state": state, "dir": folder, "holder": holder}
     of_trials = put_back(work, payload["source"])
     if "left" in of_trials:
-        error = "a setting that a trial left is still there: %s; set it by hand, then remove %s/jobs/*/*/setting.json"
-        answer = {"state": "error", "dir": folder, "error": error % (of_trials["left"], work)}
+        error = "a setting that a trial left is still there: %s; see that it is as it should be, then type there: rm %s"
+        answer = {"state": "error", "dir": folder, "error": error % (of_trials["left"], of_trials.pop("files"))}
     else:
         answer = begin(payload, folder)
     return dict(answer, **of_trials)
@@ -49,16 +50,17 @@ def start(payload):
 
 def put_back(work, source):
     """Put back the settings of jobs that no longer run. Returns sentences: what was done (``cleared``), and what could
-    not be (``left``), where there is any.
+    not be (``left``), where there is any, with the ``files`` that keep it, as words for a shell.
     """
     paths = glob.glob(os.path.join(work, "jobs", "*", "*", "setting.json"))
     if not paths:
         return {}
     names = {"__name__": "setting"}
     exec(source["setting.py"], names)  # the files of this job are not stored yet
-    both = [names["clear"](os.path.dirname(path)) for path in paths]
-    sentences = {"cleared": ". ".join(filter(None, (done for done, _ in both)))}
-    sentences["left"] = "; ".join(filter(None, (left for _, left in both)))
+    each = [(path, *names["clear"](os.path.dirname(path))) for path in paths]
+    sentences = {"cleared": ". ".join(filter(None, (done for _, done, _ in each)))}
+    sentences["left"] = "; ".join(filter(None, (left for _, _, left in each)))
+    sentences["files"] = " ".join(shlex.quote(path) for path, _, left in each if left)
     return {kind: text[:800] for kind, text in sentences.items() if text}
 
 
@@ -135,7 +137,7 @@ def lock_holder():
 
 def greeting_of(sock):
     """The greeting of the lock's holder. Its folder is only trusted from our own user or root."""
-    pid, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    pid, uid = peer_of(sock)
     received = b""
     while b"\n" not in received:
         more = sock.recv(4096)
@@ -146,6 +148,12 @@ def greeting_of(sock):
     if uid not in (0, os.geteuid()):
         holder["dir"] = None
     return dict(holder, pid=pid, uid=uid)
+
+
+def peer_of(sock):
+    """The process at the other end and its user, as the kernel has them."""
+    pid, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return pid, uid
 
 
 def connect():

@@ -19,7 +19,7 @@ import time
 import container
 import setting
 from accelerators import Watch
-from job import LOCK, is_kept, remaining, write_atomic
+from job import LOCK, is_kept, peer_of, remaining, write_atomic
 from processes import GRACE_S, become_subreaper, born, end, end_marked, ended_within, listening, reap_orphans
 from telemetry import Sampler
 
@@ -30,7 +30,7 @@ STEP_CAP = 1 << 30  # of all files of a step
 MOST_FILES = 1000  # of a step
 RESERVE = 1 << 20  # bytes kept back so that a full disk can still be reported
 MOST_FOLLOWERS = 64
-UNWATCHED_S = 30.0  # a trial ends, and puts its setting back, when nobody has followed it for so long
+UNWATCHED_S = 30.0  # a trial ends, and puts its setting back, when its controller has said nothing for so long
 ABANDONED_S = 900.0  # after this time without its controller a waiting job gives up
 # Why a step did not begin or was ended by the controller, as the host records it; the archive has more.
 RELEASED = {
@@ -91,14 +91,7 @@ class Runner:
             ready = select.select([self.listener, *watched], [], [], 60)[0]
             for sock in ready:
                 if sock is self.listener:
-                    peer = sock.accept()[0]
-                    peer.setblocking(False)
-                    self.tell_one(peer, self.greeting())
-                    with self.mutex:
-                        if len(self.followers) < MOST_FOLLOWERS:
-                            self.followers = [*self.followers, peer]
-                        else:
-                            peer.close()
+                    self.greet(sock.accept()[0])
                     continue
                 try:
                     data = sock.recv(64)
@@ -108,8 +101,20 @@ class Runner:
                     with self.mutex:
                         self.followers = [f for f in self.followers if f is not sock]
                     sock.close()
-                self.last_followed = time.monotonic()
+                if data or not self.trial:  # a controller that is cut off keeps its connection here, and says nothing
+                    self.last_followed = time.monotonic()
                 self.nudge()
+
+    def greet(self, peer):
+        """Say whose job this is. Only our own user and root may follow it: others would keep a trial going."""
+        peer.setblocking(False)
+        self.tell_one(peer, self.greeting())
+        own = peer_of(peer)[1] in (0, os.geteuid())
+        with self.mutex:
+            if own and len(self.followers) < MOST_FOLLOWERS:
+                self.followers = [*self.followers, peer]
+                return
+        peer.close()
 
     def tell_one(self, sock, data):
         try:
@@ -214,8 +219,8 @@ class Runner:
         return {"on": on, "values": values[:100]} if kept else None, ", ".join(sorted(wanted))
 
     def notice_unwatched(self):
-        """Ask for the end of a trial whose controller is gone."""
-        alone = self.trial and not self.followers and time.monotonic() - self.last_followed > UNWATCHED_S
+        """Ask for the end of a trial whose controller is gone, or cut off."""
+        alone = self.trial and time.monotonic() - self.last_followed > UNWATCHED_S
         if alone and not self.stopping:
             self.stopping = "nobody followed for %d s, so the setting was put back" % UNWATCHED_S
             self.stopped_at = time.monotonic()

@@ -19,6 +19,8 @@ PATIENCE_S = 30  # of a command that reads or sets something
 GRACE_S = 5  # of a command that was killed
 WORD = 200  # characters of a value that are kept
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OSError)  # what a damaged file raises
+MOST = 1 << 20  # characters of a damaged file that are looked through
+MOST_PARTS = 4096  # that are taken from it
 UNCHANGED = re.compile(r"\bno\b.*\bchanged\b")  # ethtool's words, and an error to it, where a value is set already
 
 
@@ -112,11 +114,11 @@ def restore(folder, state=None):
     except FileNotFoundError:
         return []
     except UNREADABLE:
-        return [damaged(folder)]
+        return [salvage(folder)]
     try:
         left = restore_parts(state) if state["boot"] == boot() else []
     except UNREADABLE:
-        return [damaged(folder)]
+        return [salvage(folder)]
     try:
         if not left:
             forget(folder, state)
@@ -141,8 +143,57 @@ def restore_parts(state):
     return left
 
 
-def damaged(folder):
-    return "%s is damaged, so what a trial set cannot be put back from it" % os.path.join(folder, NAME)
+def salvage(folder):
+    """Set the old values that can still be read of a damaged file. One sentence: what was set, and that there may have
+    been more, so that the file stays.
+
+    Where the file does not say of which boot it is, a value counts as the trial's where it is the one that was tried.
+    """
+    path = os.path.join(folder, NAME)
+    try:
+        with open(path, errors="replace") as source:
+            text = source.read(MOST)
+        booted = re.search(r'"boot": *"([^"]+)"', text)
+        old = [] if booted and booted.group(1) != boot() else readable_parts(text)
+    except OSError as error:
+        return "%s cannot be read (%s), so what a trial set cannot be put back from it" % (path, reason(error))
+    back, left = [], []
+    for part in old:
+        try:
+            if same(part, current(part), part["value"]):
+                put(part, part["old"])
+                check(part, part["old"])
+                back.append("%s = %s" % (name(part), part["old"]))
+        except CannotSet as error:
+            left.append("%s was %s and could not be put back: %s" % (name(part), part["old"], error))
+    words = ["%s is damaged" % path]
+    words += ["put back what could be read of it: %s" % ", ".join(back[:4])] if back else []
+    words += left[:4] or ([] if old else ["so what a trial set cannot be put back from it"])
+    return ", ".join(words)
+
+
+def readable_parts(text):
+    """The parts that are whole in the text of a damaged file: those with an old value, and with the way to set it."""
+    parts, at, decoder = [], text.find("{", 1), json.JSONDecoder()
+    while at >= 0 and len(parts) < MOST_PARTS:
+        end = at + 1
+        try:
+            part, end = decoder.raw_decode(text, at)
+            if is_part(part):
+                parts.append(part)
+        except (ValueError, RecursionError):
+            pass  # cut, or no object
+        at = text.find("{", end)
+    return parts
+
+
+def is_part(part):
+    texts = all(isinstance(part.get(key), str) for key in ("old", "value"))
+    if not texts or "path" in part:
+        return texts and isinstance(part["path"], str) and os.path.isabs(part["path"])
+    lists = [part.get("read"), part.get("write")]
+    words = all(isinstance(words, list) and words and all(isinstance(w, str) for w in words) for words in lists)
+    return words and isinstance(part.get("match"), str) and isinstance(part.get("words", {}), dict)
 
 
 def clear(folder):
@@ -156,7 +207,7 @@ def clear(folder):
     except FileNotFoundError:
         return "", ""
     except UNREADABLE:
-        return "", damaged(folder)
+        return "", salvage(folder)
     left = restore(folder, state)
     if left:
         return "", "; ".join(left)

@@ -34,7 +34,8 @@ class Table:
         rows = measured.rows
         row, column = row_of[rows["key"].to_numpy(int)], rows["record"].to_numpy(int)
         chosen = row >= 0
-        row, column, rows = row[chosen], column[chosen], rows[chosen]
+        if not chosen.all():
+            row, column, rows = row[chosen], column[chosen], rows[chosen]
         sign = np.where(self.about["better"] == Better.LOWER.value, -1.0, 1.0)
         shape = (len(self.keys), len(hosts))
         self.sign = sign

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,6 +27,8 @@ _KEY = (*BENCHMARK, "centre", "members")
 _DETAIL = ("repeat", "time", "tool_version", "raw")
 _MEND = "for a campaign `fleetmark parse` makes it anew from raw; import a table again"
 HEADLINES, EVERYTHING, POWER = "headline", "true", "metric = 'power'"  # which rows are read
+_AT_ONCE = 500_000  # rows of files that are grouped at once; what is held is several times that
+_MOST_PARTS = 16  # in which they are grouped: each looks at all files
 _TINY = math.log(1e-30)  # stands for the logarithm of zero
 OF_MEDIAN = math.sqrt(math.pi / 2)  # times the standard error of a mean that of a median, of normal values
 
@@ -70,10 +73,11 @@ def read(
     with engine() as con:
         try:
             keys = _prepare(con, files, machines, which)
-            # One rule after the other: less has to be held at once.
             zeros = bool((keys["kind"] == Kind.GUARDRAIL).any())
             rules = [rule for rule in RULES if rule in set(keys["rule"])] or RULES[:1]
-            rows = pd.concat([_centres(con, rule, spread, zeros) for rule in rules], ignore_index=True)
+            # One rule and one range of hosts after the other: less has to be held at once.
+            ranges = _ranges(files, [host for _, host in machines])
+            rows = _joined([_centres(con, rule, spread, zeros, own) for own in ranges for rule in rules])
             why = f"case when status <> '{Status.PASSED}' then status else 'zero or negative' end as why"
             left_out = pd.DataFrame({"record": [], "key": [], "why": [], "n": []})
             if rows["unscored"].any():
@@ -87,13 +91,34 @@ def read(
     return Figures(machines, keys, rows, left_out, files, which)
 
 
-def _centres(con: Engine, rule: Centre, spread: bool, zeros: bool) -> pd.DataFrame:
+def _ranges(files: Mapping[str, Path], hosts: Sequence[str]) -> list[str]:
+    """Conditions that divide the rows of ``hosts`` into parts of a size to be grouped at once. They go by the order of
+    names, so that DuckDB passes over what a file notes to hold other names only."""
+    rows = sum(pq.read_metadata(path).num_rows for path in files.values())
+    names = sorted({*hosts}, key=str.encode)  # as DuckDB has them in order
+    parts = max(1, min(_MOST_PARTS, len(names), -(-rows // _AT_ONCE)))
+    if parts == 1:
+        return ["true"]
+    starts = [names[n * len(names) // parts] for n in range(parts)]
+    ends = [f" and v.host < {literal(end)}" for end in starts[1:]]
+    return [f"v.host >= {literal(start)}{end}" for start, end in zip(starts, [*ends, ""], strict=True)]
+
+
+def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    """The rows of ``parts``, which are emptied meanwhile: they are not held twice."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0].columns)}
+    return pd.DataFrame(columns, copy=False)
+
+
+def _centres(con: Engine, rule: Centre, spread: bool, zeros: bool, which: str) -> pd.DataFrame:
     widening = OF_MEDIAN if rule is Centre.MEDIAN else 1.0
     widened = f", log_sd, log_sd / sqrt(n) * {widening} as error" if spread else ""
     # Only guardrails have zeros: their centre is then the arithmetic mean, or zero itself.
     log = f"case when low > 0 then log when value > 0 then ln(value) else {_TINY} end as log" if zeros else "log"
     columns = f"record, key, n, unscored, {log}{widened}"
-    return con.execute(f"select {columns} from ({groups(_values(), 'record, key', rule)})").df()
+    return con.execute(f"select {columns} from ({groups(f'{_values()} where {which}', 'record, key', rule)})").df()
 
 
 def _damage(

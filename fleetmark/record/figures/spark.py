@@ -52,20 +52,20 @@ def engine(name: str) -> Iterator[Engine]:
         database.create_view(view, ibis.memtable(frame), overwrite=True)
 
     def execute(statement: str) -> Any:
-        try:
-            creates = _CREATE.fullmatch(statement)
-            answer = database.sql(creates[3] if creates else statement, dialect="duckdb")
-            if creates:
-                created.append(creates[2])
-                database.create_view(creates[2], answer, overwrite=True)
-                if creates[1] == "table":  # several statements read it
-                    database.raw_sql(f"cache table {creates[2]}")
-            return _Answer(answer)
-        except PySparkException as error:
-            raise FleetmarkError(f"Spark cannot make figures of the record: {_first_line(error)}") from error
+        creates = _CREATE.fullmatch(statement)
+        answer = database.sql(creates[3] if creates else statement, dialect="duckdb")
+        if creates:
+            created.append(creates[2])
+            database.create_view(creates[2], answer, overwrite=True)
+            if creates[1] == "table":  # several statements read it
+                database.raw_sql(f"cache table {creates[2]}")
+        return _Answer(answer)
 
     def scan(paths: Sequence[Path]) -> tuple[str, list[str]]:
-        files = database._session.read.parquet(*[path.absolute().as_uri() for path in paths])
+        globs = [
+            re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path.absolute())) for path in paths
+        ]  # no character is a pattern
+        files = database._session.read.parquet(*[f"file://{glob}" for glob in globs])
         called = {unquote(urlparse(uri).path): uri for uri in files.inputFiles()}
         view = f"files_{len(created)}"
         created.append(view)
@@ -74,6 +74,8 @@ def engine(name: str) -> Iterator[Engine]:
 
     try:
         yield Engine(execute, register, scan, _hashed, "bigint")
+    except PySparkException as error:
+        raise FleetmarkError(f"Spark cannot make figures of the record: {_first_line(error)}") from error
     finally:
         for view in dict.fromkeys(created):
             database.raw_sql(f"drop view if exists {view}")
