@@ -30,6 +30,7 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
 }
 
+_LOCAL = {"spark.sql.shuffle.partitions": "8", "spark.driver.host": "127.0.0.1"}  # not 200 tasks for each step
 _FINITE = """create or replace temporary function isfinite(x double) returns boolean
     return x > double('-infinity') and x < double('infinity')"""  # NaN is above all numbers in Spark
 
@@ -110,8 +111,8 @@ def _connect(master: str) -> Any:
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # of pandas 3
-            builder = SparkSession.builder.master(master).appName("fleetmark")
-            session = builder.config(map=_SETTINGS).getOrCreate()
+            settings = _SETTINGS | (_LOCAL if master.startswith("local") else {})
+            session = SparkSession.builder.master(master).appName("fleetmark").config(map=settings).getOrCreate()
             session.sql(_FINITE)
             return ibis.pyspark.connect(session)
     except ImportError as error:
