@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -18,7 +17,8 @@ import pyarrow.parquet as pq
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Centre, Kind, Status
-from fleetmark.record.figures.database import connect
+from fleetmark.record.figures.engine import Engine, engine, literal, quoted
+from fleetmark.record.figures.engine import duckdb as in_process
 from fleetmark.record.figures.statement import RULES, groups, rule_of
 from workloads.declared import about
 
@@ -70,7 +70,7 @@ def read(
 
     Raises DamagedFileError for a file that is no whole Parquet file or lacks a column that nothing goes without.
     """
-    with connect() as con:
+    with engine() as con:
         try:
             keys = _prepare(con, files, machines, which)
             zeros = bool((keys["kind"] == Kind.GUARDRAIL).any())
@@ -100,8 +100,8 @@ def _ranges(files: Mapping[str, Path], hosts: Sequence[str]) -> list[str]:
     if parts == 1:
         return ["true"]
     starts = [names[n * len(names) // parts] for n in range(parts)]
-    ends = [f" and v.host < {_literal(end)}" for end in starts[1:]]
-    return [f"v.host >= {_literal(start)}{end}" for start, end in zip(starts, [*ends, ""], strict=True)]
+    ends = [f" and v.host < {literal(end)}" for end in starts[1:]]
+    return [f"v.host >= {literal(start)}{end}" for start, end in zip(starts, [*ends, ""], strict=True)]
 
 
 def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:
@@ -112,7 +112,7 @@ def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(columns, copy=False)
 
 
-def _centres(con: duckdb.DuckDBPyConnection, rule: Centre, spread: bool, zeros: bool, which: str) -> pd.DataFrame:
+def _centres(con: Engine, rule: Centre, spread: bool, zeros: bool, which: str) -> pd.DataFrame:
     widening = OF_MEDIAN if rule is Centre.MEDIAN else 1.0
     widened = f", log_sd, log_sd / sqrt(n) * {widening} as error" if spread else ""
     # Only guardrails have zeros: their centre is then the arithmetic mean, or zero itself.
@@ -140,7 +140,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _prepare(
-    con: duckdb.DuckDBPyConnection,
+    con: Engine,
     files: Mapping[str, Path],
     machines: Sequence[tuple[str, str]],
     which: str,
@@ -151,12 +151,12 @@ def _prepare(
     of = [(number[c], host, n) for n, (c, host) in enumerate(machines) if c in number]
     con.register("machine_frame", pd.DataFrame(of, columns=["file", "host", "record"]))
     con.execute("create table machines as select file::int as file, host, record::int as record from machine_frame")
-    scan = " union all ".join(_scans(files, number, which)) or _NOTHING
+    scan = " union all ".join(_scans(con, files, number, which)) or _NOTHING
     con.execute(f"create view measurements as {scan}")
-    con.execute(f"create table kinds as select distinct {_quoted(_KEY)} from measurements")
-    columns = _quoted(_telling(con.execute("from kinds").df()))
+    con.execute(f"create table kinds as select distinct {quoted(_KEY)} from measurements")
+    columns = _telling(con.execute("from kinds").df())
     for salt in count():
-        hashed = f"hash({columns}, {salt})"
+        hashed = con.hashed(columns, salt)
         raw = con.execute(f"select {hashed} as h, * from kinds").df()
         if raw["h"].is_unique:  # so that a hash says as much as all columns, and costs a tenth
             break
@@ -170,8 +170,8 @@ def _prepare(
     # The least value that is scored: of a guardrail zero is, as a loss of nothing is the best there is.
     hashes["least"] = (hashes["kind"] != Kind.GUARDRAIL) * math.ulp(0.0)
     con.register("hash_frame", hashes[["h", "key", "rule", "least"]])
-    con.execute("create table hashes as select h::ubigint as h, key::int as key, rule, least from hash_frame")
-    con.execute(f"create macro hashed() as table select *, {hashed} as h from measurements")
+    con.execute(f"create table hashes as select h::{con.hash_type} as h, key::int as key, rule, least from hash_frame")
+    con.execute(f"create view hashed as select *, {hashed} as h from measurements")
     return keys
 
 
@@ -183,10 +183,6 @@ def _telling(kinds: pd.DataFrame) -> list[str]:
         if rest and not kinds.duplicated(rest).any():
             telling = rest
     return telling
-
-
-def _quoted(columns: Sequence[str]) -> str:
-    return ", ".join(f'"{name}"' for name in columns)
 
 
 def _with_kinds(keys: pd.DataFrame) -> pd.DataFrame:
@@ -205,7 +201,7 @@ _COLUMNS = ("host", "status", "value", *_KEY, *_DETAIL)
 _NOTHING = "select " + ", ".join(f'null as "{c}"' for c in ("file", *_COLUMNS)) + " where false"
 
 
-def _scans(files: Mapping[str, Path], number: Mapping[str, int], which: str) -> list[str]:
+def _scans(con: Engine, files: Mapping[str, Path], number: Mapping[str, int], which: str) -> list[str]:
     """A select for each set of columns that files have, with the defaults of those that a file lacks."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for campaign, path in files.items():
@@ -220,27 +216,14 @@ def _scans(files: Mapping[str, Path], number: Mapping[str, int], which: str) -> 
         alike.setdefault(tuple(columns), []).append(campaign)
     scans = []
     for columns_of, campaigns in alike.items():
-        picked = [f'"{c}"' if c in columns_of else f'{_literal(schema.DEFAULTS[c])} as "{c}"' for c in _COLUMNS]
-        paths = {_literal(str(files[c])): _literal(_globbed(str(files[c]))) for c in campaigns}
-        place = " ".join(f"when {path} then {number[c]}" for path, c in zip(paths, campaigns, strict=True))
-        scans.append(
-            f"select case filename {place} end::int as file, {', '.join(picked)} "
-            f"from read_parquet([{', '.join(paths.values())}], filename = true, hive_partitioning = false)"
-            f" where {which}"
-        )
+        picked = [f'"{c}"' if c in columns_of else f'{literal(schema.DEFAULTS[c])} as "{c}"' for c in _COLUMNS]
+        rows, names = con.scan([files[c] for c in campaigns])
+        place = " ".join(f"when {literal(name)} then {number[c]}" for name, c in zip(names, campaigns, strict=True))
+        scans.append(f"select case filename {place} end::int as file, {', '.join(picked)} from {rows} where {which}")
     return scans
 
 
-def _literal(value: str | int | bool) -> str:
-    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
-
-
-def _globbed(path: str) -> str:
-    """``path`` so that DuckDB takes no character of it for a pattern."""
-    return re.sub(r"([*?\[])", r"[\1]", path)
-
-
-_JOINED = "hashed() v join hashes k using (h) join machines m using (file, host)"
+_JOINED = "hashed v join hashes k using (h) join machines m using (file, host)"
 
 
 _SCORED = f"v.status = '{Status.PASSED}' and v.value >= k.least and isfinite(v.value)"
@@ -259,7 +242,7 @@ def values(figures: Figures, parts: pd.DataFrame) -> pd.DataFrame:
     """The values behind ``parts`` (rows of Figures, by ``record`` and ``key``): those two, ``value``, ``repeat``,
     ``time``, ``tool_version`` and the path of the ``raw`` file, part by part in the order of the repeats.
     """
-    with connect() as con:
+    with in_process() as con:
         _prepare(con, figures.files, figures.machines, figures.which)  # the same rows give the same keys
         con.register("parts", parts[["record", "key"]])
         columns = ", ".join(f"v.{name}" for name in ("value", *_DETAIL))

@@ -29,16 +29,16 @@ def groups(rows: str, by: str, rule: Centre, about: Sequence[str] = ()) -> str:
     """
     names = "".join(f'min("{name}") as "{name}", ' for name in about)
     if rule is Centre.MEDIAN:
-        log, ordered = "ln(nullif(median(value), 0))", "list_sort(list(value) filter (value is not null))"
+        log, ordered = "ln(nullif(median(value), 0))", "list_sort(list(value) filter (where value is not null))"
         value, resolved = "median(value)", f"'{rule}'"
     else:
-        log, ordered = "avg(ln(value)) filter (value > 0)", "null::double[]"
+        log, ordered = "avg(ln(value)) filter (where value > 0)", "null::double[]"
         value = f"case when count(value) = 1 then min(value) when min(value) <= 0 then avg(value) else exp({log}) end"
         resolved = f"case when min(value) <= 0 then '{Centre.MEAN}' else '{rule}' end"
     return f"""
         select {by}, {names}count(value)::int as n, (count(*) - count(value))::int as unscored, {value} as value,
             {log} as log, {resolved} as rule, avg(value) as mean, stddev_samp(value) as sd,
-            stddev_samp(ln(value)) filter (value > 0) as log_sd, min(value) as low, max(value) as high,
+            stddev_samp(ln(value)) filter (where value > 0) as log_sd, min(value) as low, max(value) as high,
             {ordered} as ordered
         from ({rows}) where rule = '{rule}' group by {by}"""
 

@@ -1,0 +1,125 @@
+"""Figures by Spark, where a record is larger than one machine: the same statements, which Ibis puts into Spark's words.
+
+Spark reads the Parquet files itself, so a cluster's workers must see them at the same paths. What comes back is a row a
+host and benchmark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import shutil
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import pandas as pd
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.record.figures.engine import Engine
+
+_CREATE = re.compile(r"\s*create (table|view) (\w+) as (.*)", re.DOTALL)
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+_LOCAL = {"spark.sql.shuffle.partitions": "8", "spark.driver.host": "127.0.0.1"}  # not 200 tasks for each step
+_FINITE = """create or replace temporary function isfinite(x double) returns boolean
+    return x > double('-infinity') and x < double('infinity')"""  # NaN is above all numbers in Spark
+
+
+@contextlib.contextmanager
+def engine(name: str) -> Iterator[Engine]:
+    """Spark as FLEETMARK_ENGINE names it: ``spark`` (in this machine), ``spark://HOST:PORT``.
+
+    Raises FleetmarkError without what it needs, and where Spark refuses a statement.
+    """
+    database = _connect("local[*]" if name == "spark" else name.removeprefix("spark-"))
+    from pyspark.errors import PySparkException
+
+    created: list[str] = []
+
+    def register(view: str, frame: pd.DataFrame) -> None:
+        import ibis
+
+        created.append(view)
+        database.create_view(view, ibis.memtable(frame), overwrite=True)
+
+    def execute(statement: str) -> Any:
+        creates = _CREATE.fullmatch(statement)
+        answer = database.sql(creates[3] if creates else statement, dialect="duckdb")
+        if creates:
+            created.append(creates[2])
+            database.create_view(creates[2], answer, overwrite=True)
+            if creates[1] == "table":  # several statements read it
+                database.raw_sql(f"cache table {creates[2]}")
+        return _Answer(answer)
+
+    def scan(paths: Sequence[Path]) -> tuple[str, list[str]]:
+        globs = [
+            re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path.absolute())) for path in paths
+        ]  # no character is a pattern
+        files = database._session.read.parquet(*[f"file://{glob}" for glob in globs])
+        called = {unquote(urlparse(uri).path): uri for uri in files.inputFiles()}
+        view = f"files_{len(created)}"
+        created.append(view)
+        files.selectExpr("*", "input_file_name() as filename").createOrReplaceTempView(view)
+        return view, [called[str(path.absolute())] for path in paths]
+
+    try:
+        yield Engine(execute, register, scan, _hashed, "bigint")
+    except PySparkException as error:
+        raise FleetmarkError(f"Spark cannot make figures of the record: {_first_line(error)}") from error
+    finally:
+        for view in dict.fromkeys(created):
+            database.raw_sql(f"drop view if exists {view}")
+
+
+class _Answer:
+    def __init__(self, expression: Any) -> None:
+        self._expression = expression
+
+    def df(self) -> pd.DataFrame:
+        frame: pd.DataFrame = self._expression.to_pandas()
+        return frame
+
+
+def _hashed(columns: Sequence[str], salt: int) -> str:
+    # Spark passes over NULL where it hashes, so that it says itself where there is one.
+    parts = ", ".join(f'coalesce("{name}", \'\'), "{name}" is null' for name in columns)
+    return f"xxhash64({parts}, {salt})"
+
+
+@functools.cache
+def _connect(master: str) -> Any:
+    """Ibis on a session with ``master``; one for the process, since it takes seconds to start."""
+    if not shutil.which("java") and not os.environ.get("JAVA_HOME"):
+        raise FleetmarkError(
+            "FLEETMARK_ENGINE: Spark needs Java 17 or later here: apt-get install default-jre-headless"
+        )
+    try:
+        import ibis
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of pandas 3
+            settings = _SETTINGS | (_LOCAL if master.startswith("local") else {})
+            session = SparkSession.builder.master(master).appName("fleetmark").config(map=settings).getOrCreate()
+            session.sql(_FINITE)
+            return ibis.pyspark.connect(session)
+    except ImportError as error:
+        raise FleetmarkError("FLEETMARK_ENGINE: Spark needs more packages: pip install 'fleetmark[spark]'") from error
+    except PySparkException as error:
+        raise FleetmarkError(f"FLEETMARK_ENGINE: no Spark at {master}: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0][:300]

@@ -1,0 +1,87 @@
+"""Figures by Spark in this machine: those of DuckDB, of the same files, to 1e-12."""
+
+from __future__ import annotations
+
+import io
+import math
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.record import figures
+from tests import records
+from tests.commands import refused, run
+from tests.records import IOPS, MCF, NULL, TRIAD
+
+HOSTS = {f"{gen}{n}": {"gen": gen} for gen in ("old", "new") for n in range(4)}
+COMPARE = ("compare", "-b", "gen=old", "-c", "gen=new", "--format", "csv")
+
+
+def on_record(root: Path) -> dict[str, Path]:
+    """Two campaigns with geometric means and medians, what is not scored, and a name that URLs write otherwise."""
+    rng = np.random.default_rng(19)
+    files = {}
+    for campaign in ("c1", "c [2] {100%}+ü'"):
+        measured = {
+            (host, bench): list(scale * np.exp(rng.normal(0, 0.1, 5)))
+            for host in HOSTS
+            for bench, scale in ((TRIAD, 1e11), (IOPS, 1e5), (NULL, 1e-7), (MCF, 7.0))
+        }
+        measured["old0", TRIAD] = [1.0, 0.0, -1.0, math.nan, math.inf, 2.0]
+        archive = records.record(root, campaign, HOSTS, measured)
+        files[campaign] = archive.path / "measurements.parquet"
+    return files
+
+
+def table(csv: str) -> pd.DataFrame:
+    return pd.read_csv(io.StringIO(csv))
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not shutil.which("java"):
+        pytest.skip("no Java here, which Spark needs: apt-get install default-jre-headless")
+    pytest.importorskip("pyspark", reason="no Spark here: pip install 'fleetmark[spark]'")
+    pytest.importorskip("ibis", reason="no Ibis here: pip install 'fleetmark[spark]'")
+    monkeypatch.setenv("FLEETMARK_ENGINE", "spark-local[2]")
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ibis and Spark with pandas 3
+def test_spark_gives_the_figures_of_duckdb(tmp_path: Path, spark: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = on_record(tmp_path)
+    machines = [(campaign, host) for campaign in files for host in HOSTS]
+
+    def ordered(frame: pd.DataFrame) -> pd.DataFrame:
+        columns = sorted(frame.columns)
+        return frame[columns].sort_values(["record", "key"], ignore_index=True).astype({"record": int, "key": int})
+
+    by_spark = figures.read(files, machines, which=figures.EVERYTHING, spread=True)
+    compared = run(tmp_path, *COMPARE)
+    monkeypatch.delenv("FLEETMARK_ENGINE")
+    by_duckdb = figures.read(files, machines, which=figures.EVERYTHING, spread=True)
+    pd.testing.assert_frame_equal(by_spark.keys, by_duckdb.keys)
+    assert len(by_duckdb.rows) == len(machines) * 4
+    for ours, theirs in ((by_spark.rows, by_duckdb.rows), (by_spark.left_out, by_duckdb.left_out)):
+        pd.testing.assert_frame_equal(ordered(ours), ordered(theirs), check_dtype=False, rtol=1e-12, atol=0)
+    assert sorted(by_spark.left_out["n"]) == [4, 4]
+    pd.testing.assert_frame_equal(table(compared), table(run(tmp_path, *COMPARE)), rtol=1e-9)
+
+
+def test_an_engine_that_there_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_record(tmp_path)
+    monkeypatch.setenv("FLEETMARK_ENGINE", "sparc")
+    sentence = "FLEETMARK_ENGINE=sparc (did you mean spark?): it is duckdb (or unset), spark, or spark://HOST:PORT"
+    assert refused(tmp_path, *COMPARE) == sentence
+
+
+def test_without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLEETMARK_ENGINE", "spark-local[3]")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(FleetmarkError, match="needs Java 17 or later here: apt-get install default-jre-headless"):
+        figures.read({}, [])
