@@ -21,7 +21,7 @@ GENERAL = ("fleetmark", "planner", "reports", "workloads", "playbooks/agent", "p
 EXAMPLES = {
     "fleetmark/cli/__init__.py": {"fio", "stream"},
     "fleetmark/cli/profile.py": {"stream"},
-    "fleetmark/demand/document.py": {"fio", "read_iops"},
+    "fleetmark/demand/keys/worth.py": {"fio", "read_iops"},
     "fleetmark/record/profiles.py": {"stream"},
     "fleetmark/hosts/slurm/job.py": {"-mem"},  # an option of srun
 }
