@@ -43,7 +43,7 @@ CASES: dict[str, tuple[str, str, dict[str, str]]] = {
     "hpcc": ("all-cores", "hpl", {"memory_share": "0.005"}),
     "osu": ("latency", "least_latency", {"point_to_point": "latency", "collectives": "allreduce", "nodes": "1"}),
     "qperf": ("tcp_lat", "latency", {"tests": "tcp_lat", "duration": "4"}),
-    "ucx_perftest": ("tcp-lat-8", "latency_p50", {"transports": "tcp", "latency_iterations": "200000"}),
+    "ucx_perftest": ("tcp-lat-8", "latency_p50", {"transports": "tcp", "latency_iterations": "50000"}),
 }
 BY_NAME = ("pgbench", "osu")
 

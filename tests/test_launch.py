@@ -11,10 +11,10 @@ from typing import Any, cast
 import pytest
 
 from fleetmark.campaign.hostrun import Run
-from fleetmark.campaign.launch import _untemplated
+from fleetmark.campaign.launch import _hear, _untemplated
 from fleetmark.campaign.run import Options, _start_all
 from fleetmark.campaign.start import start
-from fleetmark.hosts.agent import answer_in, payload
+from fleetmark.hosts.agent import PLAYBOOKS, answer_in, payload
 from fleetmark.hosts.reach import LinkLost, Ran, Reach, ReachError
 from tests.drives import make_drive, step
 
@@ -135,3 +135,35 @@ def test_ansible_gets_only_the_hosts_that_lack_something(tmp_path: Path, monkeyp
     assert deployed == [["h2"]]
     assert runs[0].why.startswith("busy")
     assert runs[1].why == "its job was not started: Ansible gave no reason"
+
+
+def test_a_file_that_cannot_be_copied_says_why_and_not_that_one_of_several_failed(tmp_path: Path) -> None:
+    """Ansible's own words of a task that loops are "One or more items failed", and "All items completed"."""
+    role = tmp_path / "roles" / "broken" / "tasks"
+    role.mkdir(parents=True)
+    copy = {"content": "x", "dest": "/proc/version/{{ item }}"}
+    (role / "deploy.yml").write_text(
+        json.dumps([{"name": "Programs", "ansible.builtin.copy": copy, "loop": ["a", "b"]}])
+    )
+    item = {"workload": "broken", "dest": "x", "params": {}, "packages": {}}
+    tasks = [
+        {"ansible.builtin.include_tasks": str(PLAYBOOKS / "deploy.yml")},
+        {"ansible.builtin.copy": {"content": "{{ fm_failed.broken }}", "dest": f"{tmp_path}/said"}},
+    ]
+    known = {"fm_work": f"{tmp_path}/work", "fm_item": item, "fm_failed": {}, "ansible_connection": "local"}
+    known["ansible_python_interpreter"] = sys.executable
+    play = {"hosts": "all", "gather_facts": False, "vars": known, "tasks": tasks}
+    (tmp_path / "play.yml").write_text(json.dumps([play]))
+    words = [Path(sys.executable).with_name("ansible-playbook"), "-i", "h1,", tmp_path / "play.yml"]
+    ran = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
+    said = (tmp_path / "said").read_text() if ran.returncode == 0 else ran.stdout + ran.stderr
+    assert said.startswith("Programs: ") and "/proc/version" in said and "items" not in said
+
+    events: list[tuple[str, str, dict[str, Any]]] = []
+    full = {"msg": "Failed to create temporary directory", "unreachable": True}
+    result = {"msg": "All items completed", "results": [{"msg": "ok"}, full], "unreachable": True}
+    _hear(
+        {"event": "runner_on_unreachable", "event_data": {"host": "h1", "res": result}},
+        lambda *event: events.append(event),
+    )
+    assert events == [("h1", "unreachable", {"error": "Failed to create temporary directory"})]

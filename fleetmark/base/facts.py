@@ -163,6 +163,7 @@ class Nic(_Fact):
     """
 
     name: str
+    bus: str | None = None  # PCI address: 0000:3b:00.0
     driver: str | None = None
     speed: Rate | None = None
     mtu: Small | None = None

@@ -172,7 +172,7 @@ def _hear(event: Mapping[str, Any], on_event: OnEvent) -> bool:
     if not host:
         return kind == "playbook_on_stats"
     if kind == "runner_on_unreachable":
-        on_event(host, "unreachable", {"error": _one_line(result.get("msg"))})
+        on_event(host, "unreachable", {"error": _one_line(_words_of(result))})
     elif action == "fleetmark_job" and kind == "runner_on_ok":
         on_event(host, "launched", _answer(result))
     elif action == "fleetmark_job" and kind == "runner_on_failed":
@@ -187,6 +187,13 @@ def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
     """The result of ``fleetmark_job`` without the keys that Ansible adds to every result."""
     keys = ("state", "error", "holder", "failed_workloads", "cleared", "left")
     return {key: result[key] for key in keys if result.get(key) is not None}
+
+
+def _words_of(result: Mapping[str, Any]) -> Any:
+    """Ansible's message; of a task that loops that of the first item without an answer, as its own says nothing."""
+    items = result.get("results")
+    each = [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+    return next((item.get("msg") for item in each if item.get("unreachable")), result.get("msg"))
 
 
 def _one_line(text: Any) -> str:

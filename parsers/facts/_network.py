@@ -14,6 +14,7 @@ from parsers.kit import congestion
 
 _RDMA = re.compile(r"/sys/class/infiniband/([A-Za-z0-9][A-Za-z0-9_.-]{0,63})/node_type")
 _OF_DEVICE = re.compile(r"/sys/class/infiniband/([A-Za-z0-9][A-Za-z0-9_.-]{0,63})/device/net/[^/]{1,15}")
+_PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 def nics(raw: Raw, nodes: Sequence[NumaNode]) -> tuple[Nic, ...]:
@@ -40,6 +41,11 @@ def rdma(raw: Raw) -> tuple[str, ...]:
     return tuple(sorted(match[1] for match in matches if match))
 
 
+def _pci(target: object) -> str | None:
+    """The PCI address that a link of a device leads to; None for other devices (USB, virtual machines' buses)."""
+    return target if isinstance(target, str) and _PCI.fullmatch(target) else None
+
+
 def _nic(
     raw: Raw, name: str, addresses: tuple[str, ...], cpus: Mapping[int, frozenset[int]], device: str | None
 ) -> Nic | None:
@@ -47,6 +53,7 @@ def _nic(
     megabits, node = integer(raw.file(base + "speed")), integer(raw.file(base + "device/numa_node"))
     values = {
         "name": name,
+        "bus": _pci(raw.table("links").get(base + "device")),
         "driver": text_or_none(raw.table("links").get(base + "device/driver")),
         # -1, 0 and 2^32-1 are how drivers say that they do not know
         "speed": megabits * 1e6 / 8 if megabits is not None and 0 < megabits < 0xFFFFFFFF else None,

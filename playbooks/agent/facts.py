@@ -118,7 +118,7 @@ LIBRARY_FOLDERS = (
     "/usr/local/nccl*/lib",
     "/opt/rocm/lib",
 )
-LINKS = ("/sys/class/net/*/device/driver", "/sys/class/infiniband/*/device/net/*")
+LINKS = ("/sys/class/net/*/device", "/sys/class/net/*/device/driver", "/sys/class/infiniband/*/device/net/*")
 # One value per CPU or device, most of them the same: kept as value -> how many have it.
 COUNTED = {
     "scaling_governor": CPU + "cpufreq/policy*/scaling_governor",

@@ -30,6 +30,12 @@ from workloads import Choice, Suite
             {"root": False},
             "needs root for real ports (--become)",
         ),
+        (
+            "dpdk_testpmd",
+            {"ports": ["0000:3b:00.0", "0000:3b:00.1"], "path": "/opt/testpmd"},
+            {"root": True, "nics": (Nic(name="eno2", bus="0000:3b:00.1", driver="ixgbe"), Nic(name="eno1"))},
+            "needs 0000:3b:00.1 taken from the kernel, where it is eno2 with the driver ixgbe: bind it to vfio-pci",
+        ),
         ("qperf", {}, {"root": False, "os_family": "rhel", "tools": {}}, "sudo dnf install qperf"),
     ],
 )
@@ -135,3 +141,13 @@ def test_linpack_over_hosts_fits_the_memory_of_the_smallest() -> None:
     assert memory == {("h1", "all-cores"): 16 << 30, ("h2", "all-cores"): 4 << 30, ("h1", "2n"): 8 << 30}
     (both,) = [s for s in steps["h1"] if s.case == "2n"]
     assert "--ranks=32" in both.argv and "10.0.0.1:16,10.0.0.2:16" in both.argv
+
+
+def test_ports_that_dpdk_has_and_those_it_shares_with_the_kernel_are_no_hindrance() -> None:
+    settings = {"ports": ["0000:3b:00.0"], "path": "/opt/testpmd"}
+    for nics in (
+        (),
+        (Nic(name="eno1", bus="0000:3b:00.0", driver="mlx5_core"),),
+        (Nic(name="eno2", bus="0000:3b:00.1"),),
+    ):
+        assert reason("dpdk_testpmd", settings, root=True, nics=nics) == ""
