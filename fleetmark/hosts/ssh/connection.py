@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import fabric
 import paramiko
 from paramiko.buffered_pipe import BufferedPipe
 
@@ -26,7 +25,8 @@ from fleetmark.base.runtime import silence_log
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.reach import CHUNK, Channel, LinkLost, Reach, ReachError, Stalled
 from fleetmark.hosts.ssh.auth import authenticate, words_of
-from fleetmark.hosts.ssh.target import KnownKey, Target, UnknownKey, known_keys, resolve
+from fleetmark.hosts.ssh.known import KnownKey, known_keys
+from fleetmark.hosts.ssh.target import Target, UnknownKey, resolve
 
 CONNECT_TIMEOUT_S = 10.0
 AUTH_TIMEOUT_S = 30.0
@@ -44,7 +44,7 @@ class SshReach(Reach):
         super().__init__(host)
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
-        self._connection: fabric.Connection | None = None
+        self._link: _Link | None = None
         self._attempts = 0
         self._failure: ReachError | None = None
 
@@ -62,9 +62,9 @@ class SshReach(Reach):
             self._hang_up()
 
     def _hang_up(self) -> None:
-        if self._connection:
-            self._connection.close()
-            self._connection = None
+        if self._link:
+            self._link.close()
+            self._link = None
 
     def _start(self, argv: Sequence[str]) -> Channel:
         transport = self._connected()
@@ -81,56 +81,21 @@ class SshReach(Reach):
     def _connected(self) -> paramiko.Transport:
         before = self._attempts
         with self._lock:
-            if self._connection and self._connection.is_connected:
-                return _transport(self._connection)
+            if self._link and self._link.transport.is_active():
+                return self._link.transport
             if self._failure and self._attempts != before:
                 raise self._failure  # of the attempt that this call waited for: a dead host costs its timeout once
             self._hang_up()
             self._failure = None
             try:
                 timeout = self._timeout_s or self.target.timeout or CONNECT_TIMEOUT_S
-                connection = fabric.Connection(
-                    self.target.hostname, user=self.target.user, port=self.target.port, config=_no_config()
-                )
-                connection.client = _CheckedClient(self.host, self.target, timeout)
-                connection.open()
-                self._connection = connection
+                self._link = _connect(self.host, self.target, timeout)
             except ReachError as error:
                 self._failure = error
                 raise
             finally:
                 self._attempts += 1
-            return _transport(connection)
-
-
-def _transport(connection: fabric.Connection) -> paramiko.Transport:
-    transport: paramiko.Transport = connection.transport
-    return transport
-
-
-def _no_config() -> fabric.Config:
-    """Addresses and trust come from OpenSSH itself (``ssh -G``), not from fabric's reading of its files. One for each
-    connection: fabric empties and fills it again while it reads it, which two threads at once do not survive.
-    """
-    return fabric.Config(ssh_config=paramiko.SSHConfig())
-
-
-class _CheckedClient(paramiko.SSHClient):
-    """The client of fabric: checks host keys and offers keys by the user's SSH configuration."""
-
-    def __init__(self, host: Host, target: Target, timeout: float) -> None:
-        super().__init__()
-        self._connect = functools.partial(_link, host, target, timeout)
-        self._link: _Link | None = None
-
-    def connect(self, *_: Any, **__: Any) -> None:
-        self._link = self._connect()
-        self._transport = self._link.transport
-
-    def close(self) -> None:
-        if self._link:
-            self._link.close()
-        super().close()
+            return self._link.transport
 
 
 @dataclass(slots=True)
@@ -178,13 +143,13 @@ class _Wire:
         return "; ".join(line for line in lines if line)[-300:]
 
 
-def _link(host: Host, target: Target, timeout: float) -> _Link:
+def _connect(host: Host, target: Target, timeout: float) -> _Link:
     door = _door(target.through) if target.proxy else contextlib.nullcontext()
     with door:
         deadline = time.monotonic() + timeout
         wire = _proxied(target) if target.proxy else _dialled(host, target, timeout)
         try:
-            keys = known_keys(target)
+            keys = known_keys(target.key_names, target.known_hosts)
             transport = _handshake(host, target, wire, keys, deadline, timeout)
             try:
                 trusted = _check_key(host, target, keys, transport.get_remote_server_key())
