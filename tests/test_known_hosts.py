@@ -39,13 +39,15 @@ def test_all_kinds_of_lines(tmp_path: Path) -> None:
         shutil.copy(plain, hashed)
         subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(hashed)], check=True, capture_output=True)
         lines = hashed.read_text().splitlines()
-        lines = rng.sample(lines, 2) + ["# a comment", "", "  \t", "a.lab ssh-ed25519"]
+        lines = [*rng.sample(lines, 2), "# a comment", "", "  \t", "a.lab ssh-ed25519"]
         lines.append(f"a.lab ssh-ed25519 {UNREADABLE}")
         for n in range(8):
             marker = rng.choice(["", "", "@revoked ", "@cert-authority "])
             names = ",".join(rng.sample(PATTERNS, rng.randint(1, 3)))
             blank = rng.choice([" ", "\t", "  "])
-            lines.append(f"{marker}{names}{blank}ssh-ed25519{blank}{key(number * 100 + n)}{rng.choice(['', ' a comment'])}")
+            lines.append(
+                f"{marker}{names}{blank}ssh-ed25519{blank}{key(number * 100 + n)}{rng.choice(['', ' a comment'])}"
+            )
         rng.shuffle(lines)
         file.write_text("\n".join(lines) + rng.choice(["", "\n"]))
         for name in (*NAMES, "nowhere"):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
-import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 

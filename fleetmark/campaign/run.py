@@ -19,7 +19,6 @@ from typing import Any
 
 from rich.console import Console
 
-from fleetmark import __version__
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
@@ -328,6 +327,7 @@ def _check(
             work_dir=options.work_dir,
             timeout_s=options.connect_timeout_s,
             connected=lent.connected if lent else connect,
+            stay=True,
         )
     for line in unknown_keys([c.unknown_key for c in checked if c.unknown_key]):
         console.print(line)
@@ -338,14 +338,15 @@ def _check(
 
 def _hang_up(checked: Sequence[Checked]) -> None:
     for c in checked:
-        if c.reach:
-            c.reach.close()
+        c.close()
 
 
 def _campaign(
     options: Options, name: str, seed: int, hosts: Sequence[Host], schedule: Schedule, suite: Suite
 ) -> dict[str, Any]:
     """The content of ``campaign.json``: enough to understand the campaign, and to run the same again."""
+    from fleetmark import __version__
+
     inventory = [str(Path(i).resolve()) if Path(i).exists() else i for i in options.inventory]
     manifests = {path.stem: _digest(path) for w in schedule.settings for path in manifest_files(w)}
     return {
@@ -518,6 +519,7 @@ def _follow(
                         {s.id: s for s in steps},
                         pending,
                         settled=settled,
+                        session=c.session,
                     )
                 )
                 variables[name] = _variables(c.host, c.reach, c.facts, job, steps)

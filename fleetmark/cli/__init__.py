@@ -11,10 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from fleetmark import __version__
 from fleetmark.base.errors import CannotKeep, FleetmarkError, LeftOut
 from fleetmark.base.measurement import Status
-from fleetmark.base.runtime import collect_rarely, discard_stdout, print_warnings, use_system_allocator
+from fleetmark.base.runtime import collect_rarely, discard_stdout, print_warnings, skip_plugins, use_system_allocator
 from fleetmark.base.terminal import Terminal, guard
 from fleetmark.cli import diagnose as cli_diagnose
 from fleetmark.cli import plan as cli_plan
@@ -59,6 +58,8 @@ Timeout = Annotated[float, typer.Option("--connect-timeout", help="Seconds to wa
 @app.callback(invoke_without_command=True)
 def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
     if version:
+        from fleetmark import __version__
+
         typer.echo(f"fleetmark {__version__}")
         raise typer.Exit(OK)
     print_warnings(LeftOut, lambda sentence: typer.echo(f"fleetmark: {sentence}", err=True))
@@ -419,6 +420,7 @@ def main() -> None:
     """
     use_system_allocator()
     collect_rarely()
+    skip_plugins()
     guard()
     try:
         app()
