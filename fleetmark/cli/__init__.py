@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fleetmark.base.errors import CannotKeep, FleetmarkError, LeftOut
-from fleetmark.base.measurement import Status
-from fleetmark.base.runtime import collect_rarely, discard_stdout, print_warnings, skip_plugins, use_system_allocator
+from fleetmark.base.errors import FleetmarkError, LeftOut
+from fleetmark.base.runtime import collect_rarely, print_warnings, skip_plugins, use_system_allocator
 from fleetmark.base.terminal import Terminal, guard
 from fleetmark.cli import diagnose as cli_diagnose
 from fleetmark.cli import plan as cli_plan
 from fleetmark.cli import profile as cli_profile
 from fleetmark.cli import reports as cli_reports
 from fleetmark.cli import tune as cli_tune
-from fleetmark.cli.common import INTERRUPTED, OK, ROOT, SOME_FAILED, USAGE, AsFormat, Format, Root, interruptible
+from fleetmark.cli.common import (
+    INTERRUPTED,
+    OK,
+    ROOT,
+    SOME_FAILED,
+    USAGE,
+    AsFormat,
+    Format,
+    Root,
+    in_a_sentence,
+    interruptible,
+)
+from fleetmark.cli.showing import Showing
 
 app = typer.Typer(
     help="Characterise servers: run the field's benchmarks over a fleet and read their results.",
@@ -162,26 +172,20 @@ def run(
         connect_timeout_s=connect_timeout,
         patience_s=patience,
         until=_until(until_ci, repeats, max_repeats) if until_ci else None,
-        beside=campaign.Beside(_load_reports, _start_charts),
         slurm=request if slurm else None,
         shared=shared,
         at_once=tuple(at_once or ()),
     )
-    console = Terminal(stderr=as_ is Format.JSON)
-    with interruptible("what is finished is kept and hosts may be at work: fleetmark run --resume last"):
-        if resume:
-            archive = find(root, resume)
-            interrupted = campaign.resume(archive, options, console)
-        else:
-            archive, interrupted = campaign.run(options, console)
-        from fleetmark.verbs import report as reporting
-
-        results = reporting.campaign(archive, as_.value, console)
-        if as_ is Format.TABLE and len(results.hosts) > 1:
-            from fleetmark.verbs import diagnose
-
-            diagnose.brief(archive, console)
-    status = _exit_status(list(results.outcomes["status"]), strict) if results.campaign.finished else SOME_FAILED
+    with Showing(as_, strict) as showing:
+        options = replace(options, beside=campaign.Beside(showing.wait_loaded, showing.warm))
+        with interruptible("what is finished is kept and hosts may be at work: fleetmark run --resume last"):
+            console = Terminal(stderr=as_ is Format.JSON)
+            if resume:
+                archive = find(root, resume)
+                interrupted = campaign.resume(archive, options, console)
+            else:
+                archive, interrupted = campaign.run(options, console)
+        status = showing.show(archive)
     raise typer.Exit(INTERRUPTED if interrupted else status)
 
 
@@ -214,16 +218,6 @@ def _until(text: str, least: int | None, most: int) -> Any:
     return Until(ci, max(6, least or min(10, most)), most)
 
 
-def _load_reports() -> None:
-    """Load the modules that the end of a run needs."""
-    for module in ("pyarrow.parquet", "fleetmark.verbs.report", "reports.html", "reports.campaign.terminal"):
-        importlib.import_module(module)
-
-
-def _start_charts() -> None:
-    importlib.import_module("reports.kit.charts").warm()
-
-
 def _settings(words: Sequence[str]) -> dict[str, dict[str, str]]:
     """Settings such as ``fio.size=4GiB``, by workload; the manifests check the values."""
     settings: dict[str, dict[str, str]] = {}
@@ -234,11 +228,6 @@ def _settings(words: Sequence[str]) -> dict[str, dict[str, str]]:
             raise FleetmarkError(f"--set {word}: write it as workload.parameter=value, such as --set fio.size=4GiB")
         settings.setdefault(workload, {})[parameter] = value
     return settings
-
-
-def _exit_status(statuses: Sequence[str], strict: bool) -> int:
-    good = {Status.PASSED.value} if strict else {Status.PASSED.value, Status.SKIPPED.value}
-    return OK if set(statuses) <= good and Status.PASSED.value in statuses else SOME_FAILED
 
 
 app.command()(cli_reports.report)
@@ -422,14 +411,5 @@ def main() -> None:
     collect_rarely()
     skip_plugins()
     guard()
-    try:
+    with in_a_sentence():
         app()
-    except (FleetmarkError, PermissionError) as error:
-        sentence = str(error)
-        if isinstance(error, PermissionError) and error.filename:
-            sentence = f"{error.filename}: permission denied; choose another place, or become a user who may"
-        Terminal(stderr=True).print(f"fleetmark: {sentence}", style="bold", soft_wrap=True)
-        sys.exit(SOME_FAILED if isinstance(error, CannotKeep) else USAGE)
-    except BrokenPipeError:  # `fleetmark … | head`
-        discard_stdout()
-        sys.exit(OK)
