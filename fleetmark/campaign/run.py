@@ -29,9 +29,9 @@ from fleetmark.campaign.adaptive import Adaptive, Until
 from fleetmark.campaign.credentials import credentials_again, refuse_without
 from fleetmark.campaign.drive import Drive, about, fields_of
 from fleetmark.campaign.hostrun import Run
-from fleetmark.campaign.judged import Judged
+from fleetmark.campaign.judged import Judged, write_measurements
 from fleetmark.campaign.launch import launch
-from fleetmark.campaign.outcome import Outcome, rebuild
+from fleetmark.campaign.outcome import Outcome
 from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import Settings, containers, make_schedule, probes, pythons, secrets_of, settings_of
@@ -62,11 +62,12 @@ class Beside:
     """Work of the caller that costs no time where it is done while hosts are busy, and disturbs no measurement.
 
     ``ahead`` runs while hosts are asked what they are, and ends before this machine measures; ``meanwhile`` runs while
-    others measure for LONG_S or more.
+    others measure for LONG_S or more. ``measure`` writes the measurements, and says whether it could.
     """
 
     ahead: Callable[[], None] = lambda: None
     meanwhile: Callable[[], None] = lambda: None
+    measure: Callable[[Archive], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,7 +465,8 @@ def _drive(
     on_record = scheduled.jobs(archive, request)
     with Judged(archive) as judged:
         interrupted = _follow(archive, options, console, checked, credentials, request, on_record, judged, collect)
-        archive.write_measurements(rebuild(archive, lambda folder, _: judged.outcome(folder)))
+        if not options.beside.measure(archive):
+            write_measurements(archive, judged)
         away = [h for h in request.hosts if h.name not in on_record]  # each may join, and owes a number not known yet
         owed = sum(map(len, owed_steps(archive, on_record, ()).values())) + len(away)
         archive.note("ended", owed=owed)

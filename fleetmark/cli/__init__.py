@@ -30,7 +30,6 @@ from fleetmark.cli.common import (
     in_a_sentence,
     interruptible,
 )
-from fleetmark.cli.showing import Showing
 
 app = typer.Typer(
     help="Characterise servers: run the field's benchmarks over a fleet and read their results.",
@@ -130,6 +129,7 @@ def run(
     fleetmark run --slurm --partition gpu --nodes 64
     """
     from fleetmark.campaign import run as campaign
+    from fleetmark.cli.showing import Showing
     from fleetmark.hosts.preflight import WORK_DIR
     from fleetmark.hosts.slurm.cluster import Request
     from fleetmark.record.campaigns import find
@@ -177,7 +177,7 @@ def run(
         at_once=tuple(at_once or ()),
     )
     with Showing(as_, strict) as showing:
-        options = replace(options, beside=campaign.Beside(showing.wait_loaded, showing.warm))
+        options = replace(options, beside=campaign.Beside(showing.wait_loaded, showing.warm, showing.measure))
         with interruptible("what is finished is kept and hosts may be at work: fleetmark run --resume last"):
             console = Terminal(stderr=as_ is Format.JSON)
             if resume:
