@@ -91,17 +91,27 @@ class Swarm:
     async def answer(
         self, agent: Agent, argv: Sequence[str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        if argv[-2].endswith("/follow.py"):
-            await self.follow(agent, reader, writer)
-            return
-        document = await reader.read()
         if argv[0] == "sh":
-            out = await self.facts_of(document, argv[-1])
+            await self.session(agent, reader, writer)
+        elif argv[-2].endswith("/follow.py"):
+            await self.follow(agent, reader, writer)
         else:
-            out = b"FLEETMARK" + json.dumps(self.start(agent, json.loads(document)["job"])).encode()
+            await self.say_start(agent, json.loads(await reader.read())["job"], writer)
+            self.send(writer, b"x", b"0")
+
+    async def session(self, agent: Agent, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Facts, then a job and its follower, as agent/session.py has them."""
+        _, program, options = [await _document(reader) for _ in range(3)]
+        facts = await self.facts_of(program, options.decode())
         await asyncio.sleep(self.random.uniform(*_MESSAGE_S))
-        self.send(writer, b"o", out + b"\n")
-        self.send(writer, b"x", b"0")
+        self.send(writer, b"o", b"FLEETMARK" + facts + b"\n")
+        _, job = [await _document(reader) for _ in range(2)]
+        await self.say_start(agent, json.loads(job), writer)
+        await self.follow(agent, reader, writer)
+
+    async def say_start(self, agent: Agent, job: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(self.random.uniform(*_MESSAGE_S))
+        self.send(writer, b"o", b"FLEETMARK" + json.dumps(self.start(agent, job)).encode() + b"\n")
 
     async def facts_of(self, program: bytes, options: str) -> bytes:
         async with self.asking:
@@ -179,6 +189,11 @@ class Swarm:
 
     def send(self, writer: asyncio.StreamWriter, kind: bytes, data: bytes) -> None:
         writer.write(_FRAME.pack(kind, len(data)) + data)
+
+
+async def _document(reader: asyncio.StreamReader) -> bytes:
+    """The next document that a session is sent. Raises IncompleteReadError where none comes."""
+    return zlib.decompress(await reader.readexactly(int(await reader.readexactly(8))))
 
 
 def _files(began: float) -> dict[str, bytes]:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fleetmark.cli import INTERRUPTED, OK, SOME_FAILED, USAGE, _exit_status
+from fleetmark.cli import INTERRUPTED, OK, SOME_FAILED, USAGE
+from fleetmark.cli.showing import exit_status
 
 FLEETMARK = Path(sys.executable).with_name("fleetmark")
 
@@ -154,6 +155,6 @@ def test_the_catalogue_shows_every_parameter(tmp_path: Path) -> None:
         (["passed", "lost"], False, SOME_FAILED),
     ],
 )
-def test_the_exit_status_tells(statuses: list[str], strict: bool, status: int) -> None:
-    assert _exit_status(statuses, strict) == status
+def test_theexit_status_tells(statuses: list[str], strict: bool, status: int) -> None:
+    assert exit_status(statuses, strict) == status
     assert INTERRUPTED not in (OK, SOME_FAILED, USAGE)

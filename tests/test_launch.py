@@ -94,6 +94,8 @@ def test_a_job_is_started_over_the_open_connection() -> None:
     assert set(json.loads(payload({}))["source"]) == {
         "job.py",
         "runner.py",
+        "outputs.py",
+        "trial.py",
         "keeper.py",
         "setting.py",
         "follow.py",

@@ -17,7 +17,8 @@ from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import Host, this_machine
 from fleetmark.hosts.reach import Reach, ReachError
 from fleetmark.hosts.ssh.connection import _no_config
-from fleetmark.hosts.ssh.target import known_keys, resolve
+from fleetmark.hosts.ssh.known import KnownKey, known_keys
+from fleetmark.hosts.ssh.target import resolve
 
 needs_ssh = pytest.mark.skipif(shutil.which("ssh") is None, reason="this machine has no OpenSSH client")
 
@@ -158,6 +159,11 @@ def test_openssh_refusing_its_configuration() -> None:
         resolve(Host("h1", "h1", "h1", ssh_args=("-F", "/nowhere")))
 
 
+def keys_of(host: Host) -> list[KnownKey]:
+    target = resolve(host)
+    return known_keys(target.key_names, target.known_hosts)
+
+
 @needs_ssh
 def test_known_keys_by_pattern_marker_and_port(tmp_path: Path) -> None:
     key = "AAAAC3NzaC1lZDI1NTE5AAAAIAPM0Ipd1Zz3Yy4Ht8jzv3L1lNqJcYV2i1VYyPzFb2QG"
@@ -167,9 +173,9 @@ def test_known_keys_by_pattern_marker_and_port(tmp_path: Path) -> None:
     )
     args = ("-F", "/dev/null", "-o", f"UserKnownHostsFile={file}", "-o", "GlobalKnownHostsFile=/dev/null")
     host = Host("h1", "a.lab", "a.lab", ssh_args=args)
-    assert [(k.marker, k.type) for k in known_keys(resolve(host))] == [("", "ssh-ed25519"), ("@revoked", "ssh-ed25519")]
-    assert [k.marker for k in known_keys(resolve(replace(host, address="x.lab")))] == ["@revoked"]
-    assert [k.marker for k in known_keys(resolve(replace(host, address="p.net", port=22022)))] == ["@revoked", ""]
+    assert [(k.marker, k.type) for k in keys_of(host)] == [("", "ssh-ed25519"), ("@revoked", "ssh-ed25519")]
+    assert [k.marker for k in keys_of(replace(host, address="x.lab"))] == ["@revoked"]
+    assert [k.marker for k in keys_of(replace(host, address="p.net", port=22022))] == ["@revoked", ""]
 
 
 @needs_ssh

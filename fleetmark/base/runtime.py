@@ -32,6 +32,11 @@ def collect_rarely() -> None:
     gc.set_threshold(100_000, 20, 20)
 
 
+def skip_plugins() -> None:
+    """Let pydantic load no plugins: to look for some, it reads what every installed package says of itself."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
+
 @contextlib.contextmanager
 def keep_memory() -> Iterator[None]:
     """Keep freed memory in the process, and collect no cycles, while a document is made.

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, field
 
 from fleetmark.hosts.reach import Channel, Reach
+from fleetmark.hosts.session import Session
 from fleetmark.record.replies import MAX_STEP
 from fleetmark.record.steps import Step
 
@@ -21,7 +22,9 @@ MOST_UNHEARD = 64  # queued replies of one host; beyond that the host has to wai
 
 @dataclass(slots=True)
 class Run:
-    """Only the main thread changes it, except ``channel``, ``arrived`` and ``room``, which ``listen`` changes."""
+    """Only the main thread changes it, except ``session``, ``channel``, ``arrived`` and ``room``: ``listen`` and
+    ``start`` do.
+    """
 
     host: str
     reach: Reach
@@ -36,6 +39,7 @@ class Run:
     waiting: str | None = None  # the gated step it stands at
     waiting_since: float = 0.0  # monotonic
     cannot: dict[str, str] = field(default_factory=dict)  # workloads that could not be deployed, and why
+    session: Session | None = None  # until its job is started over it and followed, or it is cut off
     channel: Channel | None = None
     ready: str | None = None  # the serving step that listens
     settled: frozenset[str] = frozenset()  # steps that an earlier run has
@@ -51,6 +55,12 @@ class Run:
     _released: set[str] = field(default_factory=set)  # may have left,
     _begun: set[str] = field(default_factory=set)  # and has begun
     _finished: bool = False
+
+    def end_session(self) -> None:
+        """Close the session, where there is one; a job that it started goes on."""
+        if self.session:
+            self.session.close()
+            self.session = None
 
     def expect(self, seconds: float, what: str) -> None:
         """``what`` has to come within ``seconds``."""

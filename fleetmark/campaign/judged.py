@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ import parsers
 import workloads
 from fleetmark.base import schema
 from fleetmark.campaign.outcome import Outcome, judge
+from fleetmark.campaign.rebuild import rebuild
 from fleetmark.record.archive import Archive
 from fleetmark.record.spool import Spool
 
@@ -51,13 +53,26 @@ class Judged:
         self._spool.remove()
 
 
+def write_measurements(archive: Archive, judged: Judged | None = None) -> None:
+    """Write the measurements of all steps so far, by the outcomes on record where there are any."""
+    if judged is None:
+        with Judged(archive) as own:
+            write_measurements(archive, own)
+    else:
+        archive.write_measurements(rebuild(archive, lambda folder, _: judged.outcome(folder)))
+
+
 @cache
 def _code() -> str:
-    """SHA-256 of the code and manifests that turn raw files into outcomes: other versions may read them differently."""
+    """SHA-256 of what the code and manifests are that turn raw files into outcomes, by their sizes and times: other
+    versions may read them differently. To read them takes as long as a small campaign's outcomes.
+    """
     digest = hashlib.sha256()
     for package in (fleetmark, parsers, workloads):
         root = Path(str(package.__file__)).parent
-        for file in sorted(p for p in root.rglob("*") if p.suffix in (".py", ".yml")):
-            raw = file.read_bytes()
-            digest.update(f"{root.name}/{file.relative_to(root)} {len(raw)}\n".encode() + raw)
+        for folder, folders, names in os.walk(root):
+            folders.sort()
+            for name in sorted(n for n in names if n.endswith((".py", ".yml"))):
+                about = Path(folder, name).stat()
+                digest.update(f"{folder}/{name} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}\n".encode())
     return digest.hexdigest()

@@ -64,7 +64,7 @@ def listen(run: Run, archive: Archive, heard: Heard, patience_s: float, leaving:
         have = sorted((set(run.steps) | run.settled) - run.pending)
         receiver = Receiver(archive, run.host, run.steps, have)
         try:
-            run.channel = run.reach.open([run.python, f"{run.folder}/follow.py", run.folder], sudo=run.sudo)
+            run.channel = _opened(run)
             run.channel.write(order(order="have", steps=have), GREETING_S)
             if leaving():
                 run.channel.write(order(order="stop"), GREETING_S)
@@ -97,6 +97,14 @@ def listen(run: Run, archive: Archive, heard: Heard, patience_s: float, leaving:
             return
         finally:
             receiver.forget()
+
+
+def _opened(run: Run) -> Channel:
+    """The follower of the host's job: the session that started it, or a process of its own."""
+    session, run.session = run.session, None
+    if session and session.started:
+        return session.channel
+    return run.reach.open([run.python, f"{run.folder}/follow.py", run.folder], sudo=run.sudo)
 
 
 def _silent_since(run: Run, before: float | None) -> float:

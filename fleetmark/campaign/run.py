@@ -19,7 +19,6 @@ from typing import Any
 
 from rich.console import Console
 
-from fleetmark import __version__
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
@@ -30,11 +29,10 @@ from fleetmark.campaign.adaptive import Adaptive, Until
 from fleetmark.campaign.credentials import credentials_again, refuse_without
 from fleetmark.campaign.drive import Drive, about, fields_of
 from fleetmark.campaign.hostrun import Run
-from fleetmark.campaign.judged import Judged
+from fleetmark.campaign.judged import Judged, write_measurements
 from fleetmark.campaign.launch import launch
 from fleetmark.campaign.outcome import Outcome
 from fleetmark.campaign.progress import Cell, Progress
-from fleetmark.campaign.rebuild import rebuild
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import Settings, containers, make_schedule, probes, pythons, secrets_of, settings_of
 from fleetmark.campaign.scheduled import Request, digest, job_text, request_of
@@ -64,11 +62,12 @@ class Beside:
     """Work of the caller that costs no time where it is done while hosts are busy, and disturbs no measurement.
 
     ``ahead`` runs while hosts are asked what they are, and ends before this machine measures; ``meanwhile`` runs while
-    others measure for LONG_S or more.
+    others measure for LONG_S or more. ``measure`` writes the measurements, and says whether it could.
     """
 
     ahead: Callable[[], None] = lambda: None
     meanwhile: Callable[[], None] = lambda: None
+    measure: Callable[[Archive], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +328,7 @@ def _check(
             work_dir=options.work_dir,
             timeout_s=options.connect_timeout_s,
             connected=lent.connected if lent else connect,
+            stay=True,
         )
     for line in unknown_keys([c.unknown_key for c in checked if c.unknown_key]):
         console.print(line)
@@ -339,14 +339,15 @@ def _check(
 
 def _hang_up(checked: Sequence[Checked]) -> None:
     for c in checked:
-        if c.reach:
-            c.reach.close()
+        c.close()
 
 
 def _campaign(
     options: Options, name: str, seed: int, hosts: Sequence[Host], schedule: Schedule, suite: Suite
 ) -> dict[str, Any]:
     """The content of ``campaign.json``: enough to understand the campaign, and to run the same again."""
+    from fleetmark import __version__
+
     inventory = [str(Path(i).resolve()) if Path(i).exists() else i for i in options.inventory]
     manifests = {path.stem: _digest(path) for w in schedule.settings for path in manifest_files(w)}
     return {
@@ -464,7 +465,8 @@ def _drive(
     on_record = scheduled.jobs(archive, request)
     with Judged(archive) as judged:
         interrupted = _follow(archive, options, console, checked, credentials, request, on_record, judged, collect)
-        archive.write_measurements(rebuild(archive, lambda folder, _: judged.outcome(folder)))
+        if not options.beside.measure(archive):
+            write_measurements(archive, judged)
         away = [h for h in request.hosts if h.name not in on_record]  # each may join, and owes a number not known yet
         owed = sum(map(len, owed_steps(archive, on_record, ()).values())) + len(away)
         archive.note("ended", owed=owed)
@@ -520,6 +522,7 @@ def _follow(
                         pending,
                         trial="setting" in job,
                         settled=settled,
+                        session=c.session,
                     )
                 )
                 variables[name] = _variables(c.host, c.reach, c.facts, job, steps)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fleetmark import __version__
-from fleetmark.base.errors import CannotKeep, FleetmarkError, LeftOut
-from fleetmark.base.measurement import Status
-from fleetmark.base.runtime import collect_rarely, discard_stdout, print_warnings, use_system_allocator
+from fleetmark.base.errors import FleetmarkError, LeftOut
+from fleetmark.base.runtime import collect_rarely, print_warnings, skip_plugins, use_system_allocator
 from fleetmark.base.terminal import Terminal, guard
 from fleetmark.cli import diagnose as cli_diagnose
 from fleetmark.cli import plan as cli_plan
@@ -31,6 +27,7 @@ from fleetmark.cli.common import (
     AsFormat,
     Format,
     Root,
+    in_a_sentence,
     interruptible,
     results,
 )
@@ -71,6 +68,8 @@ Timeout = Annotated[float, typer.Option("--connect-timeout", help="Seconds to wa
 @app.callback(invoke_without_command=True)
 def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
     if version:
+        from fleetmark import __version__
+
         typer.echo(f"fleetmark {__version__}")
         raise typer.Exit(OK)
     print_warnings(LeftOut, lambda sentence: typer.echo(f"fleetmark: {sentence}", err=True))
@@ -134,6 +133,7 @@ def run(
     fleetmark run --slurm --partition gpu --nodes 64
     """
     from fleetmark.campaign import run as campaign
+    from fleetmark.cli.showing import Showing
     from fleetmark.hosts.preflight import WORK_DIR
     from fleetmark.hosts.slurm.cluster import Request
     from fleetmark.record.campaigns import find
@@ -179,29 +179,26 @@ def run(
         connect_timeout_s=connect_timeout,
         patience_s=patience,
         until=_until(until_ci, repeats, max_repeats) if until_ci else None,
-        beside=campaign.Beside(_load_reports, _start_charts),
         slurm=request if slurm else None,
         shared=shared,
         at_once=tuple(at_once or ()),
     )
     console = Terminal(stderr=as_ is Format.JSON)
     advice = "what is finished is kept and hosts may be at work: fleetmark run --resume last"
-    with interruptible(advice), results(root, "shelves", campaign=resume, writes=True) as here:
-        options = replace(options, root=here)
+    with (
+        Showing(as_, strict) as showing,  # forks: before there are threads
+        interruptible(advice),
+        results(root, "shelves", campaign=resume, writes=True) as here,
+    ):
+        beside = campaign.Beside(showing.wait_loaded, showing.warm, showing.measure)
+        options = replace(options, root=here, beside=beside)
         if resume:
             archive = find(here, resume)
             interrupted = campaign.resume(archive, options, console)
         else:
             archive, interrupted = campaign.run(options, console)
-        from fleetmark.verbs import report as reporting
-
-        shown = reporting.campaign(archive, as_.value, console)
-        if as_ is Format.TABLE and len(shown.hosts) > 1:
-            from fleetmark.verbs import diagnose
-
-            diagnose.brief(archive, console)
+        status = showing.show(archive)
         archive.close()
-    status = _exit_status(list(shown.outcomes["status"]), strict) if shown.campaign.finished else SOME_FAILED
     raise typer.Exit(INTERRUPTED if interrupted else status)
 
 
@@ -234,16 +231,6 @@ def _until(text: str, least: int | None, most: int) -> Any:
     return Until(ci, max(6, least or min(10, most)), most)
 
 
-def _load_reports() -> None:
-    """Load the modules that the end of a run needs."""
-    for module in ("pyarrow.parquet", "fleetmark.verbs.report", "reports.html", "reports.campaign.terminal"):
-        importlib.import_module(module)
-
-
-def _start_charts() -> None:
-    importlib.import_module("reports.kit.charts").warm()
-
-
 def _settings(words: Sequence[str]) -> dict[str, dict[str, str]]:
     """Settings such as ``fio.size=4GiB``, by workload; the manifests check the values."""
     settings: dict[str, dict[str, str]] = {}
@@ -254,11 +241,6 @@ def _settings(words: Sequence[str]) -> dict[str, dict[str, str]]:
             raise FleetmarkError(f"--set {word}: write it as workload.parameter=value, such as --set fio.size=4GiB")
         settings.setdefault(workload, {})[parameter] = value
     return settings
-
-
-def _exit_status(statuses: Sequence[str], strict: bool) -> int:
-    good = {Status.PASSED.value} if strict else {Status.PASSED.value, Status.SKIPPED.value}
-    return OK if set(statuses) <= good and Status.PASSED.value in statuses else SOME_FAILED
 
 
 app.command()(cli_reports.report)
@@ -446,15 +428,7 @@ def main() -> None:
     """
     use_system_allocator()
     collect_rarely()
+    skip_plugins()
     guard()
-    try:
+    with in_a_sentence():
         app()
-    except (FleetmarkError, PermissionError) as error:
-        sentence = str(error)
-        if isinstance(error, PermissionError) and error.filename:
-            sentence = f"{error.filename}: permission denied; choose another place, or become a user who may"
-        Terminal(stderr=True).print(f"fleetmark: {sentence}", style="bold", soft_wrap=True)
-        sys.exit(SOME_FAILED if isinstance(error, CannotKeep) else USAGE)
-    except BrokenPipeError:  # `fleetmark … | head`
-        discard_stdout()
-        sys.exit(OK)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Annotated, Literal
 import typer
 
 from fleetmark.base.errors import CannotKeep, FleetmarkError
+from fleetmark.base.runtime import discard_stdout
 from fleetmark.base.terminal import Terminal
 
 OK, SOME_FAILED, USAGE, INTERRUPTED = 0, 1, 2, 3
@@ -27,6 +29,24 @@ Root = Annotated[
     Path, typer.Option("--results", help="Where campaigns are kept, a folder or s3://BUCKET/PATH; FLEETMARK_RESULTS.")
 ]
 AsFormat = Annotated[Format, typer.Option("--format", help="json: nothing but JSON on stdout.")]
+
+
+@contextlib.contextmanager
+def in_a_sentence() -> Iterator[None]:
+    """End the program in one sentence and status 2 on a FleetmarkError, and where a file or folder may not be touched;
+    in status 1 where it is the results that cannot be kept.
+    """
+    try:
+        yield
+    except (FleetmarkError, PermissionError) as error:
+        sentence = str(error)
+        if isinstance(error, PermissionError) and error.filename:
+            sentence = f"{error.filename}: permission denied; choose another place, or become a user who may"
+        Terminal(stderr=True).print(f"fleetmark: {sentence}", style="bold", soft_wrap=True)
+        sys.exit(SOME_FAILED if isinstance(error, CannotKeep) else USAGE)
+    except BrokenPipeError:  # `fleetmark … | head`
+        discard_stdout()
+        sys.exit(OK)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,8 @@
 """The files that run on hosts, as stored on this machine; how a job is handed to a host, and what its agent answers.
 
-A job travels with the agent's files in one trip, to any Python of the host: over an open connection
-(``fleetmark.campaign.start``), by Ansible behind a deployment (its action ``fleetmark_job``), or by Slurm.
+A job travels with the agent's files in one trip, to any Python of the host: to the session that told its facts
+(``fleetmark.hosts.session``), to a process of its own where there is none (``fleetmark.campaign.start``), or by Ansible
+behind a deployment (its action ``fleetmark_job``).
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ def agent_source(name: str) -> bytes:
 
 
 @cache
-def _sources() -> Mapping[str, str]:
+def sources() -> Mapping[str, str]:
     """The files that stay beside a job, by name."""
     files = sorted((PLAYBOOKS / "agent").glob("*.py"))
-    return {file.name: file.read_text() for file in files if file.name not in ("facts.py", "node.py")}
+    return {file.name: file.read_text() for file in files if file.name not in ("facts.py", "node.py", "session.py")}
 
 
 def payload(job: Mapping[str, Any]) -> bytes:
     """A job and the agent's files as ``BOOT`` reads them."""
-    return json.dumps({"job": job, "source": _sources()}).encode()
+    return json.dumps({"job": job, "source": sources()}).encode()
 
 
 def answer_of(rc: int, out: str, err: str) -> dict[str, Any]:

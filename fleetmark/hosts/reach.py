@@ -155,6 +155,8 @@ class Channel(ABC):
 class Reach(ABC):
     """Runs commands on one host. Opens its connection at the first use, and again after ``close``."""
 
+    holds_sessions = True  # whether one process may serve from the facts to the end of a job
+
     def __init__(self, host: Host) -> None:
         self.host = host
 

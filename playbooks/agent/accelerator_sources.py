@@ -12,7 +12,9 @@ import glob
 import os
 import re
 import shutil
+import site
 import subprocess
+import sys
 
 MOST_DEVICES = 64
 SLOW_SOURCE_S = 5.0  # between two calls of a command that wakes the devices
@@ -72,6 +74,8 @@ class Nvml(object):
     name = "nvml"
 
     def __init__(self):
+        if sys.flags.no_site:  # the runner is started without; the package is one of the site's
+            site.main()
         import pynvml
 
         self.nvml = pynvml

@@ -1,7 +1,7 @@
 """Print facts about this host as one JSON document: the raw text of commands and files, parsed elsewhere.
 
-Piped over SSH: ``python3 - '{"probe": ["fio"], "work": "/var/tmp/x"}' < facts.py``. Options: ``probe``, commands to
-look for; ``work``, the folder that jobs write to (it need not exist); ``seconds``, the limit of one command
+Run by session.py; alone by ``python3 - '{"probe": ["fio"], "work": "/var/tmp/x"}' < facts.py``. Options: ``probe``,
+commands to look for; ``work``, the folder that jobs write to (it need not exist); ``seconds``, the limit of one command
 (15: nvidia-smi wakes every GPU whose persistence mode is off); ``torch``, Pythons that are asked about their torch by
 ``interpreter``, the text of interpreter.py; ``containers``, images that it asks about. As root it reports more:
 memory slots, PCIe capabilities of bridges, whether a disk is blank.
@@ -451,8 +451,8 @@ def user():
         return str(os.geteuid())
 
 
-def main():
-    arguments = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+def gather(arguments):
+    """Everything about this host, as one document."""
     options = {"probe": [], "work": "/var/tmp", "seconds": 15.0, "torch": [], "containers": [], "interpreter": ""}
     options.update(arguments)
     options["work"] = options["work"].replace("{uid}", str(os.geteuid()))
@@ -531,7 +531,11 @@ def main():
     doc["sudo"] = None if sudo is None or sudo["err"] == LATE else sudo["rc"] == 0
     doc["commands"] = commands
     doc["time"] = time.time()
-    sys.stdout.write(json.dumps(doc) + "\n")
+    return doc
+
+
+def main():
+    sys.stdout.write(json.dumps(gather(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {})) + "\n")
     sys.stdout.flush()
     os._exit(0)  # without waiting for commands that do not answer
 

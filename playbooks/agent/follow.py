@@ -19,9 +19,9 @@ import sys
 import time
 import zlib
 
-import setting
 from job import GONE, ORDERS, connect, greeting_of, is_kept, lock_holder, remaining, write_atomic
 
+SETTING = "setting.json"  # of a trial, while its setting is not put back
 KEEPER_S = 10.0  # in which the keeper of a killed runner puts a setting back
 PART = 256 << 10  # bytes of a file that go in one line; the controller takes no more
 
@@ -87,16 +87,23 @@ class Follower:
         """Wait until the keeper of a runner that is gone has put its setting back; where that is gone too, do it here.
         Returns a sentence for each value that could not be.
         """
-        path = os.path.join(self.folder, setting.NAME)
+        path = os.path.join(self.folder, SETTING)
         deadline = time.monotonic() + KEEPER_S
         while os.path.exists(path) and not self.is_left_told():
             holder = lock_holder()
             if holder and holder.get("dir") == self.folder:
                 return []  # the runner is there, and has followers enough
             if time.monotonic() > deadline:
-                return setting.restore(self.folder)
+                return self.restore_setting()
             time.sleep(0.1)
         return []
+
+    def restore_setting(self):
+        if not os.path.exists(os.path.join(self.folder, SETTING)):
+            return []
+        import setting
+
+        return setting.restore(self.folder)
 
     def is_left_told(self):
         """Whether the runner or its keeper said what they could not put back."""
@@ -107,7 +114,7 @@ class Follower:
             return False
 
     def clean(self):
-        if setting.restore(self.folder):
+        if self.restore_setting():
             return  # it cannot be put back: the old values stay here
         shutil.rmtree(self.folder, ignore_errors=True)
         try:

@@ -20,6 +20,7 @@ import subprocess
 import sys
 
 LOCK = b"\0fleetmark-host-job"
+BARE = ("-E", "-s", "-S")  # without the modules and settings of the user and the site: twice as fast to start
 ORDERS = ("go", "skip", "fail", "cancel", "drop")  # the controller's orders for one step
 OWN_FILES = ("result.json", "stdout", "stderr", "server.stdout", "server.stderr")  # of every step
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_+@,=:~ -][A-Za-z0-9_+@,=:~ .-]{0,199}$")
@@ -71,8 +72,9 @@ def begin(payload, folder):
         shutil.rmtree(other, ignore_errors=True)  # of a killed job: the lock is free, so none runs
     for sub in ("steps", "go", "scratch"):
         os.makedirs(os.path.join(folder, sub), exist_ok=True)
-    for name, text in payload["source"].items():
-        write_atomic(os.path.join(folder, name), text.encode())
+    for name, text in payload["source"].items():  # they come again with the job where this host loses its power
+        with open(os.path.join(folder, name), "wb") as out:
+            out.write(text.encode())
     write_atomic(os.path.join(folder, "job.json"), json.dumps(job).encode())
     for name in os.listdir(os.path.join(folder, "go")):  # releases from before an interruption are stale
         os.unlink(os.path.join(folder, "go", name))
@@ -87,7 +89,7 @@ def begin(payload, folder):
         os.unlink(events)  # old events no longer hold; finished steps are in the folder steps
     log = open(os.path.join(folder, "runner.log"), "ab")
     child = subprocess.Popen(
-        [sys.executable, os.path.join(folder, "keeper.py" if job.get("setting") else "runner.py"), folder],
+        [sys.executable, *BARE, os.path.join(folder, "keeper.py" if job.get("setting") else "runner.py"), folder],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=log,

@@ -13,7 +13,7 @@ import sys
 import time
 
 import setting
-from job import lock_holder
+from job import BARE, lock_holder
 
 
 def main():
@@ -21,7 +21,7 @@ def main():
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     lines, handed = os.pipe()
     runner = subprocess.Popen(
-        [sys.executable, os.path.join(folder, "runner.py"), folder, str(handed)],
+        [sys.executable, *BARE, os.path.join(folder, "runner.py"), folder, str(handed)],
         start_new_session=True,
         pass_fds=[handed],
     )

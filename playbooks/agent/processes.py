@@ -99,6 +99,18 @@ def born(pid):
 
 
 def children_of(parent):
+    """Process ids of the children of a process; of all its threads, as the kernel lists them where it can."""
+    try:
+        children = []
+        for thread in os.listdir("/proc/%d/task" % parent):
+            with open("/proc/%d/task/%s/children" % (parent, thread)) as source:
+                children += [int(pid) for pid in source.read().split()]
+        return children
+    except OSError:
+        return children_by_parent(parent)  # a kernel without CONFIG_PROC_CHILDREN, or a thread that has just ended
+
+
+def children_by_parent(parent):
     children = []
     for path in glob.glob("/proc/[0-9]*/stat"):
         try:

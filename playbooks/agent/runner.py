@@ -1,7 +1,6 @@
 """Runs the steps of one job, in order, detached from the caller; each result is on disk before it is reported."""
 
 import errno
-import glob
 import json
 import os
 import re
@@ -10,24 +9,17 @@ import select
 import shutil
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import threading
 import time
 
-import container
-import setting
-from accelerators import Watch
-from job import LOCK, is_kept, peer_of, remaining, write_atomic
+from job import LOCK, peer_of, remaining, write_atomic
+from outputs import FLOODED, OUTPUT_CAP, collect, cut_outputs, output_size
 from processes import GRACE_S, become_subreaper, born, end, end_marked, ended_within, listening, reap_orphans
 from telemetry import Sampler
 
-OUTPUT_CAP = 256 << 20  # bytes; a tool that prints more than this is broken
-FLOODED = "printed more than %d MiB" % (OUTPUT_CAP >> 20)
-FILE_CAP = 256 << 20  # of one file that a tool leaves
-STEP_CAP = 1 << 30  # of all files of a step
-MOST_FILES = 1000  # of a step
+MORE_PATH = ":/usr/sbin:/sbin:/usr/local/sbin:/opt/rocm/bin"
 RESERVE = 1 << 20  # bytes kept back so that a full disk can still be reported
 MOST_FOLLOWERS = 64
 UNWATCHED_S = 30.0  # a trial ends, and puts its setting back, when its controller has said nothing for so long
@@ -49,14 +41,11 @@ class Stop(Exception):
 class Runner:
     """Runs the steps of one job. Single-threaded but for the lock's server and the telemetry sampler."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, keeper=None):
         self.folder = folder
         with open(os.path.join(folder, "job.json")) as source:
             self.job = json.load(source)
-        self.trial = self.job.get("setting")
-        self.before = None  # what was set before the trial, as setting.begin returns it
-        self.to_keeper = None  # the pipe on which the keeper learns of it
-        self.refused = None  # why the setting cannot be tried
+        self.trial = trial_of(self.job, folder, keeper)
         self.stopping = None
         self.stopped_at = None
         self.followers = []
@@ -162,7 +151,7 @@ class Runner:
             self.end_leftovers()
             self.tell("start", pid=os.getpid())
             if self.trial:
-                self.prepare()
+                self.trial.prepare()
             for step in remaining(self.folder, self.job):
                 self.one(step)
             state = "finished"
@@ -172,51 +161,15 @@ class Runner:
             state = "died: %s" % error
         finally:
             reap_orphans()
-            left = setting.restore(self.folder, self.before) if self.trial else []
+            left = self.trial.restore() if self.trial else []
             if left:
                 state = "left: " + "; ".join(left)
-            elif self.before:
-                self.tell_keeper("restored")
             shutil.rmtree(os.path.join(self.folder, "scratch"), ignore_errors=True)
             self.drop_reserve()
             try:
                 self.tell("finish", state=state[:1000])
             except OSError:
                 pass  # the folder is gone: the follower reports it
-
-    def prepare(self):
-        """Store what is set before the trial; where that fails, no step runs."""
-        try:
-            left = setting.restore(self.folder)  # of a runner that was killed, and its keeper too
-            if left:  # what is set now is not what was set before the trial
-                raise setting.CannotSet("; ".join(left))
-            self.before = setting.begin(self.folder, self.trial["items"])
-            self.tell_keeper(self.before)
-        except setting.CannotSet as error:
-            self.refused = ("nothing was changed: %s" % error)[:1000]
-
-    def turn(self, step):
-        """Set what a step of the trial runs with."""
-        on = self.trial["sides"][step["repeat"]]
-        setting.turn(self.folder, self.before, on)
-        return on
-
-    def tell_keeper(self, what):
-        """Hand the keeper a line: the old values, then that they are set again."""
-        if self.to_keeper:
-            try:
-                self.to_keeper.write(json.dumps(what).encode() + b"\n")
-                self.to_keeper.flush()
-            except OSError:
-                self.to_keeper = None  # it was killed
-
-    def tried(self, on):
-        """What was set while a step ran, as read after it; None where somebody else changed it."""
-        values = setting.values(self.before)
-        parts = self.before["items"]
-        wanted = {part["value" if on else "old"] for part in parts}
-        kept = all(setting.same(p, setting.current(p), p["value" if on else "old"]) for p in parts)
-        return {"on": on, "values": values[:100]} if kept else None, ", ".join(sorted(wanted))
 
     def notice_unwatched(self):
         """Ask for the end of a trial whose controller is gone, or cut off."""
@@ -281,30 +234,15 @@ class Runner:
                 return
         try:
             os.makedirs(scratch, exist_ok=True)
-            result, out = self.trying(step, scratch) if self.trial else self.execute(step, scratch)
+            result, out = (
+                self.trial.run(step, lambda: self.execute(step, scratch)) if self.trial else self.execute(step, scratch)
+            )
         except OSError as error:
             result, out = {"ended": "error", "reason": self.why(error), "started": time.time(), "wall_s": 0.0}, None
         if result["ended"] == "stopped":
             shutil.rmtree(out, ignore_errors=True)
             raise Stop(self.stopping or "asked to stop")
         self.save(step, result, out)
-
-    def trying(self, step, scratch):
-        """A step of a trial: the setting is turned before it, and read after it."""
-        failed = {"ended": "error", "started": time.time(), "wall_s": 0.0}
-        if self.refused:
-            return dict(failed, reason=self.refused), None
-        try:
-            on = self.turn(step)
-            result, out = self.execute(step, scratch)
-            tried, wanted = self.tried(on)
-        except setting.CannotSet as error:
-            return dict(failed, reason=("%s" % error)[:1000]), None
-        if tried:
-            result["setting"] = tried
-        elif result["ended"] == "exit":
-            result.update(ended="error", reason="the setting was changed while it ran; it was %s" % wanted[:200])
-        return result, out
 
     def release(self, step, order):
         """End a step that does not run, by order of the controller."""
@@ -346,7 +284,7 @@ class Runner:
             os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
         env = environment(step, scratch, self.job["campaign"])
         result = {
-            "argv": container.command_of(step, step["argv"], env, scratch),
+            "argv": container_of(step).command_of(step, step["argv"], env, scratch),
             "env": {k: ("(redacted)" if SECRET.search(k) else v) for k, v in env.items()},
             "load_before": os.getloadavg()[0],
         }
@@ -359,7 +297,7 @@ class Runner:
             if serve:
                 self.refuse_taken(serve["port"])
                 server = self.spawn(
-                    container.command_of(step, serve["argv"], env, scratch), env, scratch, out, "server."
+                    container_of(step).command_of(step, serve["argv"], env, scratch), env, scratch, out, "server."
                 )
                 self.until_listening(server, serve["port"])
             if step.get("port"):
@@ -371,7 +309,9 @@ class Runner:
         finally:
             if server:
                 self.end_server(step, server, env)
-            container.remove(step, env)  # whose client may have been ended by somebody else, or never be watched
+            container_of(step).remove(
+                step, env
+            )  # whose client may have been ended by somebody else, or never be watched
             reap_orphans()
             if step.get("gate") or result.get("ended") != "exit":
                 end_marked(self.job["campaign"])
@@ -409,7 +349,7 @@ class Runner:
     def sampling(self):
         """What watches this host, and its accelerators."""
         interval = self.job.get("interval_s", 1.0)
-        return Sampler(interval=interval), Watch(interval=interval)
+        return Sampler(interval=interval), watch_of(interval)
 
     def spawn(self, argv, env, scratch, out, prefix=""):
         with open(os.path.join(out, prefix + "stdout"), "wb") as stdout:
@@ -441,7 +381,7 @@ class Runner:
             if when != "?" and born(int(pid)) == when:
                 os.killpg(int(pid), signal.SIGKILL)
         for step in {step.get("container"): step for step in self.job["steps"]}.values():
-            container.remove(step, environment(step, self.folder, self.job["campaign"]))
+            container_of(step).remove(step, environment(step, self.folder, self.job["campaign"]))
         os.unlink(os.path.join(self.folder, "children"))
 
     def refuse_taken(self, port):
@@ -459,7 +399,7 @@ class Runner:
 
     def end_server(self, step, server, env, patience_s=0):
         if not ended_within(server, patience_s):
-            container.remove(step, env)
+            container_of(step).remove(step, env)
         end(server)
 
     def watch(self, step, env, scratch, out, server=None):
@@ -467,7 +407,7 @@ class Runner:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         sampler, devices = self.sampling()
         started, clock = time.time(), time.monotonic()
-        child = self.spawn(container.command_of(step, step["argv"], env, scratch), env, scratch, out)
+        child = self.spawn(container_of(step).command_of(step, step["argv"], env, scratch), env, scratch, out)
         sampler.start()
         devices.start()
         ended, reason = "exit", None
@@ -495,7 +435,7 @@ class Runner:
                 cancelled = time.monotonic() + (GRACE_S if step.get("ends", True) else 0)
             self.sleep(0.01 if not announced else min(1.0, max(0.01, step["timeout_s"] - spent)))
         if ended != "exit":
-            container.remove(step, env)
+            container_of(step).remove(step, env)
         end(child)
         wall = time.monotonic() - clock
         accelerators = devices.stop()
@@ -512,7 +452,7 @@ class Runner:
             "wall_s": wall,
             "cpu_s": step_cpu_s,
             "max_rss": after.ru_maxrss * 1024,
-            "telemetry": sampled(sampler, accelerators, step_cpu_s if container.is_counted(step) else None),
+            "telemetry": sampled(sampler, accelerators, step_cpu_s if container_of(step).is_counted(step) else None),
         }
 
 
@@ -526,6 +466,66 @@ def sampled(sampler, accelerators, step_cpu_s=None):
 
 class Refused(Exception):
     """A step cannot begin; the message says why."""
+
+
+def trial_of(job, folder, keeper):
+    """The trial of a job that tries a setting; None for others, which load nothing of it."""
+    if not job.get("setting"):
+        return None
+    from trial import Trial
+
+    return Trial(folder, job["setting"], keeper)
+
+
+class Bare(object):
+    """A step's command as it is, on the host itself: what ``container`` says of a step that names none."""
+
+    @staticmethod
+    def command_of(step, argv, env, scratch):
+        return argv
+
+    @staticmethod
+    def remove(step, env):
+        pass
+
+    @staticmethod
+    def is_counted(step):
+        return True
+
+
+def container_of(step):
+    """Who makes a step's command: the module ``container``, loaded where the step names one."""
+    if not step.get("container"):
+        return Bare
+    import container
+
+    return container
+
+
+def has_accelerators():
+    """Whether there may be any of those that ``accelerators`` watches: else nothing is loaded, and no thread asks."""
+    names = ("/dev/nvidiactl", "/dev/dxg", "/dev/davinci_manager", "/sys/module/nvidia", "/sys/module/amdgpu")
+    path = os.environ.get("PATH", os.defpath) + MORE_PATH
+    return any(map(os.path.exists, names)) or any(shutil.which(n, path=path) for n in ("nvidia-smi", "npu-smi"))
+
+
+class Nothing(object):
+    """Samples no accelerators."""
+
+    def start(self):
+        pass
+
+    def stop(self):
+        return None
+
+
+def watch_of(interval):
+    """Samples the host's accelerators from now on."""
+    if not has_accelerators():
+        return Nothing()
+    from accelerators import Watch
+
+    return Watch(interval=interval)
 
 
 def environment(step, scratch, campaign):
@@ -542,52 +542,8 @@ def environment(step, scratch, campaign):
     return env
 
 
-def output_size(out):
-    """Bytes that a step and its server have printed so far."""
-    return sum(os.lstat(os.path.join(out, name)).st_size for name in os.listdir(out))
-
-
-def cut_outputs(out):
-    """Truncate each output stream of a step to the size limit of a file."""
-    for name in os.listdir(out):
-        info = os.lstat(os.path.join(out, name))
-        if stat.S_ISREG(info.st_mode) and info.st_size > FILE_CAP:
-            os.truncate(os.path.join(out, name), FILE_CAP)
-
-
-def collect(step, scratch, out):
-    """Move a step's files from ``scratch`` to ``out``; returns one sentence for each that is not kept."""
-    left_out = []
-    room, count = STEP_CAP - output_size(out), 0
-    inside = os.path.realpath(scratch) + os.sep
-    for pattern in step.get("files", ()):
-        for path in sorted(glob.glob(os.path.join(scratch, pattern))):
-            name = os.path.basename(path)
-            shown = ascii(name)[1:-1][:100]
-            info = os.lstat(path)
-            if not stat.S_ISREG(info.st_mode) or not os.path.realpath(path).startswith(inside):
-                left_out.append("%s is no plain file in the run's own folder, and is not kept" % shown)
-            elif not is_kept(step, name):
-                left_out.append("%s has a name that is not kept" % shown)
-            elif info.st_size > min(FILE_CAP, room):
-                cap, what = (FILE_CAP, "a file") if info.st_size > FILE_CAP else (STEP_CAP, "all files of a run")
-                sizes = (shown, info.st_size >> 20, cap >> 20, what)
-                left_out.append("%s has %d MiB: at most %d MiB of %s are kept" % sizes)
-            elif count >= MOST_FILES:
-                left_out.append("%s is one file too many: %d are kept" % (shown, MOST_FILES))
-            else:
-                os.rename(path, os.path.join(out, name))
-                room, count = room - info.st_size, count + 1
-    if len(left_out) > 20:
-        left_out[20:] = ["%d more files are not kept" % (len(left_out) - 20)]
-    return left_out
-
-
 def main():
-    runner = Runner(sys.argv[1])
-    if len(sys.argv) > 2:  # the descriptor of the keeper's pipe
-        runner.to_keeper = open(int(sys.argv[2]), "wb")
-        os.set_inheritable(runner.to_keeper.fileno(), False)
+    runner = Runner(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else None)
     try:
         runner.take_lock()
     except OSError as error:

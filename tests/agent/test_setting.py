@@ -262,7 +262,7 @@ def processes(job: Job, *names: str) -> list[int]:
         except OSError:
             continue
         wanted = [str(job.folder / f"{name}.py").encode() for name in names or ("runner", "keeper")]
-        if len(words) > 1 and words[0] == sys.executable.encode() and words[1] in wanted:
+        if len(words) > 1 and words[0] == sys.executable.encode() and set(words[1:6]) & set(wanted):
             of.append(int(path.parent.name))
     return of
 

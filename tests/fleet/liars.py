@@ -17,10 +17,40 @@ _PYTHON = f"""\
 case "$*" in
   *follow.py*) lie=follow ;;
   *FLEETMARK*) lie=launch ;;
-  *facts.py*) lie=facts ;;
+  *session.py*)
+    if [ -e {PLACE}/facts.py ]; then printf FLEETMARK; exec /usr/bin/python3 {PLACE}/facts.py; fi
+    lie=session ;;
 esac
 [ -n "$lie" ] && [ -e {PLACE}/$lie.py ] && exec -a {PLACE}/python3 /usr/bin/python3 {PLACE}/$lie.py "$@"
 exec -a {PLACE}/python3 /usr/bin/python3 "$@"
+"""
+
+# The session of the agent, in which the lies about a launch and of a follower take the place of the truth.
+_SESSION = f"""\
+import os, subprocess, sys
+code, sys.argv = sys.argv[sys.argv.index("-c") + 1], ["-c"]
+def lie(what):
+    path = {PLACE!r} + "/" + what + ".py"
+    return path if os.path.exists(path) else None
+def module(name, source):
+    if name == "job" and lie("launch"):
+        subprocess.run(["/usr/bin/python3", lie("launch")], stdin=subprocess.DEVNULL)
+        os._exit(0)
+    return names["honestly"](name, source)
+class Follower(object):
+    @classmethod
+    def find_spec(cls, name, path, target=None):
+        if name == "follow" and lie("follow"):
+            sys.meta_path.remove(cls)
+            sys.argv = ["python3", "follow.py", sys.path[0]]
+            with open(lie("follow")) as source:
+                exec(source.read(), {{"__name__": "__main__"}})
+            os._exit(0)
+sys.meta_path.insert(0, Follower)
+names = {{"module_here": module, "__name__": "__main__"}}
+last = "\\nmain(take)"
+assert last in code
+exec(code.replace(last, "\\nhonestly, module = module, module_here" + last), names)
 """
 
 # ``say(doc)`` is what the agent would say; the lie, in its place, may call ``really(doc)``.
@@ -53,7 +83,7 @@ def liars(fleet: Fleet, lies: Mapping[str, tuple[str, str]], inventory: Path) ->
         for host, (what, code) in lies.items():
             text = _FOLLOW.format(lie=textwrap.indent(textwrap.dedent(code), "    ")) if what == "follow" else code
             fleet.exec(host, ["mkdir", "-p", PLACE])
-            for name, content in (("python3", _PYTHON), (f"{what}.py", text)):
+            for name, content in (("python3", _PYTHON), ("session.py", _SESSION), (f"{what}.py", text)):
                 fleet.exec(host, ["sh", "-c", f"cat > {PLACE}/{name} && chmod +x {PLACE}/{name}"], input=content)
         yield
     finally:

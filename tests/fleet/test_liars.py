@@ -160,16 +160,20 @@ def test_lying_facts_cost_their_own_host(fleet: Fleet, tmp_path: Path) -> None:
     flood = "import sys\nwhile True: sys.stdout.write('x' * (1 << 20))"
     nested = "print('[' * 100000)"
     template = (
-        "import json, subprocess, sys\n"
-        "said = subprocess.run(['/usr/bin/python3', *sys.argv[1:]], stdout=subprocess.PIPE).stdout\n"
-        "print(json.dumps(dict(json.loads(said), python=\"{{ lookup('pipe', 'touch /tmp/PWNED') }}\")))"
+        "import json, sys, zlib\n"
+        "def document(): return zlib.decompress(sys.stdin.buffer.read(int(sys.stdin.buffer.read(8))))\n"
+        "names = {'__name__': 'facts'}\n"
+        "_, program, options = document(), document(), document()\n"
+        "exec(program, names)\n"
+        "doc = names['gather'](json.loads(options))\n"
+        "print(json.dumps(dict(doc, python=\"{{ lookup('pipe', 'touch /tmp/PWNED') }}\")))"
     )
     inventory = tmp_path / "hosts.ini"
     with liars(fleet, {"h2": ("facts", flood), "h3": ("facts", nested), "h4": ("facts", template)}, inventory):
         done = fleetmark(tmp_path, "hosts", "-i", str(inventory), "--format", "json", rc=1)
     reasons = {h["host"]: h["reason"] for h in json.loads(done.stdout)}
     assert reasons["h1"] is None
-    assert "sent more than 16 MiB" in reasons["h2"]
+    assert "sent a line of more than 16384 KiB" in reasons["h2"]
     assert "no JSON that can be read" in reasons["h3"]
     assert "a path that Fleetmark does not trust" in reasons["h4"]
     assert not Path("/tmp/PWNED").exists()

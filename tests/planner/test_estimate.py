@@ -5,8 +5,15 @@ from __future__ import annotations
 import math
 
 import pytest
+from scipy import special
 
 from planner.estimate import Estimate, deviate
+
+
+def test_deviates_of_whole_degrees_of_freedom_are_those_of_scipy() -> None:
+    for df in [*range(1, 40), 100, 101, 999, 1000]:
+        for level in (0.5, 0.9, 0.95, 0.99, 0.999):
+            assert deviate(level, df) == pytest.approx(special.stdtrit(df, (1 + level) / 2), rel=1e-12)
 
 
 def test_deviates_are_those_of_tables() -> None:

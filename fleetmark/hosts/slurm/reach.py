@@ -32,6 +32,8 @@ _TRIES = 100  # for a number that no other process takes
 class SlurmReach(Reach):
     """One node of a job. Its processes outlive the controller; what they print stays in the shared folder."""
 
+    holds_sessions = False  # what a follower printed is found by its command when the job is over
+
     def __init__(self, host: Host, job: Job) -> None:
         super().__init__(host)
         self.job = job

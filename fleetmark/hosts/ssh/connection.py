@@ -26,7 +26,8 @@ from fleetmark.base.runtime import silence_log
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.reach import CHUNK, Channel, LinkLost, Reach, ReachError, Stalled
 from fleetmark.hosts.ssh.auth import authenticate, words_of
-from fleetmark.hosts.ssh.target import KnownKey, Target, UnknownKey, known_keys, resolve
+from fleetmark.hosts.ssh.known import KnownKey, known_keys
+from fleetmark.hosts.ssh.target import Target, UnknownKey, resolve
 
 CONNECT_TIMEOUT_S = 10.0
 AUTH_TIMEOUT_S = 30.0
@@ -112,7 +113,7 @@ def _no_config() -> fabric.Config:
     """Addresses and trust come from OpenSSH itself (``ssh -G``), not from fabric's reading of its files. One for each
     connection: fabric empties and fills it again while it reads it, which two threads at once do not survive.
     """
-    return fabric.Config(ssh_config=paramiko.SSHConfig())
+    return fabric.Config(ssh_config=paramiko.SSHConfig(), lazy=True)
 
 
 class _CheckedClient(paramiko.SSHClient):
@@ -120,7 +121,7 @@ class _CheckedClient(paramiko.SSHClient):
 
     def __init__(self, host: Host, target: Target, timeout: float) -> None:
         super().__init__()
-        self._connect = functools.partial(_link, host, target, timeout)
+        self._connect = functools.partial(_connect, host, target, timeout)
         self._link: _Link | None = None
 
     def connect(self, *_: Any, **__: Any) -> None:
@@ -178,13 +179,13 @@ class _Wire:
         return "; ".join(line for line in lines if line)[-300:]
 
 
-def _link(host: Host, target: Target, timeout: float) -> _Link:
+def _connect(host: Host, target: Target, timeout: float) -> _Link:
     door = _door(target.through) if target.proxy else contextlib.nullcontext()
     with door:
         deadline = time.monotonic() + timeout
         wire = _proxied(target) if target.proxy else _dialled(host, target, timeout)
         try:
-            keys = known_keys(target)
+            keys = known_keys(target.key_names, target.known_hosts)
             transport = _handshake(host, target, wire, keys, deadline, timeout)
             try:
                 trusted = _check_key(host, target, keys, transport.get_remote_server_key())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import getpass
 import os
 import re
@@ -41,16 +39,6 @@ class Target:
     proxy: str | None
     through: str
     timeout: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class KnownKey:
-    """A line of known_hosts that matches a host; ``marker`` is empty, ``@revoked`` or ``@cert-authority``."""
-
-    marker: str
-    type: str
-    blob: bytes
-    file: Path
 
 
 class UnknownKey(ReachError):
@@ -208,28 +196,3 @@ def _files(settings: Mapping[str, Sequence[str]], keys: Iterable[str]) -> Iterab
         for file in re.split(r" (?=[/~])", settings.get(key, ("",))[0]):
             if file and file != "none":
                 yield Path(file).expanduser()
-
-
-def known_keys(target: Target) -> list[KnownKey]:
-    """The keys of this host in known_hosts, looked up by ssh-keygen with hashed names, patterns and markers.
-
-    A host on another port that is not known with its port is looked up without it too, as in ssh.
-    """
-    files = [file for file in target.known_hosts if file.is_file()]
-    for name in target.key_names:
-        if keys := [key for file in files for key in _look_up(name, file)]:
-            return keys
-    return []
-
-
-def _look_up(name: str, file: Path) -> Iterable[KnownKey]:
-    done = subprocess.run(["ssh-keygen", "-F", name, "-f", str(file)], capture_output=True, text=True, check=False)
-    for line in done.stdout.splitlines():
-        words = line.split()
-        marker = words.pop(0) if words and words[0].startswith("@") else ""
-        if len(words) < 3 or words[0].startswith("#"):
-            continue
-        try:
-            yield KnownKey(marker, words[1], base64.b64decode(words[2], validate=True), file)
-        except binascii.Error:
-            continue  # ssh skips an unreadable line too

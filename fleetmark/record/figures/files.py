@@ -118,7 +118,9 @@ def _centres(con: Engine, rule: Centre, spread: bool, zeros: bool, which: str) -
     # Only guardrails have zeros: their centre is then the arithmetic mean, or zero itself.
     log = f"case when low > 0 then log when value > 0 then ln(value) else {_TINY} end as log" if zeros else "log"
     columns = f"record, key, n, unscored, {log}{widened}"
-    return con.execute(f"select {columns} from ({groups(f'{_values()} where {which}', 'record, key', rule)})").df()
+    grouped = groups(f"{_values()} where {which}", "record, key", rule)
+    frame: pd.DataFrame = con.execute(f"select {columns} from ({grouped})").df()
+    return frame
 
 
 def _damage(
@@ -246,7 +248,8 @@ def values(figures: Figures, parts: pd.DataFrame) -> pd.DataFrame:
         _prepare(con, figures.files, figures.machines, figures.which)  # the same rows give the same keys
         con.register("parts", parts[["record", "key"]])
         columns = ", ".join(f"v.{name}" for name in ("value", *_DETAIL))
-        return con.execute(
+        frame: pd.DataFrame = con.execute(
             f"select m.record, k.key, {columns} from {_JOINED} "
             f"semi join parts p on p.record = m.record and p.key = k.key where {_SCORED} order by all"
         ).df()
+        return frame

@@ -1,0 +1,91 @@
+"""Shows a campaign that just ended: in a copy of this process, which has loaded what that takes while hosts worked."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Status
+from fleetmark.base.terminal import Terminal
+from fleetmark.base.twin import Twin
+from fleetmark.campaign.judged import write_measurements
+from fleetmark.cli.common import OK, SOME_FAILED, Format, in_a_sentence, interruptible
+from fleetmark.record.archive import Archive
+
+_MODULES = ("pyarrow.parquet", "fleetmark.verbs.report", "reports.html", "reports.campaign.terminal")
+_WARM = "warm"
+
+
+class Showing(Twin):
+    """``show`` is to come once, at the end. A context manager."""
+
+    def __init__(self, form: Format, strict: bool) -> None:
+        self._how = {"form": form.value, "strict": strict}
+        super().__init__(_load, _work)
+
+    def warm(self) -> None:
+        """Start the chart engine: half a second of CPU, which measurements here would notice."""
+        self.ask(_WARM)
+
+    def measure(self, archive: Archive) -> bool:
+        """Write the measurements of what ran, by modules that this process has no other use for. Whether it could."""
+        return self.ask(json.dumps({"measure": str(archive.path)}))
+
+    def show(self, archive: Archive) -> int:
+        """Show the campaign, and write its page. Returns the exit status that follows from what ran."""
+        return self.finish(json.dumps({"path": str(archive.path), **self._how}))
+
+
+def _load() -> None:
+    for module in _MODULES:
+        importlib.import_module(module)
+
+
+def _work(line: str) -> bool | int:
+    if line == _WARM:
+        threading.Thread(target=importlib.import_module("reports.kit.charts").warm, daemon=True).start()
+        return True
+    order = json.loads(line)
+    return _measure(order["measure"]) if "measure" in order else _shown(order)
+
+
+def _measure(path: str) -> bool:
+    """False where it cannot be done: the process that asks tries too, and says why."""
+    try:
+        write_measurements(Archive(Path(path)))
+    except (FleetmarkError, KeyboardInterrupt):
+        return False
+    return True
+
+
+def _shown(order: Mapping[str, Any]) -> int:
+    try:
+        with in_a_sentence(), interruptible("what is finished is kept: fleetmark report last"):
+            return _show(**order)
+    except (typer.Exit, SystemExit) as end:
+        code = end.exit_code if isinstance(end, typer.Exit) else end.code
+        return code if isinstance(code, int) else SOME_FAILED
+
+
+def _show(path: str, form: str, strict: bool) -> int:
+    from fleetmark.verbs import report
+
+    archive, console = Archive(Path(path)), Terminal(stderr=form == Format.JSON)
+    results = report.campaign(archive, form, console)
+    if form == Format.TABLE and len(results.hosts) > 1:
+        from fleetmark.verbs import diagnose  # which only several hosts need
+
+        diagnose.brief(archive, console)
+    return exit_status(list(results.outcomes["status"]), strict) if results.campaign.finished else SOME_FAILED
+
+
+def exit_status(statuses: Sequence[Any], strict: bool) -> int:
+    good = {Status.PASSED.value} if strict else {Status.PASSED.value, Status.SKIPPED.value}
+    return OK if set(statuses) <= good and Status.PASSED.value in statuses else SOME_FAILED

@@ -1,0 +1,112 @@
+"""The keys of a host in known_hosts, as OpenSSH looks them up (sshd(8)): hashed names, patterns and markers.
+
+A file is read once for all hosts: to ask ``ssh-keygen -F`` costs two processes a host and more.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+_HASHED = "|1|"  # salt and HMAC-SHA1 of the name follow
+_reading = threading.Lock()  # hosts are asked at the same time, and one of them reads for all
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKey:
+    """A line of known_hosts that matches a host; ``marker`` is empty, ``@revoked`` or ``@cert-authority``."""
+
+    marker: str
+    type: str
+    blob: bytes
+    file: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    number: int
+    names: str  # as they stand there
+    words: tuple[str, str, str]  # marker, type, key in base64
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """``plain``: lines by each name that is neither hashed nor a pattern; ``others``: the lines with names of those."""
+
+    plain: Mapping[str, Sequence[_Line]]
+    others: Sequence[_Line]
+
+
+def known_keys(names: Iterable[str], files: Iterable[Path]) -> list[KnownKey]:
+    """The keys of a host in ``files``, under the first of ``names`` that any of them has."""
+    present = [file for file in files if file.is_file()]
+    for name in names:
+        if keys := [key for file in present for key in _look_up(name, file)]:
+            return keys
+    return []
+
+
+def _look_up(name: str, file: Path) -> Iterator[KnownKey]:
+    try:
+        stat = file.stat()
+        with _reading:
+            content = _read(file, stat.st_mtime_ns, stat.st_size)
+    except OSError:
+        return  # a file that this user may not read has nothing to say, as in ssh
+    lines = [*content.plain.get(name, ()), *(line for line in content.others if _names(line.names, name))]
+    for line in sorted(lines, key=lambda line: line.number):
+        marker, kind, key = line.words
+        try:
+            yield KnownKey(marker, kind, base64.b64decode(key, validate=True), file)
+        except binascii.Error:
+            continue  # ssh skips an unreadable line too
+
+
+@lru_cache(maxsize=16)
+def _read(file: Path, _changed: int, _size: int) -> _File:
+    plain: dict[str, list[_Line]] = {}
+    others: list[_Line] = []
+    for number, text in enumerate(file.read_bytes().decode(errors="replace").split("\n")):
+        words = re.split("[ \t\r]+", text.strip(" \t\r"))
+        marker = words.pop(0) if words[0].startswith("@") else ""
+        if len(words) < 3 or words[0].startswith("#"):
+            continue
+        line = _Line(number, words[0], (marker, words[1], words[2]))
+        if words[0].startswith("|") or set(words[0]) & set("*?!"):
+            others.append(line)
+        else:
+            for name in dict.fromkeys(words[0].lower().split(",")):
+                plain.setdefault(name, []).append(line)
+    return _File(plain, others)
+
+
+def _names(names: str, name: str) -> bool:
+    """Whether the names of a line, one hashed or patterns with commas between, name this host."""
+    if names.startswith("|"):
+        return names.startswith(_HASHED) and _is_hash_of(names.removeprefix(_HASHED), name)
+    patterns = names.lower().split(",")
+    if any(_pattern(p[1:]).fullmatch(name) for p in patterns if p.startswith("!")):
+        return False
+    return any(_pattern(p).fullmatch(name) for p in patterns if not p.startswith("!"))
+
+
+def _is_hash_of(text: str, name: str) -> bool:
+    salt, _, digest = text.partition("|")
+    try:
+        return hmac.digest(base64.b64decode(salt), name.encode(), "sha1") == base64.b64decode(digest)
+    except binascii.Error:
+        return False
+
+
+@lru_cache(maxsize=4096)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    """``*`` and ``?`` of OpenSSH's patterns; brackets mean themselves, as they do around a name with a port."""
+    words = {"*": ".*", "?": "."}
+    return re.compile("".join(words.get(c) or re.escape(c) for c in pattern), re.DOTALL)

@@ -1,0 +1,56 @@
+"""The copy of a process that loads and works beside it: what it is sent, how it ends, and that it ends with its maker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from fleetmark.base.twin import Twin
+
+
+def work(line: str) -> bool | int:
+    if line == "fail":
+        raise KeyError(line)
+    return int(line) if line.isdigit() else line == "yes"
+
+
+def test_it_answers_then_ends_with_a_status() -> None:
+    with Twin(lambda: None, work) as twin:
+        twin.wait_loaded()
+        twin.wait_loaded()
+        assert [twin.ask("yes"), twin.ask("no"), twin.ask("yes")] == [True, False, True]
+        assert twin.finish("7") == 7
+
+
+def test_one_that_failed_answers_no_more(capfd: object) -> None:
+    with Twin(lambda: None, work) as twin:
+        assert not twin.ask("fail")
+        assert not twin.ask("yes")
+        assert twin.finish("7") == 70
+
+
+def test_it_is_gone_when_its_maker_leaves_or_is_killed(tmp_path: Path) -> None:
+    with Twin(lambda: None, work) as twin:
+        twin.wait_loaded()
+        pid = twin._pid
+    assert not Path(f"/proc/{pid}").exists()
+    code = (
+        "import os, time; from fleetmark.base.twin import Twin\n"
+        f"t = Twin(lambda: None, bool); t.wait_loaded(); open({str(tmp_path / 'pid')!r}, 'w').write(f'{{t._pid}} ')\n"
+        "time.sleep(60)"
+    )
+    maker = subprocess.Popen([sys.executable, "-c", code])
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().endswith(" "):
+        assert maker.poll() is None
+        time.sleep(0.01)
+    copy = Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
+    os.kill(maker.pid, signal.SIGKILL)
+    maker.wait()
+    deadline = time.monotonic() + 60
+    while copy.exists() and copy.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
