@@ -211,6 +211,13 @@ def test_rdma_devices_go_by_their_names() -> None:
     assert facts(document()).rdma == ()
 
 
+@pytest.mark.parametrize(
+    ("text", "known"), [("gpu-01.lab", "gpu-01.lab"), (None, None), ("-w", None), ("a,b", None), ("a b", None)]
+)
+def test_a_node_of_slurm_goes_by_a_name_that_commands_may_hold(text: str | None, known: str | None) -> None:
+    assert facts(document(slurm_node=text)).slurm_node == known
+
+
 def test_control_characters_do_not_pass() -> None:
     doc = document(hostname="web\x1b]0;pwned\x07\n1\u202e", user="ro\tot", nics=["eth\x00\x9b0"])
     doc["files"]["/sys/class/dmi/id/sys_vendor"] = "Ac\x1b[31mme\r\nInc\u200b"
