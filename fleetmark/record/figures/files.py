@@ -25,7 +25,8 @@ BENCHMARK = (*schema.KEY, "better", "class", "kind")  # campaigns of several ver
 _KEY = (*BENCHMARK, "centre", "members")
 _DETAIL = ("repeat", "time", "tool_version", "raw")
 _MEND = "for a campaign `fleetmark parse` makes it anew from raw; import a table again"
-HEADLINES, EVERYTHING, POWER = "headline", "true", "metric = 'power'"  # which rows are read
+DEVICES_POWER = "accelerator_power"
+HEADLINES, EVERYTHING, POWER = "headline", "true", f"metric in ('power', '{DEVICES_POWER}')"  # which rows are read
 _TINY = math.log(1e-30)  # stands for the logarithm of zero
 OF_MEDIAN = math.sqrt(math.pi / 2)  # times the standard error of a mean that of a median, of normal values
 
