@@ -75,6 +75,24 @@ def test_per_watt_takes_what_was_drawn_during_the_runs(tmp_path: Path) -> None:
     assert float(of(rows, "mem-bw", "stream all-cores triad")["ratio"]) == pytest.approx(2.4 / 1.2, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("source", "ratio"),
+    [("rapl", 2 / 1.5), ("meter", 2 / 1.2), ("", 2 / 2)],
+)
+def test_per_watt_counts_accelerators_where_the_host_s_source_leaves_them_out(
+    tmp_path: Path, source: str, ratio: float
+) -> None:
+    power = Bench("stream", "all-cores", "power", "W", "lower", "mem-bw", labels=frozen({"source": source}))
+    devices = replace(power, metric="accelerator_power", labels=frozen({"source": "nvml"}))
+    measured = {("a", TRIAD): [1.0], ("b", TRIAD): [2.0], ("a", devices): [300.0], ("b", devices): [600.0]}
+    if source:
+        measured |= {("a", power): [500.0], ("b", power): [600.0]}
+    record(tmp_path, "c", {"a": {"gen": "old"}, "b": {"gen": "new"}}, measured)
+    doc = run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "watt", "--format", "json")
+    (row,) = [r for r in json.loads(doc)["rows"] if "triad" in r.get("benchmark", "")]
+    assert float(row["ratio"]) == pytest.approx(ratio)
+
+
 def test_power_of_two_sources_is_said(tmp_path: Path) -> None:
     power = replace(IOPS, metric="power", unit="W", better="lower")
     hosts, measured = {"a": {"gen": "old"}, "b": {"gen": "new"}}, {("a", IOPS): [1.0], ("b", IOPS): [2.0]}

@@ -17,6 +17,7 @@ from fleetmark.record.archive import Archive, safe_name, utc
 from fleetmark.record.replies import Result
 from workloads import Manifest, load
 
+_MOST_WORDS = 240  # characters of a tool's last line that are quoted
 _LAST_WORDS = 64 << 10  # bytes at the end of a log in which the tool's last line is looked for
 
 
@@ -97,7 +98,8 @@ def _why_broken(archive: Archive, folder: Path, step: Mapping[str, Any], result:
     output = output or archive.tail(folder, "stdout", _LAST_WORDS).strip()
     how = "no exit status was recorded" if code is None else f"exit status {code}"
     how = f"killed by signal {-code}" if code is not None and code < 0 else how
-    return f"{how}: {_last_words(output.decode(errors='replace'))[:200]}"
+    words = _last_words(output.decode(errors="replace"))
+    return f"{how}: {words if len(words) <= _MOST_WORDS else words[: _MOST_WORDS - 1] + '…'}"
 
 
 def _last_words(text: str) -> str:

@@ -14,12 +14,12 @@ import pandas as pd
 from fleetmark.base.measurement import Status
 from fleetmark.record.results import HostInfo
 from planner.frontier import Point
+from planner.power import has_devices
 from reports.frontier import amounts
 from workloads import declared
 from workloads.manifest import Frontier
 
 LEAST = 2  # points of a line
-_COMPLETE = ("meter", "psys")  # sources of power that count all of a server; others count its processors
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _drawn(rows: pd.DataFrame, about: Frontier) -> tuple[dict[str, float], set[s
     for case, of in rows[rows["metric"].isin(_powers(about))].groupby("case"):
         parts = {str(metric): part for metric, part in of.groupby("metric")}
         host = parts.get(about.power)
-        complete = host is not None and set(host["source"]) <= {*_COMPLETE, ""}
+        complete = host is not None and has_devices(set(host["source"]))
         counted = [host] if complete else [part for part in parts.values() if part is not None]
         watts[str(case)] = sum(float(part["value"].median()) for part in counted if part is not None)
         sources |= {str(s) for part in counted if part is not None for s in part["source"] if s}

@@ -6,6 +6,7 @@ import json
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,6 +93,8 @@ def test_delays_are_those_of_the_servers_own_log(tmp_path: Path, load: str, api:
     assert value(parsed, "output_tokens") == 16
     assert value(parsed, "prompt_tokens") == pytest.approx(40, abs=4)
     assert parsed.invalid is None
+    assert parsed.window and parsed.window[1] - parsed.window[0] == pytest.approx(seconds)
+    assert abs(time.time() - parsed.window[1]) < 600 and not parsed.elsewhere, "this machine answers, now"
 
 
 def test_rates_are_what_the_delays_allow(tmp_path: Path) -> None:

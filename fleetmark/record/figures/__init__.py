@@ -2,6 +2,7 @@
 
 from fleetmark.record.figures.files import (
     BENCHMARK,
+    DEVICES_POWER,
     EVERYTHING,
     HEADLINES,
     POWER,
@@ -14,6 +15,7 @@ from fleetmark.record.figures.side import PAIRS, SideFigures, of_side
 
 __all__ = [
     "BENCHMARK",
+    "DEVICES_POWER",
     "EVERYTHING",
     "HEADLINES",
     "PAIRS",

@@ -26,7 +26,8 @@ BENCHMARK = (*schema.KEY, "better", "class", "kind")  # campaigns of several ver
 _KEY = (*BENCHMARK, "centre", "members")
 _DETAIL = ("repeat", "time", "tool_version", "raw")
 _MEND = "for a campaign `fleetmark parse` makes it anew from raw; import a table again"
-HEADLINES, EVERYTHING, POWER = "headline", "true", "metric = 'power'"  # which rows are read
+DEVICES_POWER = "accelerator_power"
+HEADLINES, EVERYTHING, POWER = "headline", "true", f"metric in ('power', '{DEVICES_POWER}')"  # which rows are read
 _AT_ONCE = 500_000  # rows of files that are grouped at once; what is held is several times that
 _MOST_PARTS = 16  # in which they are grouped: each looks at all files
 _TINY = math.log(1e-30)  # stands for the logarithm of zero

@@ -18,6 +18,7 @@ from fleetmark.record import figures
 from fleetmark.record.imports import is_imported
 from fleetmark.record.select import Machine
 from fleetmark.record.sides.titles import joined
+from planner.power import has_devices
 
 # What can be divided by: where it stands among facts or labels, and how it is read there.
 _PER: Mapping[str, Callable[[Machine, Facts | None], float | None]] = {
@@ -84,24 +85,44 @@ def _power(
     case; and the sources. The label ``watts`` serves for machines whose power was not measured."""
     places = [(m.campaign, m.host) for m in chosen]
     side = figures.of_side(figures.read(files, places, which=figures.POWER), places)
-    about = side.benchmarks[["workload", "case", "labels"]]
-    power = side.rows.merge(about, left_on="benchmark", right_index=True)
-    power["source"] = [json.loads(text).get("source", "a table") for text in power["labels"]]
-    drawn = power.groupby(["record", "workload", "case"]).agg({"log": "mean", "source": joined})
+    drawn = _drawn(side.rows.merge(side.benchmarks, left_on="benchmark", right_index=True))
     keys = rows[["record", "benchmark"]].join(benchmarks[["workload", "case"]], on="benchmark")
     amount, source = pd.Series(np.nan, rows.index), pd.Series("", rows.index)
     for case in (keys["case"], keys["case"].str.partition("/")[0]):  # a step of several cases has one power
         place = pd.MultiIndex.from_arrays([keys["record"], keys["workload"], case])
         measured = drawn.reindex(place).set_axis(rows.index)
         source = source.where(amount.notna(), measured["source"].astype(object).fillna(""))
-        amount = amount.fillna(measured["log"])
-    metered = set(power["record"])
+        amount = amount.fillna(measured["log"].astype(float))
+    metered = set(side.rows["record"])
     labels = {
         n: math.log(w) for n, m in enumerate(chosen) if n not in metered and (w := _positive(m.labels.get("watts")))
     }
     by_label = rows["record"].map(labels).astype(float)
     source = source.where(by_label.isna(), "the label watts")
     return amount.fillna(by_label), sorted({s for text in set(source) for s in text.split(", ") if s})
+
+
+def _drawn(power: pd.DataFrame) -> pd.DataFrame:
+    """``log`` W and ``source`` by record, workload and case: of the host, with its accelerators where its source leaves
+    them out; of them alone where nothing else was measured. Two sources together are one, ``rapl + nvml``.
+    """
+    power = power.assign(source=[json.loads(text).get("source", "a table") for text in power["labels"]])
+    place = ["record", "workload", "case"]
+    is_devices = power["metric"] == figures.DEVICES_POWER
+    parts = (power[~is_devices], power[is_devices])
+    host, devices = (part.groupby(place).agg({"log": "mean", "source": joined}) for part in parts)
+    both = host.merge(devices, how="outer", left_index=True, right_index=True, suffixes=("", "_devices"))
+    alone = [isinstance(s, str) and has_devices(s.split(", ")) for s in both["source"]]
+    watts = both[["log", "log_devices"]].astype(float).rpow(math.e).fillna(0.0)
+    watts.loc[alone, "log_devices"] = 0.0
+    named = both[["source", "source_devices"]].astype(object).where(watts.to_numpy() > 0, "")
+    return pd.DataFrame(
+        {
+            "log": np.log(watts.sum(axis=1)),
+            "source": [" + ".join(filter(None, pair)) for pair in named.itertuples(index=False, name=None)],
+        },
+        index=both.index,
+    )
 
 
 def _threads(machine: Machine) -> float | None:

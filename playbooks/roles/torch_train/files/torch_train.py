@@ -140,7 +140,7 @@ def fits(options, group, ranks):
     if needed > free:
         raise torch_ranks.Wrong(
             "out of memory: %s has %.3g parameters, whose weights, gradients and AdamW's state ask for %.1f GiB on "
-            "each device, and %.1f GiB are free: choose a smaller model, fewer layers, or fsdp over more devices"
+            "each device, and %.1f GiB are free: take a smaller model, fewer layers, or fsdp"
             % (options.model, number, needed / 2.0**30, free / 2.0**30)
         )
     return number
