@@ -21,6 +21,7 @@ from planner.diagnosis.tuning.rules import RULES
 from planner.estimate import Estimate
 from planner.peak import pcie, table
 from tests.commands import run
+from tests.drives import save_step
 from tests.fleets import campaign, usual
 from tests.records import TRIAD, Bench
 from tests.schedules import facts
@@ -408,3 +409,24 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert "921.6 GB/s" in table
     assert "**5 boost**" in run(tmp_path, "tuning", "last", "--format", "md")
     assert "建议" in run(tmp_path, "tuning", "last", "--lang", "zh-CN")
+
+
+def test_what_runs_showed_of_clocks_and_of_what_held_devices_back(tmp_path: Path) -> None:
+    archive = campaign(tmp_path, usual(("a", "b")))
+    for host, busy, power in (("a", 0.97, 0.3), ("b", 0.4, 0.05)):
+        ends = {"cpu_busy": busy, "clock_hz_mean": 2.6e9, "cpu_steal": 0.03}
+        summary = {name: {"min": v, "mean": v, "max": v} for name, v in ends.items()}
+        devices = [{"index": 0, "name": "H100", "slowed": {"power_cap": power}}]
+        telemetry = {"samples": {}, "summary": summary, "gpus": {"source": "nvml", "devices": devices}}
+        step = {"workload": "stream", "case": "all-cores", "repeat": 0, "subject": "host"}
+        save_step(archive, host, step, {"result.json": json.dumps({"telemetry": telemetry}).encode()})
+        archive.save_facts(host, sound(governor="powersave", cpu=GENOA.model_copy(update={"max_hz": 3.7e9})), {})
+    advice = {
+        (a["name"], h): a["evidence"]
+        for a in json.loads(run(tmp_path, "tuning", "last", "--format", "json"))["advice"]
+        for h in a["hosts"]
+    }
+    assert advice["governor", "a"] == "CPU frequency governor is powersave; under load the clock was 70% of the highest"
+    assert advice["governor", "b"] == "CPU frequency governor is powersave"  # nothing loaded it
+    assert advice["gpu-throttle", "a"].endswith(": power_cap 30%") and ("gpu-throttle", "b") not in advice
+    assert advice["busy", "a"] == advice["busy", "b"] == "the hypervisor took 3.0% of the CPU time of a run"
