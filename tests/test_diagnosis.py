@@ -166,6 +166,18 @@ def test_a_healthy_campaign_ends_with_0(tmp_path: Path) -> None:
     assert status == 0 and "No host of 16 hosts is slower than its peers." in table
 
 
+def test_sound_pairs_alone_are_judged_too(tmp_path: Path) -> None:
+    campaign(tmp_path, ring("", ("", "")))
+    status, table = run(tmp_path)
+    assert status == 0 and "No host of 16 hosts is slower than its peers." in table
+
+
+def test_nobody_judged_is_no_pass(tmp_path: Path) -> None:
+    campaign(tmp_path, usual(("a", "b")))
+    status, table = run(tmp_path)
+    assert status == 1 and "No host could be judged" in table and "fleetmark baseline save NAME" in table
+
+
 def test_a_campaign_without_measurements_is_refused(tmp_path: Path) -> None:
     Archive.create(tmp_path, "20260101T000000-x", {"hosts": [{"name": "a"}], "suite": "x", "created": ""})
     assert "nothing was measured, so there is nothing to diagnose" in refused(tmp_path, "diagnose", "last")

@@ -63,6 +63,14 @@ def test_bounds_shares_and_peers(tmp_path: Path) -> None:
     }
 
 
+def test_what_a_rule_says_of_many_hosts_stands_once(tmp_path: Path) -> None:
+    campaign(tmp_path, usual())
+    path = rules(tmp_path, {"name": "ghost", "metric": "nothing/*/*", "at_least": 1})
+    done = CliRunner().invoke(cli.app, ["gate", str(path), "--results", str(tmp_path)], catch_exceptions=False)
+    assert done.exit_code == 1 and done.stdout.count("nothing/*/*: not measured") == 1
+    assert "16 hosts: n00, n01, n02, n03, …" in " ".join(done.stdout.split())
+
+
 def test_what_is_broken_names_its_worst_run(tmp_path: Path) -> None:
     values = usual()
     scaled(values, "n03", TRIAD, 0.8)
@@ -120,7 +128,7 @@ def test_too_few_peers_are_no_pass(tmp_path: Path) -> None:
         ({"name": "x", "metric": "a", "at_least": "fast"}, "'fast' is no amount with a unit"),
         ({"name": "x", "metric": "a", "within": "5 GB/s"}, "within: 5 GB/s is no share"),
         ({"name": "x", "metric": "a", "within": "5%", "at_least": 1}, "within: stands alone"),
-        ({"name": "x", "metric": "a", "at_least": 1, "eval": "__import__('os')"}, "rules.0.eval: extra inputs"),
+        ({"name": "x", "metric": "a", "at_least": 1, "eval": "__import__('os')"}, "rules.0.eval: is no key here"),
         ({"name": "x", "metric": "a", "at_least": 1, "severity": "fatal"}, "rules.0.severity"),
     ],
 )
@@ -131,7 +139,7 @@ def test_a_bad_rule_is_refused(tmp_path: Path, rule: dict[str, Any], sentence: s
 
 
 def test_no_rules_two_of_a_name_and_no_host_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FleetmarkError, match="rules: tuple should have at least 1 item"):
+    with pytest.raises(FleetmarkError, match="rules: is empty; name one at least"):
         read_rules(rules(tmp_path))
     with pytest.raises(FleetmarkError, match="two rules are called 'bandwidth'"):
         read_rules(rules(tmp_path, BANDWIDTH, BANDWIDTH))

@@ -21,6 +21,7 @@ from planner.diagnosis.tuning.rules import RULES
 from planner.estimate import Estimate
 from planner.peak import pcie, table
 from tests.commands import run
+from tests.drives import save_step
 from tests.fleets import campaign, usual
 from tests.records import TRIAD, Bench
 from tests.schedules import facts
@@ -323,6 +324,7 @@ MEASURED: list[tuple[int, dict[str, Any], str]] = [
     (6, {"responsive": True}, "CPUs were in deep idle states for 62% of the time since boot; waking from C6 takes 133 µs"),
     (7, {"remote_bandwidth": 0.4}, "the memory of another node gives 40% of the bandwidth of a node's own"),
     (12, {"trials": {"smt": (changed(1.08, 0.02),)}}, "with one thread a core stream all-cores triad is 1.08 times as good"),
+    (18, {"slowed": {"power_cap": 0.25, "hw_thermal": 0.01}}, "GPUs were slowed down while they worked, in so many samples of a run: hw_thermal 1%, power_cap 25%"),
     (13, {"stolen": 0.03}, "the hypervisor took 3.0% of the CPU time of a run"),
     (13, {"waited": 0.02}, "something waited for a CPU in 2.0% of the time of a run"),
     (22, {"collective": Share("a all_reduce busbw", 300e9, 360e9, 7)}, "a all_reduce busbw: 83% of the median of 7 hosts of its kind"),
@@ -339,6 +341,11 @@ def test_what_is_within_bounds_is_no_evidence() -> None:
     sleepless = (C6.model_copy(update={"disabled": True}), C6.model_copy(update={"number": 1, "latency_s": 2e-6}))
     assert said_by(Subject(sound(idle_states=(C6,)))) == {}  # no latency was measured
     assert said_by(Subject(sound(idle_states=sleepless), responsive=True)) == {}
+    assert said_by(Subject(sound(), slowed={"power_cap": 0.1, "thermal": 0.0})) == {}
+    saving = sound(governor="powersave", cpu=GENOA.model_copy(update={"max_hz": 3.7e9}))
+    assert said_by(Subject(saving, clock=3.4e9)) == {}
+    slow = "CPU frequency governor is powersave; under load the clock was 70% of the highest"
+    assert said_by(Subject(saving, clock=2.6e9)) == {4: slow}
     usual = Share("x", 340e9, 360e9, 7)
     assert said_by(Subject(sound(), stolen=0.01, waited=0.01, remote_bandwidth=0.6, collective=usual)) == {}
     assert said_by(Subject(sound(), gpu_direct=True, trials={"smt": (changed(1.04, 0.01), changed(1.2, 0.3))})) == {}
@@ -402,3 +409,24 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert "921.6 GB/s" in table
     assert "**5 boost**" in run(tmp_path, "tuning", "last", "--format", "md")
     assert "建议" in run(tmp_path, "tuning", "last", "--lang", "zh-CN")
+
+
+def test_what_runs_showed_of_clocks_and_of_what_held_devices_back(tmp_path: Path) -> None:
+    archive = campaign(tmp_path, usual(("a", "b")))
+    for host, busy, power in (("a", 0.97, 0.3), ("b", 0.4, 0.05)):
+        ends = {"cpu_busy": busy, "clock_hz_mean": 2.6e9, "cpu_steal": 0.03}
+        summary = {name: {"min": v, "mean": v, "max": v} for name, v in ends.items()}
+        devices = [{"index": 0, "name": "H100", "slowed": {"power_cap": power}}]
+        telemetry = {"samples": {}, "summary": summary, "gpus": {"source": "nvml", "devices": devices}}
+        step = {"workload": "stream", "case": "all-cores", "repeat": 0, "subject": "host"}
+        save_step(archive, host, step, {"result.json": json.dumps({"telemetry": telemetry}).encode()})
+        archive.save_facts(host, sound(governor="powersave", cpu=GENOA.model_copy(update={"max_hz": 3.7e9})), {})
+    advice = {
+        (a["name"], h): a["evidence"]
+        for a in json.loads(run(tmp_path, "tuning", "last", "--format", "json"))["advice"]
+        for h in a["hosts"]
+    }
+    assert advice["governor", "a"] == "CPU frequency governor is powersave; under load the clock was 70% of the highest"
+    assert advice["governor", "b"] == "CPU frequency governor is powersave"  # nothing loaded it
+    assert advice["gpu-throttle", "a"].endswith(": power_cap 30%") and ("gpu-throttle", "b") not in advice
+    assert advice["busy", "a"] == advice["busy", "b"] == "the hypervisor took 3.0% of the CPU time of a run"

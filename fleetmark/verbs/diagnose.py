@@ -35,7 +35,8 @@ class Question:
 
 
 def campaign(question: Question, form: str, console: Console, documents: Documents) -> bool:
-    """Diagnose a campaign, show it as ``form`` (table, json or md) and write its page. Whether nothing is wrong.
+    """Diagnose a campaign, show it as ``form`` (table, json or md) and write its documents. Whether hosts were judged
+    and nothing is wrong.
 
     With ``confirm`` what is suspect is measured again first. What earlier repeats said counts too.
     """
@@ -51,7 +52,7 @@ def campaign(question: Question, form: str, console: Console, documents: Documen
     else:
         for part in terminal.show(diagnosis, documents.language):
             console.print(part)
-    return diagnosis.healthy
+    return diagnosis.healthy and diagnosis.judged > 0
 
 
 def _write(question: Question, diagnosis: Diagnosis, documents: Documents, console: Console) -> None:

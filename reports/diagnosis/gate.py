@@ -20,6 +20,7 @@ from reports.kit import format as fmt
 from reports.kit.language import Language
 
 MOST = 60  # results of a table
+NAMED = 4  # hosts that one of them names
 
 
 def why(result: Result) -> Message:
@@ -70,15 +71,27 @@ def table(acceptance: Acceptance, _: Language) -> list[RenderableType]:
         lines = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
         for name in (_("host"), _("rule"), _("result")):
             lines.add_column(name, overflow="fold")
-        for r in bad[:MOST]:
-            text = f"{fmt.clean(r.benchmark)}: {_(why(r))}" if r.benchmark else _(why(r))
-            text += f" ({fmt.clean(r.evidence)})" if r.evidence else ""
-            mark = _("warning") if r.severity is Severity.WARN else ""
-            lines.add_row(Text(fmt.clean(r.host)), Text(fmt.clean(r.rule)), Text(f"{mark} {text}".strip()))
+        alike = _alike(bad, _)
+        for (severity, rule, text), hosts in list(alike.items())[:MOST]:
+            names = fmt.clean(", ".join(hosts[:NAMED]))
+            names = names if len(hosts) <= NAMED else f"{_(count(len(hosts), 'host'))}: {names}, …"
+            mark = _("warning") if severity is Severity.WARN else ""
+            lines.add_row(Text(names), Text(rule), Text(f"{mark} {text}".strip()))
         parts.append(lines)
-    if len(bad) > MOST:
-        parts.append(Text(_(count(len(bad) - MOST, "further check"))))
+        if len(alike) > MOST:
+            further = sum(len(hosts) for hosts in list(alike.values())[MOST:])
+            parts.append(Text(_(count(further, "further check"))))
     return parts
+
+
+def _alike(results: Sequence[Result], _: Language) -> dict[tuple[Severity, str, str], list[str]]:
+    """What one rule says of several hosts in the same words, to these hosts."""
+    alike: dict[tuple[Severity, str, str], list[str]] = {}
+    for r in results:
+        text = f"{fmt.clean(r.benchmark)}: {_(why(r))}" if r.benchmark else _(why(r))
+        text += f" ({fmt.clean(r.evidence)})" if r.evidence else ""
+        alike.setdefault((r.severity, fmt.clean(r.rule), text), []).append(r.host)
+    return alike
 
 
 def as_json(acceptance: Acceptance) -> str:
@@ -114,8 +127,8 @@ def junit(acceptance: Acceptance) -> str:
             case = _attribute(f"{r.rule}: {r.benchmark}" if r.benchmark else r.rule)
             lines.append(f"<testcase classname={name} name={case}>")
             if _fails(r):
-                about = f"type={quoteattr(r.verdict.value)} message={_attribute(why(r))}"
-                lines.append(f"<failure {about}>{_attribute(r.evidence)[1:-1]}</failure>")
+                kind, file = quoteattr(r.verdict.value), _attribute(r.evidence)[1:-1]
+                lines.append(f"<failure type={kind} message={_attribute(why(r))}>{file}</failure>")
             elif r.verdict is not Verdict.KEPT:
                 lines.append(f"<system-out>{_attribute(why(r))[1:-1]}</system-out>")
             lines.append("</testcase>")

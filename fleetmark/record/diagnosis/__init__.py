@@ -33,7 +33,7 @@ _HEAVY = 2.0  # times the usual spread of runs, from which on a host's distribut
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a campaign shows of its hosts. ``hosts``: how many; ``judged``: how many values were held against peers;
+    """What a campaign shows of its hosts. ``hosts``: how many; ``judged``: how many values were held against others;
     ``benchmarks``: how many. ``findings``: the hosts with the largest deficits first. ``notes``: what could not be
     judged, and why.
     """
@@ -112,9 +112,10 @@ def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | 
         findings += results
         notes += more
         judged += values
-    own, more = pairs.judge(measured, hosts, groups)
+    own, more, values = pairs.judge(measured, hosts, groups)
     findings += own
     notes += more
+    judged += values
     if against is not None:
         own, more, values = since(table, against)
         findings += own

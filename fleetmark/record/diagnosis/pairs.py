@@ -37,9 +37,12 @@ def rows_of(measured: Figures, hosts: Sequence[str]) -> pd.DataFrame:
     return rows[rows["b"] >= 0]
 
 
-def judge(measured: Figures, hosts: Sequence[str], groups: Sequence[Cohort]) -> tuple[list[Finding], list[Message]]:
-    """Nodes and links that are slow in what hosts measured with one another, and what could not be judged."""
-    findings, notes = [], []
+def judge(
+    measured: Figures, hosts: Sequence[str], groups: Sequence[Cohort]
+) -> tuple[list[Finding], list[Message], int]:
+    """Nodes and links that are slow in what hosts measured with one another, what could not be judged, and how many
+    values were."""
+    findings, notes, judged = [], [], 0
     kinds = {host: c.kind for c in groups for host in c.hosts}
     for key, of in rows_of(measured, hosts).groupby(list(COLUMNS), sort=False):
         benchmark = dict(zip(COLUMNS, map(str, key), strict=True)) | {"subject": "pairs"}
@@ -52,6 +55,7 @@ def judge(measured: Figures, hosts: Sequence[str], groups: Sequence[Cohort]) -> 
                 )
             )
             continue
+        judged += len(of)
         nodes, slow = links.judge(of[["a", "b", "value"]], len(hosts), outliers.LARGE)
         sign = -1.0 if benchmark["better"] == Better.LOWER else 1.0
         middle = float(of["value"].median())
@@ -75,4 +79,4 @@ def judge(measured: Figures, hosts: Sequence[str], groups: Sequence[Cohort]) -> 
                     cohort=kinds.get(host, ""),
                 )
             )
-    return findings, notes
+    return findings, notes, judged

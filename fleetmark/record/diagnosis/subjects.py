@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from workloads import declared
 MEMORY, CORE, COLLECTIVE = "mem-bw", "core-bw", "collective"  # classes of metrics
 PEERS = 3  # hosts of a kind whose median a figure is held against
 MOST_RUNS = 300  # whose telemetry is read
+_LOADED = 0.9  # of the CPUs' time, from which on their clock is that under load
 _BUSY = 0.1  # cores of others, from which on waiting for a CPU is theirs
 _LOG = 1 << 20  # bytes of a log
 _LOGS = 4  # of a host
@@ -39,7 +41,7 @@ def subjects(
     remote = {} if table is None else _remote(Table(*read(archive, everything=True)))
     collectives = {} if table is None else _collectives(table, facts)
     responsive = set() if table is None else _responsive(table)
-    taken = _taken(archive)
+    runs = _runs(archive)
     direct = {} if table is None else _direct(archive, table)
     mtus = _mtus(facts)
     return {
@@ -49,8 +51,10 @@ def subjects(
             remote_bandwidth=remote.get(host),
             mtus=mtus.get(kind_of(own)[0], {}),
             responsive=host in responsive,
-            stolen=taken.get((host, "cpu_steal")),
-            waited=taken.get((host, "psi_cpu_some")),
+            stolen=runs.get(host, _Runs()).stolen,
+            waited=runs.get(host, _Runs()).waited,
+            clock=runs.get(host, _Runs()).clock,
+            slowed=runs.get(host, _Runs()).slowed,
             collective=collectives.get(host),
             gpu_direct=direct.get(host),
             trials=trials.get(host, {}),
@@ -140,18 +144,37 @@ def _responsive(table: Table) -> set[str]:
     return {host for host, n in table.place.items() if measured[n]}
 
 
-def _taken(archive: Archive) -> dict[tuple[str, str], float]:
-    """By host and column of telemetry, the highest mean over a run: of steal, and of waiting for a CPU where others
-    kept CPUs busy meanwhile (a program that has more threads than CPUs waits for itself).
+@dataclass(slots=True)
+class _Runs:
+    """The extremes of a host's runs: the highest mean of steal, and of waiting for a CPU where others kept CPUs busy
+    meanwhile (a program that has more threads than CPUs waits for itself); the highest mean clock of a run that kept
+    the CPUs busy, Hz; and by reason the highest share of samples in which an accelerator was slowed down.
     """
-    result: dict[tuple[str, str], float] = {}
+
+    stolen: float | None = None
+    waited: float | None = None
+    clock: float | None = None
+    slowed: dict[str, float] = field(default_factory=dict)
+
+
+def _runs(archive: Archive) -> dict[str, _Runs]:
+    result: dict[str, _Runs] = {}
     for host, telemetry in _telemetry(archive):
-        for column in ("cpu_steal", "psi_cpu_some"):
-            extremes = telemetry.summary.get(column)
-            alone = column == "psi_cpu_some" and (telemetry.foreign_cores or 0.0) < _BUSY
-            if extremes is not None and not alone:
-                result[host, column] = max(result.get((host, column), 0.0), extremes.mean)
+        own = result.setdefault(host, _Runs())
+        means = {name: extremes.mean for name, extremes in telemetry.summary.items()}
+        own.stolen = _highest(own.stolen, means.get("cpu_steal"))
+        if (telemetry.foreign_cores or 0.0) >= _BUSY:
+            own.waited = _highest(own.waited, means.get("psi_cpu_some"))
+        if means.get("cpu_busy", 0.0) >= _LOADED:
+            own.clock = _highest(own.clock, means.get("clock_hz_mean"))
+        for device in telemetry.gpus.devices if telemetry.gpus else ():
+            for reason, share in device.slowed.items():
+                own.slowed[reason] = max(own.slowed.get(reason, 0.0), share)
     return result
+
+
+def _highest(before: float | None, now: float | None) -> float | None:
+    return max((v for v in (before, now) if v is not None), default=None)
 
 
 def _telemetry(archive: Archive) -> Iterator[tuple[str, replies.Telemetry]]:

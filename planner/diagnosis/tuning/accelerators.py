@@ -9,11 +9,17 @@ from planner.diagnosis.tuning.setting import Item, Setting
 from planner.peak import table
 
 PEERS = 0.90  # of the bandwidth of peers
+CAPPED = 0.10  # of a run's samples, up to which a limit of power is no finding
+_CAP = "power_cap"
 _NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
 _COLLECTIVES_AGAIN = message("the collective suite again")
 
 
 def _gpu_throttle(s: Subject) -> Message | None:
+    during = {reason: share for reason, share in s.slowed.items() if share > (CAPPED if reason == _CAP else 0.0)}
+    if during:
+        shares = ", ".join(f"{reason} {share:.0%}" for reason, share in sorted(during.items()))
+        return message("GPUs were slowed down while they worked, in so many samples of a run: {shares}", shares=shares)
     reasons = sorted({r for g in s.facts.gpus for r in g.slowdown})
     return message("GPUs are slowed down: {reasons}", reasons=", ".join(reasons)) if reasons else None
 
@@ -87,7 +93,7 @@ RULES = (
     Rule(
         18,
         "gpu-throttle",
-        "clock event reasons of GPUs",
+        "clock event reasons of GPUs, at rest and while they worked",
         _gpu_throttle,
         message("look at cooling and power supply"),
         message("the facts again under load"),

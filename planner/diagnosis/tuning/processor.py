@@ -10,13 +10,24 @@ DEEP_S = 50e-6  # a wake-up from such an idle state can be seen in a 99th percen
 SLEPT = 0.05  # of the time since boot, from which on a deep state is one that the host uses
 THREADS_MATTER = 0.05
 TAKEN = 0.01  # of the time
+FAST = 0.90  # of the highest clock, under load
 _CPU = "/sys/devices/system/cpu"
 
 
 def _governor(s: Subject) -> Message | None:
-    if s.facts.governor and "powersave" in s.facts.governor and "performance" not in (s.facts.epp or ""):
-        return message("CPU frequency governor is {governor}", governor=s.facts.governor)
-    return None
+    governor = s.facts.governor or ""
+    if "powersave" not in governor or "performance" in (s.facts.epp or ""):
+        return None
+    if s.clock is None or not s.facts.cpu.max_hz:
+        return message("CPU frequency governor is {governor}", governor=governor)
+    share = s.clock / s.facts.cpu.max_hz
+    if share >= FAST:
+        return None
+    return message(
+        "CPU frequency governor is {governor}; under load the clock was {share} of the highest",
+        governor=governor,
+        share=f"{share:.0%}",
+    )
 
 
 def _boost(s: Subject) -> Message | None:
@@ -95,7 +106,7 @@ RULES = (
     Rule(
         4,
         "governor",
-        "cpufreq governor, energy_performance_preference",
+        "cpufreq governor, energy_performance_preference; clock of runs that kept the CPUs busy",
         _governor,
         message("set the governor to performance (cpupower frequency-set -g performance)"),
         AGAIN,

@@ -38,7 +38,9 @@ class Subject:
     ``memory_bandwidth``: the best with all cores, B/s. ``remote_bandwidth``: the lowest share of its own node's
     bandwidth that a node reaches in another's memory. ``mtus``: frame sizes of active interfaces, by link speed, over
     all hosts of its kind. ``responsive``: a latency was measured. ``stolen``, ``waited``: shares of the CPU time that
-    the hypervisor took, and of the time in which something waited for a CPU, of the worst run. ``collective``: its
+    the hypervisor took, and of the time in which something waited for a CPU, of the worst run. ``clock``: the highest
+    mean clock of a run that kept the CPUs busy, Hz. ``slowed``: reason to the highest share of a run's samples in which
+    an accelerator was slowed down by it. ``collective``: its
     lowest share of its peers' bandwidth. ``gpu_direct``: whether collectives' logs show GPU-direct RDMA. ``trials``:
     what a setting changed, by the name of the rule.
     """
@@ -50,6 +52,8 @@ class Subject:
     responsive: bool = False
     stolen: float | None = None
     waited: float | None = None
+    clock: float | None = None
+    slowed: Mapping[str, float] = field(default_factory=dict)
     collective: Share | None = None
     gpu_direct: bool | None = None
     trials: Mapping[str, Sequence[Change]] = field(default_factory=dict)
