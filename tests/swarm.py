@@ -1,6 +1,6 @@
 """Very many hosts in one process, and a stand-in for SSH that reaches them: agents without machines.
 
-``python -m tests.swarm serve SOCKET [--absent N --cut N --dead N --seconds S --seed I]`` plays hosts of any name.
+``python -m tests.swarm serve SOCKET [--absent N --cut N --dead N --seconds S --seed I --hold FILE]`` plays hosts of any name.
 ``python -m tests.swarm run SOCKET WORD...`` is ``fleetmark WORD...`` with SSH replaced by that socket.
 
 What travels is the agent's protocol: the facts are those of this machine by the program that the controller sends, jobs
@@ -139,6 +139,8 @@ class Swarm:
         """The runner: every step takes its seconds, and leaves its files. It needs no controller."""
         for step in steps:
             if step["id"] not in agent.results:
+                while step is steps[-1] and self.options.hold and self.options.hold.exists():
+                    await asyncio.sleep(0.05)
                 agent.current = step["id"]
                 agent.tell()
                 began = time.time()
@@ -306,6 +308,7 @@ def main() -> None:
     for fate in ("absent", "cut", "dead", "seed"):
         serve.add_argument(f"--{fate}", type=int, default=0)
     serve.add_argument("--seconds", type=float, default=0.2)
+    serve.add_argument("--hold", type=Path, help="a file: while it exists, no agent begins its last command")
     run = verbs.add_parser("run")
     run.add_argument("socket")
     run.add_argument("words", nargs=argparse.REMAINDER)

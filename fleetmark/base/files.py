@@ -52,8 +52,8 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 
 def open_inside(file: Path, root: Path) -> BinaryIO:
     """Open ``file`` for reading. Raises OSError where it is no plain file, or a link in its path leaves ``root``."""
-    real = Path(os.path.realpath(file))
-    if not real.is_relative_to(_real(root.absolute())):
+    real, base = os.path.realpath(file), _real(root.absolute())
+    if not f"{real}/".startswith(f"{base.rstrip('/')}/"):
         raise OSError(errno.ELOOP, "a link leads out of the campaign")
     handle = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
     if not stat.S_ISREG(os.fstat(handle).st_mode):

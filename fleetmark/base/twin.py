@@ -7,6 +7,7 @@ other. The copy is made before there are threads; it ends with the process that 
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -29,6 +30,7 @@ class Twin:
         self._asking, self._is_loaded = threading.Lock(), False
         sys.stdout.flush()
         sys.stderr.flush()
+        gc.freeze()  # what both share stays shared
         self._pid = os.fork()
         if self._pid:
             os.close(lines)

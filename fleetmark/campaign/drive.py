@@ -76,7 +76,7 @@ class Drive:
         self.turns, self.starters = turns, dict(starters)
         for host in self.starters:
             self.runs[host].phase = "queued"
-            self.progress.rows[host].state = "waits for its turn"
+            self.progress.rows[host].queued = True
         self._admit()
 
     def _admit(self) -> None:
@@ -84,7 +84,7 @@ class Drive:
         for host in self.turns.next(list(self.starters), busy):
             self.runs[host].phase = "launching"
             self.launch_heard = time.monotonic()
-            self.progress.rows[host].state = ""
+            self.progress.rows[host].queued = False
             self.starters.pop(host)()
 
     def launch(

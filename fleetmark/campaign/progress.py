@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
@@ -15,8 +16,10 @@ from rich.text import Text
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import count
 
-MAX_TROUBLES = 8
-MAX_ROWS = 24  # a terminal's worth; hosts in trouble and at work come first
+MAX_TROUBLES = 6
+MAX_FAILURES = 4
+MAX_ROWS = 24  # of the table; fewer where the terminal has less room
+LEAST_ROWS = 4
 
 
 @dataclass(slots=True)
@@ -54,8 +57,17 @@ class Row:
     cells: dict[str, Cell]
     left_s: float = 0.0
     state: str = ""  # "silent", "lost", "refused" with its reason; empty when all is well
+    queued: bool = False  # its turn has not come
     step_began: float | None = None
     step_expect: float = 0.0
+
+    @property
+    def is_done(self) -> bool:
+        return not self.state and all(cell.skipped or cell.done >= cell.total for cell in self.cells.values())
+
+    @property
+    def is_at_work(self) -> bool:
+        return not (self.state or self.queued or self.is_done)
 
     def time_left(self) -> float:
         spent = time.monotonic() - self.step_began if self.step_began else 0.0
@@ -68,6 +80,7 @@ class Progress:
     def __init__(self, console: Console, workloads: list[str], title: str) -> None:
         self.console, self.workloads, self.title = console, workloads, title
         self.rows: dict[str, Row] = {}
+        self._failures: deque[str] = deque(maxlen=MAX_FAILURES)
         self._live: Live | None = None
 
     def __enter__(self) -> Progress:
@@ -124,6 +137,7 @@ class Progress:
         self.served(host, expect_s)
         row.step_began = None
         if status is not Status.PASSED:
+            self._failures.append(f"{host}: {workload} {case} {status.value}: {reason}")
             self.say(host, f"{workload} {case} {status.value}: {reason}")
         if cell.done == cell.total:
             self._say_counts(host, workload, cell)
@@ -157,34 +171,65 @@ class Progress:
             self.say(host, state or "answers again")
 
     def render(self) -> RenderableType:
-        """The live table: hosts in trouble, then those with most left to do."""
+        """The live table: all hosts where it has room for them, else the slowest of those at work; below, which hosts
+        are in trouble, and the latest runs that did not pass.
+        """
+        rows = list(self.rows.items())
+        below = [*self._troubles(rows), *self._latest()]
+        room = max(LEAST_ROWS, min(MAX_ROWS, self.console.size.height - len(below) - 6))
+        many = len(rows) > room
+        rows.sort(key=lambda item: (not (item[1].is_at_work if many else item[1].state), -item[1].time_left()))
+        more = [Text(f"and {count(len(rows) - room, 'more host')}", style="dim")] if many else []
+        return Group(*self._headlines(many), self._table(rows[:room]), *more, *below)
+
+    def _table(self, rows: Sequence[tuple[str, Row]]) -> Table:
         table = Table(box=None, pad_edge=False, header_style="bold")
         table.add_column("host", overflow="ellipsis", max_width=28, no_wrap=True)
         for name in self.workloads:
             table.add_column(name, no_wrap=True)
         table.add_column("left", justify="right", no_wrap=True)
-        ordered = sorted(self.rows.items(), key=lambda item: (not item[1].state, -item[1].time_left()))
-        for host, row in ordered[:MAX_ROWS]:
+        for host, row in rows:
             cells = [row.cells[w].text() if w in row.cells else Text("") for w in self.workloads]
-            table.add_row(Text(host), *cells, Text(duration(row.time_left()), style="dim"))
-        trouble = [
-            Text(f"{host}: {row.state}", style="bold red", no_wrap=True, overflow="ellipsis")
-            for host, row in ordered[:MAX_TROUBLES]
-            if row.state
-        ]
-        return Group(self._headline(), table, *self._more(len(ordered)), *trouble)
+            left = "turn" if row.queued else duration(row.time_left())
+            table.add_row(Text(host), *cells, Text(left, style="dim"))
+        return table
 
-    def _headline(self) -> Text:
+    def _headlines(self, many: bool) -> list[RenderableType]:
+        """What ended and how long the rest takes; with ``many``, also how many hosts are where."""
+        rows = list(self.rows.values())
         ended: Counter[Status] = Counter()
-        for row in list(self.rows.values()):
+        for row in rows:
             for cell in row.cells.values():
                 ended.update(cell.ended)
-        counts = ", ".join(f"{n} {s.value}" for s, n in ended.items()) or "nothing finished yet"
-        left = max((r.time_left() for r in list(self.rows.values())), default=0.0)
-        return Text(f"{self.title}   {counts}   about {duration(left)} left", style="bold")
+        counts = ", ".join(f"{n:,} {s.value}" for s, n in ended.items()) or "nothing finished yet"
+        left = max((row.time_left() for row in rows), default=0.0)
+        lines = [f"{self.title}   about {duration(left)} left", counts]
+        if many:
+            standing = {
+                "at work": sum(row.is_at_work for row in rows),
+                "waiting for a turn": sum(row.queued for row in rows),
+                "in trouble": sum(bool(row.state) for row in rows),
+                "done": sum(row.is_done for row in rows),
+            }
+            lines.append(f"{len(rows):,} hosts: " + ", ".join(f"{n:,} {what}" for what, n in standing.items() if n))
+        return [Text(line, style="bold") for line in lines]
 
-    def _more(self, hosts: int) -> list[RenderableType]:
-        return [Text(f"and {count(hosts - MAX_ROWS, 'more host')}", style="dim")] if hosts > MAX_ROWS else []
+    def _troubles(self, rows: Sequence[tuple[str, Row]]) -> list[RenderableType]:
+        """A line per kind of trouble, the most frequent first."""
+        hosts: dict[str, list[str]] = {}
+        for host, row in rows:
+            if row.state:
+                hosts.setdefault(row.state, []).append(host)
+        kinds = sorted(hosts.items(), key=lambda item: -len(item[1]))
+        others = {why: f" and {len(of) - 1:,} more" if len(of) > 1 else "" for why, of in kinds}
+        return [_line(f"{of[0]}{others[why]}: {why}") for why, of in kinds[:MAX_TROUBLES]]
+
+    def _latest(self) -> list[RenderableType]:
+        return [_line(line) for line in list(self._failures)]
+
+
+def _line(text: str) -> Text:
+    return Text(text, style="bold red", no_wrap=True, overflow="ellipsis")
 
 
 def duration(seconds: float) -> str:

@@ -18,6 +18,7 @@ from fleetmark.base.twin import Twin
 from fleetmark.campaign.judged import write_measurements
 from fleetmark.cli.common import OK, SOME_FAILED, Format, in_a_sentence, interruptible
 from fleetmark.record.archive import Archive
+from workloads.manifest import load, names
 
 _MODULES = ("pyarrow.parquet", "fleetmark.verbs.report", "reports.html", "reports.campaign.terminal")
 _WARM = "warm"
@@ -28,6 +29,8 @@ class Showing(Twin):
 
     def __init__(self, form: Format, strict: bool) -> None:
         self._how = {"form": form.value, "strict": strict}
+        for name in names():
+            load(name)  # both processes need them
         super().__init__(_load, _work)
 
     def warm(self) -> None:

@@ -272,6 +272,9 @@ class Archive:
         return file
 
     def _make_folder(self, folder: Path) -> None:
+        with contextlib.suppress(FileNotFoundError):  # mostly all above it are there
+            folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+            return
         for part in reversed([folder, *folder.parents]):
             if part.is_relative_to(self.path):
                 part.mkdir(mode=PRIVATE_FOLDER, parents=part == self.path, exist_ok=True)

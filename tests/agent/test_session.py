@@ -1,0 +1,111 @@
+"""Sessions on this machine: one process from the facts to the end of a job, and what is left where it is cut off."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleetmark.campaign.listen import order
+from fleetmark.hosts.connect import connect
+from fleetmark.hosts.inventory import this_machine
+from fleetmark.hosts.reach import ReachError
+from fleetmark.hosts.session import Session
+from tests.agent.job import Job, step
+
+pytestmark = pytest.mark.alone
+OPTIONS = {"probe": ["sh"], "work": "/var/tmp"}
+
+
+def session(python: str | None = None) -> Session:
+    return Session(connect(this_machine()), python, sudo=False)
+
+
+def told(session: Session) -> dict[str, Any]:
+    doc: dict[str, Any] = json.loads(session.facts(OPTIONS, 60.0, stay=True).out)
+    return doc
+
+
+def events(session: Session) -> list[dict[str, Any]]:
+    """What the follower says until the job is over; then the job is removed."""
+    session.channel.write(order(order="have", steps=[]))
+    docs: list[dict[str, Any]] = []
+    while not docs or docs[-1]["e"] != "over":
+        docs.append(json.loads(session.channel.readline(60.0)))
+    session.channel.write(order(order="clean"))
+    assert session.channel.readline(60.0) == b""
+    return docs
+
+
+def test_one_process_tells_starts_and_follows(tmp_path: Path) -> None:
+    job = Job(tmp_path, [step(0, ["echo", "out"]), step(1, ["sh", "-c", "exit 7"])])
+    one = session()
+    facts = told(one)
+    assert facts["which"]["sh"] and facts["commands"]["lscpu"]
+    assert one.start(job.doc, 60.0) == {"state": "started"}
+    docs = events(one)
+    assert [d["step"] for d in docs if d["e"] == "end"] == ["00000", "00001"]
+    assert docs[-1] == {"e": "over", "remaining": 0}
+    assert not job.folder.exists()
+    one.close()
+
+
+def test_a_job_goes_on_where_its_session_is_cut_off(tmp_path: Path) -> None:
+    job = Job(tmp_path, [step(0, ["sh", "-c", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done"])])
+    one = session()
+    told(one)
+    assert one.start(job.doc, 60.0)["state"] == "started"
+    one.close()
+    again = session()
+    told(again)
+    assert again.start(job.doc, 60.0)["state"] == "running"
+    (tmp_path / "go").touch()
+    assert [d["step"] for d in events(again) if d["e"] == "end"] == ["00000"]
+    again.close()
+
+
+def test_facts_alone_end_it(tmp_path: Path) -> None:
+    one = session()
+    assert one.facts(OPTIONS, 60.0, stay=False).rc == 0
+    assert one.channel.wait(60.0) == 0
+    one.close()
+
+
+def test_a_work_folder_that_cannot_be_made_is_answered(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    one = session()
+    told(one)
+    answer = one.start(Job(tmp_path / "file", [step(0, ["true"])]).doc, 60.0)
+    assert answer["state"] == "error" and "File exists" in answer["error"]
+    assert not one.started
+    one.close()
+
+
+def test_an_old_python_is_passed_over_and_a_broken_one_named(tmp_path: Path) -> None:
+    old, broken = tmp_path / "old", tmp_path / "broken"
+    old.write_text("#!/bin/sh\nexit 126\n")
+    broken.write_text("#!/bin/sh\necho no such library >&2\nexit 3\n")
+    for file in (old, broken):
+        file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    one = session(str(old))
+    assert told(one)["python_version"].startswith("3.")
+    one.close()
+    one = session(str(broken))
+    ran = one.facts(OPTIONS, 60.0, stay=True)
+    assert (ran.rc, ran.err) == (3, b"no such library")
+    with pytest.raises(ReachError):
+        one.start({}, 60.0)
+    one.close()
+
+
+def test_lines_of_a_login_script_are_skipped(tmp_path: Path) -> None:
+    chatty = tmp_path / "chatty"
+    chatty.write_text(f'#!/bin/sh\necho "welcome {{}}"\nexec {sys.executable} "$@"\n')
+    chatty.chmod(0o755)
+    one = session(str(chatty))
+    assert told(one)["schema"] == 1
+    one.close()
