@@ -151,7 +151,7 @@ def _of_peaks(metric: Sequence[str], triples: Sequence[Cell], machines: Machines
         )
         for (start, end, top), parts in of_links.items()
     ]
-    return shares, sentences
+    return shares, [message("Below each value: its share of the link's peak."), *sentences] if sentences else []
 
 
 def _in_order(name: str) -> tuple[str, int]:
