@@ -105,8 +105,8 @@ def _through(
 
 def _by_hand(workload: str, metric: str, argv: list[str], serve: Any, env: dict[str, str], place: Path) -> float:
     (place / "fleetmark.fio").unlink(missing_ok=True)  # laid out again each time, as Fleetmark does
-    env = {**env, "PWD": str(place)}
-    server = subprocess.Popen(serve["argv"], stdout=subprocess.DEVNULL, cwd=place, env=env) if serve else None
+    env, quiet = {**env, "PWD": str(place)}, subprocess.DEVNULL
+    server = subprocess.Popen(serve["argv"], stdout=quiet, stderr=quiet, cwd=place, env=env) if serve else None
     while server and not _listening(serve["port"]):
         time.sleep(0.01)
     done = subprocess.run(argv, capture_output=True, cwd=place, env=env, check=True)

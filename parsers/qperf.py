@@ -1,4 +1,4 @@
-"""qperf's text to measurements, version 0.4, with or without ``-v`` and ``-u``: each line has a unit of its own.
+"""qperf's text to measurements, version 0.4, also with ``-v``, ``-u`` or ``-ub``: each line has a unit of its own.
 
 Case: the test (``tcp_bw``, ``udp_lat``, ``rc_rdma_write_bw``). Metrics: ``bandwidth`` in B/s (higher; for UDP what the
 receiver received) and ``sent_bandwidth``; ``latency`` in s (lower, one way: half a round trip); ``message_rate`` in
@@ -30,6 +30,8 @@ _NAMES = {
 _PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _UNITS = {
     **{f"{prefix}{word}/sec": (factor, "B/s") for prefix, factor in _PREFIXES.items() for word in ("B", "bytes")},
+    **{f"{prefix}b/sec": (factor / 8, "B/s") for prefix, factor in _PREFIXES.items() if prefix},  # -ub: in bits
+    "bits/sec": (1 / 8, "B/s"),
     **{f"{prefix}/sec": (factor, "1/s") for prefix, factor in _PREFIXES.items()},
     "ns": (1e-9, "s"),
     "us": (1e-6, "s"),

@@ -20,6 +20,7 @@ from processes import GRACE_S, become_subreaper, born, end, end_marked, ended_wi
 from telemetry import Sampler
 
 MORE_PATH = ":/usr/sbin:/sbin:/usr/local/sbin:/opt/rocm/bin"
+LISTENS_S = 60  # in which a server listens: a database is laid out first
 RESERVE = 1 << 20  # bytes kept back so that a full disk can still be reported
 MOST_FOLLOWERS = 64
 UNWATCHED_S = 30.0  # a trial ends, and puts its setting back, when its controller has said nothing for so long
@@ -389,12 +390,12 @@ class Runner:
             raise Refused("port %d is in use on this host: choose another with --set" % port)
 
     def until_listening(self, server, port):
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + LISTENS_S
         while not listening(port):
             if server.poll():  # 0 is a server that went to the background; it stays our child
                 raise Refused("its server ended at once with exit status %d" % server.returncode)
             if time.monotonic() > deadline:
-                raise Refused("its server did not listen on port %d within 10 s" % port)
+                raise Refused("its server did not listen on port %d within %d s" % (port, LISTENS_S))
             time.sleep(0.01)
 
     def end_server(self, step, server, env, patience_s=0):

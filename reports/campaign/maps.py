@@ -25,6 +25,7 @@ from reports.kit.language import Language
 from workloads import declared
 
 Cell = tuple[str, str, float]  # from, to, figure
+_BEYOND = 1.02  # a share of a link's peak that is more than rounding above it
 
 
 def of_hosts(view: View, _: Language) -> Iterator[Drawn]:
@@ -128,30 +129,30 @@ def of_devices(view: View, _: Language) -> Iterator[Drawn]:
 
 def _of_peaks(metric: Sequence[str], triples: Sequence[Cell], machines: Machines) -> tuple[list[str], list[Message]]:
     """The share of its link's peak for each of ``triples``, empty where that is not known, and a sentence for each kind
-    of link."""
+    of link. What is faster than a link takes another way (an integrated GPU its memory's) and has no share of it."""
     workload, case, name = metric
     held = declared.peak(workload, case, name)
-    shares = [""] * len(triples)
-    of_links: dict[tuple[str, str, Peak], list[float]] = defaultdict(list)
+    of_links: dict[tuple[str, str, Peak], dict[int, float]] = defaultdict(dict)
     for n, (a, b, value) in enumerate(triples):
         top = machines.own(peak.between(a, b)) if held and held.of == "ends" else None
         if held and top:
-            part = value * held.traffic / top.rate
-            shares[n] = fmt.share(part, 0)
-            of_links[_in_order(a)[0], _in_order(b)[0], top].append(part)
+            of_links[_in_order(a)[0], _in_order(b)[0], top][n] = value * held.traffic / top.rate
+    of_links = {link: parts for link, parts in of_links.items() if max(parts.values()) <= _BEYOND}
+    known = {n: part for parts in of_links.values() for n, part in parts.items()}
+    shares = [fmt.share(known[n], 0) if n in known else "" for n in range(len(triples))]
     sentences = [
         message(
             "From {start} to {end}: {share} of {rate} GB/s one way, the slowest {least} ({basis}).",
             start=start,
             end=end,
-            share=fmt.share(float(np.median(parts)), 0),
+            share=fmt.share(float(np.median([*parts.values()])), 0),
             rate=f"{top.rate / 1e9:.3g}",
-            least=fmt.share(min(parts), 0),
+            least=fmt.share(min(parts.values()), 0),
             basis=top.basis,
         )
         for (start, end, top), parts in of_links.items()
     ]
-    return shares, sentences
+    return shares, [message("Below each value: its share of the link's peak."), *sentences] if sentences else []
 
 
 def _in_order(name: str) -> tuple[str, int]:

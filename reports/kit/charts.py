@@ -411,7 +411,8 @@ def matrix(
     }
     if count <= 12:
         ink = {"condition": {"test": f"abs(datum.v) > {0.75 * most}", "value": "#fff"}, "value": "#111"}
-        text = {"type": "text", "fontSize": 10, "lineBreak": "\n"}
+        second = any("\n" in c[3] for c in cells)
+        text = {"type": "text", "fontSize": 10} | ({"lineBreak": "\n", "dy": -6} if second else {})
         spec["layer"].append({"mark": text, "encoding": {**ends, "text": {"field": "t"}, "color": ink}})
     return spec
 

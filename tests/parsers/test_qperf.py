@@ -39,6 +39,8 @@ def test_each_line_has_its_own_unit() -> None:
     }
     assert value(read(TOOL, "0.4.11_tcp_lat.txt"), "latency") == pytest.approx(15.7e-6)
     assert value(parsers.parse(TOOL, b"tcp_bw:\n    bw  =  325,580,303 bytes/sec\n"), "bandwidth") == 325580303
+    assert value(parsers.parse(TOOL, b"tcp_bw:\n    bw  =  840 Mb/sec\n"), "bandwidth") == 105e6  # with -ub
+    assert value(parsers.parse(TOOL, b"tcp_bw:\n    bw  =  640 bits/sec\n"), "bandwidth") == 80
 
 
 def test_the_configuration_behind_the_figures_marks_the_end() -> None:

@@ -157,6 +157,8 @@ def test_the_latest_reference_with_something_in_common_stands_beside(tmp_path: P
         ("nvbandwidth", "device_to_device_memcpy_read_ce", "link_bandwidth", "gpu_link"),
         ("nvbandwidth", "device_to_device_memcpy_read_ce", "bandwidth", "ends"),
         ("rocm_bandwidth_test", "both-ways", "bandwidth", "ends"),
+        ("babelstream", "gpu0", "triad", "device_memory"),
+        ("babelstream", "cpu", "triad", "memory"),
         ("hpcc", "all-cores", "hpl", "compute"),
         ("hpcc", "2n", "hpl", None),
         ("torch_ops", "basic-2048t-b1/roof/memory", "memory_rate", "device_memory"),

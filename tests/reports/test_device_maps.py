@@ -69,3 +69,12 @@ def test_both_ways_at_once_count_half_a_link_each() -> None:
     assert "\n" not in one_way["gpu1", "gpu2"], "the rate of XGMI is not among the facts"
     both = {(c["a"], c["b"]): c["t"] for c in drawn["both-ways"].spec()["data"]["values"]}
     assert both["cpu0", "gpu1"] == "25.9\n41%" and "From cpu to gpu: 41% of 31.5 GB/s" in drawn["both-ways"].note
+
+
+def test_what_is_faster_than_its_link_has_no_share_of_it() -> None:
+    """The GPU of a processor copies within the memory that both have, whatever its PCIe registers say."""
+    apu = [Gpu(index=0, name="AMD Radeon Graphics", vendor="amd", max_pcie_gen=4, max_pcie_width=16)]
+    raw = (FIXTURES / "rocm_bandwidth_test" / "2.6.0_form.txt").read_bytes().replace(b"14.", b"84.")
+    drawn = devices("rocm_bandwidth_test", raw, apu, "one-way")["one-way"]
+    cells = {(c["a"], c["b"]): c["t"] for c in drawn.spec()["data"]["values"]}
+    assert cells["cpu0", "gpu1"] == "84.2" and "one way" not in drawn.note
