@@ -2,6 +2,9 @@
 
 ``python -m benchmarks.comparison [HOSTS] [METRICS] [REPEATS] [MISSING]`` (10000 200 5 0). MISSING: the percentage of
 figures that hosts lack, at random. The record is made in a temporary folder.
+
+``python -m benchmarks.comparison scale [MILLIONS ...]`` (1 10 100): a campaign of so many values, compared, diagnosed and
+reported, each by a command of its own. Ten thousand hosts (of one million a thousand), five repeats.
 """
 
 from __future__ import annotations
@@ -93,7 +96,26 @@ def timed(argv: list[str]) -> tuple[float, float, float]:
     return wall, used.ru_utime + used.ru_stime - first.ru_utime - first.ru_stime, used.ru_maxrss / 1000
 
 
+def scale(millions: int) -> None:
+    """What ``compare``, ``diagnose`` and ``report`` of a campaign of so many values cost."""
+    from benchmarks.reports import FLEETMARK, measured
+
+    hosts = 10_000 if millions >= 10 else 1000
+    with tempfile.TemporaryDirectory() as folder:
+        path = record(Path(folder), hosts, millions * 1_000_000 // hosts // 5, 5)
+        print(f"{millions} million values on {hosts} hosts: {path.stat().st_size / 1e6:.0f} MB of Parquet", flush=True)
+        compare = ["compare", "-b", "gen=a", "-c", "gen=b", "--format", "csv"]
+        for verb in (compare, ["diagnose", "last", "--format", "json"], ["report", "last"]):
+            wall, cpu, memory = measured([*FLEETMARK, *verb, "--results", folder], (0, 1))
+            print(f"fleetmark {verb[0]}: {wall:.1f} s ({cpu:.1f} s of CPU), {memory:.0f} MB", flush=True)
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["scale"]:
+        compile_modules()
+        for millions in [int(a) for a in sys.argv[2:]] or [1, 10, 100]:
+            scale(millions)
+        return
     sizes = [int(a) for a in sys.argv[1:]]
     hosts, metrics, repeats, missing = [*(sizes or (10_000, 200, 5)), 0][:4]
     compile_modules()
