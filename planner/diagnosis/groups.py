@@ -9,9 +9,10 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from planner.diagnosis.isolation import MOST_REPEATS, apart, between
-from planner.diagnosis.panel import SURELY, Group, Panel, Together
+from planner.diagnosis.panel import LIKELY, SURELY, Group, Panel, Together
 from planner.diagnosis.partners import Fault, Reason, Suspicion
+from planner.diagnosis.posterior import Posterior
+from planner.diagnosis.search import MOST_REPEATS, apart, between
 
 Alone = Callable[[Sequence[str]], Mapping[str, float]]
 
@@ -21,6 +22,7 @@ PARTNERS = 2  # known-good hosts, each alone, with which a node is slow, and the
 MOST_OF = 0.7  # of what a slow group loses: noise may have made it more
 FAILS = math.log(2)  # what tells a run that fails from one that is slow
 MOST_RUNS = 500
+MOST_LOOKED = 40  # of them for one fault
 
 
 def isolate(
@@ -57,7 +59,16 @@ def isolate(
     while hunt.again():
         hunt.search()
     faults = sorted(hunt.faults, key=lambda f: -f.deficit)
-    return Suspicion(tuple(faults), len(order), hunt.runs, tuple(hunt.open), len(by_host), hunt.named_after, hunt.blind)
+    return Suspicion(
+        tuple(faults),
+        len(order),
+        hunt.runs,
+        tuple(hunt.open),
+        len(by_host),
+        hunt.confirming,
+        hunt.named_after,
+        hunt.blind,
+    )
 
 
 class _Hunt(Panel):
@@ -122,27 +133,35 @@ class _Hunt(Panel):
             self.faults = [f for f in self.faults if f not in shared]
             fault = Fault("node", (host,), Reason.ALL_PARTNERS, fault.deficit)
         self.faults.append(fault)
-        self.named_after = self.runs
+        self.named_after = self.runs - self.confirming
 
     def search(self) -> None:
-        """Name faults until every host and, in parts of all hosts, every two blocks ran as sound ones do."""
+        """Name faults until every host and, in parts of all hosts, every two blocks ran as sound ones do.
+
+        What is left of a group without the fault that made it slow runs last: most faults lie elsewhere.
+        """
         if not self.fast():
             return
-        if self.slow():
-            sound = set(self.base())
-            left = [m for m in self.order if m not in sound]
-            for start in range(0, len(left), self.size):
-                self._clean(left[start : start + self.size])
-            for group in self.slow():  # between hosts that are sound with others
-                self._clean([m for m in self.order if m in group])
-        for a, b in combinations(range(len(self.blocks)), 2):
-            own = [*self.blocks[a], *self.blocks[b]]
-            if len(self.blocks) == PARTS[0] and not any(set(own) <= g for g in self.panel):
-                self._clean(own)
+        for last in (False, True):
+            if self.slow():
+                sound = set(self.base())
+                left = [m for m in self.order if m not in sound]
+                for start in range(0, len(left), self.size):
+                    self._clean(left[start : start + self.size], last)
+                for group in self.slow():  # between hosts that are sound with others
+                    self._clean([m for m in self.order if m in group], last)
+            for a, b in combinations(range(len(self.blocks)), 2):
+                own = [*self.blocks[a], *self.blocks[b]]
+                if len(self.blocks) == PARTS[0] and not any(set(own) <= g for g in self.panel):
+                    self._clean(own, last)
 
-    def _clean(self, suspects: Sequence[str]) -> None:
-        """Name the faults among ``suspects``, the worst first, until what is left runs as a sound group does."""
+    def _clean(self, suspects: Sequence[str], last: bool) -> None:
+        """Name the faults among ``suspects``, the worst first, until what is left runs as a sound group does; only one
+        of them, and none where one is named already, unless it is the ``last`` time.
+        """
         left = [s for s in suspects if s not in self.guilty()]
+        if not last and self._explained(suspects):
+            return
         while left and self.runs < self.most:
             slow = next(filter(None, map(self._slow, self._parts(left))), None)
             if slow is None:
@@ -153,40 +172,66 @@ class _Hunt(Panel):
                 return
             self._name(fault)
             left = [s for s in left if s not in self.guilty()]
+            if not last:
+                return
+
+    def _explained(self, suspects: Sequence[str]) -> bool:
+        """Whether a fault is named that a slow group of exactly these hosts has."""
+        here = frozenset(suspects)
+        return here in self.slow() and any(f.kind != "border" and here.issuperset(f.of) for f in self.faults)
 
     def _parts(self, suspects: Sequence[str]) -> list[list[str]]:
         """``suspects`` in groups without a known fault, but for those that ran as sound groups do."""
-        parts = apart(suspects, [], self.pairs("link"), self.pairs("border"), self.labels)
+        parts = apart(suspects, self.pairs("link"), self.pairs("border"), self.labels)
         return [part for part in parts if not any(g.issuperset(part) for g in self.fast())]
 
     def _slow(self, part: list[str]) -> tuple[list[str], float] | None:
         """``part``, and ln of what it loses; None where it is sound, which the panel then knows."""
-        search = self._search(self.loss)
+        group = self._filled(part)
+        search = self._against(self.loss, lambda _: group, lambda: self.expected, LIKELY)
         if search.slow(part):
-            return part, -float(np.median([run.rate for run in search.runs]))
-        self.panel.append(self._filled(part))
-        self.rates.setdefault(self.panel[-1], [self.expected])
+            return part, -float(np.median(search.rates))
+        self.panel.append(group)
         return None
 
     def _fault(self, suspects: Sequence[str], gap: float) -> Fault | None:
         """The worst fault among ``suspects``, which lose ``gap`` (ln); None where none can be told."""
         drop = max(self.loss, MOST_OF * gap) if np.isfinite(gap) else FAILS
-        search = self._search(drop, suspects)
-        search.bad.append(frozenset(suspects))
-        search.sound += self.fast()
-        end = search.shortest(suspects)
-        last, before = suspects[end - 1], suspects[: end - 1]
-        lost = self._with_partners(last, drop)
-        slow = {partner: by for partner, by in lost.items() if by > drop / 2}
-        if len(slow) == PARTNERS:
-            return Fault("node", (last,), Reason.ALL_PARTNERS, _share(float(np.median(list(slow.values())))))
-        others = [*slow]
-        if before and not others:
-            others = [before[search.shortest(before, [last]) - 1]]
-        for other in others:
-            if (across := self._pair(last, other, drop)) > drop / 2:
-                return self._border(last, other, drop) or _link(last, other, across)
-        return self._with_halves(last, drop)
+        posterior = Posterior(suspects, self.expected, -drop, self.deviation)
+        for group in self.fast():
+            for rate in self.rates[group]:
+                posterior.learn(group, rate)
+        most, beside, shunned = self.runs + MOST_LOOKED, set[str](), frozenset[str]()
+        of, odds = posterior.likeliest()
+        while self.runs < min(self.most, most):
+            if odds < LIKELY and len(suspects) > 1:
+                group = self._filled(posterior.next(), posterior.open() | shunned)
+                beside |= group - set(suspects)
+                posterior.learn(group, self.run(group))
+            elif fault := self._confirmed(of, drop):
+                return fault
+            else:  # others in those groups may have a fault of their own
+                posterior.refute(of)
+                shunned, beside = shunned | beside, set()
+            of, odds = posterior.likeliest()
+        return None
+
+    def _confirmed(self, of: Sequence[str], drop: float) -> Fault | None:
+        """The fault of a host, or of a link between two, where runs of two hosts show it."""
+        if len(of) > 1:
+            links = [(of[0], of[1])]
+        else:
+            lost = self._with_partners(of[0], drop)
+            slow = {partner: by for partner, by in lost.items() if by > drop / 2}
+            if len(slow) == PARTNERS:
+                return Fault("node", tuple(of), Reason.ALL_PARTNERS, _share(float(np.median(list(slow.values())))))
+            links = [(of[0], partner) for partner in slow]
+            if not links:  # slow in groups that were filled up with the other end of a link
+                return self._with_halves(of[0], drop)
+        for one, other in links:
+            if (across := self._pair(one, other, drop)) > drop / 2:
+                return self._border(one, other, drop) or _link(one, other, across)
+        return None
 
     def _with_halves(self, host: str, drop: float) -> Fault | None:
         """What makes a host slow that is fast with single known-good ones: itself, where it is slow with each half of

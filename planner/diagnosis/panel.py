@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
-from planner.diagnosis.isolation import MOST_REPEATS, Search, between
 from planner.diagnosis.partners import Fault
+from planner.diagnosis.search import MOST_REPEATS, Search, between
 
 Group = frozenset[str]
 Together = Callable[[tuple[str, ...]], Sequence[float]]
@@ -19,7 +18,9 @@ Together = Callable[[tuple[str, ...]], Sequence[float]]
 NOISE = 0.02  # the least deviation of a run
 UNKNOWN = 0.10  # where nothing was run twice
 SURE = 4.0  # deviations, beyond which a group is slow
-SURELY = math.log(500)  # odds at which a group counts as sound or slow
+LIKELY = math.log(20)  # odds at which a group counts as sound or slow, while two hosts by themselves confirm it
+SURELY = math.log(500)  # the same for those two, and where they did not confirm it
+PAIR = 2
 MEDIAN_DIFFERENCE = 0.954  # the median of how much two normal values differ, in their deviations
 
 
@@ -40,6 +41,7 @@ class Panel:
     faults: list[Fault] = field(default_factory=list)
     open: list[Group] = field(default_factory=list)
     runs: int = 0
+    confirming: int = 0  # of them those of two hosts, where groups are larger
     named_after: int = 0
     _spread: list[float] = field(default_factory=list)  # differences between repeats of one run
 
@@ -58,6 +60,7 @@ class Panel:
     def run(self, group: Group) -> float:
         """One more run of a group."""
         self.runs += 1
+        self.confirming += len(group) == PAIR < self.size
         rate = self._note(self.together(tuple(m for m in self.order if m in group)))
         self.rates.setdefault(group, []).append(rate)
         return rate
@@ -74,7 +77,7 @@ class Panel:
     def _settle(self) -> None:
         """Run groups again that may be sound as well as slow (Wald's odds), and a single fastest run."""
         for _ in range(MOST_REPEATS):
-            near = SURELY * self.deviation**2 / self.loss
+            near = LIKELY * self.deviation**2 / self.loss
             unclear = [g for g in self.panel if abs(self.rate(g) - self._limit(g)) * len(self.rates[g]) < near]
             if not unclear and self.slow():
                 fastest = [*self._fastest()]
@@ -99,7 +102,12 @@ class Panel:
     def expected(self) -> float:
         """What a sound group of the panel's size reaches."""
         rates = [*self._fastest().values()]
-        return float(np.mean(rates)) if rates else -math.inf
+        if not rates:
+            return -math.inf
+        centre = float(np.mean(rates))
+        every = [repeats for g, repeats in self.rates.items() if len(g) == self.size]
+        near = [r for repeats in every if abs(np.median(repeats) - centre) < self.loss / 3 for r in repeats]
+        return float(np.mean(near or rates))
 
     def slow(self) -> list[Group]:
         """The groups of the panel that are slower than the fastest, the worst first."""
@@ -129,11 +137,9 @@ class Panel:
         """The links, or borders, that are named."""
         return [(f.of[0], f.of[1]) for f in self.faults if f.kind == kind]
 
-    def _search(self, drop: float, apart_from: Sequence[str] = ()) -> Search:
-        """Verdicts on groups that are filled up to the panel's size, against its fastest."""
-        return self._against(drop, partial(self._filled, but=frozenset(apart_from)), lambda: self.expected)
-
-    def _against(self, drop: float, fill: Callable[[Sequence[str]], Group], sound: Callable[[], float]) -> Search:
+    def _against(
+        self, drop: float, fill: Callable[[Sequence[str]], Group], sound: Callable[[], float], likely: float = SURELY
+    ) -> Search:
         """Verdicts on groups that ``fill`` makes of those asked for, against what is ``sound``. What was run before is
         taken first."""
         used: dict[Group, int] = {}
@@ -146,26 +152,34 @@ class Panel:
             rate = self.rates[group][n] if n < len(self.rates.get(group, ())) else self.run(group)
             return rate - sound()
 
-        return Search(probe, self.deviation, -drop, self.most, self.labels, least=1, likely=SURELY)
+        return Search(probe, self.deviation, -drop, self.most, likely)
 
     def _filled(self, members: Sequence[str], but: Group = frozenset()) -> Group:
-        """``members`` with as many others as the size needs: none of ``but`` while there are more; sound ones first,
-        those that were fast with them before.
+        """``members`` with as many others as the size needs: none of ``but`` while there are more; those that ran
+        together in a sound group first, with as many of the members as can be, so that no other fault comes in.
         """
-        group = set(members)
+        group, guilty = set(members), self.guilty()
         links, borders = self.pairs("link"), self.pairs("border")
-        weights = {g: len(g & group) * (1 if fast else -1) for fast, gs in self._sides() for g in gs}
-        sound = set(self.base()) if self.panel else set()
 
-        def rank(other: str) -> tuple[bool, bool, int]:
-            return other in but, other not in sound, -sum(w for g, w in weights.items() if other in g)
+        def add(others: Iterable[str]) -> None:
+            for other in others:
+                if len(group) >= self.size:
+                    return
+                if other not in group | guilty and not any(
+                    between(other, own, links, borders, self.labels) for own in group
+                ):
+                    group.add(other)
 
-        for other in sorted((m for m in self.order if m not in group and m not in self.guilty()), key=rank):
-            if len(group) >= self.size:
-                break
-            if not any(between(other, own, links, borders, self.labels) for own in group):
-                group.add(other)
+        sound = self._sound() if self.panel and len(group) < self.size else []
+        while sound and len(group) < self.size:
+            best = max(sound, key=lambda g: (len(g & group), len(g - but)))
+            sound.remove(best)
+            add(m for m in self.order if m in best and m not in but)
+        good = set(self.base()) if self.panel else set()
+        add(sorted(self.order, key=lambda m: (m in but, m not in good)))
         return frozenset(group)
 
-    def _sides(self) -> list[tuple[bool, list[Group]]]:
-        return [(True, self.fast()), (False, self.slow())] if self.panel else []
+    def _sound(self) -> list[Group]:
+        """The groups of the panel's size that ran as sound ones do."""
+        limit = self.expected - self.loss / 2
+        return [g for g in self.rates if len(g) == self.size and self.rate(g) > limit]

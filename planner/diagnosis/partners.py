@@ -50,7 +50,8 @@ class Suspicion:
     runs: int
     open: tuple[Pair, ...]
     alone: int = 0  # hosts that ran by themselves, where ``runs`` counts groups only
-    named_after: int = 0  # how many runs had named the last of them
+    confirming: int = 0  # of the runs those of two hosts, where groups are larger
+    named_after: int = 0  # how many runs of groups had named the last of them
     blind: bool = False  # every run failed, so that none could be held against another
 
     @property
