@@ -2,6 +2,9 @@
 
 ``python -m benchmarks.comparison [HOSTS] [METRICS] [REPEATS] [MISSING]`` (10000 200 5 0). MISSING: the percentage of
 figures that hosts lack, at random. The record is made in a temporary folder.
+
+``python -m benchmarks.comparison scale [MILLIONS ...]`` (1 10 100): a campaign of so many values, compared, diagnosed and
+reported (up to ten million), each by a command of its own. Ten thousand hosts (of one million a thousand), five repeats.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from fleetmark import __version__
 from fleetmark.base import schema
 
 CLASSES, UNITS, SCALES = ("cpu-int", "mem-bw", "disk-iops", "net"), ("1", "B/s", "1/s", "B/s"), (1.0, 1e9, 1e4, 1e8)
+REPORTED = 10  # million values of a campaign: a report reads them into memory, 0.25 GB a million
 BLOCK = 500  # hosts written at once
 READ = "import sys, pyarrow.parquet as pq; pq.read_table(sys.argv[1], columns=['host', 'workload', 'case', 'metric', 'value'])"
 
@@ -93,7 +97,27 @@ def timed(argv: list[str]) -> tuple[float, float, float]:
     return wall, used.ru_utime + used.ru_stime - first.ru_utime - first.ru_stime, used.ru_maxrss / 1000
 
 
+def scale(millions: int) -> None:
+    """What ``compare``, ``diagnose`` and ``report`` of a campaign of so many values cost."""
+    from benchmarks.reports import FLEETMARK, measured
+
+    hosts = 10_000 if millions >= 10 else 1000
+    with tempfile.TemporaryDirectory() as folder:
+        path = record(Path(folder), hosts, millions * 1_000_000 // hosts // 5, 5)
+        print(f"{millions} million values on {hosts} hosts: {path.stat().st_size / 1e6:.0f} MB of Parquet", flush=True)
+        compare = ["compare", "-b", "gen=a", "-c", "gen=b", "--format", "csv"]
+        report = [["report", "last"]] if millions <= REPORTED else []
+        for verb in (compare, ["diagnose", "last", "--format", "json"], *report):
+            wall, cpu, memory = measured([*FLEETMARK, *verb, "--results", folder], (0, 1))
+            print(f"fleetmark {verb[0]}: {wall:.1f} s ({cpu:.1f} s of CPU), {memory:.0f} MB", flush=True)
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["scale"]:
+        compile_modules()
+        for millions in [int(a) for a in sys.argv[2:]] or [1, 10, 100]:
+            scale(millions)
+        return
     sizes = [int(a) for a in sys.argv[1:]]
     hosts, metrics, repeats, missing = [*(sizes or (10_000, 200, 5)), 0][:4]
     compile_modules()

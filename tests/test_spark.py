@@ -49,6 +49,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ibis", reason="no Ibis here: pip install 'fleetmark[spark]'")
     monkeypatch.setenv("FLEETMARK_ENGINE", "spark-local[2]")
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # a short life
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ibis and Spark with pandas 3

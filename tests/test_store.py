@@ -207,6 +207,25 @@ def test_no_right_to_write_is_said_before_anything_is_measured(store: stores.Sto
     )
 
 
+def test_no_right_to_read(store: stores.Store, folder: Path) -> None:
+    store.put(folder)
+    deny(store, "s3:GetObject")
+    sentence = refused(Path(store.url), "report", "last")
+    assert sentence.startswith(f"{store.url}: no right to read it; ask its owner for s3:GetObject there")
+
+
+def test_a_name_that_was_saved_elsewhere_meanwhile_stays(store: stores.Store, folder: Path) -> None:
+    store.put(folder)
+    with (
+        pytest.raises(CannotKeep, match="changed there since it was read"),
+        results(Path(store.url), writes=True) as here,
+    ):
+        (here / "references").mkdir()
+        (here / "references" / "old.1.json").write_text("{}")
+        key = "lab/results/references/old.1.json"
+        store.client.put_object(Bucket=store.bucket, Key=key, Body=b"theirs")
+
+
 def test_a_bucket_that_is_not_there(store: stores.Store) -> None:
     url = "s3://no-such-bucket-here/x"
     for words in (("campaigns",), ("run",), COMPARE):

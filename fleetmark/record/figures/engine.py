@@ -8,12 +8,22 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.record.figures.database import connect
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _VARIABLE = "FLEETMARK_ENGINE"
+
+
+class Answer(Protocol):
+    """What a statement gives."""
+
+    def df(self) -> pd.DataFrame:
+        """As a frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +33,7 @@ class Engine:
     ``hashed``: columns and a salt as an expression of the type ``hash_type``.
     """
 
-    execute: Callable[[str], Any]
+    execute: Callable[[str], Answer]
     register: Callable[[str, Any], object]
     scan: Callable[[Sequence[Path]], tuple[str, Sequence[str]]]
     hashed: Callable[[Sequence[str], int], str]

@@ -111,7 +111,7 @@ def _connect(master: str) -> Any:
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # of pandas 3
-            settings = _SETTINGS | (_LOCAL if master.startswith("local") else {})
+            settings: dict[str, Any] = _SETTINGS | (_LOCAL if master.startswith("local") else {})
             session = SparkSession.builder.master(master).appName("fleetmark").config(map=settings).getOrCreate()
             session.sql(_FINITE)
             return ibis.pyspark.connect(session)

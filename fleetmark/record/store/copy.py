@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import re
 import secrets
@@ -21,8 +20,9 @@ from typing import Any
 from urllib.parse import quote
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER, decode_json, replace
+from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER, replace
 from fleetmark.record.store.lock import NAME as DRIVEN
+from fleetmark.record.store.notes import Notes, entry_of, looked, looks_of
 from fleetmark.record.store.objects import Objects, Stored
 
 SHELVES = ("references", "baselines", "profiles", "imports")
@@ -78,6 +78,7 @@ class StoreCopy:
 
     def __init__(self, root: Path, objects: Objects) -> None:
         self.root, self.objects = root, objects
+        self._notes = Notes(root / _ABOUT)
         with _writing(root):
             (root / _ABOUT).mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             if not (root / _ABOUT / "url").exists():
@@ -151,10 +152,10 @@ class StoreCopy:
 
     def _is_own(self, name: str) -> bool:
         """Whether a campaign was made here and is not, or not all, stored yet."""
-        return (self.root / name).is_dir() and not self._manifest_file(name).exists()
+        return (self.root / name).is_dir() and not self._notes.has(name)
 
     def _differs(self, folder: str, objects: Mapping[str, Stored]) -> bool:
-        manifest = self._manifest(folder)
+        manifest = self._notes.of(folder)
         return any(manifest.get(name, {}).get("version") != o.version for name, o in objects.items())
 
     def _fetch(self, wanted: Mapping[str, Mapping[str, Stored]]) -> None:
@@ -162,12 +163,12 @@ class StoreCopy:
         incoming = self.root / _INCOMING / secrets.token_hex(4)
         files: dict[str, tuple[str, str, Stored]] = {}
         for folder, objects in wanted.items():
-            manifest = self._manifest(folder)
+            manifest = self._notes.of(folder)
             for name, o in objects.items():
                 entry = manifest.get(name, {})
                 if entry.get("version") == o.version:
                     continue
-                if entry and _looks(self.root / folder / name) not in (entry["looks"], None):
+                if entry and looks_of(self.root / folder / name) not in (entry["looks"], None):
                     raise FleetmarkError(
                         f"{self.root / folder / name}: changed here, and since then in {self.objects.url} too; "
                         "move one of them away"
@@ -176,7 +177,7 @@ class StoreCopy:
         if not files:
             return
         for folder in {folder for folder, _, _ in files.values()}:  # before anything of it lies here
-            self._note(folder, {})
+            self._notes.add(folder, {})
         try:
             incoming.mkdir(mode=PRIVATE_FOLDER, parents=True)
             self.objects.fetch({f"{folder}/{name}": incoming / n for n, (folder, name, _) in files.items()})
@@ -191,9 +192,9 @@ class StoreCopy:
             file.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             (incoming / n).chmod(PRIVATE_FILE)
             (incoming / n).replace(file)
-            came.setdefault(folder, {})[name] = _entry(o, file)
+            came.setdefault(folder, {})[name] = entry_of(o, file)
         for folder, entries in came.items():
-            self._note(folder, entries)
+            self._notes.add(folder, entries)
 
     def _set_gone_aside(self, names: set[str]) -> None:
         for name in names:
@@ -201,7 +202,7 @@ class StoreCopy:
             aside.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
             if (self.root / name).is_dir():
                 (self.root / name).rename(aside)
-            self._manifest_file(name).unlink(missing_ok=True)
+            self._notes.forget(name)
 
     # ------------------------------------------------------------ to the store
 
@@ -227,13 +228,14 @@ class StoreCopy:
 
     def _store(self, folder: str) -> bool:
         """Store what was made or changed here in a folder, its head last: whether there was anything."""
-        manifest, here = self._manifest(folder), self._walk(folder)
-        files = {name: self.root / folder / name for name, looks in here.items() if _old(manifest, name) != looks}
+        manifest, here = self._notes.of(folder), self._walk(folder)
+        files = {name: self.root / folder / name for name, looks in here.items() if looked(manifest, name) != looks}
         moved = {name.split("/", 2)[2] for name in here if name.startswith("superseded/") and name.count("/") > 1}
         removed = [n for n in manifest if n.startswith("raw/") and n not in here and n.removeprefix("raw/") in moved]
         if not files and not removed:
             return False
-        there = self.objects.everything([folder])[folder] if self._manifest_file(folder).exists() else {}
+        own = self._is_own(folder) and folder not in SHELVES  # of an earlier try, nobody else's
+        there = {} if own else self.objects.everything([folder])[folder]
         for name in files:
             known = manifest.get(name, {}).get("version")
             if name in there and name != _PAGE and there[name].version != known:
@@ -251,7 +253,7 @@ class StoreCopy:
             raise FleetmarkError(
                 f"{self.objects.url}/{folder}/{short[0]}: it is not there as it was stored; type it again"
             )
-        self._note(folder, {n: {"version": there[n].version, "looks": here[n]} for n in stored}, removed)
+        self._notes.add(folder, {n: {"version": there[n].version, "looks": here[n]} for n in stored}, removed)
         return True
 
     def _walk(self, folder: str) -> dict[str, list[int]]:
@@ -263,7 +265,7 @@ class StoreCopy:
             for name in names:
                 file = Path(place, name)
                 if name not in _LOCKS and not file.is_symlink():
-                    looks[str(file.relative_to(top))] = _looks(file) or []
+                    looks[str(file.relative_to(top))] = looks_of(file) or []
         return looks
 
     def _is_driven(self, folder: str) -> bool:
@@ -286,23 +288,7 @@ class StoreCopy:
 
     def _copied(self) -> set[str]:
         """The campaigns here that came from the store, or were stored there."""
-        names = {f.name.removesuffix(".json") for f in (self.root / _ABOUT).glob("*.json")}
-        return names - set(SHELVES)
-
-    def _manifest_file(self, folder: str) -> Path:
-        return self.root / _ABOUT / f"{folder}.json"
-
-    def _manifest(self, folder: str) -> dict[str, Any]:
-        """Name to version and looks. One that is damaged counts as empty: then all of it is fetched again."""
-        try:
-            manifest = decode_json(self._manifest_file(folder).read_bytes())
-            return {str(n): {"version": str(e["version"]), "looks": list(e["looks"])} for n, e in manifest.items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return {}
-
-    def _note(self, folder: str, entries: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
-        manifest = {n: e for n, e in self._manifest(folder).items() if n not in removed}
-        replace(self._manifest_file(folder), json.dumps(manifest | dict(entries)), private=True)
+        return self._notes.folders() - set(SHELVES)
 
 
 @contextlib.contextmanager
@@ -322,21 +308,3 @@ def _meant(name: str, names: set[str]) -> list[str]:
     if name != "last":
         return [n for n in ordered if n == name] or [n for n in ordered if n.startswith(name)]
     return sorted({*ordered[-1:], *[n for n in ordered if _ID.match(n)][-1:]})
-
-
-def _looks(file: Path) -> list[int] | None:
-    """Size and time of a file; None where there is none."""
-    try:
-        about = os.lstat(file)
-    except OSError:
-        return None
-    return [about.st_size, about.st_mtime_ns]
-
-
-def _entry(stored: Stored, file: Path) -> dict[str, Any]:
-    return {"version": stored.version, "looks": _looks(file)}
-
-
-def _old(manifest: Mapping[str, Any], name: str) -> list[int] | None:
-    entry = manifest.get(name)
-    return entry["looks"] if entry else None

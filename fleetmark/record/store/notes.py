@@ -1,0 +1,68 @@
+"""What a copy knows of its files: the version of each in the store, and how it looked here when it was written."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleetmark.base.files import decode_json, replace
+from fleetmark.record.store.objects import Stored
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """The notes in ``place``: ``FOLDER.json`` for each folder that came from the store or was stored there."""
+
+    place: Path
+
+    def _file(self, folder: str) -> Path:
+        return self.place / f"{folder}.json"
+
+    def folders(self) -> set[str]:
+        """The folders that there are notes of."""
+        return {file.name.removesuffix(".json") for file in self.place.glob("*.json")}
+
+    def has(self, folder: str) -> bool:
+        """Whether there are notes of ``folder``."""
+        return self._file(folder).exists()
+
+    def of(self, folder: str) -> dict[str, Any]:
+        """File's name to its ``version`` and ``looks``. Damaged notes count as none: all of it is fetched again."""
+        try:
+            notes = decode_json(self._file(folder).read_bytes())
+            return {str(n): {"version": str(e["version"]), "looks": list(e["looks"])} for n, e in notes.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return {}
+
+    def add(self, folder: str, entries: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
+        """Add ``entries`` to the notes of ``folder``, and take those ``removed`` out."""
+        notes = {n: e for n, e in self.of(folder).items() if n not in removed}
+        replace(self._file(folder), json.dumps(notes | dict(entries)), private=True)
+
+    def forget(self, folder: str) -> None:
+        """Remove the notes of ``folder``."""
+        self._file(folder).unlink(missing_ok=True)
+
+
+def looks_of(file: Path) -> list[int] | None:
+    """Size and time of a file; None where there is none."""
+    try:
+        about = os.lstat(file)
+    except OSError:
+        return None
+    return [about.st_size, about.st_mtime_ns]
+
+
+def entry_of(stored: Stored, file: Path) -> dict[str, Any]:
+    """The entry of a file that came as it is ``stored``."""
+    return {"version": stored.version, "looks": looks_of(file)}
+
+
+def looked(notes: Mapping[str, Any], name: str) -> list[int] | None:
+    """How a file looked when it was noted; None where it was not."""
+    entry = notes.get(name)
+    return entry["looks"] if entry else None
