@@ -11,7 +11,7 @@ first-run:
 test:
 	@scripts/prepare test
 	@$(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not fleet and not alone"
-	@$(VENV)/bin/python -m pytest -n 3 --dist loadfile -m "fleet and not alone"
+	@$(VENV)/bin/python -m pytest -n 2 --dist loadfile -m "fleet and not alone"
 	@$(VENV)/bin/python -m pytest -m alone
 
 check:
