@@ -176,6 +176,11 @@ def test_settings_for_a_workload_that_the_suite_does_not_run_are_refused(tmp_pat
         settings_of(load_suite(suite(tmp_path, "  fio:\n")), {"stream": {"ntimes": "3"}})
 
 
+def test_a_setting_without_a_value_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FleetmarkError, match="fio.size has no value: write one, or leave it out"):
+        schedule(suite(tmp_path, "  fio: {set: {size: }}\n"))
+
+
 def test_one_host_measures_its_loopback(tmp_path: Path) -> None:
     result = schedule(suite(tmp_path, "  iperf3:\n"))
     assert not result.exchanges
