@@ -112,7 +112,7 @@ def test_pre_emption_needs_a_host(tmp_path: Path) -> None:
 
 def test_a_workload_with_gpus_runs_where_enough_of_them_are(tmp_path: Path) -> None:
     text = changed("utilisation: 65%", "utilisation: 65%\n    gpus: 2\n    gpu_memory: 80 GB")
-    assert "workloads.web.gpus: no SKU can run it: icelake: it has 0 GPUs" in refused(tmp_path, text)
+    assert "workloads.web.gpus: no SKU can run it: icelake, genoa: it has 0 GPUs" in refused(tmp_path, text)
     equipped = changed("price: 12000", "price: 12000\n    gpus: 4\n    gpu_memory: 96 GB", text)
     q = read(tmp_path, equipped)
     assert list(q.skus["genoa"].worth) == ["web"] and "2 GPUs of 80 GB" in q.skus["icelake"].out["web"]

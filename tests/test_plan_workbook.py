@@ -273,7 +273,7 @@ BAD: list[list[tuple[Edit, str]]] = [  # each list in one workbook
     [
         (
             {("workload_gpus", 1, 0): 8},
-            "sheet Utilisation, F7: no SKU can run it: old: it has 0 GPUs of 0 GB, one unit needs 8 GPUs; new: it has 0",
+            "sheet Utilisation, F7: no SKU can run it: old, new: it has 0 GPUs of 0 GB, one unit needs 8 GPUs; gpu: it",
         ),
     ],
     [({("workload_gpus", 1, 0): 2}, "sheet Equivalence, C10: is 6.5, more than its 4 GPUs give (2)")],

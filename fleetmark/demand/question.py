@@ -204,7 +204,9 @@ def _somebody_runs_it(doc: Document, skus: Mapping[str, Sku], source: Input) -> 
 
 
 def _reasons(out: Mapping[str, str]) -> str:
-    return "; ".join(f"{sku}: {why}" for sku, why in out.items())
+    """The reasons why SKUs are out, each once."""
+    skus = {why: [sku for sku, other in out.items() if other == why] for why in out.values()}
+    return "; ".join(f"{', '.join(names)}: {why}" for why, names in skus.items())
 
 
 def _hosts(name: str, doc: Document, skus: Mapping[str, Sku]) -> list[str]:

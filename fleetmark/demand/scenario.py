@@ -7,10 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path as File
 from typing import Any
 
-from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.demand import yaml as demand_yaml
 from fleetmark.demand.places import Input, Path, Where
 
+_NEW: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "workloads": ("workload", ("unit", "demand")),
+    "skus": ("SKU", ("price", "power")),
+    "sites": ("site", ("domain",)),
+}
 _ENTIRE = ("demand",)  # its forms exclude each other, so it is replaced and never mixed
 _INSTEAD: Mapping[str, str] = {"slo": "utilisation", "utilisation": "slo"}
 
@@ -26,8 +31,25 @@ def overlaid(source: Input, file: File) -> Input:
     _merge(doc, over.doc, (), places, over.places)
     if doc == source.doc:
         raise FleetmarkError(f"{file.name}: the scenario changes nothing: write the keys of the question that differ")
+    _unknown(source, over)
     faults = [*source.faults, *over.faults]
     return Input(doc, places, {**source.files, **over.files}, faults, source.sheets, source.folder)
+
+
+def _unknown(source: Input, over: Input) -> None:
+    """Refuse an entry that is nearly one of the question, and is not what a new one must be.
+
+    Raises FleetmarkError.
+    """
+    for top, (what, needed) in _NEW.items():
+        before, after = source.doc.get(top), over.doc.get(top)
+        if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
+            continue
+        for name, entry in after.items():
+            hint = "" if name in before else suggest(str(name), [str(n) for n in before])
+            if hint and not (isinstance(entry, Mapping) and set(needed) <= set(entry)):
+                where = over.where((top, name))
+                raise FleetmarkError(f"{where}: no {what} {name!r}{hint}; a new one needs {' and '.join(needed)}")
 
 
 def _merge(

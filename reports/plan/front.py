@@ -18,7 +18,7 @@ from reports.plan.model import Load, Order, PlanView, Supply, left_out, price_of
 RISKS, LIMITS = 3, 3
 NAMED = 4  # SKUs named one by one
 TIGHT = 0.9  # share of a limit from which it is named
-_MANY = re.compile(r"\b(server|machine|host|node|unit|port|domain)s$")
+_MANY = re.compile(r"\b(server|machine|host|node|unit|port|domain|GPU)s$")
 _ONE = {
     "rack units": message("rack unit"),
     "ports": message("port"),
