@@ -1,22 +1,18 @@
-"""Which engine makes figures of values: DuckDB in this process, or another that FLEETMARK_ENGINE names."""
+"""What makes figures of values by SQL, and DuckDB as that."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.record.figures.database import connect
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_VARIABLE = "FLEETMARK_ENGINE"
 
 
 class Answer(Protocol):
@@ -38,23 +34,6 @@ class Engine:
     scan: Callable[[Sequence[Path]], tuple[str, Sequence[str]]]
     hashed: Callable[[Sequence[str], int], str]
     hash_type: str
-
-
-@contextlib.contextmanager
-def engine() -> Iterator[Engine]:
-    """The engine that the environment names. Raises FleetmarkError for one that there is not."""
-    name = os.environ.get(_VARIABLE) or "duckdb"
-    if name == "duckdb":
-        with duckdb() as local:
-            yield local
-    elif re.fullmatch(r"spark(://\S+|-local\[[0-9*]+\])?", name):
-        from fleetmark.record.figures import spark
-
-        with spark.engine(name) as remote:
-            yield remote
-    else:
-        near = suggest(name, ["duckdb", "spark"])
-        raise FleetmarkError(f"{_VARIABLE}={name}{near}: it is duckdb (or unset), spark, or spark://HOST:PORT")
 
 
 @contextlib.contextmanager

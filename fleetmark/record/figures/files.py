@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Centre, Kind, Status
-from fleetmark.record.figures.engine import Engine, engine, literal, quoted
+from fleetmark.record.figures.engine import Engine, literal, quoted
 from fleetmark.record.figures.engine import duckdb as in_process
+from fleetmark.record.figures.named import engine
 from fleetmark.record.figures.statement import RULES, groups, rule_of
 from workloads.declared import about
 

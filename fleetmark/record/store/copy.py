@@ -100,12 +100,12 @@ class StoreCopy:
     def pull(self, need: Need) -> None:
         """Fetch what differs, of all campaigns. Those that the store has no more are moved out of sight."""
         with self._alone():
-            there = self.objects.folders()
-            self._shelves(there)
+            in_store = self.objects.folders()
+            self._shelves(in_store)
             if need is Need.SHELVES:
                 return
-            names = [n for n in there if n not in SHELVES]
-            self._set_gone_aside(self._copied() - set(there))
+            names = [n for n in in_store if n not in SHELVES]
+            self._set_gone_aside(self._copied() - set(in_store))
             self._campaigns(names, figures=need is Need.FIGURES)
 
     def pull_campaign(self, name: str) -> tuple[list[str], list[str]]:
@@ -113,10 +113,10 @@ class StoreCopy:
         files. The ids of those that the store has, and what could not be had, in sentences.
         """
         with self._alone():
-            there = self.objects.folders()
-            self._shelves(there)
-            self._set_gone_aside(self._copied() - set(there))
-            chosen = [n for n in _meant(name, {*there, *self._folders()}) if n in there and not self._is_own(n)]
+            in_store = self.objects.folders()
+            self._shelves(in_store)
+            self._set_gone_aside(self._copied() - set(in_store))
+            chosen = [n for n in _meant(name, {*in_store, *self._folders()}) if n in in_store and not self._is_own(n)]
             left: list[str] = []
             for n, objects in self.objects.everything(chosen).items():
                 wanted = {k: o for k, o in objects.items() if k != _PAGE and not k.startswith("superseded/")}
@@ -133,8 +133,8 @@ class StoreCopy:
             f"aws s3 sync {self.objects.url}/{name}/raw {self.root / name}/raw"
         )
 
-    def _shelves(self, there: Sequence[str]) -> None:
-        names = [n for n in SHELVES if n in there]
+    def _shelves(self, in_store: Sequence[str]) -> None:
+        names = [n for n in SHELVES if n in in_store]
         self._fetch(self.objects.everything(names))
 
     def _campaigns(self, names: Sequence[str], *, figures: bool) -> None:
@@ -235,10 +235,10 @@ class StoreCopy:
         if not files and not removed:
             return False
         own = self._is_own(folder) and folder not in SHELVES  # of an earlier try, nobody else's
-        there = {} if own else self.objects.everything([folder])[folder]
+        in_store = {} if own else self.objects.everything([folder])[folder]
         for name in files:
             known = manifest.get(name, {}).get("version")
-            if name in there and name != _PAGE and there[name].version != known:
+            if name in in_store and name != _PAGE and in_store[name].version != known:
                 raise FleetmarkError(
                     f"{self.objects.url}/{folder}/{name}: changed there since it was read, so nothing is stored; "
                     f"what was measured here is in {self.root / folder}"
@@ -247,13 +247,13 @@ class StoreCopy:
         for part in (files, head):
             self.objects.store({f"{folder}/{name}": path for name, path in part.items()})
         self.objects.remove([f"{folder}/{name}" for name in removed])
-        there = self.objects.everything([folder])[folder]
+        in_store = self.objects.everything([folder])[folder]
         stored = {**files, **head}
-        if short := [n for n, p in stored.items() if n not in there or there[n].size != p.stat().st_size]:
+        if short := [n for n, p in stored.items() if n not in in_store or in_store[n].size != p.stat().st_size]:
             raise FleetmarkError(
                 f"{self.objects.url}/{folder}/{short[0]}: it is not there as it was stored; type it again"
             )
-        self._notes.add(folder, {n: {"version": there[n].version, "looks": here[n]} for n in stored}, removed)
+        self._notes.add(folder, {n: {"version": in_store[n].version, "looks": here[n]} for n in stored}, removed)
         return True
 
     def _walk(self, folder: str) -> dict[str, list[int]]:

@@ -1,0 +1,30 @@
+"""Which engine makes figures of values: DuckDB in this process, or another that FLEETMARK_ENGINE names."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+
+from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.record.figures.engine import Engine, duckdb
+
+_VARIABLE = "FLEETMARK_ENGINE"
+
+
+@contextlib.contextmanager
+def engine() -> Iterator[Engine]:
+    """The engine that the environment names. Raises FleetmarkError for one that there is not."""
+    name = os.environ.get(_VARIABLE) or "duckdb"
+    if name == "duckdb":
+        with duckdb() as local:
+            yield local
+    elif re.fullmatch(r"spark(://\S+|-local\[[0-9*]+\])?", name):
+        from fleetmark.record.figures import spark
+
+        with spark.engine(name) as remote:
+            yield remote
+    else:
+        near = suggest(name, ["duckdb", "spark"])
+        raise FleetmarkError(f"{_VARIABLE}={name}{near}: it is duckdb (or unset), spark, or spark://HOST:PORT")
