@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import to_json
 
 MOST_CPUS = 65_536
 MOST_NODES = 4096  # Linux knows 1024
@@ -290,6 +291,24 @@ class Facts(_Fact):
     containers: dict[str, Container] = {}  # by the image that the user names
     cached: tuple[str, ...] = ()  # files under work_dir/tools, relative: what earlier deployments built
     notes: tuple[str, ...] = ()  # sources that could not be read, one sentence each
+
+
+Known = dict[tuple[str, bytes], Any]  # a fact's name and its JSON to what it was read as
+
+
+def once(document: Any, known: Known) -> Facts:
+    """The facts that ``document`` holds; what other hosts had alike (``known``) is neither checked nor held again.
+
+    Raises ValueError for what is no facts.
+    """
+    if not isinstance(document, dict):
+        return Facts.model_validate(document)
+    keys = {name: (name, to_json(value)) for name, value in document.items() if isinstance(value, dict | list)}
+    shared = {name: known[key] for name, key in keys.items() if key in known}
+    facts = Facts.model_validate({name: value for name, value in document.items() if name not in shared})
+    for name in keys.keys() - shared.keys():
+        known[keys[name]] = getattr(facts, name)
+    return facts.model_copy(update=shared)
 
 
 class _Named(BaseModel):
