@@ -2,17 +2,23 @@
 
 ``python -m benchmarks.diagnosis [HOSTS] [METRICS]`` (10000 200). First faults are injected into synthetic fleets: recall and
 false positives, with the seed. Then ``fleetmark diagnose --everything`` of a large record as a command of its own, beside reading
-the same file once, which nothing can do without. SuperBench's ``result diagnosis`` of 10,000 nodes x 200 metrics took 67.7 s
-and 204 MB on this machine when it was quiet (2026-11-22); it is not on PyPI to be measured in the same run.
+the same file once, which nothing can do without, and how many of the PLANTED hosts in it are named; at last
+``fleetmark baseline save`` of 1,000 hosts x 200 metrics x 5 repeats. With sizes these last two alone. SuperBench's ``result
+diagnosis`` of 10,000 nodes x 200 metrics took 67.7 s and 204 MB on this machine when it was quiet (2026-11-22) and named
+247 of 247; its baseline of 1,000 nodes took 36.0 s. It is not on PyPI to be measured in the same run.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from benchmarks.comparison import READ, compile_modules
 from benchmarks.reports import FLEETMARK, campaign, measured
@@ -69,16 +75,52 @@ def injection() -> None:
                     print(f"{hosts:5} {repeats:7} {slow:6.0%} {share:4.0%} | {named:8.2%} {hits:8.2%} {blamed:8.3%}")
 
 
+PLANTED, SLOWER = 247, 0.20  # hosts of a large record that are slow in one of its cases, and by how much
+
+
+def plant(file: Path, hosts: int) -> set[str]:
+    """Make some hosts of a record slow in all metrics of one case; their names."""
+    rng = np.random.default_rng([SEED, hosts])
+    numbers = rng.choice(hosts, min(PLANTED, hosts // 40), replace=False)
+    case = {f"h{n}": f"w{rng.integers(2)} case-{rng.integers(4)}" for n in numbers}
+    part = file.with_name("planted.parquet")
+    with pq.ParquetFile(file) as source, pq.ParquetWriter(part, source.schema_arrow, compression="zstd") as out:
+        for group in range(source.num_row_groups):
+            table = source.read_row_group(group)
+            of = zip(*(table.column(name).to_pylist() for name in ("host", "workload", "case")), strict=True)
+            slow = np.array([case.get(host) == f"{w} {c}" for host, w, c in of])
+            values = table.column("value").to_numpy() * np.where(slow, 1 - SLOWER, 1.0)
+            out.write_table(table.set_column(table.schema.get_field_index("value"), "value", pa.array(values)))
+    part.replace(file)
+    return {*case}
+
+
+def baseline() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        campaign(Path(folder), 1000, 200, 5)
+        command = [*FLEETMARK, "baseline", "save", "of-1000", "--from", "last", "--results", folder]
+        wall, cpu, memory = measured(command)
+        print(
+            f"fleetmark baseline save, 1000 hosts x 200 metrics x 5: {wall:.1f} s ({cpu:.1f} s of CPU), {memory:.0f} MB"
+        )
+
+
 def speed(hosts: int, metrics: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         campaign(root, hosts, metrics, 1)
         (file,) = root.glob("*/measurements.parquet")
+        planted = plant(file, hosts)
         print(f"{hosts} hosts x {metrics} metrics, facts of all: {file.stat().st_size / 1e6:.0f} MB of Parquet")
         command = [*FLEETMARK, "diagnose", "last", "--everything", "--results", folder]
         for _ in range(3):
             wall, cpu, memory = measured(command, (0, 1))
             print(f"fleetmark diagnose: {wall:.1f} s ({cpu:.1f} s of CPU), {memory:.0f} MB")
+        shown = subprocess.run([*command, "--format", "json"], stdout=subprocess.PIPE, check=False).stdout
+        named = {f["host"] for f in json.loads(shown)["findings"]}
+        print(
+            f"named: {len(named & planted)} of {len(planted)} planted hosts, {len(named - planted)} others, unconfirmed"
+        )
         wall, cpu, memory = measured([sys.executable, "-c", READ, str(file)])
         print(f"reading five columns with pyarrow: {wall:.1f} s ({cpu:.1f} s of CPU), {memory:.0f} MB")
 
@@ -86,8 +128,10 @@ def speed(hosts: int, metrics: int) -> None:
 def main() -> None:
     sizes = [int(a) for a in sys.argv[1:]]
     compile_modules()
-    injection()
+    if not sizes:
+        injection()
     speed(*(sizes or (10_000, 200)))
+    baseline()
 
 
 if __name__ == "__main__":

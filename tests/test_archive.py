@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.facts import Facts, Known, once
 from fleetmark.base.files import write_atomic
 from fleetmark.record.archive import Archive, safe_name
 from fleetmark.record.campaigns import campaigns, find
 from tests.drives import save_step
+from tests.reports import sample
 
 
 def step(**more: Any) -> dict[str, Any]:
@@ -154,3 +156,14 @@ def test_what_no_text_can_hold_does_not_stay_in_the_journal(tmp_path: Path) -> N
     archive = Archive.create(tmp_path, "c", {"hosts": []}).writable()
     archive.note("unreachable", host="h", reason="a\udc80b \U0001f600")
     assert [e["reason"] for e in archive.journal()] == ["a?b \U0001f600"]
+
+
+def test_facts_that_hosts_have_alike_are_held_once_and_the_rest_is_checked() -> None:
+    documents = [sample.facts(f"h{n}", sample.OLD, n).model_dump(mode="json") for n in range(3)]
+    known: Known = {}
+    read = [once(document, known) for document in documents]
+    assert read == [Facts.model_validate(document) for document in documents]
+    assert read[0].cpu is read[2].cpu and read[0].hostname != read[2].hostname
+    for damaged in ([], {**documents[0], "numa": [{"id": -1}]}, {**documents[0], "memory": "x"}, {"cpu": {}}):
+        with pytest.raises(ValueError):
+            once(damaged, known)

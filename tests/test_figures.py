@@ -17,7 +17,7 @@ from fleetmark.base.measurement import Centre, Status
 from fleetmark.record import figures
 from fleetmark.record.campaigns import find
 from fleetmark.record.compare import Question, compare
-from fleetmark.record.figures.summary import merge_pairs, per_generation, per_host
+from fleetmark.record.figures.summary import merge_pairs, per_generation, per_host, plain
 from fleetmark.record.results import status_counts
 from fleetmark.record.view import load_results
 from planner.centre import Interval, ends, order_interval
@@ -249,6 +249,26 @@ def test_a_thousand_hosts_take_seconds() -> None:
     took = time.perf_counter() - began
     assert len(stats) == hosts * metrics and len(figures_of) == 2 * metrics
     assert took < 30, f"{took:.1f} s"  # about 1.5 s on an idle core
+
+
+def test_metrics_in_parts_give_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    measurements = pd.concat(
+        [sample.tiny({"h1": [1.0, 2.0, 4.0], "h2": [n + 3.0]}).measurements.assign(metric=f"m{n}") for n in range(5)],
+        ignore_index=True,
+    )
+
+    def both() -> list[pd.DataFrame]:
+        stats = per_host(measurements)
+        keys = ["metric", "host"]
+        return [
+            plain(stats).sort_values(keys, ignore_index=True),
+            per_generation(stats, {"h1": "a", "h2": "b"}).sort_values(["metric", "generation"], ignore_index=True),
+        ]
+
+    at_once = both()
+    monkeypatch.setattr("fleetmark.record.figures.summary._AT_ONCE", 3)
+    for one, other in zip(both(), at_once, strict=True):
+        pd.testing.assert_frame_equal(one, other)
 
 
 # --- over files ------------------------------------------------------------------------------------------------------

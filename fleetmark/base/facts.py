@@ -10,6 +10,7 @@ import ipaddress
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import to_json
 
 MOST_CPUS = 65_536
 MOST_NODES = 4096  # Linux knows 1024
@@ -306,6 +307,24 @@ class Facts(_Fact):
         except ValueError:
             return False
         return wanted.is_loopback or wanted in own
+
+
+Known = dict[tuple[str, bytes], Any]  # a fact's name and its JSON to what it was read as
+
+
+def once(document: Any, known: Known) -> Facts:
+    """The facts that ``document`` holds; what other hosts had alike (``known``) is neither checked nor held again.
+
+    Raises ValueError for what is no facts.
+    """
+    if not isinstance(document, dict):
+        return Facts.model_validate(document)
+    keys = {name: (name, to_json(value)) for name, value in document.items() if isinstance(value, dict | list)}
+    shared = {name: known[key] for name, key in keys.items() if key in known}
+    facts = Facts.model_validate({name: value for name, value in document.items() if name not in shared})
+    for name in keys.keys() - shared.keys():
+        known[keys[name]] = getattr(facts, name)
+    return facts.model_copy(update=shared)
 
 
 class _Named(BaseModel):

@@ -31,7 +31,7 @@ from pydantic_core import from_json
 
 from fleetmark.base import schema
 from fleetmark.base.errors import CannotKeep, FleetmarkError
-from fleetmark.base.facts import Facts, Identity
+from fleetmark.base.facts import Facts, Identity, Known, once
 from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER, decode_json, open_inside, read_inside, replace
 from fleetmark.record.documents import (
     CampaignHead,
@@ -332,14 +332,17 @@ class Archive:
                     ) from error
 
     def facts(self) -> dict[str, Facts]:
-        """Host name to facts, for the hosts that have them."""
-        return {name: facts for name in self.host_names() if (facts := self.facts_of(name)) is not None}
+        """Host name to facts, for the hosts that have them. What is the same on several is held once."""
+        known: Known = {}
+        return {name: facts for name in self.host_names() if (facts := self.facts_of(name, known)) is not None}
 
-    def facts_of(self, host: str) -> Facts | None:
-        """The host's facts, None where it has none. Raises FleetmarkError for a file that holds no facts."""
+    def facts_of(self, host: str, known: Known | None = None) -> Facts | None:
+        """The host's facts, None where it has none. ``known``: parts of facts that were read before, for ``once``.
+        Raises FleetmarkError for a file that holds no facts.
+        """
         file = self.path / "facts" / f"{safe_name(host)}.json"
         try:
-            return Facts.model_validate(from_json(self._read(file))["facts"])
+            return once(from_json(self._read(file))["facts"], {} if known is None else known)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -27,6 +28,7 @@ _SCHEMA = pa.schema(
         ("notes", pa.list_(pa.string())),
     ]
 )
+_BLOCK = 8 << 20  # bytes that are read at once
 _COLUMNS = [*OUTCOME_COLUMNS, "subject", "notes"]
 
 
@@ -56,23 +58,44 @@ def read(archive: Archive) -> _Read:
 
 def _at_once(archive: Archive) -> _Read | None:
     """Read with Arrow; None where anything is unexpected, which the slow reader then judges."""
-    options = pj.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore")
+    frames: list[pd.DataFrame] = []
+    others: list[dict[str, Any]] = []
+    moment = ""
     try:
-        raw = archive.journal_bytes()
-        table = pj.read_json(pa.BufferReader(raw), parse_options=options)
-        lines = raw.splitlines()
-        if not lines or len(lines) != table.num_rows or table.column("e").null_count:
-            return None
-        outcome = pc.equal(table.column("e"), "outcome")
-        others = [event_of(lines[n]) for n in np.flatnonzero(~outcome.to_numpy())]
-        moment = event_of(lines[-1]).get("t", "")
+        for block in _blocks(archive.journal_bytes()):
+            part = _block(block)
+            if part is None:
+                return None
+            frames.append(part[0])
+            others += part[1]
+            moment = part[2]
     except (pa.ArrowException, FleetmarkError, ValueError):
         return None
+    return (pd.concat(frames, ignore_index=True), others, moment) if frames else None
+
+
+def _blocks(raw: bytes) -> Iterator[bytes]:
+    """``raw`` in parts of whole lines, so that what is made of it is not held beside all of it."""
+    at = 0
+    while at < len(raw):
+        end = raw.rfind(b"\n", at, at + _BLOCK) + 1 or raw.find(b"\n", at) + 1 or len(raw)
+        yield raw[at:end]
+        at = end
+
+
+def _block(raw: bytes) -> _Read | None:
+    options = pj.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore")
+    table = pj.read_json(pa.BufferReader(raw), parse_options=options)
+    lines = raw.splitlines()
+    if not lines or len(lines) != table.num_rows or table.column("e").null_count:
+        return None
+    outcome = pc.equal(table.column("e"), "outcome")
+    others = [event_of(lines[n]) for n in np.flatnonzero(~outcome.to_numpy())]
     outcomes = table.filter(outcome)
     some = pc.any(pc.greater(pc.list_value_length(outcomes.column("notes")), 0)).as_py()
     notes = outcomes.column("notes").to_pylist() if some else [()] * outcomes.num_rows
     frame = outcomes.drop_columns(["notes"]).to_pandas().assign(notes=pd.Series(notes, dtype=object))[_COLUMNS]
-    return frame, others, moment
+    return frame, others, event_of(lines[-1]).get("t", "")
 
 
 def _one_by_one(archive: Archive) -> _Read:

@@ -111,10 +111,12 @@ def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     filled = [f for f in frames if not f.empty] or list(frames[:1])
     if len(filled) == 1:
         return filled[0].reset_index(drop=True)
-    coded = [c for c in filled[0].columns if all(isinstance(f[c].dtype, pd.CategoricalDtype) for f in filled)]
-    categories = {c: union_categoricals([f[c] for f in filled]) for c in coded}
-    rest = pd.concat([f.drop(columns=coded) for f in filled], ignore_index=True)
-    return rest.assign(**categories)[list(filled[0].columns)]
+    columns = {}
+    for name in filled[0].columns:  # one by one: a frame of all others would be a further copy
+        parts = [f[name] for f in filled]
+        coded = all(isinstance(part.dtype, pd.CategoricalDtype) for part in parts)
+        columns[name] = union_categoricals(parts) if coded else pd.concat(parts, ignore_index=True)
+    return pd.DataFrame(columns, copy=False)
 
 
 def status_counts(outcomes: pd.DataFrame) -> dict[Status, int]:

@@ -160,7 +160,9 @@ def _measurements(archive: Archive, hosts: Container[str] | None = None) -> tupl
             raise FleetmarkError(f"{file}: lacks the columns {', '.join(lacking)}; {mend}")
         present = [name for name in schema.NAMES if name in names]
         with pq.ParquetFile(file, read_dictionary=[name for name in present if name in schema.TEXT]) as parquet:
-            frame = parquet.read(columns=present).unify_dictionaries().to_pandas()
+            # Column by column: what Arrow holds of one is several times what is kept of it.
+            columns = {name: parquet.read(columns=[name]).unify_dictionaries().to_pandas()[name] for name in present}
+            frame = pd.DataFrame(columns, copy=False)
     except (pa.ArrowException, OSError) as error:
         raise FleetmarkError(f"{file}: no whole Parquet file ({str(error).splitlines()[0]}); {mend}") from error
     if hosts is not None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 _FARTHEST = 8.0  # ln of the odds that one run can give: noise has longer tails than a normal distribution
-_NEGLIGIBLE = 0.02  # of what is as good as ruled out
+_NEGLIGIBLE = 0.3  # of an even share among the hosts: less is as good as ruled out
 _SURE = 0.95  # how likely a run was sound, or slow, for what it says of the level to count
 
 
@@ -66,8 +66,8 @@ class Posterior:
 
     def open(self) -> frozenset[str]:
         """The hosts that it may still be, or a link of theirs."""
-        each = self._share.sum(axis=0) + self._share.sum(axis=1)
-        return frozenset(host for host, share in zip(self.hosts, each, strict=True) if share > _NEGLIGIBLE)
+        each, least = self._share.sum(axis=0) + self._share.sum(axis=1), _NEGLIGIBLE / len(self.hosts)
+        return frozenset(host for host, share in zip(self.hosts, each, strict=True) if share > least)
 
     def next(self) -> list[str]:
         """Those of the hosts to run together next: slow about as likely as not.

@@ -122,9 +122,10 @@ def in_order(frame: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.Dat
     for key in keys:
         codes, values = pd.factorize(frame[key])
         if len(values) > 1:
-            places.append(np.array(rank(key, list(values)))[codes])
-    order = np.lexsort(places[::-1]) if places else np.arange(len(frame))
-    return frame.iloc[order].reset_index(drop=True)
+            places.append(np.array(rank(key, list(values)), dtype=np.int32)[codes])
+    ordered = frame.iloc[np.lexsort(places[::-1]) if places else np.arange(len(frame))]
+    ordered.index = pd.RangeIndex(len(ordered))
+    return ordered
 
 
 def groups(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
@@ -143,8 +144,8 @@ def headlines(frame: pd.DataFrame) -> pd.DataFrame:
 
     Of a metric measured over many sizes (a curve) only the largest size stands here.
     """
-    chosen = frame[frame["headline"].astype(bool)]
-    chosen = frame if chosen.empty else chosen
+    headline = frame["headline"].astype(bool)
+    chosen = frame[headline] if headline.any() and not headline.all() else frame
     split = {text: curve_point(text) for text in chosen["labels"].unique()}
     if not any(split.values()):
         return chosen

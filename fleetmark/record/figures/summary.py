@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
 from fleetmark.base import schema
@@ -11,10 +12,12 @@ from fleetmark.base.measurement import Centre, Status
 from fleetmark.record.figures.database import connect
 from fleetmark.record.figures.pairs import pair_subjects
 from fleetmark.record.figures.statement import RULES, groups, rule_of, spread
+from fleetmark.record.results import stacked
 from planner.centre import ends
 
 METRIC = list(schema.KEY)
 _ABOUT = list(schema.ABOUT)
+_AT_ONCE = 250_000  # rows that are grouped at once; what is held is several times that
 _FIGURES = ("n", "value", "rule", "lo", "hi", "interval", "cv")
 
 
@@ -27,12 +30,34 @@ def per_host(measurements: pd.DataFrame) -> pd.DataFrame:
     ("repeats"). Values stay in base units. What did not pass or is not a finite number is left out, so a key without
     any such value has no row. Text is categories.
     """
-    scored = measurements[measurements["status"] == Status.PASSED]
+    passed = measurements["status"] == Status.PASSED
+    scored = measurements[[*METRIC, "host", *_ABOUT, "value"]]
+    scored = scored if passed.all() else scored[passed]
+    return stacked([_per_host(part) for part in _parts(scored)])
+
+
+def _per_host(scored: pd.DataFrame) -> pd.DataFrame:
     kinds = scored[["centre", "class"]].astype(object).drop_duplicates()
     kinds["rule"] = [rule_of(*kind).value for kind in zip(kinds["centre"], kinds["class"], strict=True)]
     rules = scored[["centre", "class"]].astype(object).merge(kinds, how="left")["rule"].astype("category")
     frame = scored[[*METRIC, "host", *_ABOUT, "value"]].assign(rule=rules.array)
-    return _figures(frame, [*METRIC, "host"]).assign(over="repeats").astype({"over": "category"})
+    figures = _figures(frame, [*METRIC, "host"]).assign(over="repeats")
+    return figures.astype(dict.fromkeys(("over", "rule", "interval"), "category"))
+
+
+def _parts(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """The rows of ``frame`` in parts to be grouped at once: all of a workload's metric are in one of them."""
+    if len(frame) <= _AT_ONCE:
+        yield frame
+        return
+    keys = [frame[name].astype("category") for name in ("workload", "case", "metric")]
+    code = np.zeros(len(frame), dtype=np.int64)
+    for key in keys:
+        code = code * len(key.cat.categories) + key.cat.codes
+    _, code, sizes = np.unique(code, return_inverse=True, return_counts=True)
+    part = ((np.cumsum(sizes) - 1) // _AT_ONCE).astype(np.int32)[code]
+    for number in np.unique(part):
+        yield frame[part == number]
 
 
 def merge_pairs(stats: pd.DataFrame, generation: Mapping[str, str | None]) -> pd.DataFrame:
@@ -59,6 +84,10 @@ def per_generation(stats: pd.DataFrame, generation: Mapping[str, str | None]) ->
     ``lo``, ``hi``, ``interval`` and ``cv`` are over the hosts' values; ``low_host``/``low`` and ``high_host``/``high``
     name the hosts at both ends, of equals the first. Hosts without a generation share the one called "".
     """
+    return pd.concat([_per_generation(part, generation) for part in _parts(stats)], ignore_index=True)
+
+
+def _per_generation(stats: pd.DataFrame, generation: Mapping[str, str | None]) -> pd.DataFrame:
     of = stats["host"].astype(object).map(lambda host: generation.get(host) or "")
     frame = stats.assign(generation=of, rule=Centre.GEOMEAN.value)
     keys = [*METRIC, "generation"]
