@@ -57,7 +57,7 @@ def render(diagnosis: Diagnosis, about: About, *, templates: Path | None = None)
         "campaign": this,
         "faces": [],
         "scales": False,
-        "embedded": Embedded("", {}, False, 0),
+        "embedded": Embedded("", {}, 0),
         "sections": [Section(id_, title) for shown, id_, title in parts if shown],
         "diagnosis": diagnosis,
         "suspects": [(host, [_line(f) for f in findings]) for host, findings in suspects],
