@@ -56,7 +56,7 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
     """Everything the templates may use beside what every page has."""
     view = report.view
     per_host = not page_tables.wide(view, page_tables.ROWS if medium == "screen" else page_tables.ROWS_ON_PAPER)
-    hosts = Embedded("", {}, False, 0) if per_host or medium == "paper" else embedded(view)
+    hosts = Embedded("", {}, 0) if per_host or medium == "paper" else embedded(view)
     failed = page_tables.failed(view.results)
     seen = faces(report, all_sides=medium == "screen") if report.comparison else []
     context: dict[str, Any] = {

@@ -23,12 +23,11 @@ _A_FIGURE, _A_SPREAD = 7, 16  # characters, about: of a figure, and of one with 
 @dataclass(frozen=True, slots=True)
 class Embedded:
     """``json``: hosts, their sides, and per metric its figures in the hosts' order. ``numbers``: metric to its place in
-    it. ``spreads``: whether each host's own spread is there too; ``left_out``: metrics for which there was no room.
+    it; ``left_out``: metrics for which there was no room.
     """
 
     json: str
     numbers: dict[Key, int]
-    spreads: bool
     left_out: int
 
 
@@ -56,7 +55,7 @@ def embedded(view: View) -> Embedded:
         "titles": [str(view.title_of(g)) for g in view.generations],
     }
     text = f'{{{json.dumps(head, ensure_ascii=False, separators=(",", ":"))[1:-1]},"metrics":[{",".join(metrics)}]}}'
-    return Embedded(_inert(text), numbers, spreads, left_out)
+    return Embedded(_inert(text), numbers, left_out)
 
 
 def _metric(key: Key, rows: pd.DataFrame, shown: fmt.Shown, size: int, *, spreads: bool) -> str:

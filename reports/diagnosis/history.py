@@ -114,7 +114,7 @@ def render(history: History, about: About, *, templates: Path | None = None) -> 
         "campaign": this,
         "faces": [],
         "scales": False,
-        "embedded": Embedded("", {}, False, 0),
+        "embedded": Embedded("", {}, 0),
         "sections": [Section("answer", message("The answer")), Section("provenance", message("Provenance"))],
         "panels": [(name, [_panel(s, of) for s in of]) for name, of in panels.items()],
         "left_out": len(order) - min(len(order), MOST_PLOTS),

@@ -74,7 +74,7 @@ def render(
         "campaign": this,
         "faces": [],
         "scales": False,
-        "embedded": Embedded("", {}, False, 0),
+        "embedded": Embedded("", {}, 0),
         "sections": [Section(id_, title) for shown, id_, title in parts if shown],
         "diagnosis": diagnosis,
         "steps": steps(diagnosis),

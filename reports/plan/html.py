@@ -58,7 +58,7 @@ def render(
         "campaign": this,
         "faces": [],
         "scales": False,  # every column has one unit, in its head
-        "embedded": Embedded("", {}, False, 0),
+        "embedded": Embedded("", {}, 0),
         "sections": _sections(v, futures, tornado),
         "v": v,
         "q": q,
