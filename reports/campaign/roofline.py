@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from fleetmark.base.text import joined, message
 from reports.campaign.grades import Graded, Grades
 from reports.kit import charts
-from reports.kit.charts import Ceiling, Chart, Dot
+from reports.kit.charts import Chart
 from reports.kit.language import Language
+from reports.kit.roofline import Ceiling, Dot, roofline
 
 FIRST_ID = 1000  # of ids in these SVGs, apart from those of other charts
 _ROOF = (Ceiling("", 1.0, 1.0),)
@@ -28,7 +29,7 @@ def _picture(key: tuple[str, str], grades: Grades, number: int, _: Language) -> 
         _(message("operations a byte, over those at which computing becomes the roof")),
         _(message("share of the peak of its precision")),
     )
-    svg = charts.to_svg(charts.roofline(_ROOF, list(_dots(mine)), *titles), number)
+    svg = charts.to_svg(roofline(_ROOF, list(_dots(mine)), *titles), number)
     note = message(
         "A dot per operator and precision; the line is the roof: at its left the rate of memory, at its right that of "
         "matrix products, both as this device reached them. What only moves data stands at the left edge."

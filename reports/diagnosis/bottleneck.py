@@ -15,8 +15,9 @@ from fleetmark.base.units import significant
 from fleetmark.record.diagnosis.roofs import KINDS, Part, Roof
 from reports.kit import charts, tabular
 from reports.kit import format as fmt
-from reports.kit.charts import Ceiling, Chart
+from reports.kit.charts import Chart
 from reports.kit.language import Language
+from reports.kit.roofline import Ceiling, roofline
 from reports.kit.tabular import Cell, Column, Tabular
 
 FIRST_ID = 3000  # of ids in these SVGs, apart from those of other charts
@@ -182,7 +183,7 @@ def _picture(
         "lowest of those that it uses. Dashed: the theoretical peak.",
         hosts=hosts,
     )
-    return Chart(title, note, charts.to_svg(charts.roofline(ceilings, (), *titles), number))
+    return Chart(title, note, charts.to_svg(roofline(ceilings, (), *titles), number))
 
 
 def _ceilings(line: Line, _: Language) -> Iterator[Ceiling]:

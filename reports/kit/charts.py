@@ -25,7 +25,7 @@ MANY_DOTS = 200  # hosts above which a strip's dots become boxes
 MANY_LINES = 12  # above this, and of several hosts of several generations, lines show generations instead of hosts
 MANY_HOVER = 600  # marks of a chart above which none shows its value on hover
 MANY_CELLS = 40  # hosts above which a matrix of pairs is no longer drawn
-_WIDTH = 400
+WIDTH = 400
 
 Spec = dict[str, Any]
 Point = tuple[float, float, float, float]  # x, y, and the range of y
@@ -132,21 +132,21 @@ def strip(
         {"yOffset": {"field": "j", "type": "quantitative", "scale": {"domain": [-0.2, 1.2]}}} if crowd else {}
     )
     return {
-        "width": _WIDTH,
+        "width": WIDTH,
         "height": {"step": 64 if crowd else 19},
         "layer": [
             {
                 # Golden-ratio steps spread a crowd evenly and always alike.
                 "data": {
                     "values": [
-                        {"r": r, "g": g, "v": v, "j": i * 0.618 % 1} | _hover(len(dots), f"{r}: {significant(v, 4)}")
+                        {"r": r, "g": g, "v": v, "j": i * 0.618 % 1} | on_hover(len(dots), f"{r}: {significant(v, 4)}")
                         for i, (r, g, v) in enumerate(dots)
                     ]
                 },
                 "mark": {"type": "point", "filled": True, "size": 18 if crowd else 34, "opacity": 0.7}
                 | ({"aria": True} if len(dots) <= MANY_HOVER else {}),
                 "encoding": {
-                    **_DESCRIBED[len(dots) <= MANY_HOVER],
+                    **DESCRIBED[len(dots) <= MANY_HOVER],
                     "x": x,
                     "y": y,
                     **offset,
@@ -167,10 +167,10 @@ def strip(
     }
 
 
-_DESCRIBED: tuple[Spec, Spec] = ({}, {"description": {"field": "d", "type": "nominal"}})
+DESCRIBED: tuple[Spec, Spec] = ({}, {"description": {"field": "d", "type": "nominal"}})
 
 
-def _hover(marks: int, text: str) -> Spec:
+def on_hover(marks: int, text: str) -> Spec:
     """The field with what a mark shows on hover; none where marks are very many."""
     return {"d": text} if marks <= MANY_HOVER else {}
 
@@ -200,7 +200,7 @@ def boxes(rows: Sequence[Box], colours: Mapping[str, str], axis: str) -> Spec:
         return {"mark": mark, "encoding": {"y": y, **ends, **({} if mark["type"] == "tick" else colour)}}
 
     return {
-        "width": _WIDTH,
+        "width": WIDTH,
         "height": {"step": 26},
         "data": {
             "values": [{"r": r.name, "g": r.generation, **dict(zip(fields, r.quantiles, strict=True))} for r in rows]
@@ -269,7 +269,7 @@ def curve(
     dash = {**keyed, "scale": {"domain": names, "range": [DASHES[line.dash % len(DASHES)] for line in lines]}}
     number = sum(len(line.points) for line in lines)
     points = [
-        {"s": line.name, "x": p[0], "y": p[1], "i": i} | _hover(number, f"{line.name}: {_at(p, across)}")
+        {"s": line.name, "x": p[0], "y": p[1], "i": i} | on_hover(number, f"{line.name}: {_at(p, across)}")
         for line in lines
         for i, p in enumerate(line.points)
     ]
@@ -297,9 +297,9 @@ def curve(
     ]
     if number <= MANY_HOVER:  # what one points at is larger than what one sees
         touched = {"type": "point", "filled": True, "size": 90, "opacity": 0, "aria": True}
-        encoding = {"x": x, "y": y, **_DESCRIBED[True]}
+        encoding = {"x": x, "y": y, **DESCRIBED[True]}
         layers.append({"data": {"values": points}, "mark": touched, "encoding": encoding})
-    return {"width": _WIDTH, "height": 210, "layer": layers}
+    return {"width": WIDTH, "height": 210, "layer": layers}
 
 
 def _at(point: Point, across: Across) -> str:
@@ -329,7 +329,7 @@ def _marks(marks: Sequence[tuple[float, str, str]], x: Spec, xs: Sequence[float]
     ends: list[float] = []  # of the last text of each line, in px
     span = math.log2(xs[-1] / xs[0]) if xs and xs[0] > 0 and xs[-1] > xs[0] else 1.0
     for at, text, colour in sorted(marks):
-        begins = _WIDTH * math.log2(at / xs[0]) / span if xs and xs[0] > 0 else 0.0
+        begins = WIDTH * math.log2(at / xs[0]) / span if xs and xs[0] > 0 else 0.0
         line = next((n for n, end in enumerate(ends) if end <= begins), len(ends))
         ends[line:] = [begins + 6.2 * len(text) + 8, *ends[line + 1 :]]
         data = {"values": [{"x": at, "t": text}]}
@@ -374,7 +374,7 @@ def matrix(
     ``axis_titles``: the titles of rows and columns.
     """
     count = max(len(rows), len(columns))
-    step = min(_WIDTH / count, max(26, 44 if count <= 12 else 14))
+    step = min(WIDTH / count, max(26, 44 if count <= 12 else 14))
     width, height = step * len(columns), step * len(rows)
     # Below 5% of deviation a full colour scale would only paint noise.
     most = max([5.0, *(abs(c[2]) for c in cells)])
@@ -394,7 +394,7 @@ def matrix(
         "scale": {"domain": [-most, 0, most], "range": [COLOURS[1], "#F2F2F2", COLOURS[0]]},
     }
     data = [
-        {"a": a, "b": b, "v": v, "t": t} | _hover(len(cells), f"{a} → {b}: {_with_unit(t, unit)} ({v:+.1f}%)")
+        {"a": a, "b": b, "v": v, "t": t} | on_hover(len(cells), f"{a} → {b}: {_with_unit(t, unit)} ({v:+.1f}%)")
         for a, b, v, t in cells
     ]
     hover = len(cells) <= MANY_HOVER
@@ -405,7 +405,7 @@ def matrix(
         "layer": [
             {
                 "mark": {"type": "rect", "tooltip": None} | ({"aria": True} if hover else {}),
-                "encoding": {**ends, **_DESCRIBED[hover], "color": colour},
+                "encoding": {**ends, **DESCRIBED[hover], "color": colour},
             }
         ],
     }
@@ -421,102 +421,3 @@ def _with_unit(text: str, unit: str) -> str:
     """``text`` of a cell as one line, the unit behind its first figure."""
     first, _, second = text.partition("\n")
     return f"{first} {unit}, {second}" if second else f"{first} {unit}"
-
-
-# --- what lies under roofs -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Dot:
-    """What lies under a roof: its class, its place, and a text."""
-
-    series: str
-    x: float
-    y: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ceiling:
-    """y is at most the smaller of ``rate`` times x and ``level``; either may be infinite. ``name``: in the legend;
-    ``theory``: nothing measured it, it is drawn beside the one of its name that was."""
-
-    name: str
-    rate: float = math.inf
-    level: float = math.inf
-    theory: bool = False
-
-
-def roofline(ceilings: Sequence[Ceiling], dots: Sequence[Dot], x_title: str, y_title: str) -> Spec:
-    """Ceilings, at least one of them level, and what lies under them, both axes logarithmic."""
-    top = max(c.level for c in ceilings if math.isfinite(c.level))
-    rates = [c.rate for c in ceilings if math.isfinite(c.rate)]
-    if dots:
-        low, high = min(d.x for d in dots) / 1.5, max(4.0 * top / max(rates), 1.5 * max(d.x for d in dots))
-        bottom = min(d.y for d in dots) / 2
-    else:
-        low, high = top / max(rates) / 30, 6 * top / min(rates)
-        bottom = min(rates) * low
-    short = "datum.value < 0.001 ? format(datum.value, '.0e') : format(datum.value, '~g')"  # no row of noughts
-    axis = {"tickCount": 6, "labelExpr": short}
-    x: Spec = {"field": "x", "type": "quantitative", "title": x_title, "axis": axis}
-    x |= {"scale": {"type": "log", "domain": [low, high], "nice": False}}
-    y: Spec = {"field": "y", "type": "quantitative", "title": y_title}
-    y |= {"axis": {"tickCount": 6, "format": "~s"} if top > 1e3 else axis}
-    y |= {"scale": {"type": "log", "domain": [bottom, 1.6 * top], "nice": False}}
-    names = list(dict.fromkeys(c.name for c in ceilings if c.name))
-    colour = _legend(names) if names else None
-    layers = [_ceiling(c, (low, high), (bottom, top), max(rates), {"x": x, "y": y}, colour) for c in ceilings]
-    return {"width": 1.4 * _WIDTH, "height": 300, "layer": [*layers, *([_dots(dots, x, y)] if dots else [])]}
-
-
-_WIDE: Spec = {"labelLimit": 300, "columns": 2, "columnPadding": 24}
-
-
-def _legend(names: Sequence[str]) -> Spec:
-    return {
-        "field": "s",
-        "type": "nominal",
-        "legend": {
-            "orient": "top",
-            "title": None,
-            "symbolOpacity": 1,
-            "labelLimit": 300,
-            "columns": 2,
-            "columnPadding": 24,
-        },
-        "scale": {"domain": list(names), "range": [COLOURS[i % len(COLOURS)] for i in range(len(names))]},
-    }
-
-
-def _ceiling(
-    c: Ceiling,
-    x_ends: tuple[float, float],
-    y_ends: tuple[float, float],
-    fastest: float,
-    axes: Spec,
-    colour: Spec | None,
-) -> Spec:
-    (low, high), (bottom, top) = x_ends, y_ends
-    points = []
-    if math.isfinite(c.rate):
-        start = max(low, bottom / c.rate)
-        points = [(start, c.rate * start), (min(c.level, top) / c.rate, min(c.level, top))]
-    if math.isfinite(c.level):
-        points += [(c.level / min(c.rate, fastest), c.level), (high, c.level)]
-    mark: Spec = {"type": "line", "strokeWidth": 1.8} | ({} if c.name else {"color": "currentColor"})
-    if c.theory:
-        mark |= {"strokeDash": [5, 4], "strokeWidth": 1.2}
-    encoding = axes | ({"color": colour} if c.name and colour else {})
-    return {"data": {"values": [{"s": c.name, "x": a, "y": b} for a, b in points]}, "mark": mark, "encoding": encoding}
-
-
-def _dots(dots: Sequence[Dot], x: Spec, y: Spec) -> Spec:
-    names = list(dict.fromkeys(dot.series for dot in dots))
-    colour = _legend(names)
-    shape = {"field": "s", "type": "nominal", "scale": {"domain": names}, "legend": None}
-    values = [{"s": d.series, "x": d.x, "y": d.y} | _hover(len(dots), f"{d.series} {d.text}") for d in dots]
-    hover = len(dots) <= MANY_HOVER
-    mark: Spec = {"type": "point", "filled": True, "size": 26, "opacity": 0.75} | ({"aria": True} if hover else {})
-    encoding = {"x": x, "y": y, "color": colour, "shape": shape, **_DESCRIBED[hover]}
-    return {"data": {"values": values}, "mark": mark, "encoding": encoding}
