@@ -23,6 +23,7 @@ from fleetmark.campaign import judged as judging
 from fleetmark.campaign import run as campaign
 from fleetmark.campaign.drive import fields_of
 from fleetmark.campaign.judged import Judged
+from fleetmark.campaign.options import Options
 from fleetmark.campaign.rebuild import rebuild
 from fleetmark.record.archive import Archive
 from fleetmark.record.documents import KEY
@@ -212,7 +213,7 @@ def test_a_campaign_keeps_its_memory_while_it_owes_anything(
     monkeypatch.setattr(campaign, "request_of", lambda _: request)
     monkeypatch.setattr(campaign.scheduled, "jobs", lambda *_: {"h1": {"steps": [step for step, _ in listed]}})
     monkeypatch.setattr(campaign, "_follow", follow)
-    options = campaign.Options(suite="s.yml")
+    options = Options(suite="s.yml")
     assert campaign._drive(archive, options, Console(file=io.StringIO()), [], {})
     memory = archive.path / NAME
     assert stat.S_IMODE(memory.stat().st_mode) == 0o600

@@ -12,7 +12,8 @@ import pytest
 
 from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.launch import _hear, _untemplated
-from fleetmark.campaign.run import Options, _start_all
+from fleetmark.campaign.options import Options
+from fleetmark.campaign.run import _start_all
 from fleetmark.campaign.start import start
 from fleetmark.hosts.agent import PLAYBOOKS, answer_in, payload
 from fleetmark.hosts.reach import LinkLost, Ran, Reach, ReachError

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.redact import access, conceal, git_credentials, lacks_credentials, redact
 from fleetmark.campaign.credentials import credentials_again, refuse_without
-from fleetmark.campaign.run import Options, _command
+from fleetmark.campaign.options import Options, command_of
 from fleetmark.campaign.schedule import make_schedule, secrets_of, settings_of
 from fleetmark.hosts.inventory import Host
 from tests.schedules import facts
@@ -140,7 +140,7 @@ def test_a_schedule_holds_none() -> None:
     other = {"stream": {**SETTINGS["stream"], "source": URL.replace("pa%2Fss", "word")}}
     again = make_schedule([(Host("h", "h", "h"), facts())], suite, other, campaign="c", seed=1, repeats=1)
     assert {d.workload: d for d in again.hosts["h"].deploy}["stream"].dest == deployed.dest
-    assert f"stream.source={SHOWN}" in _command(Options("quick", settings=SETTINGS), 1)
+    assert f"stream.source={SHOWN}" in command_of(Options("quick", settings=SETTINGS), 1)
 
 
 def test_a_command_that_would_show_them_is_refused() -> None:

@@ -20,6 +20,7 @@ from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.campaign import run as campaign
 from fleetmark.campaign import scheduled
+from fleetmark.campaign.options import Options
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import Checked
 from fleetmark.record import archive as archives
@@ -67,13 +68,13 @@ class Fleet:
         return False
 
     def run(self) -> Archive:
-        options = campaign.Options(suite=str(self.root / "s.yml"), root=self.root, seed=7)
+        options = Options(suite=str(self.root / "s.yml"), root=self.root, seed=7)
         return campaign.run(options, Console(file=io.StringIO()))[0]
 
     def resume(self, archive: Archive) -> None:
         self.checked.clear()
         try:
-            campaign.resume(archive, campaign.Options(suite=""), Console(file=io.StringIO()))
+            campaign.resume(archive, Options(suite=""), Console(file=io.StringIO()))
         finally:
             archive.close()
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import getpass
-import hashlib
-import importlib.metadata
-import os
-import platform
 import secrets
-import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,79 +16,34 @@ from rich.console import Console
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
-from fleetmark.base.redact import conceal
 from fleetmark.base.text import count
 from fleetmark.campaign import scheduled, slurm
-from fleetmark.campaign.adaptive import Adaptive, Until
+from fleetmark.campaign.adaptive import Adaptive
 from fleetmark.campaign.credentials import credentials_again, refuse_without
 from fleetmark.campaign.drive import Drive, about, fields_of
 from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.judged import Judged, write_measurements
 from fleetmark.campaign.launch import launch
+from fleetmark.campaign.options import LONG_S, Beside, Options, campaign_document
 from fleetmark.campaign.outcome import Outcome
 from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import Settings, containers, make_schedule, probes, pythons, secrets_of, settings_of
 from fleetmark.campaign.scheduled import Request, digest, job_text, request_of
 from fleetmark.campaign.start import start
-from fleetmark.campaign.turns import Turns
-from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import Host, load_inventory
 from fleetmark.hosts.keys import unknown_keys
-from fleetmark.hosts.preflight import WORK_DIR, Checked, check_hosts
+from fleetmark.hosts.preflight import Checked, check_hosts
 from fleetmark.hosts.reach import Reach
 from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
 from fleetmark.hosts.slurm.job import Job
 from fleetmark.hosts.slurm.reach import SlurmReach
 from fleetmark.record import listing
-from fleetmark.record.archive import Archive, safe_name, utc
+from fleetmark.record.archive import Archive, safe_name
 from fleetmark.record.documents import KEY, Scheduled, facts_document, key_of
-from fleetmark.record.steps import Exchange, Schedule, Step, Trial
-from workloads import Suite, load_suite
-from workloads.manifest import files as manifest_files
-
-LONG_S = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """Work of the caller that costs no time where it is done while hosts are busy, and disturbs no measurement.
-
-    ``ahead`` runs while hosts are asked what they are, and ends before this machine measures; ``meanwhile`` runs while
-    others measure for LONG_S or more. ``measure`` writes the measurements, and says whether it could.
-    """
-
-    ahead: Callable[[], None] = lambda: None
-    meanwhile: Callable[[], None] = lambda: None
-    measure: Callable[[Archive], bool] = lambda _: False
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The options of ``fleetmark run``."""
-
-    suite: str
-    inventory: tuple[str, ...] = ()
-    limit: str | None = None
-    settings: Settings | None = None
-    repeats: int | None = None
-    seed: int | None = None
-    become: bool = False
-    work_dir: str = WORK_DIR
-    root: Path = Path("fleetmark-results")
-    connect_timeout_s: float = 10.0
-    patience_s: float = 120.0
-    until: Until | None = None
-    beside: Beside = Beside()
-    slurm: SlurmRequest | None = None
-    shared: Path | None = None
-    at_once: tuple[str, ...] = ()
-    trial: Trial | None = None
-
-    @property
-    def turns(self) -> Turns:
-        return Turns.of(self.at_once)
+from fleetmark.record.steps import Exchange, Schedule, Step
+from workloads import load_suite
 
 
 def run(options: Options, console: Console) -> tuple[Archive, bool]:
@@ -122,7 +71,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
         answered = [(c.host, c.facts) for c in able.values() if c.facts]
         schedule = make_schedule(answered, suite, settings, campaign=name, seed=seed, repeats=repeats)
         options.turns.refuse_together(schedule.exchanges)
-        campaign = _campaign(options, name, seed, hosts, schedule, suite)
+        campaign = campaign_document(options, name, seed, hosts, schedule, suite)
         jobs = {host.name: job_text(campaign, schedule.hosts[host.name], facts) for host, facts in answered}
         campaign |= {"planned": [list(jobs)], "jobs": {host: digest(text) for host, text in jobs.items()}}
         of_facts = {host.name: facts_document(facts, able[host.name].raw or {}) for host, facts in answered}
@@ -340,95 +289,6 @@ def _check(
 def _hang_up(checked: Sequence[Checked]) -> None:
     for c in checked:
         c.close()
-
-
-def _campaign(
-    options: Options, name: str, seed: int, hosts: Sequence[Host], schedule: Schedule, suite: Suite
-) -> dict[str, Any]:
-    """The content of ``campaign.json``: enough to understand the campaign, and to run the same again."""
-    from fleetmark import __version__
-
-    inventory = [str(Path(i).resolve()) if Path(i).exists() else i for i in options.inventory]
-    manifests = {path.stem: _digest(path) for w in schedule.settings for path in manifest_files(w)}
-    return {
-        "id": name,
-        "created": utc(),
-        "suite": str(Path(options.suite).resolve()) if Path(options.suite).is_file() else options.suite,
-        # Without its settings: they are in "settings", where credentials are left out.
-        "suite_as_read": suite.model_dump(mode="json", exclude={"workloads": {"__all__": {"set"}}}),
-        "workloads": list(schedule.settings),
-        "settings": schedule.settings,
-        "repeats": options.repeats,
-        "until": asdict(options.until) if options.until else None,
-        "seed": seed,
-        "command": _command(options, seed),
-        "owner": f"{_user()}@{socket.gethostname()}",
-        "inventory": inventory,
-        "limit": options.limit,
-        "become": options.become,
-        "work_dir": options.work_dir,
-        "slurm": asdict(options.slurm) if options.slurm else None,
-        "shared": str(options.shared.resolve()) if options.shared else None,
-        "at_once": list(options.at_once),
-        "trial": asdict(options.trial) if options.trial else None,
-        "hosts": [
-            {
-                "name": h.name,
-                "address": h.address,
-                "peer": h.peer_address,
-                "generation": h.labels.get("gen"),
-                "labels": dict(h.labels),
-            }
-            for h in hosts
-        ],
-        "exchanges": [asdict(e) for e in schedule.exchanges],
-        "versions": {
-            "fleetmark": __version__,
-            "python": platform.python_version(),
-            "ansible-core": importlib.metadata.version("ansible-core"),
-            "ansible-runner": importlib.metadata.version("ansible-runner"),
-        },
-        "sha256": manifests | {f"agent/{p.name}": _digest(p) for p in sorted((PLAYBOOKS / "agent").glob("*.py"))},
-    }
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a uid without a name, as in containers
-        return str(os.getuid())
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _command(options: Options, seed: int) -> list[str]:
-    """The command line that runs the same again, with the same seed."""
-    words = ["fleetmark", "run"]
-    for source in options.inventory:
-        words += ["-i", source]
-    if options.limit:
-        words += ["--limit", options.limit]
-    words += ["--suite", options.suite, "--seed", str(seed)]
-    if options.until:
-        words += ["--until-ci", f"{options.until.ci:.4%}", "--max-repeats", str(options.until.most)]
-    if options.repeats:
-        words += ["--repeats", str(options.repeats)]
-    for workload, settings in conceal(options.settings or {})[0].items():
-        for parameter, value in settings.items():
-            words += ["--set", f"{workload}.{parameter}={value}"]
-    if options.slurm:
-        words += ["--slurm", *options.slurm.words()]
-    if options.shared:
-        words += ["--shared", str(options.shared)]
-    for bound in options.at_once:
-        words += ["--at-once", bound]
-    if options.become:
-        words.append("--become")
-    if options.work_dir != WORK_DIR:
-        words += ["--work-dir", options.work_dir]
-    return words
 
 
 def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule: Schedule) -> None:

@@ -133,6 +133,7 @@ def run(
     fleetmark run --slurm --partition gpu --nodes 64
     """
     from fleetmark.campaign import run as campaign
+    from fleetmark.campaign.options import Beside, Options
     from fleetmark.cli.showing import Showing
     from fleetmark.hosts.preflight import WORK_DIR
     from fleetmark.hosts.slurm.cluster import Request
@@ -167,7 +168,7 @@ def run(
             "--slurm with --results in a store: nodes meet in a folder that they share; name it by --shared"
         )
     request = Request(partition, nodes, time, account, constraint, nodelist, exclusive, tuple(sbatch or ()))
-    options = campaign.Options(
+    options = Options(
         suite=suite or "quick",
         inventory=tuple(inventory or ()),
         limit=limit,
@@ -190,7 +191,7 @@ def run(
         interruptible(advice),
         results(root, "shelves", campaign=resume, writes=True) as here,
     ):
-        beside = campaign.Beside(showing.wait_loaded, showing.warm, showing.measure)
+        beside = Beside(showing.wait_loaded, showing.warm, showing.measure)
         options = replace(options, root=here, beside=beside)
         if resume:
             archive = find(here, resume)

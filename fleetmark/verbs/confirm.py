@@ -14,6 +14,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import write_atomic
 from fleetmark.base.text import count
 from fleetmark.campaign import run as campaign
+from fleetmark.campaign.options import Options
 from fleetmark.campaign.scheduled import Request, request_of
 from fleetmark.hosts.preflight import WORK_DIR
 from fleetmark.record.archive import Archive
@@ -53,12 +54,12 @@ def confirm(archive: Archive, diagnosis: Diagnosis, where: Where, console: Conso
     return campaign.run(options, console)[1]
 
 
-def options_of(request: Request, where: Where, hosts: tuple[str, ...]) -> campaign.Options:
+def options_of(request: Request, where: Where, hosts: tuple[str, ...]) -> Options:
     """The options of a campaign on ``hosts`` of an earlier one: reached as they were then, unless ``where`` differs."""
     slurm = request.slurm
     if slurm is not None and hosts:
         slurm = replace(slurm, nodes=len(hosts), nodelist=",".join(hosts), constraint=None)
-    return campaign.Options(
+    return Options(
         suite="",
         inventory=where.inventory or tuple(request.inventory),
         limit=",".join(hosts) if hosts and (where.inventory or request.inventory) else None,

@@ -14,6 +14,7 @@ from rich.console import Console
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import count
 from fleetmark.campaign import run as campaign
+from fleetmark.campaign.options import Options
 from fleetmark.campaign.scheduled import request_of
 from fleetmark.campaign.sized import Family
 from fleetmark.record.archive import Archive, utc
@@ -110,7 +111,7 @@ class _Runs:
         self.campaigns.append(str(Path(isolations.FOLDER) / archive.id))
         return archive
 
-    def _options(self, hosts: tuple[str, ...], root: Path) -> campaign.Options:
+    def _options(self, hosts: tuple[str, ...], root: Path) -> Options:
         return replace(options_of(request_of(self.archive), self.where, hosts), root=root)
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.campaign import run as campaign
+from fleetmark.campaign.options import Options
 from fleetmark.campaign.scheduled import request_of
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import trials
@@ -97,7 +98,7 @@ def attempt(archive: Archive, asked: Question, lang: str, json_: bool, console: 
     return bool(outcome.changes) and outcome.finished and not outcome.left
 
 
-def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting) -> campaign.Options:
+def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting) -> Options:
     """The campaign of a new trial."""
     suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
     seed = secrets.randbelow(2**31)
@@ -113,7 +114,7 @@ def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting) -> cam
     return replace(options, suite=written(root, "trial", suite), root=root, seed=seed, trial=about)
 
 
-def _options(archive: Archive, asked: Question, hosts: tuple[str, ...]) -> campaign.Options:
+def _options(archive: Archive, asked: Question, hosts: tuple[str, ...]) -> Options:
     options = options_of(request_of(archive), asked.where, hosts)
     return replace(options, slurm=None) if asked.where.inventory else options
 

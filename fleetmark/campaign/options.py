@@ -1,0 +1,150 @@
+"""What a campaign is asked to do: the options of a run, and what ``campaign.json`` says of it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import platform
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fleetmark.base.redact import conceal
+from fleetmark.base.user import user_name
+from fleetmark.campaign.adaptive import Until
+from fleetmark.campaign.schedule import Settings
+from fleetmark.campaign.turns import Turns
+from fleetmark.hosts.agent import PLAYBOOKS
+from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.preflight import WORK_DIR
+from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
+from fleetmark.record.archive import Archive, utc
+from fleetmark.record.steps import Schedule, Trial
+from workloads import Suite
+from workloads.manifest import files as manifest_files
+
+LONG_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Work of the caller that costs no time where it is done while hosts are busy, and disturbs no measurement.
+
+    ``ahead`` runs while hosts are asked what they are, and ends before this machine measures; ``meanwhile`` runs while
+    others measure for LONG_S or more. ``measure`` writes the measurements, and says whether it could.
+    """
+
+    ahead: Callable[[], None] = lambda: None
+    meanwhile: Callable[[], None] = lambda: None
+    measure: Callable[[Archive], bool] = lambda _: False
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of ``fleetmark run``."""
+
+    suite: str
+    inventory: tuple[str, ...] = ()
+    limit: str | None = None
+    settings: Settings | None = None
+    repeats: int | None = None
+    seed: int | None = None
+    become: bool = False
+    work_dir: str = WORK_DIR
+    root: Path = Path("fleetmark-results")
+    connect_timeout_s: float = 10.0
+    patience_s: float = 120.0
+    until: Until | None = None
+    beside: Beside = Beside()
+    slurm: SlurmRequest | None = None
+    shared: Path | None = None
+    at_once: tuple[str, ...] = ()
+    trial: Trial | None = None
+
+    @property
+    def turns(self) -> Turns:
+        return Turns.of(self.at_once)
+
+
+def campaign_document(
+    options: Options, name: str, seed: int, hosts: Sequence[Host], schedule: Schedule, suite: Suite
+) -> dict[str, Any]:
+    """The content of ``campaign.json``: enough to understand the campaign, and to run the same again."""
+    from fleetmark import __version__
+
+    inventory = [str(Path(i).resolve()) if Path(i).exists() else i for i in options.inventory]
+    manifests = {path.stem: _digest(path) for w in schedule.settings for path in manifest_files(w)}
+    return {
+        "id": name,
+        "created": utc(),
+        "suite": str(Path(options.suite).resolve()) if Path(options.suite).is_file() else options.suite,
+        # Without its settings: they are in "settings", where credentials are left out.
+        "suite_as_read": suite.model_dump(mode="json", exclude={"workloads": {"__all__": {"set"}}}),
+        "workloads": list(schedule.settings),
+        "settings": schedule.settings,
+        "repeats": options.repeats,
+        "until": asdict(options.until) if options.until else None,
+        "seed": seed,
+        "command": command_of(options, seed),
+        "owner": f"{user_name()}@{socket.gethostname()}",
+        "inventory": inventory,
+        "limit": options.limit,
+        "become": options.become,
+        "work_dir": options.work_dir,
+        "slurm": asdict(options.slurm) if options.slurm else None,
+        "shared": str(options.shared.resolve()) if options.shared else None,
+        "at_once": list(options.at_once),
+        "trial": asdict(options.trial) if options.trial else None,
+        "hosts": [
+            {
+                "name": h.name,
+                "address": h.address,
+                "peer": h.peer_address,
+                "generation": h.labels.get("gen"),
+                "labels": dict(h.labels),
+            }
+            for h in hosts
+        ],
+        "exchanges": [asdict(e) for e in schedule.exchanges],
+        "versions": {
+            "fleetmark": __version__,
+            "python": platform.python_version(),
+            "ansible-core": importlib.metadata.version("ansible-core"),
+            "ansible-runner": importlib.metadata.version("ansible-runner"),
+        },
+        "sha256": manifests | {f"agent/{p.name}": _digest(p) for p in sorted((PLAYBOOKS / "agent").glob("*.py"))},
+    }
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def command_of(options: Options, seed: int) -> list[str]:
+    """The command line that runs the same again, with the same seed."""
+    words = ["fleetmark", "run"]
+    for source in options.inventory:
+        words += ["-i", source]
+    if options.limit:
+        words += ["--limit", options.limit]
+    words += ["--suite", options.suite, "--seed", str(seed)]
+    if options.until:
+        words += ["--until-ci", f"{options.until.ci:.4%}", "--max-repeats", str(options.until.most)]
+    if options.repeats:
+        words += ["--repeats", str(options.repeats)]
+    for workload, settings in conceal(options.settings or {})[0].items():
+        for parameter, value in settings.items():
+            words += ["--set", f"{workload}.{parameter}={value}"]
+    if options.slurm:
+        words += ["--slurm", *options.slurm.words()]
+    if options.shared:
+        words += ["--shared", str(options.shared)]
+    for bound in options.at_once:
+        words += ["--at-once", bound]
+    if options.become:
+        words.append("--become")
+    if options.work_dir != WORK_DIR:
+        words += ["--work-dir", options.work_dir]
+    return words
