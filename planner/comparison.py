@@ -6,7 +6,6 @@ responsiveness is "x faster"; guardrails are kept or broken, and are in no class
 
 from __future__ import annotations
 
-import fnmatch
 import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,8 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.base.kinds import PEAK, SPEED, kind_of_class, successors
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.kinds import SPEED, kind_of_class
 from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
@@ -24,6 +23,7 @@ from planner.contrast import Pairing, Repeats
 from planner.equivalence import Equivalence, compare
 from planner.fieller import Fieller, fieller
 from planner.guardrail import Guardrail, guardrail
+from planner.mix import shares_of
 from planner.ratio import Ratio, adjusted
 
 CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot be compared at all
@@ -138,7 +138,8 @@ def compare_sides(
     benchmarks = benchmarks[~benchmarks.index.duplicated()].sort_index()
     benchmarks["standing"] = standings
     benchmarks["class"] = _of_one_kind(benchmarks)
-    shares = _shares(mix, benchmarks, baseline, candidates) if mix else None
+    shared = {str(t) for t in baseline.means if all(t in c.means for c in candidates)}
+    shares = shares_of(mix, benchmarks, shared) if mix else None
     results = [_candidate(baseline, c, benchmarks, shares, machines, weights, panel, pairing) for c in candidates]
     held = any(g.held is not None for c in results for g in c.guardrails.values())
     if not held and not any(e.each for c in results for e in c.classes.values()):
@@ -381,68 +382,6 @@ def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
             else message("{hosts} are on both sides ({some}): compare them with --paired", hosts=hosts, some=some)
         )
     return warnings
-
-
-def _shares(
-    mix: Mapping[str, float], benchmarks: pd.DataFrame, baseline: Side, candidates: Sequence[Side]
-) -> dict[str, float]:
-    """A mix by title: the share of a pattern is divided equally among its benchmarks, that of a class among what they
-    measure, so that redundant ones share one part.
-    """
-    total = sum(mix.values())
-    for name, share in mix.items():
-        if not (math.isfinite(share) and share >= 0):
-            raise FleetmarkError(f"the work mix gives {name} {share:g}: a share is a number from 0 to 1")
-    if abs(total - 1) > 1e-6:
-        raise FleetmarkError(f"the work mix sums to {total:g}, not to 1: its shares are parts of all server-hours")
-    for name in mix:
-        if name.removesuffix(PEAK) != name and name.removesuffix(PEAK) in mix:
-            base = name.removesuffix(PEAK)
-            raise FleetmarkError(f"the work mix names {base} and {name}, which are one work twice: name one of them")
-    shares: dict[str, float] = {}
-    for name, share in mix.items():
-        titles = _of_mix(name, benchmarks)
-        both = [t for t in titles if t in baseline.means and all(t in c.means for c in candidates)]
-        members: dict[str, list[str]] = {}
-        of_class = not any(fnmatch.fnmatchcase(t, name) for t in titles)  # a pattern names benchmarks one by one
-        for title in both or titles:
-            quantity = str(benchmarks.loc[title, "quantity"]) if of_class else ""
-            members.setdefault(quantity or title, []).append(title)
-        for group in members.values():
-            for title in group:
-                shares[title] = shares.get(title, 0.0) + share / len(members) / len(group)
-    return shares
-
-
-def _of_mix(name: str, benchmarks: pd.DataFrame) -> list[str]:
-    """The benchmarks of capacity that a name in a mix stands for: a title, a pattern of titles or a class.
-
-    Raises FleetmarkError where nothing of that name is measured, or none of it is capacity.
-    """
-    titles = [str(t) for t in benchmarks.index if t == name or fnmatch.fnmatchcase(str(t), name)]
-    titles = titles or [str(t) for t in benchmarks.index[benchmarks["class"] == name]]
-    work = sorted(benchmarks.loc[benchmarks["kind"] == Kind.CAPACITY, "class"].unique())
-    work = [c for c in work if not c.endswith(PEAK)] or work
-    if not titles and (sentence := successors(name)):
-        raise FleetmarkError(f"the work mix names {name!r}: {sentence}")
-    if not titles:
-        capacity = benchmarks.index[benchmarks["kind"] == Kind.CAPACITY]
-        some = "; ".join(map(str, capacity[:4])) + ("; …" if len(capacity) > 4 else "")
-        of_work = (
-            f"write a class of capacity ({', '.join(work)}) or a benchmark ({some})" if work else "leave --mix out"
-        )
-        raise FleetmarkError(f"the work mix names {name!r}, which is not measured{suggest(name, work)}; {of_work}")
-    of = benchmarks.loc[titles]
-    of = of[of["kind"] == Kind.CAPACITY]
-    if of.empty:
-        kind = str(benchmarks.loc[titles[0], "kind"]) or "a setting"
-        example = ",".join(f"{c}={1 / len(work[:2]):g}" for c in work[:2])
-        hint = f"write one of capacity, such as --mix {example}" if work else "nothing here is: leave --mix out"
-        raise FleetmarkError(
-            f"the work mix names {name!r}, which is {kind}: only capacity is an amount of work; {hint}"
-        )
-    tuned = of["class"].str.endswith(PEAK)  # beside base it would count the same work twice
-    return [str(t) for t in (of[~tuned] if not tuned.all() else of).index]
 
 
 def _check_shared_out(per: str, benchmarks: pd.DataFrame, results: Sequence[Candidate]) -> None:
