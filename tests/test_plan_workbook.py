@@ -224,34 +224,6 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
         ({("site_name", 1, 0): "ams"}, "sheet Sites, A7: site 'ams' is already in row 6"),
         ({("site_runs", 0, 1): "no", ("site_runs", 2, 1): "no"}, "sheet Sites, O6: batch may run nowhere"),
     ],
-]
-
-
-@pytest.mark.parametrize("faults", FAULTS)
-def test_a_broken_cell_is_named(faults: list[tuple[Edit, str]], tmp_path: Path) -> None:
-    output = refused(tmp_path, changed({where: v for edit, _ in faults for where, v in edit.items()}))
-    assert [sentence for _, sentence in faults if f"plan.xlsx, {sentence}" not in output] == [], output
-
-
-def test_several_at_once_but_not_all(tmp_path: Path) -> None:
-    faults = refused(tmp_path, changed({("sku_price", 1, 0): "x", ("fleet_age", 0, 0): -1, ("demand_sd", 0, 0): "y"}))
-    assert [line.split(":")[0] for line in faults.splitlines()] == [
-        "plan.xlsx, sheet Fleet, D6",
-        "plan.xlsx, sheet Demand, C16",
-        "plan.xlsx, sheet SKU & TCO, B7",
-    ]
-    many = refused(tmp_path, changed({("demand_median", i, t): "?" for i in range(2) for t in range(6)}))
-    assert len(many.splitlines()) == 11
-    assert many.endswith("and 2 more faults")
-
-
-def test_a_demand_that_nothing_can_run(tmp_path: Path) -> None:
-    edit: Edit = {(f"worth_{field}", i, 0): None for field in ("sku", "workload", "value", "se", "df") for i in (0, 2)}
-    faults = refused(tmp_path, changed(edit))
-    assert "sheet Utilisation, A6: no SKU has a worth for it: nothing can run it" in faults
-
-
-BAD: list[list[tuple[Edit, str]]] = [  # each list in one workbook
     [
         ({("workload_availability", 1, 0): "preemptible"}, "sheet Utilisation, A7: what may be pre-empted runs on"),
         (
@@ -287,10 +259,28 @@ BAD: list[list[tuple[Edit, str]]] = [  # each list in one workbook
 ]
 
 
-@pytest.mark.parametrize("faults", BAD)
-def test_bad_input_has_its_cell(faults: list[tuple[Edit, str]], tmp_path: Path) -> None:
+@pytest.mark.parametrize("faults", FAULTS)
+def test_a_broken_cell_is_named(faults: list[tuple[Edit, str]], tmp_path: Path) -> None:
     output = refused(tmp_path, changed({where: v for edit, _ in faults for where, v in edit.items()}))
     assert [sentence for _, sentence in faults if f"plan.xlsx, {sentence}" not in output] == [], output
+
+
+def test_several_at_once_but_not_all(tmp_path: Path) -> None:
+    faults = refused(tmp_path, changed({("sku_price", 1, 0): "x", ("fleet_age", 0, 0): -1, ("demand_sd", 0, 0): "y"}))
+    assert [line.split(":")[0] for line in faults.splitlines()] == [
+        "plan.xlsx, sheet Fleet, D6",
+        "plan.xlsx, sheet Demand, C16",
+        "plan.xlsx, sheet SKU & TCO, B7",
+    ]
+    many = refused(tmp_path, changed({("demand_median", i, t): "?" for i in range(2) for t in range(6)}))
+    assert len(many.splitlines()) == 11
+    assert many.endswith("and 2 more faults")
+
+
+def test_a_demand_that_nothing_can_run(tmp_path: Path) -> None:
+    edit: Edit = {(f"worth_{field}", i, 0): None for field in ("sku", "workload", "value", "se", "df") for i in (0, 2)}
+    faults = refused(tmp_path, changed(edit))
+    assert "sheet Utilisation, A6: no SKU has a worth for it: nothing can run it" in faults
 
 
 def test_a_demand_whose_servers_are_neither_sold_nor_where_it_may_run(tmp_path: Path) -> None:

@@ -8,9 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from fleetmark.demand.amounts import (
-    plain,
-)
+from fleetmark.demand.amounts import plain
 
 QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 

@@ -24,28 +24,27 @@ from fleetmark.demand.keys.part import Gigabytes, Part, quantiles_of
 from planner.capacity.queueing import CAP
 
 
-class Start(Part):
+class _Bare(Part):
+    """A part that may be written as its value alone, or as quantiles of it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _either(cls, value: object) -> Any:
+        return quantiles_of(value) if isinstance(value, Mapping) else {"value": value}
+
+
+class Start(_Bare):
     """A figure, or its quantiles."""
 
     value: Amount | None = None
     quantiles: Mapping[str, Amount] | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _either(cls, value: object) -> Any:
-        return quantiles_of(value) if isinstance(value, Mapping) else {"value": value}
 
-
-class Growth(Part):
+class Growth(_Bare):
     """Growth a year, or its quantiles."""
 
     value: Annotated[float, share(-0.99, 100)] | None = None
     quantiles: Mapping[str, Annotated[float, share(-0.99, 100)]] | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _either(cls, value: object) -> Any:
-        return quantiles_of(value) if isinstance(value, Mapping) else {"value": value}
 
 
 class History(Part):

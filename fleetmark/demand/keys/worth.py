@@ -7,14 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from fleetmark.demand.amounts import (
-    Quantity,
-    Text,
-    integer,
-    plain,
-    positive,
-    share,
-)
+from fleetmark.demand.amounts import Quantity, Text, integer, plain, positive, share
 from fleetmark.demand.keys.part import Part
 from planner.capacity.queueing import CAP
 
