@@ -15,7 +15,7 @@ from fleetmark.record.diagnosis.baselines import Baseline
 from fleetmark.record.diagnosis.reruns import settled
 from fleetmark.record.diagnosis.roofs import roofs_of
 from fleetmark.verbs.confirm import Where, confirm
-from fleetmark.verbs.documents import Documents, write
+from fleetmark.verbs.documents import Documents, page_and_pdf, write
 from reports.diagnosis import markdown, steps, terminal
 from reports.diagnosis.html import About, render
 from reports.kit.page import Medium
@@ -62,17 +62,12 @@ def _write(question: Question, diagnosis: Diagnosis, documents: Documents, conso
     def html(medium: Medium) -> str:
         return render(diagnosis, about, roofs=roofs, templates=documents.templates, medium=medium)
 
-    def pdf() -> bytes:
-        from reports import pdf
-
-        return pdf.of_html(html("paper"))
-
     def workbook() -> bytes:
         from reports.diagnosis import xlsx
 
         return xlsx.render(diagnosis, roofs, about)
 
-    write(documents, {"html": lambda: html("screen").encode(), "pdf": pdf, "xlsx": workbook}, console)
+    write(documents, {**page_and_pdf(html), "xlsx": workbook}, console)
 
 
 def brief(archive: Archive, console: Console) -> None:

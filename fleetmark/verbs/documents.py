@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
@@ -16,6 +17,9 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import write_atomic
 from fleetmark.record.archive import utc
 from reports.kit.language import Language, language
+
+if TYPE_CHECKING:
+    from reports.kit.page import Medium
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,17 @@ def _date(text: str | None) -> str | None:
     except ValueError as error:
         raise FleetmarkError(f"--date {text}: write it as 2026-11-21, or 2026-11-21T08:00Z") from error
     return utc((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+def page_and_pdf(page: Callable[[Medium], str]) -> dict[str, Callable[[], bytes]]:
+    """Renderers of one ``page``: for the screen as HTML, for paper as PDF."""
+
+    def pdf() -> bytes:
+        from reports import pdf
+
+        return pdf.of_html(page("paper"))
+
+    return {"html": lambda: page("screen").encode(), "pdf": pdf}
 
 
 def write(documents: Documents, renderers: Mapping[str, Callable[[], bytes]], console: Console) -> None:

@@ -21,7 +21,7 @@ from fleetmark.record.archive import Archive, utc
 from fleetmark.record.diagnosis import gangs, isolations
 from fleetmark.record.diagnosis.isolations import Isolated, Question
 from fleetmark.verbs.confirm import Where, options_of, written
-from fleetmark.verbs.documents import Documents, write
+from fleetmark.verbs.documents import Documents, page_and_pdf, write
 from planner.diagnosis import groups, partners
 from planner.diagnosis.outliers import LARGE
 from planner.diagnosis.partners import Pair, Suspicion
@@ -42,8 +42,8 @@ def show(
     documents: Documents,
     command: str,
 ) -> bool:
-    """Find who makes a campaign's case slow, show it as ``form`` (table, json or md) and write its page. Whether nobody
-    does.
+    """Find who makes a campaign's case slow, show it as ``form`` (table, json or md) and write its documents. Whether
+    nobody does.
 
     What an earlier call ran is not run again, and a campaign that it began goes on. Raises KeyboardInterrupt where the
     user interrupts one.
@@ -75,12 +75,7 @@ def _write(archive: Archive, result: Isolated, documents: Documents, about: Abou
     def html(medium: Medium) -> str:
         return isolation.render(result, archive.path, about, templates=documents.templates, medium=medium)
 
-    def pdf() -> bytes:
-        from reports import pdf
-
-        return pdf.of_html(html("paper"))
-
-    write(documents, {"html": lambda: html("screen").encode(), "pdf": pdf}, console)
+    write(documents, page_and_pdf(html), console)
 
 
 class _Runs:

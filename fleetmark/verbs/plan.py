@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from fleetmark.base.yaml import read_yaml
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import question as demand
 from fleetmark.record.archive import utc
-from fleetmark.verbs.documents import Documents
+from fleetmark.verbs.documents import Documents, page_and_pdf
 from fleetmark.verbs.documents import write as write_documents
 from planner.capacity.alternatives import alternatives
 from planner.capacity.answer import Answer, Scenario
@@ -156,12 +157,8 @@ def write(answer: Answer, documents: Documents, provenance: Provenance, console:
         if documents.paths:
             console.print("no document was written: there is no plan")
         return
-    renderers = {
-        "html": lambda: _html(answer, documents, provenance, "screen").encode(),
-        "pdf": lambda: _pdf(answer, documents, provenance),
-        "xlsx": lambda: _xlsx(answer, documents, provenance),
-    }
-    write_documents(documents, renderers, console)
+    renderers = page_and_pdf(partial(_html, answer, documents, provenance))
+    write_documents(documents, renderers | {"xlsx": lambda: _xlsx(answer, documents, provenance)}, console)
 
 
 def _html(answer: Answer, documents: Documents, provenance: Provenance, medium: Medium) -> str:
@@ -170,12 +167,6 @@ def _html(answer: Answer, documents: Documents, provenance: Provenance, medium: 
     about = html.About(provenance.created, provenance.command, documents.language)
     templates = documents.templates
     return html.render(answer, about, templates=templates, medium=medium)
-
-
-def _pdf(answer: Answer, documents: Documents, provenance: Provenance) -> bytes:
-    from reports import pdf
-
-    return pdf.of_html(_html(answer, documents, provenance, "paper"))
 
 
 def _xlsx(answer: Answer, documents: Documents, provenance: Provenance) -> bytes:
