@@ -119,7 +119,7 @@ def render(
         "campaign": this,
         "faces": [],
         "scales": False,
-        "embedded": Embedded("", {}, False, 0),
+        "embedded": Embedded("", {}, 0),
         "sections": [Section("answer", message("The answer")), Section("provenance", message("Provenance"))],
         "asked": isolated.question,
         "hosts": s.hosts,
