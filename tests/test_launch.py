@@ -95,6 +95,7 @@ def test_a_job_is_started_over_the_open_connection() -> None:
     assert set(json.loads(payload({}))["source"]) == {
         "job.py",
         "runner.py",
+        "optional.py",
         "outputs.py",
         "trial.py",
         "keeper.py",

@@ -15,11 +15,11 @@ import threading
 import time
 
 from job import LOCK, peer_of, remaining, write_atomic
+from optional import container_of, trial_of, watch_of
 from outputs import FLOODED, OUTPUT_CAP, collect, cut_outputs, output_size
 from processes import GRACE_S, become_subreaper, born, end, end_marked, ended_within, listening, reap_orphans
 from telemetry import Sampler
 
-MORE_PATH = ":/usr/sbin:/sbin:/usr/local/sbin:/opt/rocm/bin"
 LISTENS_S = 60  # in which a server listens: a database is laid out first
 RESERVE = 1 << 20  # bytes kept back so that a full disk can still be reported
 MOST_FOLLOWERS = 64
@@ -310,9 +310,8 @@ class Runner:
         finally:
             if server:
                 self.end_server(step, server, env)
-            container_of(step).remove(
-                step, env
-            )  # whose client may have been ended by somebody else, or never be watched
+            # Its client may have been ended by somebody else, or never be watched.
+            container_of(step).remove(step, env)
             reap_orphans()
             if step.get("gate") or result.get("ended") != "exit":
                 end_marked(self.job["campaign"])
@@ -467,66 +466,6 @@ def sampled(sampler, accelerators, step_cpu_s=None):
 
 class Refused(Exception):
     """A step cannot begin; the message says why."""
-
-
-def trial_of(job, folder, keeper):
-    """The trial of a job that tries a setting; None for others, which load nothing of it."""
-    if not job.get("setting"):
-        return None
-    from trial import Trial
-
-    return Trial(folder, job["setting"], keeper)
-
-
-class Bare(object):
-    """A step's command as it is, on the host itself: what ``container`` says of a step that names none."""
-
-    @staticmethod
-    def command_of(step, argv, env, scratch):
-        return argv
-
-    @staticmethod
-    def remove(step, env):
-        pass
-
-    @staticmethod
-    def is_counted(step):
-        return True
-
-
-def container_of(step):
-    """Who makes a step's command: the module ``container``, loaded where the step names one."""
-    if not step.get("container"):
-        return Bare
-    import container
-
-    return container
-
-
-def has_accelerators():
-    """Whether there may be any of those that ``accelerators`` watches: else nothing is loaded, and no thread asks."""
-    names = ("/dev/nvidiactl", "/dev/dxg", "/dev/davinci_manager", "/sys/module/nvidia", "/sys/module/amdgpu")
-    path = os.environ.get("PATH", os.defpath) + MORE_PATH
-    return any(map(os.path.exists, names)) or any(shutil.which(n, path=path) for n in ("nvidia-smi", "npu-smi"))
-
-
-class Nothing(object):
-    """Samples no accelerators."""
-
-    def start(self):
-        pass
-
-    def stop(self):
-        return None
-
-
-def watch_of(interval):
-    """Samples the host's accelerators from now on."""
-    if not has_accelerators():
-        return Nothing()
-    from accelerators import Watch
-
-    return Watch(interval=interval)
 
 
 def environment(step, scratch, campaign):
