@@ -26,7 +26,10 @@ class Format(StrEnum):
 
 ROOT = Path(os.environ.get("FLEETMARK_RESULTS", "fleetmark-results"))
 Root = Annotated[
-    Path, typer.Option("--results", help="Where campaigns are kept, a folder or s3://BUCKET/PATH; FLEETMARK_RESULTS.")
+    Path,
+    typer.Option(
+        "--results", help="Where campaigns are kept: a folder, or s3://BUCKET/PATH. FLEETMARK_RESULTS sets it too."
+    ),
 ]
 AsFormat = Annotated[Format, typer.Option("--format", help="json: nothing but JSON on stdout.")]
 

@@ -90,5 +90,6 @@ def _show(path: str, form: str, strict: bool) -> int:
 
 
 def exit_status(statuses: Sequence[Any], strict: bool) -> int:
+    """0 where something passed and nothing was worse than skipped; with ``strict``, where all passed. Else 1."""
     good = {Status.PASSED.value} if strict else {Status.PASSED.value, Status.SKIPPED.value}
     return OK if set(statuses) <= good and Status.PASSED.value in statuses else SOME_FAILED

@@ -58,9 +58,11 @@ def _steps(diagnosis: Diagnosis) -> Iterator[Step]:
     if diagnosis.groups():
         explained = any(f.because for f in diagnosis.groups())
         yield Step(
-            message("Set the slower group of hosts as the faster, or give the groups labels (gen) of their own.")
+            message("Give the slower group the settings of the faster one, or label the two groups apart (gen).")
             if explained
-            else message("Find out what tells the two groups of hosts apart; label them (gen) if it shall stay so.")
+            else message(
+                "Find out what differs between the two groups of hosts; label them apart (gen) if it is meant to stay."
+            )
         )
     if diagnosis.everywhere():
         yield Step(message("Find out what changed on all hosts since the baseline: firmware, kernel, settings."))
@@ -76,7 +78,7 @@ def _isolations(diagnosis: Diagnosis, slow: Sequence[Finding]) -> Iterator[Step]
     unclear = [f for f in slow if f.kind is Kind.LINK and f.either]
     for workload, case in dict.fromkeys((f.benchmark["workload"], f.benchmark["case"]) for f in unclear):
         yield Step(
-            message("Find who makes {case} slow, a host or a link, by a few runs more.", case=fmt.clean(case)),
+            message("Run {case} a few times more to find which host or link makes it slow.", case=fmt.clean(case)),
             _command("diagnose", diagnosis.campaign, "--isolate", f"{workload}/{case}"),
         )
 
