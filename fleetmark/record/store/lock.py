@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import getpass
 import json
 import os
 import socket
@@ -11,7 +12,6 @@ from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import decode_json
-from fleetmark.base.user import user_name
 from fleetmark.record.archive import utc
 from fleetmark.record.store.objects import Objects
 
@@ -30,7 +30,7 @@ def held(objects: Objects, campaigns: Sequence[str]) -> Iterator[None]:
 
 def _take(objects: Objects, campaign: str) -> None:
     name = f"{campaign}/{NAME}"
-    mine = {"host": socket.gethostname(), "pid": os.getpid(), "user": user_name(), "since": utc()}
+    mine = {"host": socket.gethostname(), "pid": os.getpid(), "user": _user(), "since": utc()}
     if objects.create(name, json.dumps(mine).encode()):
         return
     other = _owner(objects.read(name))
@@ -60,3 +60,10 @@ def _lives(pid: Any) -> bool:
     except (PermissionError, TypeError):
         return True
     return True
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
