@@ -1,4 +1,4 @@
-"""What each workload costs, as files / lines: writes the table of docs/architecture.md anew. ``python -m benchmarks.sizes``"""
+"""What each workload costs, as files / lines: writes the table of docs/architecture.md again. ``python -m benchmarks.sizes``"""
 
 from __future__ import annotations
 
