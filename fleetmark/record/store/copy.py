@@ -22,12 +22,13 @@ from urllib.parse import quote
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER, replace
 from fleetmark.record.store.lock import NAME as DRIVEN
-from fleetmark.record.store.notes import Notes, entry_of, looked, looks_of
+from fleetmark.record.store.notes import Notes, entry_of, is_content, looked, looks_of
 from fleetmark.record.store.objects import Objects, Stored
 
 SHELVES = ("references", "baselines", "profiles", "imports")
 _ABOUT, _GONE, _INCOMING = ".store", ".gone", ".incoming"
 _PAGE, _FIGURES = "summary.html", "measurements.parquet"
+_COPY = "@"  # below the folder of its URL, so that no root's copy lies in that of another
 _LOCKS = ("controller.lock", DRIVEN)  # say nothing elsewhere
 _HEAD = "campaign.json"  # stored last: without it a folder is no campaign
 _OF_HOSTS = ("facts", "jobs")
@@ -63,8 +64,9 @@ def copy_of(url: str) -> StoreCopy:
     """The copy here of the root at ``url``. Raises FleetmarkError for a URL that is none."""
     objects = Objects(url)
     endpoint = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "s3")
-    parts = [quote(part, safe=" @+=,") for part in (endpoint, *objects.url.removeprefix("s3://").split("/"))]
-    return StoreCopy(_home().joinpath(*filter(None, parts)), objects)
+    endpoint = re.sub(r"//[^/]*@", "//", endpoint)  # a password is no part of a folder's name
+    parts = [quote(part, safe=" +=,") for part in (endpoint, *objects.url.removeprefix("s3://").split("/"))]
+    return StoreCopy(_home().joinpath(*parts, _COPY), objects)
 
 
 def _home() -> Path:
@@ -105,7 +107,7 @@ class StoreCopy:
             if need is Need.SHELVES:
                 return
             names = [n for n in there if n not in SHELVES]
-            self._set_gone_aside(self._copied() - set(there))
+            self._set_gone_aside(set(there))
             self._campaigns(names, figures=need is Need.FIGURES)
 
     def pull_campaign(self, name: str) -> tuple[list[str], list[str]]:
@@ -115,7 +117,7 @@ class StoreCopy:
         with self._alone():
             there = self.objects.folders()
             self._shelves(there)
-            self._set_gone_aside(self._copied() - set(there))
+            self._set_gone_aside(set(there))
             chosen = [n for n in _meant(name, {*there, *self._folders()}) if n in there and not self._is_own(n)]
             left: list[str] = []
             for n, objects in self.objects.everything(chosen).items():
@@ -168,7 +170,7 @@ class StoreCopy:
                 entry = manifest.get(name, {})
                 if entry.get("version") == o.version:
                     continue
-                if entry and looks_of(self.root / folder / name) not in (entry["looks"], None):
+                if self._is_changed(folder, name, entry, o):
                     raise FleetmarkError(
                         f"{self.root / folder / name}: changed here, and since then in {self.objects.url} too; "
                         "move one of them away"
@@ -185,6 +187,13 @@ class StoreCopy:
         finally:
             shutil.rmtree(self.root / _INCOMING, ignore_errors=True)
 
+    def _is_changed(self, folder: str, name: str, entry: Mapping[str, Any], stored: Stored) -> bool:
+        """Whether a file that is to be fetched would replace what was changed here, or saved here and never stored."""
+        file = self.root / folder / name
+        if entry:
+            return looks_of(file) not in (entry["looks"], None)
+        return folder in SHELVES and file.is_file() and not is_content(stored, file)
+
     def _place(self, files: Mapping[str, tuple[str, str, Stored]], incoming: Path) -> None:
         came: dict[str, dict[str, Any]] = {}
         for n, (folder, name, o) in files.items():
@@ -196,8 +205,11 @@ class StoreCopy:
         for folder, entries in came.items():
             self._notes.add(folder, entries)
 
-    def _set_gone_aside(self, names: set[str]) -> None:
-        for name in names:
+    def _set_gone_aside(self, there: set[str]) -> None:
+        """Move the campaigns that the store has no more out of sight, but for those being driven from here."""
+        for name in self._copied() - there:
+            if self._is_driven(name):
+                continue
             aside = self.root / _GONE / f"{name}.{secrets.token_hex(4)}"
             aside.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
             if (self.root / name).is_dir():
@@ -215,16 +227,28 @@ class StoreCopy:
         """Store the folders made here, those ``changed``, and the shelves; their names. Raises CannotKeep where the
         store refuses: everything is still here then, and the next call goes on.
         """
+        self.expect(changed)
         with self._alone():
-            waiting = self.root / _ABOUT / "waiting"
-            with contextlib.suppress(FileNotFoundError):
-                changed = [*changed, *waiting.read_text().splitlines()]
-            replace(waiting, "\n".join(changed), private=True)
-            own = {n for n in self._folders() - set(SHELVES) if self._is_own(n) and not self._is_driven(n)}
-            names = [n for n in sorted(own | set(changed) | set(SHELVES)) if n and (self.root / n).is_dir()]
+            waiting = self._waiting()
+            own = {n for n in self._folders() - set(SHELVES) if self._is_own(n)}
+            driven = {n for n in own | waiting if n not in changed and self._is_driven(n)}
+            names = [n for n in sorted((own | waiting | set(SHELVES)) - driven) if (self.root / n).is_dir()]
             stored = [n for n in names if self._store(n)]
-            waiting.unlink()
+            self._wait_for(waiting & driven)
             return stored
+
+    def expect(self, changed: Sequence[str]) -> None:
+        """Note that those folders are going to be changed: however that ends, a later ``push`` stores them."""
+        with self._alone():
+            self._wait_for({*self._waiting(), *changed})
+
+    def _waiting(self) -> set[str]:
+        with contextlib.suppress(FileNotFoundError):
+            return {*(self.root / _ABOUT / "waiting").read_text().splitlines()} - {""}
+        return set()
+
+    def _wait_for(self, names: set[str]) -> None:
+        replace(self.root / _ABOUT / "waiting", "\n".join(sorted(names)), private=True)
 
     def _store(self, folder: str) -> bool:
         """Store what was made or changed here in a folder, its head last: whether there was anything."""
