@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -171,14 +170,17 @@ def test_one_controller_at_a_time_has_a_campaign(store: stores.Store, folder: Pa
             pass
         assert f"aws s3 rm {store.url}/{name}/.driven.json" in str(error.value)
         assert "is being driven" in refused(Path(store.url), "parse", "last")
-    with held(objects, [name]):
-        pass
+        mine = json.loads(objects.read(f"{name}/.driven.json"))
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
     assert objects.read(f"{name}/.driven.json") == b"", "it is gone with its holder"
-    left = {"host": socket.gethostname(), "pid": int(dead.stdout), "user": "x", "since": "2026"}
+    left = mine | {"pid": int(dead.stdout), "user": "x", "since": "2026"}
     objects.create(f"{name}/.driven.json", json.dumps(left).encode())
     with held(objects, [name]):
         assert b"2026-" in objects.read(f"{name}/.driven.json"), "one of a process that was killed here is taken over"
+    objects.create(f"{name}/.driven.json", json.dumps(left | {"among": "those of a container"}).encode())
+    with pytest.raises(FleetmarkError, match="x on .*, since 2026"), held(objects, [name]):
+        pass  # that has this machine's name
+    objects.remove([f"{name}/.driven.json"])
     objects.create(f"{name}/.driven.json", b"[" * 100_000)
     with pytest.raises(FleetmarkError, match="somebody on another machine"), held(objects, [name]):
         pass
