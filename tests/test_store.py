@@ -283,6 +283,17 @@ def test_a_campaign_being_driven_here_stays_in_sight(store: stores.Store, folder
     assert not (copy.root / name).exists()
 
 
+def test_what_this_machine_has_no_room_for_is_not_fetched(
+    store: stores.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put(folder)
+    free = shutil.disk_usage(folder)._replace(free=(1 << 30) + 1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+    sentence = refused(Path(store.url), *COMPARE)
+    assert "0 MiB are to be fetched, and" in sentence and "FLEETMARK_STORES" in sentence
+    assert not list(copy_of(store.url).root.glob("2026*"))
+
+
 def test_a_bucket_that_is_not_there(store: stores.Store) -> None:
     url = "s3://no-such-bucket-here/x"
     for words in (("campaigns",), ("run",), COMPARE):

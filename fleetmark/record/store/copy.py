@@ -34,6 +34,7 @@ _HEAD = "campaign.json"  # stored last: without it a folder is no campaign
 _OF_HOSTS = ("facts", "jobs")
 _ID = re.compile(r"\d{8}T\d{6}-")
 _MOST = 20_000  # files of one campaign that are fetched with raw/
+_SPARE = 1 << 30  # bytes of a disk that a copy leaves free
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_URL")
 
 
@@ -178,6 +179,12 @@ class StoreCopy:
                 files[str(len(files))] = (folder, name, o)
         if not files:
             return
+        size, free = sum(o.size for _, _, o in files.values()), shutil.disk_usage(self.root).free
+        if size > free - _SPARE:
+            raise FleetmarkError(
+                f"{self.objects.url}: {size >> 20:,} MiB are to be fetched, and {self.root} has room for "
+                f"{max(0, free - _SPARE) >> 20:,}; FLEETMARK_STORES names another folder for copies of stores"
+            )
         for folder in {folder for folder, _, _ in files.values()}:  # before anything of it lies here
             self._notes.add(folder, {})
         try:
