@@ -27,7 +27,7 @@ def session(python: str | None = None) -> Session:
     return Session(connect(this_machine()), python, sudo=False)
 
 
-def told(session: Session) -> dict[str, Any]:
+def facts_of(session: Session) -> dict[str, Any]:
     doc: dict[str, Any] = json.loads(session.facts(OPTIONS, 60.0, stay=True).out)
     return doc
 
@@ -46,7 +46,7 @@ def events(session: Session) -> list[dict[str, Any]]:
 def test_one_process_tells_starts_and_follows(tmp_path: Path) -> None:
     job = Job(tmp_path, [step(0, ["echo", "out"]), step(1, ["sh", "-c", "exit 7"])])
     one = session()
-    facts = told(one)
+    facts = facts_of(one)
     assert facts["which"]["sh"] and facts["commands"]["lscpu"]
     assert one.start(job.doc, 60.0) == {"state": "started"}
     docs = events(one)
@@ -59,11 +59,11 @@ def test_one_process_tells_starts_and_follows(tmp_path: Path) -> None:
 def test_a_job_goes_on_where_its_session_is_cut_off(tmp_path: Path) -> None:
     job = Job(tmp_path, [step(0, ["sh", "-c", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done"])])
     one = session()
-    told(one)
+    facts_of(one)
     assert one.start(job.doc, 60.0)["state"] == "started"
     one.close()
     again = session()
-    told(again)
+    facts_of(again)
     assert again.start(job.doc, 60.0)["state"] == "running"
     (tmp_path / "go").touch()
     assert [d["step"] for d in events(again) if d["e"] == "end"] == ["00000"]
@@ -80,7 +80,7 @@ def test_facts_alone_end_it(tmp_path: Path) -> None:
 def test_a_work_folder_that_cannot_be_made_is_answered(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     one = session()
-    told(one)
+    facts_of(one)
     answer = one.start(Job(tmp_path / "file", [step(0, ["true"])]).doc, 60.0)
     assert answer["state"] == "error" and "File exists" in answer["error"]
     assert not one.started
@@ -94,7 +94,7 @@ def test_an_old_python_is_passed_over_and_a_broken_one_named(tmp_path: Path) -> 
     for file in (old, broken):
         file.chmod(file.stat().st_mode | stat.S_IXUSR)
     one = session(str(old))
-    assert told(one)["python_version"].startswith("3.")
+    assert facts_of(one)["python_version"].startswith("3.")
     one.close()
     one = session(str(broken))
     ran = one.facts(OPTIONS, 60.0, stay=True)
@@ -109,7 +109,7 @@ def test_lines_of_a_login_script_are_skipped(tmp_path: Path) -> None:
     chatty.write_text(f'#!/bin/sh\necho "welcome {{}}"\nexec {sys.executable} "$@"\n')
     chatty.chmod(0o755)
     one = session(str(chatty))
-    assert told(one)["schema"] == 1
+    assert facts_of(one)["schema"] == 1
     one.close()
 
 
@@ -119,7 +119,7 @@ def test_one_that_started_no_job_ends_where_another_process_follows(tmp_path: Pa
     marked.write_text(f'#!/bin/sh\necho $$ >{pid}\nexec {sys.executable} "$@"\n')
     marked.chmod(0o755)
     one = Session(reach, str(marked), sudo=False)
-    told(one)
+    facts_of(one)
     process = Path("/proc", pid.read_text().strip())
     assert process.exists()
     run = Run("h", reach, sys.executable, False, str(tmp_path), {}, session=one)

@@ -5,39 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.record.figures.database import connect
-
-if TYPE_CHECKING:
-    import pandas as pd
+from fleetmark.record.figures.words import Engine
 
 _VARIABLE = "FLEETMARK_ENGINE"
-
-
-class Answer(Protocol):
-    """What a statement gives."""
-
-    def df(self) -> pd.DataFrame:
-        """As a frame."""
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """An engine that takes the SQL of DuckDB. ``execute`` a statement, whose answer has ``df()``; ``register`` a frame
-    under a name; ``scan`` Parquet files: what stands after FROM, and what its column ``filename`` says of each;
-    ``hashed``: columns and a salt as an expression of the type ``hash_type``.
-    """
-
-    execute: Callable[[str], Answer]
-    register: Callable[[str, Any], object]
-    scan: Callable[[Sequence[Path]], tuple[str, Sequence[str]]]
-    hashed: Callable[[Sequence[str], int], str]
-    hash_type: str
 
 
 @contextlib.contextmanager

@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Centre, Kind, Status
-from fleetmark.record.figures.engine import Engine, engine, literal, quoted
 from fleetmark.record.figures.engine import duckdb as in_process
+from fleetmark.record.figures.engine import engine, literal, quoted
 from fleetmark.record.figures.statement import RULES, groups, rule_of
+from fleetmark.record.figures.words import Engine
 from workloads.declared import about
 
 BENCHMARK = (*schema.KEY, "better", "class", "kind")  # campaigns of several versions may differ in the last three

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlparse
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.record.figures.engine import Engine
+from fleetmark.record.figures.words import Engine
 
 _CREATE = re.compile(r"\s*create (table|view) (\w+) as (.*)", re.DOTALL)
 _SETTINGS = {

@@ -103,12 +103,12 @@ class StoreCopy:
     def pull(self, need: Need) -> None:
         """Fetch what differs, of all campaigns. Those that the store has no more are moved out of sight."""
         with self._alone():
-            there = self.objects.folders()
-            self._shelves(there)
+            remote = self.objects.folders()
+            self._shelves(remote)
             if need is Need.SHELVES:
                 return
-            names = [n for n in there if n not in SHELVES]
-            self._set_gone_aside(set(there))
+            names = [n for n in remote if n not in SHELVES]
+            self._set_gone_aside(set(remote))
             self._campaigns(names, figures=need is Need.FIGURES)
 
     def pull_campaign(self, name: str) -> tuple[list[str], list[str]]:
@@ -116,10 +116,10 @@ class StoreCopy:
         files. The ids of those that the store has, and what could not be had, in sentences.
         """
         with self._alone():
-            there = self.objects.folders()
-            self._shelves(there)
-            self._set_gone_aside(set(there))
-            chosen = [n for n in _meant(name, {*there, *self._folders()}) if n in there and not self._is_own(n)]
+            remote = self.objects.folders()
+            self._shelves(remote)
+            self._set_gone_aside(set(remote))
+            chosen = [n for n in _meant(name, {*remote, *self._folders()}) if n in remote and not self._is_own(n)]
             left: list[str] = []
             for n, objects in self.objects.everything(chosen).items():
                 wanted = {k: o for k, o in objects.items() if k != _PAGE and not k.startswith("superseded/")}
@@ -136,8 +136,8 @@ class StoreCopy:
             f"aws s3 sync {self.objects.url}/{name}/raw {self.root / name}/raw"
         )
 
-    def _shelves(self, there: Sequence[str]) -> None:
-        names = [n for n in SHELVES if n in there]
+    def _shelves(self, remote: Sequence[str]) -> None:
+        names = [n for n in SHELVES if n in remote]
         self._fetch(self.objects.everything(names))
 
     def _campaigns(self, names: Sequence[str], *, figures: bool) -> None:
@@ -212,9 +212,9 @@ class StoreCopy:
         for folder, entries in came.items():
             self._notes.add(folder, entries)
 
-    def _set_gone_aside(self, there: set[str]) -> None:
+    def _set_gone_aside(self, remote: set[str]) -> None:
         """Move the campaigns that the store has no more out of sight, but for those being driven from here."""
-        for name in self._copied() - there:
+        for name in self._copied() - remote:
             if self._is_driven(name):
                 continue
             aside = self.root / _GONE / f"{name}.{secrets.token_hex(4)}"
@@ -266,10 +266,10 @@ class StoreCopy:
         if not files and not removed:
             return False
         own = self._is_own(folder) and folder not in SHELVES  # of an earlier try, nobody else's
-        there = {} if own else self.objects.everything([folder])[folder]
+        remote = {} if own else self.objects.everything([folder])[folder]
         for name in files:
             known = manifest.get(name, {}).get("version")
-            if name in there and name != _PAGE and there[name].version != known:
+            if name in remote and name != _PAGE and remote[name].version != known:
                 raise FleetmarkError(
                     f"{self.objects.url}/{folder}/{name}: changed there since it was read, so nothing is stored; "
                     f"what was measured here is in {self.root / folder}"
@@ -278,13 +278,13 @@ class StoreCopy:
         for part in (files, head):
             self.objects.store({f"{folder}/{name}": path for name, path in part.items()})
         self.objects.remove([f"{folder}/{name}" for name in removed])
-        there = self.objects.everything([folder])[folder]
+        remote = self.objects.everything([folder])[folder]
         stored = {**files, **head}
-        if short := [n for n, p in stored.items() if n not in there or there[n].size != p.stat().st_size]:
+        if short := [n for n, p in stored.items() if n not in remote or remote[n].size != p.stat().st_size]:
             raise FleetmarkError(
                 f"{self.objects.url}/{folder}/{short[0]}: it is not there as it was stored; type it again"
             )
-        self._notes.add(folder, {n: {"version": there[n].version, "looks": here[n]} for n in stored}, removed)
+        self._notes.add(folder, {n: {"version": remote[n].version, "looks": here[n]} for n in stored}, removed)
         return True
 
     def _walk(self, folder: str) -> dict[str, list[int]]:
