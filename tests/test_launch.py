@@ -158,8 +158,8 @@ def test_a_file_that_cannot_be_copied_says_why_and_not_that_one_of_several_faile
     (tmp_path / "play.yml").write_text(json.dumps([play]))
     words = [Path(sys.executable).with_name("ansible-playbook"), "-i", "h1,", tmp_path / "play.yml"]
     ran = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
-    words = (tmp_path / "said").read_text() if ran.returncode == 0 else ran.stdout + ran.stderr
-    assert said.startswith("Programs: ") and "/proc/version" in words and "items" not in words
+    sentence = (tmp_path / "said").read_text() if ran.returncode == 0 else ran.stdout + ran.stderr
+    assert sentence.startswith("Programs: ") and "/proc/version" in sentence and "items" not in sentence
 
     events: list[tuple[str, str, dict[str, Any]]] = []
     full = {"msg": "Failed to create temporary directory", "unreachable": True}
