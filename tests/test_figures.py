@@ -341,3 +341,10 @@ def test_ends_are_those_of_the_tables() -> None:
     table = ends([1, 5, 6, 10]).set_index("n")
     assert table.loc[10, ["lo_rank", "hi_rank"]].tolist() == [2, 9]
     assert math.isnan(table.loc[5, "half"]) and table.loc[6, "half"] == pytest.approx(2.5705818 / math.sqrt(6))
+
+
+@pytest.mark.parametrize("name", ["a [1] 'b' 50%", "plain"])
+def test_a_path_that_goes_up_loses_no_host(tmp_path: Path, name: str) -> None:
+    archive = records.record(tmp_path, name, {"h": {}}, {("h", records.TRIAD): [1.0, 2.0]})
+    file = archive.path / ".." / name / "measurements.parquet"
+    assert list(figures.read({name: file}, [(name, "h")]).rows["n"]) == [2]

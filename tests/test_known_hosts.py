@@ -50,7 +50,7 @@ def test_all_kinds_of_lines(tmp_path: Path) -> None:
             )
         rng.shuffle(lines)
         file.write_text("\n".join(lines) + rng.choice(["", "\n"]))
-        for name in (*NAMES, "nowhere"):
+        for name in (*NAMES, "nowhere", "B.Lab"):
             ours = [(k.marker, base64.b64encode(k.blob).decode()) for k in known_keys([name], [file])]
             assert ours == openssh(name, file), (name, file.read_text())
 
@@ -64,3 +64,13 @@ def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
         out.write(f"b ssh-ed25519 {key(2)}\n")
     assert len(known_keys(["b", "a"], [file])) == 1
     assert [k.blob[-1] for k in known_keys(["c", "a"], [file])] == [1]
+
+
+def test_bytes_that_are_no_text_and_files_that_cannot_be_read(tmp_path: Path) -> None:
+    file, closed = tmp_path / "known_hosts", tmp_path / "closed"
+    broken = b"a.lab ssh-ed25519 \xff\xfe\n|1|\xff|\xff ssh-ed25519 AAAA\n|1|\xc3\xa9 ssh-ed25519 AAAA\n\xff\n"
+    file.write_bytes(broken + f"a.lab ssh-ed25519 {key(1)}\n".encode())
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    files = [closed / ("x" * 300), loop, Path("/dev/null"), tmp_path, file]
+    assert [k.blob[-1] for k in known_keys(["a.lab"], files)] == [1]

@@ -33,7 +33,8 @@ def on_record(root: Path) -> dict[str, Path]:
         }
         measured["old0", TRIAD] = [1.0, 0.0, -1.0, math.nan, math.inf, 2.0]
         archive = records.record(root, campaign, HOSTS, measured)
-        files[campaign] = archive.path / "measurements.parquet"
+        (root / "up").mkdir(exist_ok=True)
+        files[campaign] = root / "up" / ".." / archive.path.name / "measurements.parquet"  # as of --results ../results
     return files
 
 

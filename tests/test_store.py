@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from fleetmark import cli
 from fleetmark.base.errors import CannotKeep, FleetmarkError
 from fleetmark.cli.common import results
-from fleetmark.record.store import copy_of, held, name_of, url_of
+from fleetmark.record.store import Need, copy_of, held, name_of, url_of
 from tests import stores
 from tests.commands import refused, run
 from tests.records import IOPS, TRIAD, record
@@ -170,14 +170,17 @@ def test_one_controller_at_a_time_has_a_campaign(store: stores.Store, folder: Pa
             pass
         assert f"aws s3 rm {store.url}/{name}/.driven.json" in str(error.value)
         assert "is being driven" in refused(Path(store.url), "parse", "last")
-    with held(objects, [name]):
-        pass
+        mine = json.loads(objects.read(f"{name}/.driven.json"))
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
     assert objects.read(f"{name}/.driven.json") == b"", "it is gone with its holder"
-    left = {"host": socket.gethostname(), "pid": int(dead.stdout), "user": "x", "since": "2026"}
+    left = mine | {"pid": int(dead.stdout), "user": "x", "since": "2026"}
     objects.create(f"{name}/.driven.json", json.dumps(left).encode())
     with held(objects, [name]):
         assert b"2026-" in objects.read(f"{name}/.driven.json"), "one of a process that was killed here is taken over"
+    objects.create(f"{name}/.driven.json", json.dumps(left | {"among": "those of a container"}).encode())
+    with pytest.raises(FleetmarkError, match="x on .*, since 2026"), held(objects, [name]):
+        pass  # that has this machine's name
+    objects.remove([f"{name}/.driven.json"])
     objects.create(f"{name}/.driven.json", b"[" * 100_000)
     with pytest.raises(FleetmarkError, match="somebody on another machine"), held(objects, [name]):
         pass
@@ -226,6 +229,71 @@ def test_a_name_that_was_saved_elsewhere_meanwhile_stays(store: stores.Store, fo
         store.client.put_object(Bucket=store.bucket, Key=key, Body=b"theirs")
 
 
+def test_a_name_saved_here_and_not_stored_is_not_replaced(store: stores.Store, folder: Path) -> None:
+    store.put(folder)
+    copy = copy_of(store.url)
+    (copy.root / "references").mkdir()
+    (copy.root / "references" / "old.1.json").write_text("mine")
+    put = {"Bucket": store.bucket, "Key": "lab/results/references/old.1.json"}
+    store.client.put_object(**put, Body=b"theirs")
+    with pytest.raises(FleetmarkError, match="changed here, and since then in s3://"):
+        copy.pull(Need.SHELVES)
+    assert (copy.root / "references" / "old.1.json").read_text() == "mine"
+    store.client.put_object(**put, Body=b"mine")
+    copy.pull(Need.SHELVES)
+    assert copy.push() == []
+
+
+def test_a_root_below_another_has_a_copy_of_its_own(store: stores.Store, folder: Path) -> None:
+    store.put(folder)
+    lower = copy_of(f"{store.url}/site-a")
+    lab(lower.root)
+    lower.push()
+    key = "lab/results/site-a/20261101T000000-lab-0001/campaign.json"
+    store.client.put_object(Bucket=store.bucket, Key=key, Body=b"newer")
+    with results(Path(store.url), writes=True) as here:
+        assert not (here / "site-a").exists()
+    assert store.client.get_object(Bucket=store.bucket, Key=key)["Body"].read() == b"newer"
+    assert not [k for k in store.objects() if ".store" in k]
+
+
+def test_what_a_killed_command_changed_is_stored_by_the_next(store: stores.Store, folder: Path) -> None:
+    store.put(folder)
+    name = "20261101T000000-lab-0001"
+    with pytest.raises(RuntimeError), results(Path(store.url), campaign="last", writes=True) as here:
+        (here / name / "journal.jsonl").write_text("more\n")
+        raise RuntimeError
+    with results(Path(store.url), "shelves", writes=True):
+        pass
+    key = f"lab/results/{name}/journal.jsonl"
+    assert store.client.get_object(Bucket=store.bucket, Key=key)["Body"].read() == b"more\n"
+
+
+def test_a_campaign_being_driven_here_stays_in_sight(store: stores.Store, folder: Path) -> None:
+    store.put(folder)
+    copy, name = copy_of(store.url), "20261101T000000-lab-0001"
+    copy.pull(Need.LIST)
+    for key in store.objects():
+        store.client.delete_object(Bucket=store.bucket, Key=f"lab/results/{key}")
+    with (copy.root / name / "controller.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        copy.pull(Need.LIST)
+        assert (copy.root / name / "campaign.json").exists()
+    copy.pull(Need.LIST)
+    assert not (copy.root / name).exists()
+
+
+def test_what_this_machine_has_no_room_for_is_not_fetched(
+    store: stores.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put(folder)
+    free = shutil.disk_usage(folder)._replace(free=(1 << 30) + 1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+    sentence = refused(Path(store.url), *COMPARE)
+    assert "0 MiB are to be fetched, and" in sentence and "FLEETMARK_STORES" in sentence
+    assert not list(copy_of(store.url).root.glob("2026*"))
+
+
 def test_a_bucket_that_is_not_there(store: stores.Store) -> None:
     url = "s3://no-such-bucket-here/x"
     for words in (("campaigns",), ("run",), COMPARE):
@@ -252,7 +320,7 @@ def test_without_the_package(store: stores.Store, monkeypatch: pytest.MonkeyPatc
     assert refused(Path(store.url), "campaigns").endswith("pip install 'fleetmark[s3]'")
 
 
-@pytest.mark.parametrize("url", ["gs://bucket/x", "s3://B/x", "s3:///x", "https://x/y"])
+@pytest.mark.parametrize("url", ["gs://bucket/x", "s3://B/x", "s3:///x", "https://x/y", "s3://bucket/a/../b"])
 def test_what_is_no_store_is_refused(url: str) -> None:
     assert "write it as s3://BUCKET/PATH, or name a folder" in refused(Path(url), "campaigns")
 

@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from fleetmark.base.twin import Twin
 
 
@@ -54,3 +56,23 @@ def test_it_is_gone_when_its_maker_leaves_or_is_killed(tmp_path: Path) -> None:
     while copy.exists() and copy.read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize(("stdout", "status"), [("| true", 7), (">/dev/full", 7), (">/dev/null", 7)])
+def test_it_ends_where_its_output_cannot_be_written(stdout: str, status: int) -> None:
+    code = (
+        "import os, sys, time; from fleetmark.base.twin import Twin\n"
+        "def work(line): time.sleep(0.2); sys.stdout.write(line); return 7\n"
+        "t = Twin(lambda: None, work); status = t.finish('x'); sys.stderr.write(f'{status} ')"
+    )
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -c "$1" {stdout}', sys.executable, code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"},
+    )
+    assert done.stderr.split()[-1] == str(status), done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count(f"{status} ") == 1, "the copy is no second maker"
+    assert ("stdout cannot be written" in done.stderr) == ("full" in stdout)

@@ -42,13 +42,12 @@ class Twin:
             os.close(self._lines)
             load()
             os.write(replies, _DONE)
-            status = _serve(lines, replies, work)
+            status = _flushed(_serve(lines, replies, work))
         except BaseException:  # noqa: BLE001
             sys.excepthook(*sys.exc_info())
+            _flushed(status)
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)  # the stack below belongs to its maker
+            os._exit(status)  # whatever failed: the stack below belongs to its maker
 
     def wait_loaded(self) -> None:
         """Return when all is loaded, and the copy idle."""
@@ -96,9 +95,25 @@ def _serve(lines: int, replies: int, work: Callable[[str], bool | int]) -> int:
     with os.fdopen(lines) as source:
         for line in source:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            result = work(line.rstrip("\n"))
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            try:
+                result = work(line.rstrip("\n"))
+            finally:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
             if not isinstance(result, bool):
                 return result
             os.write(replies, _DONE if result else _FAILED)
     return 0
+
+
+def _flushed(status: int) -> int:
+    """``status`` with which to end, once all that was printed is written; 1 for 0 where that cannot be."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        pass  # `… | head`
+    except OSError as error:
+        sys.stderr.write(f"fleetmark: stdout cannot be written: {error.strerror}\n")
+        status = status or 1
+    with contextlib.suppress(OSError):
+        sys.stderr.flush()
+    return status

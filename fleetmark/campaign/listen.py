@@ -104,6 +104,8 @@ def _opened(run: Run) -> Channel:
     session, run.session = run.session, None
     if session and session.started:
         return session.channel
+    if session:
+        session.close()  # it waits for a job that Ansible started: nothing idles beside what is measured
     return run.reach.open([run.python, f"{run.folder}/follow.py", run.folder], sudo=run.sudo)
 
 

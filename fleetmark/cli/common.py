@@ -103,6 +103,7 @@ def results(
         return
     end: typer.Exit | None = None
     with store.held(copy.objects, names):
+        copy.expect(names)
         try:
             yield copy.root
         except typer.Exit as exit_:

@@ -43,7 +43,12 @@ class Showing(Twin):
 
     def show(self, archive: Archive) -> int:
         """Show the campaign, and write its page. Returns the exit status that follows from what ran."""
-        return self.finish(json.dumps({"path": str(archive.path), **self._how}))
+        status = self.finish(json.dumps({"path": str(archive.path), **self._how}))
+        if status >= 0:
+            return status
+        why = f"what shows results was ended by signal {-status} (is this machine out of memory?)"
+        Terminal(stderr=True).print(f"fleetmark: {why}; they are kept: fleetmark report {archive.path}", soft_wrap=True)
+        return SOME_FAILED
 
 
 def _load() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import stat
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fleetmark.campaign.listen import order
+from fleetmark.campaign.hostrun import Run
+from fleetmark.campaign.listen import _opened, order
 from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import this_machine
 from fleetmark.hosts.reach import ReachError
@@ -109,3 +111,20 @@ def test_lines_of_a_login_script_are_skipped(tmp_path: Path) -> None:
     one = session(str(chatty))
     assert facts_of(one)["schema"] == 1
     one.close()
+
+
+def test_one_that_started_no_job_ends_where_another_process_follows(tmp_path: Path) -> None:
+    reach, pid = connect(this_machine()), tmp_path / "pid"
+    marked = tmp_path / "marked"
+    marked.write_text(f'#!/bin/sh\necho $$ >{pid}\nexec {sys.executable} "$@"\n')
+    marked.chmod(0o755)
+    one = Session(reach, str(marked), sudo=False)
+    facts_of(one)
+    process = Path("/proc", pid.read_text().strip())
+    assert process.exists()
+    run = Run("h", reach, sys.executable, False, str(tmp_path), {}, session=one)
+    _opened(run).close()
+    until = time.monotonic() + 60
+    while process.exists() and (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < until
+        time.sleep(0.01)

@@ -6,7 +6,6 @@ A file is read once for all hosts: to ask ``ssh-keygen -F`` costs two processes 
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 import re
 import threading
@@ -14,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 
 _HASHED = "|1|"  # salt and HMAC-SHA1 of the name follow
 _reading = threading.Lock()  # hosts are asked at the same time, and one of them reads for all
@@ -46,9 +46,9 @@ class _File:
 
 def known_keys(names: Iterable[str], files: Iterable[Path]) -> list[KnownKey]:
     """The keys of a host in ``files``, under the first of ``names`` that any of them has."""
-    present = [file for file in files if file.is_file()]
+    files = list(files)
     for name in names:
-        if keys := [key for file in present for key in _look_up(name, file)]:
+        if keys := [key for file in files for key in _look_up(name, file)]:
             return keys
     return []
 
@@ -56,16 +56,18 @@ def known_keys(names: Iterable[str], files: Iterable[Path]) -> list[KnownKey]:
 def _look_up(name: str, file: Path) -> Iterator[KnownKey]:
     try:
         stat = file.stat()
+        if not S_ISREG(stat.st_mode):
+            return  # /dev/null, which stands for none
         with _reading:
             content = _read(file, stat.st_mtime_ns, stat.st_size)
     except OSError:
         return  # a file that this user may not read has nothing to say, as in ssh
-    lines = [*content.plain.get(name, ()), *(line for line in content.others if _names(line.names, name))]
+    lines = [*content.plain.get(name.lower(), ()), *(line for line in content.others if _names(line.names, name))]
     for line in sorted(lines, key=lambda line: line.number):
         marker, kind, key = line.words
         try:
             yield KnownKey(marker, kind, base64.b64decode(key, validate=True), file)
-        except binascii.Error:
+        except ValueError:  # no base64, or not even ASCII
             continue  # ssh skips an unreadable line too
 
 
@@ -91,7 +93,7 @@ def _names(names: str, name: str) -> bool:
     """Whether the names of a line, one hashed or patterns with commas between, name this host."""
     if names.startswith("|"):
         return names.startswith(_HASHED) and _is_hash_of(names.removeprefix(_HASHED), name)
-    patterns = names.lower().split(",")
+    patterns, name = names.lower().split(","), name.lower()  # a HostKeyAlias may have capitals
     if any(_pattern(p[1:]).fullmatch(name) for p in patterns if p.startswith("!")):
         return False
     return any(_pattern(p).fullmatch(name) for p in patterns if not p.startswith("!"))
@@ -101,7 +103,7 @@ def _is_hash_of(text: str, name: str) -> bool:
     salt, _, digest = text.partition("|")
     try:
         return hmac.digest(base64.b64decode(salt), name.encode(), "sha1") == base64.b64decode(digest)
-    except binascii.Error:
+    except ValueError:
         return False
 
 

@@ -44,7 +44,7 @@ def duckdb() -> Iterator[Engine]:
 
 
 def _scan(paths: Sequence[Path]) -> tuple[str, list[str]]:
-    names = [str(path) for path in paths]
+    names = [str(path.resolve()) for path in paths]  # as globs give them back, without "..", which rows are told by
     globs = ", ".join(literal(re.sub(r"([*?\[])", r"[\1]", name)) for name in names)  # no character is a pattern
     return f"read_parquet([{globs}], filename = true, hive_partitioning = false)", names
 

@@ -63,15 +63,13 @@ def engine(name: str) -> Iterator[Engine]:
         return _Answer(answer)
 
     def scan(paths: Sequence[Path]) -> tuple[str, list[str]]:
-        globs = [
-            re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path.absolute())) for path in paths
-        ]  # no character is a pattern
+        globs = [re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path.resolve())) for path in paths]  # no character is a pattern
         files = database._session.read.parquet(*[f"file://{glob}" for glob in globs])
         called = {unquote(urlparse(uri).path): uri for uri in files.inputFiles()}
         view = f"files_{len(created)}"
         created.append(view)
         files.selectExpr("*", "input_file_name() as filename").createOrReplaceTempView(view)
-        return view, [called[str(path.absolute())] for path in paths]
+        return view, [called[str(path.resolve())] for path in paths]
 
     try:
         yield Engine(execute, register, scan, _hashed, "bigint")

@@ -22,17 +22,19 @@ from urllib.parse import quote
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER, replace
 from fleetmark.record.store.lock import NAME as DRIVEN
-from fleetmark.record.store.notes import Notes, entry_of, looked, looks_of
+from fleetmark.record.store.notes import Notes, entry_of, is_content, looked, looks_of
 from fleetmark.record.store.objects import Objects, Stored
 
 SHELVES = ("references", "baselines", "profiles", "imports")
 _ABOUT, _GONE, _INCOMING = ".store", ".gone", ".incoming"
 _PAGE, _FIGURES = "summary.html", "measurements.parquet"
+_COPY = "@"  # below the folder of its URL, so that no root's copy lies in that of another
 _LOCKS = ("controller.lock", DRIVEN)  # say nothing elsewhere
 _HEAD = "campaign.json"  # stored last: without it a folder is no campaign
 _OF_HOSTS = ("facts", "jobs")
 _ID = re.compile(r"\d{8}T\d{6}-")
 _MOST = 20_000  # files of one campaign that are fetched with raw/
+_SPARE = 1 << 30  # bytes of a disk that a copy leaves free
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_URL")
 
 
@@ -63,8 +65,9 @@ def copy_of(url: str) -> StoreCopy:
     """The copy here of the root at ``url``. Raises FleetmarkError for a URL that is none."""
     objects = Objects(url)
     endpoint = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "s3")
-    parts = [quote(part, safe=" @+=,") for part in (endpoint, *objects.url.removeprefix("s3://").split("/"))]
-    return StoreCopy(_home().joinpath(*filter(None, parts)), objects)
+    endpoint = re.sub(r"//[^/]*@", "//", endpoint)  # a password is no part of a folder's name
+    parts = [quote(part, safe=" +=,") for part in (endpoint, *objects.url.removeprefix("s3://").split("/"))]
+    return StoreCopy(_home().joinpath(*parts, _COPY), objects)
 
 
 def _home() -> Path:
@@ -100,12 +103,12 @@ class StoreCopy:
     def pull(self, need: Need) -> None:
         """Fetch what differs, of all campaigns. Those that the store has no more are moved out of sight."""
         with self._alone():
-            in_store = self.objects.folders()
-            self._shelves(in_store)
+            remote = self.objects.folders()
+            self._shelves(remote)
             if need is Need.SHELVES:
                 return
-            names = [n for n in in_store if n not in SHELVES]
-            self._set_gone_aside(self._copied() - set(in_store))
+            names = [n for n in remote if n not in SHELVES]
+            self._set_gone_aside(set(remote))
             self._campaigns(names, figures=need is Need.FIGURES)
 
     def pull_campaign(self, name: str) -> tuple[list[str], list[str]]:
@@ -113,10 +116,10 @@ class StoreCopy:
         files. The ids of those that the store has, and what could not be had, in sentences.
         """
         with self._alone():
-            in_store = self.objects.folders()
-            self._shelves(in_store)
-            self._set_gone_aside(self._copied() - set(in_store))
-            chosen = [n for n in _meant(name, {*in_store, *self._folders()}) if n in in_store and not self._is_own(n)]
+            remote = self.objects.folders()
+            self._shelves(remote)
+            self._set_gone_aside(set(remote))
+            chosen = [n for n in _meant(name, {*remote, *self._folders()}) if n in remote and not self._is_own(n)]
             left: list[str] = []
             for n, objects in self.objects.everything(chosen).items():
                 wanted = {k: o for k, o in objects.items() if k != _PAGE and not k.startswith("superseded/")}
@@ -133,8 +136,8 @@ class StoreCopy:
             f"aws s3 sync {self.objects.url}/{name}/raw {self.root / name}/raw"
         )
 
-    def _shelves(self, in_store: Sequence[str]) -> None:
-        names = [n for n in SHELVES if n in in_store]
+    def _shelves(self, remote: Sequence[str]) -> None:
+        names = [n for n in SHELVES if n in remote]
         self._fetch(self.objects.everything(names))
 
     def _campaigns(self, names: Sequence[str], *, figures: bool) -> None:
@@ -168,7 +171,7 @@ class StoreCopy:
                 entry = manifest.get(name, {})
                 if entry.get("version") == o.version:
                     continue
-                if entry and looks_of(self.root / folder / name) not in (entry["looks"], None):
+                if self._is_changed(folder, name, entry, o):
                     raise FleetmarkError(
                         f"{self.root / folder / name}: changed here, and since then in {self.objects.url} too; "
                         "move one of them away"
@@ -176,6 +179,12 @@ class StoreCopy:
                 files[str(len(files))] = (folder, name, o)
         if not files:
             return
+        size, free = sum(o.size for _, _, o in files.values()), shutil.disk_usage(self.root).free
+        if size > free - _SPARE:
+            raise FleetmarkError(
+                f"{self.objects.url}: {size >> 20:,} MiB are to be fetched, and {self.root} has room for "
+                f"{max(0, free - _SPARE) >> 20:,}; FLEETMARK_STORES names another folder for copies of stores"
+            )
         for folder in {folder for folder, _, _ in files.values()}:  # before anything of it lies here
             self._notes.add(folder, {})
         try:
@@ -184,6 +193,13 @@ class StoreCopy:
             self._place(files, incoming)
         finally:
             shutil.rmtree(self.root / _INCOMING, ignore_errors=True)
+
+    def _is_changed(self, folder: str, name: str, entry: Mapping[str, Any], stored: Stored) -> bool:
+        """Whether a file that is to be fetched would replace what was changed here, or saved here and never stored."""
+        file = self.root / folder / name
+        if entry:
+            return looks_of(file) not in (entry["looks"], None)
+        return folder in SHELVES and file.is_file() and not is_content(stored, file)
 
     def _place(self, files: Mapping[str, tuple[str, str, Stored]], incoming: Path) -> None:
         came: dict[str, dict[str, Any]] = {}
@@ -196,8 +212,11 @@ class StoreCopy:
         for folder, entries in came.items():
             self._notes.add(folder, entries)
 
-    def _set_gone_aside(self, names: set[str]) -> None:
-        for name in names:
+    def _set_gone_aside(self, remote: set[str]) -> None:
+        """Move the campaigns that the store has no more out of sight, but for those being driven from here."""
+        for name in self._copied() - remote:
+            if self._is_driven(name):
+                continue
             aside = self.root / _GONE / f"{name}.{secrets.token_hex(4)}"
             aside.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
             if (self.root / name).is_dir():
@@ -215,16 +234,28 @@ class StoreCopy:
         """Store the folders made here, those ``changed``, and the shelves; their names. Raises CannotKeep where the
         store refuses: everything is still here then, and the next call goes on.
         """
+        self.expect(changed)
         with self._alone():
-            waiting = self.root / _ABOUT / "waiting"
-            with contextlib.suppress(FileNotFoundError):
-                changed = [*changed, *waiting.read_text().splitlines()]
-            replace(waiting, "\n".join(changed), private=True)
-            own = {n for n in self._folders() - set(SHELVES) if self._is_own(n) and not self._is_driven(n)}
-            names = [n for n in sorted(own | set(changed) | set(SHELVES)) if n and (self.root / n).is_dir()]
+            waiting = self._waiting()
+            own = {n for n in self._folders() - set(SHELVES) if self._is_own(n)}
+            driven = {n for n in own | waiting if n not in changed and self._is_driven(n)}
+            names = [n for n in sorted((own | waiting | set(SHELVES)) - driven) if (self.root / n).is_dir()]
             stored = [n for n in names if self._store(n)]
-            waiting.unlink()
+            self._wait_for(waiting & driven)
             return stored
+
+    def expect(self, changed: Sequence[str]) -> None:
+        """Note that those folders are going to be changed: however that ends, a later ``push`` stores them."""
+        with self._alone():
+            self._wait_for({*self._waiting(), *changed})
+
+    def _waiting(self) -> set[str]:
+        with contextlib.suppress(FileNotFoundError):
+            return {*(self.root / _ABOUT / "waiting").read_text().splitlines()} - {""}
+        return set()
+
+    def _wait_for(self, names: set[str]) -> None:
+        replace(self.root / _ABOUT / "waiting", "\n".join(sorted(names)), private=True)
 
     def _store(self, folder: str) -> bool:
         """Store what was made or changed here in a folder, its head last: whether there was anything."""
@@ -235,10 +266,10 @@ class StoreCopy:
         if not files and not removed:
             return False
         own = self._is_own(folder) and folder not in SHELVES  # of an earlier try, nobody else's
-        in_store = {} if own else self.objects.everything([folder])[folder]
+        remote = {} if own else self.objects.everything([folder])[folder]
         for name in files:
             known = manifest.get(name, {}).get("version")
-            if name in in_store and name != _PAGE and in_store[name].version != known:
+            if name in remote and name != _PAGE and remote[name].version != known:
                 raise FleetmarkError(
                     f"{self.objects.url}/{folder}/{name}: changed there since it was read, so nothing is stored; "
                     f"what was measured here is in {self.root / folder}"
@@ -247,13 +278,13 @@ class StoreCopy:
         for part in (files, head):
             self.objects.store({f"{folder}/{name}": path for name, path in part.items()})
         self.objects.remove([f"{folder}/{name}" for name in removed])
-        in_store = self.objects.everything([folder])[folder]
+        remote = self.objects.everything([folder])[folder]
         stored = {**files, **head}
-        if short := [n for n, p in stored.items() if n not in in_store or in_store[n].size != p.stat().st_size]:
+        if short := [n for n, p in stored.items() if n not in remote or remote[n].size != p.stat().st_size]:
             raise FleetmarkError(
                 f"{self.objects.url}/{folder}/{short[0]}: it is not there as it was stored; type it again"
             )
-        self._notes.add(folder, {n: {"version": in_store[n].version, "looks": here[n]} for n in stored}, removed)
+        self._notes.add(folder, {n: {"version": remote[n].version, "looks": here[n]} for n in stored}, removed)
         return True
 
     def _walk(self, folder: str) -> dict[str, list[int]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import hashlib
 import json
 import os
 import socket
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
@@ -30,11 +32,12 @@ def held(objects: Objects, campaigns: Sequence[str]) -> Iterator[None]:
 
 def _take(objects: Objects, campaign: str) -> None:
     name = f"{campaign}/{NAME}"
-    mine = {"host": socket.gethostname(), "pid": os.getpid(), "user": _user(), "since": utc()}
+    mine = {"host": socket.gethostname(), "among": _processes(), "pid": os.getpid(), "user": _user(), "since": utc()}
     if objects.create(name, json.dumps(mine).encode()):
         return
     other = _owner(objects.read(name))
-    if other.get("host") == mine["host"] and not _lives(other.get("pid")):  # killed before it could remove it
+    here = all(other.get(name) == mine[name] for name in ("host", "among"))
+    if here and not _lives(other.get("pid")):  # killed before it could remove it
         objects.write(name, json.dumps(mine).encode())
         return
     who = f"{other.get('user', 'somebody')} on {other.get('host', 'another machine')}, since {other.get('since', '?')}"
@@ -50,6 +53,19 @@ def _owner(content: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return {str(k): str(v)[:80] for k, v in owner.items()} if isinstance(owner, dict) else {}
+
+
+def _processes() -> str:
+    """Among which processes a process id of ours counts: machines may share a name, and a container counts its own.
+    A digest, as a machine's id is nobody else's business (machine-id(5)).
+    """
+    machine, namespace = Path("/etc/machine-id"), Path("/proc/self/ns/pid")
+    words = b""
+    with contextlib.suppress(OSError):
+        words += machine.read_bytes()
+    with contextlib.suppress(OSError):
+        words += bytes(namespace.readlink())
+    return hashlib.sha256(words).hexdigest()[:16]
 
 
 def _lives(pid: Any) -> bool:

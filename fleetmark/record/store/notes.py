@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -55,6 +56,13 @@ def looks_of(file: Path) -> list[int] | None:
     except OSError:
         return None
     return [about.st_size, about.st_mtime_ns]
+
+
+def is_content(stored: Stored, file: Path) -> bool:
+    """Whether a file has the content that is ``stored``. False too where the store's versions are no MD5."""
+    if file.stat().st_size != stored.size:
+        return False
+    return hashlib.md5(file.read_bytes(), usedforsecurity=False).hexdigest() == stored.version
 
 
 def entry_of(stored: Stored, file: Path) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class Objects:
     """What lies under ``url``, s3://BUCKET/PATH. Every method raises FleetmarkError where the store refuses."""
 
     def __init__(self, url: str) -> None:
-        if not _URL.fullmatch(url):
+        if not _URL.fullmatch(url) or not all(map(_is_plain, url.rstrip("/").split("/")[3:])):
             raise FleetmarkError(f"--results {url}: write it as s3://BUCKET/PATH, or name a folder")
         self.url = url.rstrip("/")
         try:
