@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import hashlib
 import json
 import os
@@ -14,6 +13,7 @@ from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import decode_json
+from fleetmark.base.user import user_name
 from fleetmark.record.archive import utc
 from fleetmark.record.store.objects import Objects
 
@@ -32,7 +32,13 @@ def held(objects: Objects, campaigns: Sequence[str]) -> Iterator[None]:
 
 def _take(objects: Objects, campaign: str) -> None:
     name = f"{campaign}/{NAME}"
-    mine = {"host": socket.gethostname(), "among": _processes(), "pid": os.getpid(), "user": _user(), "since": utc()}
+    mine = {
+        "host": socket.gethostname(),
+        "among": _processes(),
+        "pid": os.getpid(),
+        "user": user_name(),
+        "since": utc(),
+    }
     if objects.create(name, json.dumps(mine).encode()):
         return
     other = _owner(objects.read(name))
@@ -76,10 +82,3 @@ def _lives(pid: Any) -> bool:
     except (PermissionError, TypeError):
         return True
     return True
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
