@@ -11,11 +11,12 @@ import re
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from collections.abc import Callable, Mapping
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -447,3 +448,32 @@ def test_more_threads_than_cores_are_not_pinned_and_it_says_so(placement: Module
 def test_a_container_gets_only_what_it_may_use(placement: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {1, 9, 5, 20})
     assert placement.cores() == [(1, 9), (20,), (5,)]  # nothing is known of 20
+
+
+@pytest.mark.parametrize(
+    ("ends", "left_s", "expected"),
+    [
+        (["short", "short", "valid"], 1000.0, [120.0, 180.0, 270.0]),
+        (["short"] * 4, 1000.0, [120.0, 180.0, 270.0]),  # and no more
+        (["slow", "valid"], 1000.0, [120.0]),  # another reason, which more samples do not mend
+        (["short", "valid"], -1.0, [120.0]),  # no time left
+    ],
+)
+def test_offline_that_ends_early_is_run_again_with_more_samples(
+    ends: list[str], left_s: float, expected: list[float]
+) -> None:
+    harness: Any = module("harness").Harness.__new__(module("harness").Harness)
+    harness.ends, harness.report, harness.too_short = time.monotonic() + left_s, {}, False
+    settings = SimpleNamespace(min_query_count=1, offline_expected_qps=0.0)
+    seen: list[float] = []
+
+    def finish(settings: Any) -> bool:
+        seen.append(settings.offline_expected_qps)
+        harness.too_short = ends[len(seen) - 1] == "short"
+        return ends[len(seen) - 1] == "valid"
+
+    harness.settings, harness._rate = lambda: settings, lambda: 100.0
+    harness._afford, harness._finish = lambda *_: None, finish
+    harness._offline()
+    assert seen == pytest.approx(expected)
+    assert [a["valid"] for a in harness.report["attempts"]] == [e == "valid" for e in ends[: len(seen)]]
