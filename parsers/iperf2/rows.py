@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -254,7 +254,7 @@ def read_csv(text: str) -> list[Test]:
             header = tuple(fields)
             continue
         names = header or (_BASIC_UDP if len(fields) == len(_BASIC_UDP) else _BASIC)
-        if not _STAMP.match(fields[0]) or len(fields) != len(names):
+        if not _STAMP.match(fields[0]) or len(fields) != len(names) or not _tells(names):
             continue
         record = dict(zip(names, fields, strict=True))
         name, row = record["transferid"], _csv_row(record)
@@ -273,6 +273,14 @@ def read_csv(text: str) -> list[Test]:
     for test in tests:
         test.parallel = _same_finish(test)
     return tests
+
+
+def _tells(names: Sequence[str]) -> bool:
+    """Whether columns are all that a row needs; a damaged header lacks some."""
+    needed = {"srcport", "dstport", "transferid", "bytes", "speed"}
+    needed |= {"interval"} if "interval" in names else {"istart", "iend"}
+    needed |= {"datagrams", "jitter"} if "errors" in names else set()
+    return needed <= set(names)
 
 
 def _csv_row(record: dict[str, str]) -> Row | None:
