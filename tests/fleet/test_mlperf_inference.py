@@ -144,7 +144,6 @@ def test_a_harness_that_is_killed_costs_its_own_run_only(measured: Command, comm
     assert command.count() == {"passed": 1, "failed": 1}
     (why,) = [reason for status, reason in by_case(command).values() if status == "failed"]
     assert why.startswith("killed by signal 9: ")
-    assert "the run left none" in why
 
 
 def test_too_little_time_is_told_at_once(measured: Command, command: Command) -> None:
