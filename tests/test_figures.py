@@ -308,7 +308,7 @@ def test_hosts_in_parts_give_the_same_figures(tmp_path: Path, monkeypatch: pytes
 
     at_once = read()
     assert len(at_once) == len(names)
-    monkeypatch.setattr("fleetmark.record.figures.files._AT_ONCE", 4)
+    monkeypatch.setattr("fleetmark.record.figures.files._PARTS", ((4, 16),))
     pd.testing.assert_frame_equal(read(), at_once)
 
 

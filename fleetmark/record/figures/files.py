@@ -29,8 +29,8 @@ _DETAIL = ("repeat", "time", "tool_version", "raw")
 _MEND = "for a campaign `fleetmark parse` makes it anew from raw; import a table again"
 DEVICES_POWER = "accelerator_power"
 HEADLINES, EVERYTHING, POWER = "headline", "true", f"metric in ('power', '{DEVICES_POWER}')"  # which rows are read
-_AT_ONCE = 500_000  # rows of files that are grouped at once; what is held is several times that
-_MOST_PARTS = 16  # in which they are grouped: each looks at all files
+# Into how many parts rows are divided to be grouped: what is held is several times a part, but each looks at all files.
+_PARTS = ((500_000, 4), (2_500_000, 16))  # rows of a part that are wanted, and the most parts for that
 _TINY = math.log(1e-30)  # stands for the logarithm of zero
 OF_MEDIAN = math.sqrt(math.pi / 2)  # times the standard error of a mean that of a median, of normal values
 
@@ -98,8 +98,8 @@ def _ranges(files: Mapping[str, Path], hosts: Sequence[str]) -> list[str]:
     names, so that DuckDB passes over what a file notes to hold other names only."""
     rows = sum(pq.read_metadata(path).num_rows for path in files.values())
     names = sorted({*hosts}, key=str.encode)  # as DuckDB has them in order
-    parts = max(1, min(_MOST_PARTS, len(names), -(-rows // _AT_ONCE)))
-    if parts == 1:
+    parts = min(len(names), max(min(-(-rows // size), most) for size, most in _PARTS))
+    if parts <= 1:
         return ["true"]
     starts = [names[n * len(names) // parts] for n in range(parts)]
     ends = [f" and v.host < {literal(end)}" for end in starts[1:]]
