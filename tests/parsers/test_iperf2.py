@@ -241,7 +241,7 @@ def test_directions_and_units_of_metrics() -> None:
 def test_a_header_that_lacks_a_column_is_no_reason_to_guess(column: str) -> None:
     names = ["time", "src", "srcport", "dst", "dstport", "transferid", "istart", "iend", "bytes", "speed"]
     row = "+0000:20261123080000.000,10.0.0.1,5001,10.0.0.2,40000,1,0.0,1.0,1250000,10000000"
-    whole = ",".join(names) + "\n" + row + "\n"
-    assert parsers.parse("iperf2", whole.encode()).measurements
+    complete = ",".join(names) + "\n" + row + "\n"
+    assert parsers.parse("iperf2", complete.encode()).measurements
     with pytest.raises(ParseError):
-        parsers.parse("iperf2", whole.replace(column, "x", 1).encode())
+        parsers.parse("iperf2", complete.replace(column, "x", 1).encode())
