@@ -19,7 +19,6 @@ from fleetmark.base.text import Message, count, message
 from fleetmark.record.diagnosis.history import History, Series
 from fleetmark.record.diagnosis.table import title
 from planner.diagnosis.history import LEAST_SERIES, Change
-from reports.campaign.embedded import Embedded
 from reports.diagnosis.html import About, Page
 from reports.diagnosis.sentences import share
 from reports.kit import format as fmt
@@ -112,9 +111,7 @@ def render(history: History, about: About, *, templates: Path | None = None) -> 
         "title": headline(history),
         "report": this,
         "campaign": this,
-        "faces": [],
         "scales": False,
-        "embedded": Embedded("", {}, 0),
         "sections": [Section("answer", message("The answer")), Section("provenance", message("Provenance"))],
         "panels": [(name, [_panel(s, of) for s in of]) for name, of in panels.items()],
         "left_out": len(order) - min(len(order), MOST_PLOTS),

@@ -12,7 +12,6 @@ from fleetmark.base.text import message
 from fleetmark.record.diagnosis import Diagnosis
 from fleetmark.record.diagnosis.roofs import Roof
 from planner.diagnosis.finding import Finding
-from reports.campaign.embedded import Embedded
 from reports.diagnosis import bottleneck, heat
 from reports.diagnosis.sentences import amounts, benchmark, between, certainty, headline, sentence, share, whose
 from reports.diagnosis.steps import steps
@@ -72,9 +71,7 @@ def render(
         "title": headline(diagnosis),
         "report": this,
         "campaign": this,
-        "faces": [],
         "scales": False,
-        "embedded": Embedded("", {}, 0),
         "sections": [Section(id_, title) for shown, id_, title in parts if shown],
         "diagnosis": diagnosis,
         "steps": steps(diagnosis),

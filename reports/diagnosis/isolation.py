@@ -16,7 +16,6 @@ from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import Message, count, message
 from fleetmark.record.diagnosis.isolations import Isolated
 from planner.diagnosis.partners import Fault, Reason
-from reports.campaign.embedded import Embedded
 from reports.diagnosis.html import About, Page
 from reports.diagnosis.sentences import share
 from reports.kit import format as fmt
@@ -117,9 +116,7 @@ def render(
         "title": headline(isolated),
         "report": this,
         "campaign": this,
-        "faces": [],
         "scales": False,
-        "embedded": Embedded("", {}, 0),
         "sections": [Section("answer", message("The answer")), Section("provenance", message("Provenance"))],
         "asked": isolated.question,
         "hosts": s.hosts,

@@ -51,11 +51,13 @@ def page(
     """
     if templates is not None and not templates.is_dir():
         raise FleetmarkError(f"--templates {templates}: no such folder")
-    shared = {
+    shared: dict[str, Any] = {
         "_": _translator(language),
         "medium": medium,
         "script": Markup(_SCRIPT),
         "script_hash": base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode(),
+        "faces": [],  # a page that compares nothing, and carries no figures of single hosts
+        "embedded": {"json": ""},
     }
     context = {**shared, **_own(templates, medium), **context}
     environment = _ENVIRONMENT if templates is None else _environment(templates)

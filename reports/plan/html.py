@@ -13,7 +13,6 @@ from fleetmark.base.text import Message, message
 from planner.capacity.answer import Answer
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
-from reports.campaign.embedded import Embedded
 from reports.kit import format as fmt
 from reports.kit.language import Language
 from reports.kit.page import Medium, Section, page
@@ -56,9 +55,7 @@ def render(
         "title": _title(v),
         "report": this,
         "campaign": this,
-        "faces": [],
         "scales": False,  # every column has one unit, in its head
-        "embedded": Embedded("", {}, 0),
         "sections": _sections(v, futures, tornado),
         "v": v,
         "q": q,

@@ -398,10 +398,10 @@ def test_a_trial_goes_on_while_its_controller_says_that_it_is_there(running: Job
     os.kill(process(running, "runner"), signal.SIGKILL)
     until(lambda: not (running.folder / "setting.json").exists())
     runner = running.folder / "runner.py"
-    runner.write_text(runner.read_text().replace("UNWATCHED_S = 30.0", "UNWATCHED_S = 3.0"))
+    runner.write_text(runner.read_text().replace("UNWATCHED_S = 30.0", "UNWATCHED_S = 10.0"))
     job = json.loads((running.folder / "job.json").read_text())
-    for each in job["steps"]:
-        each["argv"] = ["sleep", "4"]
+    for each in job["steps"]:  # two, so longer together than it waits unwatched
+        each["argv"] = ["sleep", "6"]
     (running.folder / "job.json").write_text(json.dumps(job))
     os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, str(running.folder / "keeper.py"), str(running.folder)])
     until(lambda: knob.read_text().startswith("new"))
