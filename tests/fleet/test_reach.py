@@ -232,7 +232,7 @@ def test_changed_key_is_refused(hosts: dict[str, Host], fleet: Fleet, tmp_path: 
     for mode in ("yes", "ask", "accept-new"):
         sentence = refused(with_known_hosts(hosts["h1"], file, f"StrictHostKeyChecking={mode}"))
         assert sentence.startswith("h1: its host key CHANGED to SHA256:")
-        assert f"ssh-keygen -R '{fleet.address('h1')}' -f {file}" in sentence
+        assert f"ssh-keygen -R {fleet.address('h1')} -f {file}" in sentence
     assert hostname(with_known_hosts(hosts["h1"], file, "StrictHostKeyChecking=no")) == "h1"
 
 
@@ -259,7 +259,13 @@ def test_key_known_by_name_alias_or_hash(hosts: dict[str, Host], fleet: Fleet, t
     assert file.read_text().startswith("|1|")
     assert hostname(with_known_hosts(hosts["h1"], file)) == "h1"
     file.write_text(f"* ssh-ed25519 {key}\n@revoked * ssh-ed25519 {key}\n")
-    assert "is revoked in" in refused(with_known_hosts(hosts["h1"], file))
+    assert f"is revoked in {file}" in refused(with_known_hosts(hosts["h1"], file))
+    revoked = tmp_path / "revoked"
+    revoked.write_text(f"ssh-ed25519 {key}\n")
+    file.write_text(f"* ssh-ed25519 {key}\n")
+    for strict in ("yes", "no"):
+        options = (f"RevokedHostKeys={revoked}", f"StrictHostKeyChecking={strict}")
+        assert f"is revoked in {revoked}" in refused(with_known_hosts(hosts["h1"], file, *options))
     file.write_text(f"@cert-authority * ssh-ed25519 {key}\n")
     assert "known by a certificate authority only" in refused(with_known_hosts(hosts["h1"], file))
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import functools
-import hashlib
 import select
 import shlex
 import socket
@@ -15,7 +13,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
 
 import fabric
@@ -25,9 +22,10 @@ from paramiko.buffered_pipe import BufferedPipe
 from fleetmark.base.runtime import silence_log
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.reach import CHUNK, Channel, LinkLost, Reach, ReachError, Stalled
+from fleetmark.hosts.ssh import hostkey
 from fleetmark.hosts.ssh.auth import authenticate, words_of
 from fleetmark.hosts.ssh.known import KnownKey, known_keys
-from fleetmark.hosts.ssh.target import Target, UnknownKey, resolve
+from fleetmark.hosts.ssh.target import Target, resolve
 
 CONNECT_TIMEOUT_S = 10.0
 AUTH_TIMEOUT_S = 30.0
@@ -188,7 +186,7 @@ def _connect(host: Host, target: Target, timeout: float) -> _Link:
             keys = known_keys(target.key_names, target.known_hosts)
             transport = _handshake(host, target, wire, keys, deadline, timeout)
             try:
-                trusted = _check_key(host, target, keys, transport.get_remote_server_key())
+                trusted = hostkey.check(host, target, keys, transport.get_remote_server_key())
                 authenticate(host, target, transport, password=host.password if trusted else None)
             except BaseException:
                 transport.close()
@@ -292,7 +290,7 @@ def _handshake(
     transport = paramiko.Transport(wire.sock)
     transport.banner_timeout = transport.handshake_timeout = timeout + 5  # the deadline below comes first
     transport.auth_timeout = AUTH_TIMEOUT_S
-    _prefer(transport, [key.type for key in keys if not key.marker])
+    hostkey.prefer(transport, [key.type for key in keys if not key.marker])
     done = threading.Event()
     transport.start_client(event=done)
     done.wait(max(0.1, deadline - time.monotonic()))
@@ -310,53 +308,6 @@ def _handshake(
             f"{host.name}: {where} did not answer within {timeout:g} s; is it up, and is this its address?"
         )
     raise ReachError(f"{host.name}: {where} does not speak SSH with us: {words_of(error)}")
-
-
-def _prefer(transport: paramiko.Transport, types: Sequence[str]) -> None:
-    """Prefer the kinds of host key that known_hosts has: a server shows only one."""
-    options = transport.get_security_options()
-    preferred = {"rsa-sha2-512", "rsa-sha2-256", *types} if "ssh-rsa" in types else set(types)
-    first = [kind for kind in options.key_types if kind in preferred]
-    options.key_types = (*first, *(kind for kind in options.key_types if kind not in preferred))
-
-
-def _check_key(host: Host, target: Target, known: Sequence[KnownKey], key: paramiko.PKey) -> bool:
-    """Check a host key by StrictHostKeyChecking; no user can answer, so ``ask`` is ``yes``. Raises ReachError.
-
-    False for a host with a wrong key and checking off: it gets no password, as in ssh.
-    """
-    blob, kind = key.asbytes(), key.get_name()
-    print_ = "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
-    for revoked in (k for k in known if k.marker == "@revoked" and k.blob == blob):
-        raise ReachError(f"{host.name}: its host key {print_} is revoked in {revoked.file}")
-    plain = [k for k in known if not k.marker]
-    if any(k.blob == blob for k in plain):
-        return True
-    changed = next((k for k in plain if k.type == kind), None)
-    if target.strict == "no":
-        return changed is None
-    if changed:
-        raise ReachError(
-            f"{host.name}: its host key CHANGED to {print_}: another machine answers, or it was installed anew; in the "
-            f"latter case run ssh-keygen -R '{target.key_name}' -f {changed.file} and log in once with ssh"
-        )
-    file = target.known_hosts[0] if target.known_hosts else Path("~/.ssh/known_hosts").expanduser()
-    if target.strict == "accept-new":
-        _remember(host, target, file, key)
-        return True
-    by_authority = any(k.marker == "@cert-authority" for k in known)
-    why = "is known by a certificate authority only, which Fleetmark cannot check" if by_authority else "is not known"
-    raise UnknownKey(host.name, f"its host key ({kind} {print_}) {why}", target, file)
-
-
-def _remember(host: Host, target: Target, file: Path, key: paramiko.PKey) -> None:
-    name = paramiko.HostKeys.hash_host(target.key_name) if target.hash_known_hosts else target.key_name
-    try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with file.open("a") as lines:  # one short write: other programs append too
-            lines.write(f"{name} {key.get_name()} {key.get_base64()}\n")
-    except OSError as error:
-        raise ReachError(f"{host.name}: its new host key cannot be kept in {file}: {error.strerror}") from None
 
 
 class _Window(BufferedPipe):  # type: ignore[type-arg]

@@ -21,7 +21,8 @@ class Target:
     """One host with OpenSSH's configuration applied (ssh_config(5) names the settings).
 
     ``strict`` is ``yes``, ``accept-new`` or ``no``. ``proxy`` is a shell command whose standard streams are the
-    connection, ``through`` its name in messages. ``timeout`` is ConnectTimeout in seconds, where it is set.
+    connection, ``through`` its name in messages. ``timeout`` is ConnectTimeout in seconds, where it is set. ``revoked``
+    is RevokedHostKeys.
     """
 
     hostname: str
@@ -39,6 +40,7 @@ class Target:
     proxy: str | None
     through: str
     timeout: float | None
+    revoked: Path | None = None
 
 
 class UnknownKey(ReachError):
@@ -117,7 +119,7 @@ def _target(host: Host, settings: Mapping[str, Sequence[str]]) -> Target:
     bracketed = f"[{hostname.lower()}]:{port}" if port != 22 else hostname.lower()
     tokens = _tokens(hostname, host.address, port, user, alias)
     jump, command = one("proxyjump"), one("proxycommand")
-    timeout = one("connecttimeout")
+    timeout, revoked = one("connecttimeout"), one("revokedhostkeys")
     return Target(
         hostname=hostname,
         port=port,
@@ -138,6 +140,7 @@ def _target(host: Host, settings: Mapping[str, Sequence[str]]) -> Target:
         proxy=_jump(host, jump, hostname, port, timeout) if jump else _expand(command, tokens) or None,
         through=jump or command,
         timeout=float(timeout) if timeout else None,
+        revoked=Path(_expand(revoked, tokens)).expanduser() if revoked else None,
     )
 
 

@@ -1,0 +1,75 @@
+"""The key that a host shows: which kind is asked for, and whether it is trusted (StrictHostKeyChecking)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import paramiko
+
+from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.reach import ReachError
+from fleetmark.hosts.ssh.known import KnownKey
+from fleetmark.hosts.ssh.revoked import is_revoked
+from fleetmark.hosts.ssh.target import Target, UnknownKey
+
+
+def prefer(transport: paramiko.Transport, types: Sequence[str]) -> None:
+    """Prefer the kinds of host key that known_hosts has: a server shows only one."""
+    options = transport.get_security_options()
+    preferred = {"rsa-sha2-512", "rsa-sha2-256", *types} if "ssh-rsa" in types else set(types)
+    first = [kind for kind in options.key_types if kind in preferred]
+    options.key_types = (*first, *(kind for kind in options.key_types if kind not in preferred))
+
+
+def check(host: Host, target: Target, known: Sequence[KnownKey], key: paramiko.PKey) -> bool:
+    """Check a host key by StrictHostKeyChecking; no user can answer, so ``ask`` is ``yes``. Raises ReachError.
+
+    False for a host with a wrong key and checking off: it gets no password, as in ssh.
+    """
+    blob, kind = key.asbytes(), key.get_name()
+    print_ = "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
+    files = [k.file for k in known if k.marker == "@revoked" and k.blob == blob]
+    if files := files or _revoking(host, target, kind, blob):
+        raise ReachError(f"{host.name}: its host key {print_} is revoked in {files[0]}")
+    plain = [k for k in known if not k.marker]
+    if any(k.blob == blob for k in plain):
+        return True
+    changed = next((k for k in plain if k.type == kind), None)
+    if target.strict == "no":
+        return changed is None
+    if changed:
+        forget = shlex.join(["ssh-keygen", "-R", target.key_name, "-f", str(changed.file)])
+        raise ReachError(
+            f"{host.name}: its host key CHANGED to {print_}: another machine answers, or it was installed anew; in the "
+            f"latter case run {forget} and log in once with ssh"
+        )
+    file = target.known_hosts[0] if target.known_hosts else Path("~/.ssh/known_hosts").expanduser()
+    if target.strict == "accept-new":
+        _remember(host, target, file, key)
+        return True
+    by_authority = any(k.marker == "@cert-authority" for k in known)
+    why = "is known by a certificate authority only, which Fleetmark cannot check" if by_authority else "is not known"
+    raise UnknownKey(host.name, f"its host key ({kind} {print_}) {why}", target, file)
+
+
+def _revoking(host: Host, target: Target, kind: str, blob: bytes) -> list[Path]:
+    """RevokedHostKeys, where it has the key. Raises ReachError where it cannot be read, as ssh then trusts no host."""
+    try:
+        return [target.revoked] if target.revoked and is_revoked(kind, blob, target.revoked) else []
+    except ValueError as error:
+        why = f"RevokedHostKeys {target.revoked} cannot be read ({error}), so no host key is trusted"
+        raise ReachError(f"{host.name}: {why}; mend the file, or take it out of the SSH configuration") from None
+
+
+def _remember(host: Host, target: Target, file: Path, key: paramiko.PKey) -> None:
+    name = paramiko.HostKeys.hash_host(target.key_name) if target.hash_known_hosts else target.key_name
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with file.open("a") as lines:  # one short write: other programs append too
+            lines.write(f"{name} {key.get_name()} {key.get_base64()}\n")
+    except OSError as error:
+        raise ReachError(f"{host.name}: its new host key cannot be kept in {file}: {error.strerror}") from None
