@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better
+from fleetmark.base.patterns import is_chosen
 from fleetmark.record import imports as importing
 from fleetmark.record.machines import machines
 from fleetmark.record.select import Machine, choose
@@ -53,7 +53,7 @@ def predict(
     about = _about([side for _, side in sides.values()])
     logs = measured.means.mean().dropna()
     clashes = _clashes([measured, *(side for _, side in sides.values())])
-    titles = [str(t) for t in history.columns if t not in logs.index and _matches(str(t), targets)]
+    titles = [str(t) for t in history.columns if t not in logs.index and is_chosen(str(t), targets)]
     if not titles:
         raise FleetmarkError(f"{machine} has all that the record has{' of ' + ', '.join(targets) if targets else ''}")
     predictions = transfer(
@@ -91,10 +91,6 @@ def _clashes(sides: Sequence[Side]) -> Mapping[str, str]:
             values = units if what == "units" else [Better(d).phrase or d for d in directions]
             clashes[str(title)] = f"{what} clash: {', '.join(values)}"
     return clashes
-
-
-def _matches(title: str, patterns: Sequence[str]) -> bool:
-    return not patterns or any(fnmatch.fnmatchcase(title, p) for p in patterns)
 
 
 def show(predictions: Sequence[BenchmarkPrediction], console: Console, as_json: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fleetmark.base.errors import FleetmarkError, leave_out
+from fleetmark.base.patterns import is_chosen
 from fleetmark.record import figures
 from fleetmark.record.archive import Archive
 from fleetmark.record.campaigns import campaigns
@@ -100,8 +100,7 @@ def history(root: Path, metrics: Sequence[str], hosts: Sequence[str], *, everyth
 
 
 def _fits(benchmark: Mapping[str, str], patterns: Sequence[str]) -> bool:
-    name = "/".join(benchmark[k] for k in ("workload", "case", "metric"))
-    return not patterns or any(fnmatch.fnmatchcase(name, p) for p in patterns)
+    return is_chosen("/".join(benchmark[k] for k in ("workload", "case", "metric")), patterns)
 
 
 def _readable(root: Path) -> list[Archive]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError, leave_out
 from fleetmark.base.measurement import Kind
+from fleetmark.base.patterns import is_chosen
 from fleetmark.base.text import count, message
 from fleetmark.base.words import word
 from fleetmark.record import figures, imports
@@ -99,7 +99,7 @@ def _side(
     own = figures.of_side(record, [(m.campaign, m.host) for m in chosen])
     benchmarks, rows = own.benchmarks, own.rows
     selected = np.array(
-        [_matches("/".join(b), only) for b in benchmarks[["workload", "case", "metric"]].to_numpy()], bool
+        [is_chosen("/".join(b), only) for b in benchmarks[["workload", "case", "metric"]].to_numpy()], bool
     )
     rows = rows if selected.all() else rows[selected[rows["benchmark"].to_numpy(int)]]
     left_out = own.left_out[selected[own.left_out["benchmark"].to_numpy(int)]]
@@ -217,7 +217,7 @@ def _read(files: dict[str, Path], machines: Sequence[tuple[str, str]], which: st
 
 def _check_patterns(keys: pd.DataFrame, only: Sequence[str]) -> None:
     titles = keys["workload"] + "/" + keys["case"] + "/" + keys["metric"]
-    if not any(_matches(title, only) for title in titles.unique()):
+    if not any(is_chosen(title, only) for title in titles.unique()):
         raise FleetmarkError(f"--only {','.join(only)} matches no benchmark; there are {some(titles)}")
 
 
@@ -236,10 +236,6 @@ def _host(machine: Machine, by: str) -> str:
             f"--by {by}: {machine.host} ({machine.campaign}) {says}; it takes one value of each machine"
         )
     return values[0]
-
-
-def _matches(title: str, only: Sequence[str]) -> bool:
-    return not only or any(fnmatch.fnmatchcase(title, p) for p in only)
 
 
 def _traits(chosen: Sequence[Machine]) -> dict[str, list[str]]:
