@@ -29,8 +29,8 @@ from fleetmark.cli.common import (
     Root,
     in_a_sentence,
     interruptible,
-    results,
 )
+from fleetmark.cli.roots import results
 
 app = typer.Typer(
     help="Characterise servers: run the field's benchmarks over a fleet and read their results.",

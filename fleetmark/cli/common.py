@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -60,61 +60,3 @@ def interruptible(advice: str) -> Iterator[None]:
     except KeyboardInterrupt:
         Terminal(stderr=True).print(f"fleetmark: interrupted; {advice}", soft_wrap=True)
         raise typer.Exit(INTERRUPTED) from None
-
-
-@contextlib.contextmanager
-def results(
-    root: Path,
-    need: Literal["shelves", "list", "figures"] = "figures",
-    *,
-    campaign: str | None = None,
-    writes: bool = False,
-) -> Iterator[Path]:
-    """``root``; of one in a store a copy of what a verb needs: of all campaigns, or of ``campaign`` with its raw files.
-
-    What a verb that ``writes`` leaves in the copy is stored at its end. Raises FleetmarkError where the store refuses.
-    """
-    if campaign is not None and ":/" not in str(root) and Path(campaign).is_dir():
-        from fleetmark.record import store
-
-        url: str | None = store.name_of(Path(campaign).absolute().parent)  # a campaign in a copy, named by its path
-        url = url if url and "://" in url else None
-    elif ":/" in str(root):
-        from fleetmark.record import store
-
-        url = store.url_of(root)
-    else:
-        url = None
-    if url is None:
-        yield root
-        return
-    copy, console, names = store.copy_of(url), Terminal(stderr=True), list[str]()
-    with console.status(f"fetching from {url}"):
-        if writes:
-            copy.check_writable()
-        if campaign is None:
-            copy.pull(store.Need[need.upper()])
-        else:
-            names, left = copy.pull_campaign(Path(campaign).name)
-            for sentence in left:
-                typer.echo(f"fleetmark: {sentence}", err=True)
-    if not writes:
-        yield copy.root
-        return
-    end: typer.Exit | None = None
-    with store.held(copy.objects, names):
-        copy.expect(names)
-        try:
-            yield copy.root
-        except typer.Exit as exit_:
-            end = exit_
-        try:
-            with console.status(f"storing in {url}"):
-                copy.push(names)
-        except FleetmarkError as error:
-            raise CannotKeep(
-                f"not stored: {error}; everything is kept in {copy.root}, and the next command that writes to {url} "
-                "stores it"
-            ) from error
-    if end is not None:
-        raise end

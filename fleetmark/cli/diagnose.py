@@ -13,8 +13,9 @@ import typer
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.runtime import keep_memory
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible, results
+from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible
 from fleetmark.cli.reports import Campaign, Date, Html, Lang, Pdf, ReportFormat, Templates, Xlsx
+from fleetmark.cli.roots import results
 
 
 def diagnose(

@@ -9,8 +9,9 @@ import typer
 from typer.core import TyperGroup
 
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import OK, ROOT, SOME_FAILED, Root, interruptible, results
+from fleetmark.cli.common import OK, ROOT, SOME_FAILED, Root, interruptible
 from fleetmark.cli.reports import Date, Html, Lang, Pdf, ReportFormat, Templates, Xlsx
+from fleetmark.cli.roots import results
 
 
 class _Plan(TyperGroup):

@@ -8,8 +8,9 @@ import typer
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import ROOT, AsFormat, Format, Root, results
+from fleetmark.cli.common import ROOT, AsFormat, Format, Root
 from fleetmark.cli.reports import Lang
+from fleetmark.cli.roots import results
 
 
 def profile(

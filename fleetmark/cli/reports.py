@@ -10,7 +10,8 @@ import typer
 
 from fleetmark.base.runtime import keep_memory
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import ROOT, Root, interruptible, results
+from fleetmark.cli.common import ROOT, Root, interruptible
+from fleetmark.cli.roots import results
 
 Html = Annotated[Path | None, typer.Option("--html", help="Write one page that needs nothing else.")]
 Pdf = Annotated[Path | None, typer.Option("--pdf", help="Write it for paper.")]

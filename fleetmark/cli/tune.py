@@ -8,8 +8,9 @@ import typer
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible, results
+from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible
 from fleetmark.cli.reports import Lang
+from fleetmark.cli.roots import results
 
 
 def tune(

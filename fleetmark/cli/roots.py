@@ -1,0 +1,92 @@
+"""The results root that a verb works on: a folder, or the copy here of one in an object store."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import typer
+
+from fleetmark.base.errors import CannotKeep, FleetmarkError
+from fleetmark.base.terminal import Terminal
+
+if TYPE_CHECKING:
+    from fleetmark.record.store import StoreCopy
+
+_SCHEME = ":/"  # in the path that s3://BUCKET became on its way here
+
+
+@contextlib.contextmanager
+def results(
+    root: Path,
+    need: Literal["shelves", "list", "figures"] = "figures",
+    *,
+    campaign: str | None = None,
+    writes: bool = False,
+) -> Iterator[Path]:
+    """``root``; of one in a store a copy of what a verb needs: of all campaigns, or of ``campaign`` with its raw files.
+
+    What a verb that ``writes`` leaves in the copy is stored at its end. Raises FleetmarkError where the store refuses.
+    """
+    url = _url(root, campaign)
+    if url is None:
+        yield root
+        return
+    from fleetmark.record import store
+
+    copy = store.copy_of(url)
+    with Terminal(stderr=True).status(f"fetching from {url}"):
+        if writes:
+            copy.check_writable()
+        names = _fetch(copy, need, campaign)
+    if not writes:
+        yield copy.root
+        return
+    end: typer.Exit | None = None
+    with store.held(copy.objects, names):
+        copy.expect(names)
+        try:
+            yield copy.root
+        except typer.Exit as exit_:
+            end = exit_
+        _store(copy, names, url)
+    if end is not None:
+        raise end
+
+
+def _url(root: Path, campaign: str | None) -> str | None:
+    """The store in which the results lie; None for a folder. Nothing of stores is loaded for most folders."""
+    if _SCHEME in str(root):
+        from fleetmark.record import store
+
+        return store.url_of(root)
+    if campaign is not None and Path(campaign).is_dir():  # named by its path, which may be that of a copy
+        from fleetmark.record import store
+
+        name = store.name_of(Path(campaign).absolute().parent)
+        return name if "://" in name else None
+    return None
+
+
+def _fetch(copy: StoreCopy, need: str, campaign: str | None) -> list[str]:
+    """Fetch what a verb needs. The campaigns that the store has of those which ``campaign`` names."""
+    from fleetmark.record.store import Need
+
+    if campaign is None:
+        copy.pull(Need[need.upper()])
+        return []
+    names, left = copy.pull_campaign(Path(campaign).name)
+    for sentence in left:
+        typer.echo(f"fleetmark: {sentence}", err=True)
+    return names
+
+
+def _store(copy: StoreCopy, names: Sequence[str], url: str) -> None:
+    try:
+        with Terminal(stderr=True).status(f"storing in {url}"):
+            copy.push(names)
+    except FleetmarkError as error:
+        kept = f"everything is kept in {copy.root}, and the next command that writes to {url} stores it"
+        raise CannotKeep(f"not stored: {error}; {kept}") from error
