@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 
 from fleetmark import cli
 from fleetmark.base.errors import CannotKeep, FleetmarkError
-from fleetmark.cli.common import results
+from fleetmark.cli.roots import results
 from fleetmark.record.store import Need, copy_of, held, name_of, url_of
 from tests import stores
 from tests.commands import refused, run
@@ -184,6 +185,23 @@ def test_one_controller_at_a_time_has_a_campaign(store: stores.Store, folder: Pa
     objects.create(f"{name}/.driven.json", b"[" * 100_000)
     with pytest.raises(FleetmarkError, match="somebody on another machine"), held(objects, [name]):
         pass
+
+
+def test_a_key_is_one_word_of_the_commands_that_are_suggested(
+    store: stores.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "20261101T000000-lab $(touch x);"
+    (folder / "20261101T000000-lab-0001").rename(folder / name)
+    store.put(folder)
+    copy = copy_of(store.url)
+    monkeypatch.setattr("fleetmark.record.store.copy._MOST", 0)
+    _, (sentence,) = copy.pull_campaign("last")
+    words = ["aws", "s3", "sync", f"{store.url}/{name}/raw", f"{copy.root / name}/raw"]
+    assert shlex.split(sentence.partition("is left out: ")[2]) == words
+    with held(copy.objects, [name]), pytest.raises(FleetmarkError) as error, held(copy.objects, [name]):
+        pass
+    words = ["aws", "s3", "rm", f"{store.url}/{name}/.driven.json"]
+    assert shlex.split(str(error.value).partition("is dead: ")[2]) == words
 
 
 def deny(store: stores.Store, *actions: str) -> None:

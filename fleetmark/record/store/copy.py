@@ -12,6 +12,7 @@ import fcntl
 import os
 import re
 import secrets
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
@@ -131,9 +132,10 @@ class StoreCopy:
             return chosen, left
 
     def _too_many(self, name: str, n: int) -> str:
+        command = shlex.join(["aws", "s3", "sync", f"{self.objects.url}/{name}/raw", f"{self.root / name}/raw"])
         return (
             f"{name} has {n} files in the store, so those under raw/ are not fetched, and telemetry is left out: "
-            f"aws s3 sync {self.objects.url}/{name}/raw {self.root / name}/raw"
+            f"{command}"
         )
 
     def _shelves(self, remote: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shlex
 import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -49,7 +50,7 @@ def _take(objects: Objects, campaign: str) -> None:
     who = f"{other.get('user', 'somebody')} on {other.get('host', 'another machine')}, since {other.get('since', '?')}"
     raise FleetmarkError(
         f"campaign {campaign} is being driven by another fleetmark ({who}); where that one is dead: "
-        f"aws s3 rm {objects.url}/{name}"
+        f"{shlex.join(['aws', 's3', 'rm', f'{objects.url}/{name}'])}"
     )
 
 
