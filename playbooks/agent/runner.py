@@ -391,6 +391,8 @@ class Runner:
     def until_listening(self, server, port):
         deadline = time.monotonic() + LISTENS_S
         while not listening(port):
+            if self.stopping:
+                raise Stop(self.stopping)
             if server.poll():  # 0 is a server that went to the background; it stays our child
                 raise Refused("its server ended at once with exit status %d" % server.returncode)
             if time.monotonic() > deadline:

@@ -319,6 +319,22 @@ def test_a_port_in_use_is_refused_by_name(tmp_path: Path, free_port: int) -> Non
     assert str(free_port) in result["reason"]
 
 
+def test_a_job_stops_while_a_server_does_not_listen_yet(tmp_path: Path, free_port: int) -> None:
+    begun = tmp_path / "begun"
+    serve = {"argv": ["sh", "-c", f"touch {begun}; exec sleep 300"], "port": free_port}
+    job = Job(tmp_path, [step(0, ["true"], serve=serve)])
+    job.start()
+    heard = {}
+    for doc, send in job.follow():
+        heard[doc["e"]] = doc
+        if doc["e"] == "start":
+            deadline = time.monotonic() + 40
+            while not begun.exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            send("stop")
+    assert heard["finish"]["state"].startswith("stopped") and "end" not in heard
+
+
 def test_a_serving_step_says_when_it_listens_and_ends_when_cancelled(tmp_path: Path, free_port: int) -> None:
     listen = (
         "import socket,sys,time; s=socket.socket(); s.bind(('127.0.0.1',int(sys.argv[1]))); s.listen(); time.sleep(60)"
