@@ -58,6 +58,18 @@ def test_it_is_gone_when_its_maker_leaves_or_is_killed(tmp_path: Path) -> None:
         time.sleep(0.01)
 
 
+def test_one_whose_maker_is_killed_while_it_loads_ends_quietly() -> None:
+    code = (
+        "import os, signal, time; from fleetmark.base.twin import Twin\n"
+        "maker = os.getpid()\n"
+        "def load():\n"
+        "    while os.getppid() == maker: time.sleep(0.01)\n"
+        "Twin(load, bool); os.kill(maker, signal.SIGKILL)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (-signal.SIGKILL, b"")
+
+
 @pytest.mark.parametrize(("stdout", "status"), [("| true", 7), (">/dev/full", 7), (">/dev/null", 7)])
 def test_it_ends_where_its_output_cannot_be_written(stdout: str, status: int) -> None:
     code = (

@@ -41,7 +41,7 @@ class Twin:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is its maker's, until it works
             os.close(self._lines)
             load()
-            os.write(replies, _DONE)
+            _reply(replies, _DONE)
             status = _flushed(_serve(lines, replies, work))
         except BaseException:  # noqa: BLE001
             sys.excepthook(*sys.exc_info())
@@ -101,8 +101,13 @@ def _serve(lines: int, replies: int, work: Callable[[str], bool | int]) -> int:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
             if not isinstance(result, bool):
                 return result
-            os.write(replies, _DONE if result else _FAILED)
+            _reply(replies, _DONE if result else _FAILED)
     return 0
+
+
+def _reply(replies: int, word: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError):  # its maker was killed: there is no further line
+        os.write(replies, word)
 
 
 def _flushed(status: int) -> int:
