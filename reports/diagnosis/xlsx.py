@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from fleetmark.base.text import Message, count, message
 from fleetmark.record.diagnosis import Diagnosis
@@ -17,6 +18,28 @@ from reports.sheets import Prose
 from workloads import declared
 
 _SHARE = "0.0%"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: ``width`` in characters, ``role`` of its texts."""
+
+    title: str
+    width: int
+    role: str = "text"
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number with its format; ``formula``: by which the sheet computes it, ``{line}`` for the number of its row."""
+
+    value: float | None
+    form: str
+    formula: str = ""
+
+
+Row = tuple[str | Figure, ...]
 
 
 def render(diagnosis: Diagnosis, roofs: Sequence[Roof], about: About) -> bytes:
@@ -54,67 +77,60 @@ def _readme(sheet: Sheet, diagnosis: Diagnosis, about: About, tabs: dict[Sheet, 
 def _findings(book: Book, diagnosis: Diagnosis) -> Sheet:
     sheet = book.sheet(message("Findings"), COLOURS[5])
     row = sheet.top(message("Findings"), headline(diagnosis))
-    heads = [
-        Head(message("host"), "", 18),
-        Head(message("kind"), "", 12),
-        Head(message("benchmark"), "", 34),
-        Head(message("worse by"), "", 9),
-        Head(message("value"), "", 14),
-        Head(message("expected"), "", 14),
-        Head(message("peers"), "", 8),
-        Head("z", "", 8),
-        Head(message("cleared"), "", 9),
-        Head(message("what"), "", 60),
-        Head(message("how sure"), "", 50),
-        Head(message("raw files"), "", 60),
-    ]
-    at = row
-    for at, finding in enumerate(diagnosis.findings, row + 1):
-        _finding(sheet, at, finding)
-    if at == row:
+    columns = (
+        Column(message("host"), 18, "strong"),
+        Column(message("kind"), 12),
+        Column(message("benchmark"), 34, "wrap"),
+        Column(message("worse by"), 9),
+        Column(message("value"), 14),
+        Column(message("expected"), 14),
+        Column(message("peers"), 8),
+        Column("z", 8),
+        Column(message("cleared"), 9),
+        Column(message("what"), 60, "wrap"),
+        Column(message("how sure"), 50, "wrap"),
+        Column(message("raw files"), 60, "code"),
+    )
+    if not diagnosis.findings:
         sheet.text(row + 1, 0, message("Nothing is slower than expected."), "note")
-    sheet.heads(row, heads)
-    sheet.filtered(row, at, len(heads), frozen_columns=1)
+    _table(sheet, row, columns, [_finding(f) for f in diagnosis.findings], frozen=1)
     return sheet
 
 
-def _finding(sheet: Sheet, row: int, finding: Finding) -> None:
+def _finding(finding: Finding) -> Row:
     about = finding.benchmark
     percent = declared.in_percent(about["workload"], about["metric"])
     form = form_for((finding.value, finding.expected), about["unit"], percent=percent)
-    sheet.text(row, 0, whose(finding) or ", ".join(finding.members), "strong")
-    sheet.text(row, 1, finding.kind.value)
-    sheet.text(row, 2, benchmark(finding), "wrap")
-    sheet.number(row, 3, finding.deficit, _SHARE, "value")
-    sheet.number(row, 4, finding.value, form, "value")
-    sheet.number(row, 5, finding.expected, form, "value")
-    sheet.number(row, 6, finding.n, INTEGER, "value")
-    sheet.number(row, 7, finding.z, "0.0", "value")
-    sheet.text(row, 8, message("yes") if finding.cleared else "")
-    sheet.text(row, 9, sentence(finding), "wrap")
-    sheet.text(row, 10, certainty(finding), "wrap")
-    sheet.text(row, 11, "; ".join(finding.evidence), "code")
+    return (
+        whose(finding) or ", ".join(finding.members),
+        finding.kind.value,
+        benchmark(finding),
+        Figure(finding.deficit, _SHARE),
+        Figure(finding.value, form),
+        Figure(finding.expected, form),
+        Figure(finding.n, INTEGER),
+        Figure(finding.z, "0.0"),
+        message("yes") if finding.cleared else "",
+        sentence(finding),
+        certainty(finding),
+        "; ".join(finding.evidence),
+    )
 
 
 def _cohorts(book: Book, diagnosis: Diagnosis) -> Sheet:
     sheet = book.sheet(message("Cohorts"), COLOURS[5])
-    row = sheet.top(message("Who was compared with whom"))
-    heads = [
-        Head(message("kind of host"), "", 50),
-        Head(message("firmware"), "", 40),
-        Head(message("hosts"), "", 9),
-        Head(message("compared with"), "", 14),
-        Head(message("names"), "", 80),
+    columns = (
+        Column(message("kind of host"), 50, "wrap"),
+        Column(message("firmware"), 40, "wrap"),
+        Column(message("hosts"), 9),
+        Column(message("compared with"), 14),
+        Column(message("names"), 80, "wrap"),
+    )
+    rows = [
+        (c.kind, c.firmware, Figure(len(c.hosts), INTEGER), Figure(len(c.peers), INTEGER), ", ".join(c.hosts))
+        for c in diagnosis.cohorts
     ]
-    at = row
-    for at, cohort in enumerate(diagnosis.cohorts, row + 1):
-        sheet.text(at, 0, cohort.kind, "wrap")
-        sheet.text(at, 1, cohort.firmware, "wrap")
-        sheet.number(at, 2, len(cohort.hosts), INTEGER, "value")
-        sheet.number(at, 3, len(cohort.peers), INTEGER, "value")
-        sheet.text(at, 4, ", ".join(cohort.hosts), "wrap")
-    sheet.heads(row, heads)
-    sheet.filtered(row, at, len(heads))
+    _table(sheet, sheet.top(message("Who was compared with whom")), columns, rows)
     return sheet
 
 
@@ -124,66 +140,80 @@ def _parts(book: Book, of_parts: Sequence[bottleneck.Line]) -> Sheet:
     for note in bottleneck.notes(of_parts):
         sheet.text(row, 0, note, "note")
         row += 1
-    row += 1
-    heads = [
-        Head(message("kind of host"), "", 40),
-        Head(message("part"), "", 28),
-        Head(message("measured"), "", 14),
-        Head(message("peak"), "", 14),
-        Head(message("% of peak"), "", 9),
-        Head(message("operations a byte"), "", 11),
-        Head(message("hosts"), "", 8),
-        Head(message("lowest"), "", 14),
-        Head(message("lowest on"), "", 16),
-        Head(message("measured by"), "", 36),
-        Head(message("peak from"), "", 40),
-    ]
-    at = row
-    for at, line in enumerate(of_parts, row + 1):
-        top = line.roof.peak
-        form = form_for((line.rate,), line.roof.unit)
-        sheet.text(at, 0, line.kind, "wrap")
-        sheet.text(at, 1, line.name, "strong")
-        sheet.number(at, 2, line.rate, form, "value")
-        sheet.number(at, 3, top.rate if top else None, form, "value")
-        sheet.number(at, 4, line.share, PERCENT, "value")
-        sheet.number(at, 5, line.balance, "0.00", "value")
-        sheet.number(at, 6, line.hosts, INTEGER, "value")
-        sheet.number(at, 7, line.lowest.best, form, "value")
-        sheet.text(at, 8, line.lowest.host)
-        sheet.text(at, 9, line.roof.benchmark, "wrap")
-        sheet.text(at, 10, top.basis if top else "", "wrap")
-    sheet.heads(row, heads)
-    sheet.filtered(row, at, len(heads), frozen_columns=2)
+    columns = (
+        Column(message("kind of host"), 40, "wrap"),
+        Column(message("part"), 28, "strong"),
+        Column(message("measured"), 14),
+        Column(message("peak"), 14),
+        Column(message("% of peak"), 9),
+        Column(message("operations a byte"), 11),
+        Column(message("hosts"), 8),
+        Column(message("lowest"), 14),
+        Column(message("lowest on"), 16),
+        Column(message("measured by"), 36, "wrap"),
+        Column(message("peak from"), 40, "wrap"),
+    )
+    _table(sheet, row + 1, columns, [_part(line) for line in of_parts], frozen=2)
     return sheet
+
+
+def _part(line: bottleneck.Line) -> Row:
+    top, form = line.roof.peak, form_for((line.rate,), line.roof.unit)
+    return (
+        line.kind,
+        line.name,
+        Figure(line.rate, form),
+        Figure(top.rate if top else None, form),
+        Figure(line.share, PERCENT),
+        Figure(line.balance, "0.00"),
+        Figure(line.hosts, INTEGER),
+        Figure(line.lowest.best, form),
+        line.lowest.host,
+        line.roof.benchmark,
+        top.basis if top else "",
+    )
 
 
 def _hosts(book: Book, roofs: Sequence[Roof]) -> Sheet:
     sheet = book.sheet(message("Roofs of hosts"), COLOURS[0])
-    row = sheet.top(message("Hosts under their own roofs"))
-    heads = [
-        Head(message("host"), "", 18),
-        Head(message("part"), "", 28),
-        Head(message("measured"), "", 14),
-        Head(message("peak"), "", 14),
-        Head(message("% of peak"), message("measured / peak"), 10),
-        Head(message("measured by"), "", 36),
-        Head(message("peak from"), "", 40),
-        Head(message("source"), "", 60),
-    ]
-    at = row
-    for at, roof in enumerate(roofs, row + 1):
-        top = roof.peak
-        form = form_for([v for v in (roof.best, top.rate if top else None) if v], roof.unit)
-        sheet.text(at, 0, roof.host, "strong")
-        sheet.text(at, 1, bottleneck.part_name(roof.of, roof.called))
-        sheet.number(at, 2, roof.best, form, "value")
-        sheet.number(at, 3, top.rate if top else None, form, "value")
-        if roof.share is not None:
-            sheet.formula(at, 4, f"=C{at + 1}/D{at + 1}", roof.share, PERCENT)
-        sheet.text(at, 5, roof.benchmark, "wrap")
-        sheet.text(at, 6, top.basis if top else "", "wrap")
-        sheet.text(at, 7, top.source if top else "", "wrap")
-    sheet.heads(row, heads)
-    sheet.filtered(row, at, len(heads), frozen_columns=2)
+    columns = (
+        Column(message("host"), 18, "strong"),
+        Column(message("part"), 28),
+        Column(message("measured"), 14),
+        Column(message("peak"), 14),
+        Column(message("% of peak"), 10, unit=message("measured / peak")),
+        Column(message("measured by"), 36, "wrap"),
+        Column(message("peak from"), 40, "wrap"),
+        Column(message("source"), 60, "wrap"),
+    )
+    _table(sheet, sheet.top(message("Hosts under their own roofs")), columns, [_roof(r) for r in roofs], frozen=2)
     return sheet
+
+
+def _roof(roof: Roof) -> Row:
+    top = roof.peak
+    form = form_for([v for v in (roof.best, top.rate if top else None) if v], roof.unit)
+    return (
+        roof.host,
+        bottleneck.part_name(roof.of, roof.called),
+        Figure(roof.best, form),
+        Figure(top.rate if top else None, form),
+        Figure(roof.share, PERCENT, "=C{line}/D{line}"),
+        roof.benchmark,
+        top.basis if top else "",
+        top.source if top else "",
+    )
+
+
+def _table(sheet: Sheet, row: int, columns: Sequence[Column], rows: Sequence[Row], *, frozen: int = 0) -> None:
+    """The sheet's one table, its heads at ``row``; ``frozen`` columns stay visible."""
+    for at, cells in enumerate(rows, row + 1):
+        for n, (column, cell) in enumerate(zip(columns, cells, strict=True)):
+            if not isinstance(cell, Figure):
+                sheet.text(at, n, cell, column.role)
+            elif cell.formula and cell.value is not None:
+                sheet.formula(at, n, cell.formula.format(line=at + 1), cell.value, cell.form)
+            else:
+                sheet.number(at, n, cell.value, cell.form, "value")
+    sheet.heads(row, [Head(c.title, c.unit, c.width) for c in columns])
+    sheet.filtered(row, row + len(rows), len(columns), frozen_columns=frozen)

@@ -40,7 +40,7 @@ def roofline(ceilings: Sequence[Ceiling], dots: Sequence[Dot], x_title: str, y_t
     else:
         low, high = top / max(rates) / 30, 6 * top / min(rates)
         bottom = min(rates) * low
-    short = "datum.value < 0.001 ? format(datum.value, '.0e') : format(datum.value, '~g')"  # no row of noughts
+    short = "datum.value < 0.001 ? format(datum.value, '.0e') : format(datum.value, '~g')"  # not 0.0001
     axis = {"tickCount": 6, "labelExpr": short}
     x: Spec = {"field": "x", "type": "quantitative", "title": x_title, "axis": axis}
     x |= {"scale": {"type": "log", "domain": [low, high], "nice": False}}
