@@ -114,7 +114,10 @@ def test_work_folder_that_does_not_exist_yet(tmp_path: Path) -> None:
 
 
 def test_network(facts: Facts) -> None:
-    assert {nic.name for nic in facts.nics} == {name for _, name in socket.if_nameindex()} - {"lo"}
+    names = {name for _, name in socket.if_nameindex()}
+    if {path.name for path in Path("/sys/class/net").iterdir() if path.is_dir()} != names:
+        pytest.skip("/sys shows the interfaces of another network namespace")
+    assert {nic.name for nic in facts.nics} == names - {"lo"}
     for nic in facts.nics:
         assert nic.mtu == int(Path(f"/sys/class/net/{nic.name}/mtu").read_text())
 
