@@ -98,9 +98,9 @@ class Runner:
     def greet(self, peer):
         """Say whose job this is. Only our own user and root may follow it: others would keep a trial going."""
         peer.setblocking(False)
-        self.tell_one(peer, self.greeting())
         own = peer_of(peer)[1] in (0, os.geteuid())
-        with self.mutex:
+        with self.mutex:  # an event between its greeting and its place here would wake nobody
+            self.tell_one(peer, self.greeting())
             if own and len(self.followers) < MOST_FOLLOWERS:
                 self.followers = [*self.followers, peer]
                 return

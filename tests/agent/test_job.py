@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -200,6 +201,34 @@ def test_a_lead_whose_node_was_lost_ends_as_lost_with_the_reason(tmp_path: Path)
         if doc["e"] == "end":
             result = unpack(doc)
     assert (result["ended"], result["reason"]) == ("lost", "a host that it needs was lost")
+
+
+def test_an_event_while_a_follower_is_greeted_wakes_it(tmp_path: Path) -> None:
+    job = Job(tmp_path, [step(0, ["true"], gate=True)])
+    assert job.start()["state"] == "started"
+    events = job.folder / "events.jsonl"
+    wait_for(lambda: events.exists() and "wait" in events.read_text())
+    os.kill(json.loads(events.read_text().splitlines()[0])["pid"], signal.SIGKILL)
+    runner = job.folder / "runner.py"
+    text = runner.read_text()
+    for line, slower in (
+        ("self.tell_one(peer, self.greeting())", "self.tell_one(peer, self.greeting()); time.sleep(2)"),
+        ('self.tell("start", pid=os.getpid())', 'time.sleep(1); self.tell("start", pid=os.getpid())'),
+    ):
+        assert text.count(line) == 1
+        text = text.replace(line, slower)
+    runner.write_text(text)
+    events.unlink()
+    again = subprocess.Popen([sys.executable, str(runner), str(job.folder)], stdout=subprocess.PIPE, text=True)
+    assert again.stdout and again.stdout.readline() == "started\n"
+    heard = []
+    for doc, send in job.follow():
+        heard.append(doc["e"])
+        if doc["e"] == "wait":
+            send("go", doc["step"])
+    assert heard[:2] == ["start", "wait"]
+    again.wait()
+    again.stdout.close()
 
 
 def test_a_gated_step_waits_for_its_word(tmp_path: Path) -> None:
