@@ -97,9 +97,11 @@ def _is_one(case: str, about: Frontier) -> bool:
 def _family(hosts: Sequence[HostInfo], about: Frontier, size: str, rows: pd.DataFrame) -> Family | None:
     name, labels = str(rows["family"].iloc[0]), str(rows["point_labels"].iloc[0])
     drawn = {str(m): _drawn(of, about) for m, of in rows.groupby("machine")}
-    points = {str(m): list(_points(of, about, size, drawn[str(m)][0])) for m, of in rows.groupby("machine")}
-    sized = bool(size) and all(devices for of in points.values() for _, devices in of)
+    measured = {str(m): list(_points(of, about, size, drawn[str(m)][0])) for m, of in rows.groupby("machine")}
     generation = {h.name: h.generation or "" for h in hosts}
+    labelled = {h.name: amounts.positive(h.labels.get("gpus")) for h in hosts}  # of what was imported
+    points = {m: [(point, used or labelled.get(m)) for point, used in of] for m, of in measured.items()}
+    sized = bool(size) and all(devices for of in points.values() for _, devices in of)
     sides: dict[str, dict[str, tuple[Point, ...]]] = {}
     for machine, of in points.items():
         if len(of) >= LEAST and machine in generation:
