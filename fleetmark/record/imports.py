@@ -143,8 +143,8 @@ def _one(root: Path, kind: str, path: Path, machine: str = "", labels: Mapping[s
     except OSError as error:
         raise FleetmarkError(f"{path}: {error.strerror}; give a file to import") from error
     labels = labels or {}
-    said = json.dumps([machine, sorted(labels.items())]).encode() if machine or labels else b""
-    sha256, place = hashlib.sha256(raw).hexdigest(), hashlib.sha256(raw + said).hexdigest()[:12]
+    description = json.dumps([machine, sorted(labels.items())]).encode() if machine or labels else b""
+    sha256, place = hashlib.sha256(raw).hexdigest(), hashlib.sha256(raw + description).hexdigest()[:12]
     for file in (root / FOLDER).glob(f"{kind}-*-{place}/import.json"):
         return Import(file.parent, _about(file), new=False)
     try:

@@ -96,25 +96,25 @@ def _used(
     places = [(m.campaign, m.host) for m in chosen]
     which = figures.of_metrics(*sorted(set(told_by.values())))
     side = figures.of_side(figures.read(files, places, which=which, describing=True), places)
-    told = side.rows.merge(side.benchmarks, left_on="benchmark", right_index=True)
-    told = told[told["metric"] == told["workload"].map(told_by)]
+    counts = side.rows.merge(side.benchmarks, left_on="benchmark", right_index=True)
+    counts = counts[counts["metric"] == counts["workload"].map(told_by)]
     place = ["record", "workload", "case"]
-    used = told.groupby(place, observed=True)["log"].mean()
+    used = counts.groupby(place, observed=True)["log"].mean()
     amount = used.reindex(pd.MultiIndex.from_frame(keys[place])).set_axis(rows.index)
     return amount.where(on_devices)
 
 
 def _fewer(
-    rows: pd.DataFrame, benchmarks: pd.DataFrame, chosen: Sequence[Machine], used: pd.Series, there: pd.Series
+    rows: pd.DataFrame, benchmarks: pd.DataFrame, chosen: Sequence[Machine], used: pd.Series, installed: pd.Series
 ) -> Iterator[str]:
     """A note for each workload of which figures are divided by another number than that of their host's GPUs."""
-    other = (used - there).abs() > 1e-9
+    other = (used - installed).abs() > 1e-9
     workload = rows["benchmark"][other].map(benchmarks["workload"])
     for name in sorted(set(workload)):
         pairs = {
             (record, round(math.exp(a)), round(math.exp(b)))
             for record, a, b in zip(
-                *(column[other][workload == name] for column in (rows["record"], used, there)), strict=True
+                *(column[other][workload == name] for column in (rows["record"], used, installed)), strict=True
             )
         }
         named = [f"{chosen[r].host} ({chosen[r].campaign}) {a}/{b}" for r, a, b in sorted(pairs)]
