@@ -71,7 +71,7 @@ def of_campaign(
     rated: Comparison | None = None,
 ) -> Report:
     """The report on one campaign; ``date`` is the document's own, that of the campaign where none is given. ``pinned``:
-    the headlines of the campaign's host compared with a reference; ``rated``: the rates of its operators."""
+    the headlines of the campaign's host compared with a reference; ``rated``: the rates of its hosts' operators."""
     seen, campaign = view(results), results.campaign
     return Report(
         seen,

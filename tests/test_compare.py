@@ -93,6 +93,32 @@ def test_per_watt_counts_accelerators_where_the_host_s_source_leaves_them_out(
     assert float(row["ratio"]) == pytest.approx(ratio)
 
 
+def test_per_gpu_counts_those_that_a_run_used(tmp_path: Path) -> None:
+    """A server on 4 of the 8 GPUs of the new host is as fast as one on all 8 of the old: twice as much for each."""
+    serving = Bench(
+        "llm_serve", "p512-o128-c16", "output_tokens_per_second", "1/s", "higher", "gpu-server", kind="capacity"
+    )
+    on_cpus = replace(serving, workload="torch_train", case="gpt-tiny", metric="tokens_per_second", class_="cpu-train")
+    rows = {
+        (host, bench): [value]
+        for host, devices in (("a", 8.0), ("b", 4.0))
+        for bench, value in (
+            (serving, 1000.0),
+            (replace(serving, metric="accelerators", unit="1", better="none", kind=""), devices),
+            (on_cpus, 10.0),
+            (replace(on_cpus, metric="ranks", unit="1", better="none", kind=""), devices),
+        )
+    }
+    hosts = {"a": {"gen": "old", "gpus": "8"}, "b": {"gen": "new", "gpus": "8"}}
+    record(tmp_path, "c", hosts, rows)
+    doc = json.loads(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "gpu", "--format", "json"))
+    ratios = {r["benchmark"].split()[0]: float(r["ratio"]) for r in doc["rows"] if r["benchmark"]}
+    assert ratios == {"llm_serve": pytest.approx(2.0), "torch_train": pytest.approx(1.0)}, "ranks on CPUs are no GPUs"
+    assert "per gpu: llm_serve is divided by the GPUs that it used, not by those of the host: b (c) 4/8" in json.dumps(
+        doc
+    )
+
+
 def test_power_of_two_sources_is_said(tmp_path: Path) -> None:
     power = replace(IOPS, metric="power", unit="W", better="lower")
     hosts, measured = {"a": {"gen": "old"}, "b": {"gen": "new"}}, {("a", IOPS): [1.0], ("b", IOPS): [2.0]}

@@ -151,7 +151,11 @@ def test_one_bad_file_among_several_does_not_stop_the_others(tmp_path: Path, tid
 @pytest.mark.parametrize(
     ("kind", "content", "expected"),
     [
-        ("mlprf", TABLE, "import mlprf (did you mean mlperf?): there are mlperf, spec, sparecores, table, inferencex"),
+        (
+            "mlprf",
+            TABLE,
+            "import mlprf (did you mean mlperf?): there are mlperf, spec, sparecores, table, inferencex, vllm_bench",
+        ),
         ("table", None, "t.csv: No such file or directory; give a file to import"),
         ("table", "", "t.csv: empty; there is nothing to import"),
         ("mlperf", TABLE, "t.csv: no table of MLPerf results: there are MLPerf Inference results"),

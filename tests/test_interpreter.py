@@ -45,9 +45,9 @@ def engine(folder: Path, name: str, text: str = ENGINE) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("python", "error"),
     [
-        ("/usr/bin/nothing-here", "there is no program /usr/bin/nothing-here on this host"),
-        ("/tmp", "the folder /tmp has no bin/python3"),
-        ("docker:--privileged", "docker:--privileged names no image"),
+        ("/usr/bin/nothing-here", "is no program on this host"),
+        ("/tmp", "is a folder without bin/python3"),
+        ("docker:--privileged", "names no image"),
         ("true", "does not start (exit status 0: it printed nothing)"),
     ],
 )
@@ -56,7 +56,7 @@ def test_what_cannot_be_run_says_why(python: str, error: str) -> None:
 
 
 def test_an_engine_that_is_not_there_is_named() -> None:
-    assert check("podman:x", PATH="/nowhere") == {"error": "podman is not on this host"}
+    assert check("podman:x", PATH="/nowhere") == {"error": "needs podman, which is not on this host"}
 
 
 def test_a_python_without_torch_says_so() -> None:

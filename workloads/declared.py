@@ -55,6 +55,12 @@ def frontier(workload: str) -> Frontier | None:
     return manifest.frontier if manifest else None
 
 
+def devices(workload: str) -> str:
+    """The metric that says how many accelerators a case used; empty where none does."""
+    manifest = _manifest(workload)
+    return manifest.devices if manifest else ""
+
+
 def depth(workload: str, case: str) -> tuple[str, float] | None:
     """The name of a case without its queue depth, and that depth; None for a case without one."""
     manifest = _manifest(workload)

@@ -208,8 +208,8 @@ class Metric(_Part):
 
 class Frontier(_Part):
     """Points that trade one thing for another: the metrics of a case (shell-style patterns in ``cases``) that are its
-    work in a time, the speed that one user sees (1/s), how long a user waits (s), how many devices it took, and the
-    power (W) that the host drew, and its accelerators. ``piece``: what the work counts (``token``). ``each``: the part
+    work in a time, the speed that one user sees (1/s), how long a user waits (s), and the power (W) that the host drew,
+    and its accelerators. ``piece``: what the work counts (``token``). ``each``: the part
     of a case's name, a regular expression, in which the points of a line differ. ``at``: the speeds at which sides are
     read; ``within``: the longest wait there, s.
     """
@@ -219,7 +219,6 @@ class Frontier(_Part):
     work: str
     speed: str
     wait: str
-    size: str = ""
     power: str = ""
     devices_power: str = ""
     piece: Annotated[str, Field(pattern=r"^[a-z]{1,20}$")] = "piece"
@@ -336,6 +335,7 @@ class Manifest(_Part):
     probes: tuple[str, ...] = ()  # further commands whose presence the needs ask about
     torch: str = ""  # the parameter that names a Python with torch; expressions find what it says of itself as torch
     centre: Summarised = Centre.GEOMEAN  # what stands for the repeats of a metric
+    devices: str = ""  # the metric that says how many accelerators a case used, where those may not be all of a host's
     sizes: str = ""  # the parameter that lists how many hosts run a case together; 1: a host by itself
     throttle: str = ""  # how the measurement can be slowed down on purpose, for people
     deploy: Deploy | None = None
@@ -360,6 +360,12 @@ class Manifest(_Part):
     def _sizes(self) -> Self:
         if self.sizes and not (self.sizes in self.parameters and self.parameters[self.sizes].many):
             raise ValueError(f"sizes: {self.sizes} is none of its parameters that hold a list")
+        return self
+
+    @model_validator(mode="after")
+    def _devices(self) -> Self:
+        if self.devices and self.devices not in self.metrics:
+            raise ValueError(f"devices: {self.devices} is none of its metrics")
         return self
 
     @model_validator(mode="after")

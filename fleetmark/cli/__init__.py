@@ -260,20 +260,31 @@ app.command()(cli_tune.tune)
 
 @app.command("import")
 def import_(
-    kind: Annotated[str, typer.Argument(help="What the files are: mlperf, spec, sparecores, table or inferencex.")],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help="What the files are: mlperf, spec, sparecores, table, inferencex; or, of LLM servers, "
+            "vllm_bench, sglang_bench, guidellm, aiperf, trtllm_bench, llama_bench."
+        ),
+    ],
     files: Annotated[list[Path], typer.Argument(help="Published tables, or your own tidy ones; .gz too.")],
+    machine: Annotated[str, typer.Option(help="What the machine is called, where a file does not say it.")] = "",
+    label: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A label of its machines: gen=h200, gpus=8.")
+    ] = None,
     root: Root = ROOT,
     as_: AsFormat = Format.TABLE,
 ) -> None:
     """Record published results (MLPerf, SPEC, Spare Cores) or a tidy table of your own, to compare machines with.
 
-    Examples: fleetmark import mlperf summary_results.json; fleetmark import table figures.csv
+    Examples: fleetmark import mlperf summary_results.json; fleetmark import table figures.csv;
+    fleetmark import vllm_bench run.json --machine h200-a --label gen=h200 --label gpus=8
     """
     from fleetmark.record import imports as importing
     from reports.terminal import imports as terminal
 
     with results(root, "shelves", writes=True) as here:
-        imported, failed = importing.files(here, kind, files)
+        imported, failed = importing.files(here, kind, files, machine, label or ())
     if as_ is Format.JSON:
         typer.echo(json.dumps([i.as_json() for i in imported], indent=1))
     else:

@@ -13,34 +13,42 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from fleetmark import __version__
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.base.facts import Facts
+from fleetmark.base.facts import Facts, printable
 from fleetmark.base.files import decode_json, write_atomic
 from fleetmark.base.measurement import Centre, Status
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.select import Machine
 from parsers.published import Table, inferencex, mlperf, sparecores, spec, table
+from parsers.published.clients import Client
 
 SCHEMA = 1
 FOLDER = "imports"
 _LARGEST = 1 << 30  # bytes of one file
+_LONGEST = 120  # characters of a name or label
 
 
 class _Importer(Protocol):
     """A kind of table: its reader, and what the labels of its machines mean."""
 
-    TRAITS: tuple[str, ...]
-    MODEL: tuple[str, ...]
-    KIND: tuple[str, ...]
-    COUNTS: Mapping[str, str]
-    UNIFORM: Mapping[str, str]
-    PUBLISHER: str
+    @property
+    def TRAITS(self) -> tuple[str, ...]: ...
+    @property
+    def MODEL(self) -> tuple[str, ...]: ...
+    @property
+    def KIND(self) -> tuple[str, ...]: ...
+    @property
+    def COUNTS(self) -> Mapping[str, str]: ...
+    @property
+    def UNIFORM(self) -> Mapping[str, str]: ...
+    @property
+    def PUBLISHER(self) -> str: ...
 
     def read(self, raw: bytes, name: str, /) -> Table: ...
 
@@ -51,6 +59,10 @@ _KINDS: Mapping[str, _Importer] = {
     "sparecores": sparecores,
     "table": table,
     "inferencex": inferencex,
+    **{
+        tool: Client(tool)
+        for tool in ("vllm_bench", "sglang_bench", "guidellm", "aiperf", "trtllm_bench", "llama_bench")
+    },
 }
 TRAITS = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.TRAITS))
 MODEL = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.MODEL))
@@ -87,18 +99,22 @@ class Import:
         return fields | {"machines": len(self.about["machines"]), "labels": self.labels()}
 
 
-def files(root: Path, kind: str, paths: Sequence[Path]) -> tuple[list[Import], list[str]]:
-    """Import every file; those imported, and a sentence for each that failed.
+def files(
+    root: Path, kind: str, paths: Sequence[Path], machine: str = "", labels: Sequence[str] = ()
+) -> tuple[list[Import], list[str]]:
+    """Import every file; those imported, and a sentence for each that failed. ``machine``: what the machine of each
+    file is called; ``labels`` (``NAME=VALUE``) are given to all machines.
 
-    Raises FleetmarkError for an unknown kind, and where a single file is given and fails.
+    Raises FleetmarkError for an unknown kind, what is no label, and where a single file is given and fails.
     """
     if kind not in _KINDS:
         raise FleetmarkError(f"import {kind}{suggest(kind, list(_KINDS))}: there are {', '.join(_KINDS)}")
+    more = dict(map(_label, labels))
     imported: list[Import] = []
     failed: list[str] = []
     for path in paths:
         try:
-            imported.append(_one(root, kind, path))
+            imported.append(_one(root, kind, path, " ".join(printable(machine).split())[:_LONGEST], more))
         except FleetmarkError as error:
             if len(paths) == 1:
                 raise
@@ -106,7 +122,19 @@ def files(root: Path, kind: str, paths: Sequence[Path]) -> tuple[list[Import], l
     return imported, failed
 
 
-def _one(root: Path, kind: str, path: Path) -> Import:
+def _label(text: str) -> tuple[str, str]:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if (
+        not equals
+        or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,60}", name)
+        or name in ("host", "campaign")
+        or not value
+    ):
+        raise FleetmarkError(f"--label {text}: write NAME=VALUE, such as gen=h200; host and campaign mean other things")
+    return name, printable(value)[:_LONGEST]
+
+
+def _one(root: Path, kind: str, path: Path, machine: str = "", labels: Mapping[str, str] | None = None) -> Import:
     try:
         size = path.stat().st_size
         if size > _LARGEST:
@@ -114,14 +142,16 @@ def _one(root: Path, kind: str, path: Path) -> Import:
         raw = path.read_bytes()
     except OSError as error:
         raise FleetmarkError(f"{path}: {error.strerror}; give a file to import") from error
-    sha256 = hashlib.sha256(raw).hexdigest()
-    for file in (root / FOLDER).glob(f"{kind}-*-{sha256[:12]}/import.json"):
+    labels = labels or {}
+    description = json.dumps([machine, sorted(labels.items())]).encode() if machine or labels else b""
+    sha256, place = hashlib.sha256(raw).hexdigest(), hashlib.sha256(raw + description).hexdigest()[:12]
+    for file in (root / FOLDER).glob(f"{kind}-*-{place}/import.json"):
         return Import(file.parent, _about(file), new=False)
     try:
-        published = _KINDS[kind].read(raw, path.name)
+        published = _described(_KINDS[kind].read(raw, path.name), machine, labels)
     except FleetmarkError as error:
         raise FleetmarkError(f"{path}: {error}") from error
-    folder = root / FOLDER / f"{kind}-{_stem(path.name, kind)}-{sha256[:12]}"
+    folder = root / FOLDER / f"{kind}-{_stem(path.name, kind)}-{place}"
     about: dict[str, Any] = {
         "schema": SCHEMA,
         "kind": kind,
@@ -139,6 +169,17 @@ def _one(root: Path, kind: str, path: Path) -> Import:
     Archive(folder).write_measurements(_measurements(f"{FOLDER}/{folder.name}", published, about["created"]))
     write_atomic(folder / "import.json", json.dumps(about, indent=1, ensure_ascii=False))
     return Import(folder, about, new=True)
+
+
+def _described(published: Table, machine: str, labels: Mapping[str, str]) -> Table:
+    """``published`` with its only machine called ``machine``, and ``labels`` for all."""
+    if machine and len(published.machines) > 1:
+        raise FleetmarkError(
+            f"it has {len(published.machines)} machines, which cannot all be {machine}: leave --machine out"
+        )
+    rows = [replace(row, machine=machine) for row in published.rows] if machine else published.rows
+    machines = {machine or name: {**of, **labels} for name, of in published.machines.items()}
+    return replace(published, machines=machines, rows=rows)
 
 
 def _stem(name: str, kind: str) -> str:

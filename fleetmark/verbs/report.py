@@ -100,11 +100,12 @@ def _graded(results: Results) -> list[str]:
 
 
 def _beside_reference(archive: Archive, results: Results, only: Sequence[str] | None = None) -> Comparison | None:
-    """The campaign's only host compared with the latest reference that has benchmarks in common with it: headlines, or
-    what the patterns ``only`` match."""
+    """A campaign compared with the latest reference that has benchmarks in common with it: the headlines of its only
+    host, or what the patterns ``only`` match of hosts of one generation."""
     from fleetmark.record import references
 
-    if len(results.hosts) != 1 or results.measurements.empty or only == []:
+    alike = len({h.generation for h in results.hosts}) if only else len(results.hosts)
+    if alike != 1 or results.measurements.empty or only == []:
         return None
     root = archive.path.parent
     if not references.SHELF.versions(root):

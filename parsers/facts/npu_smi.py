@@ -18,7 +18,9 @@ _VERSION = re.compile(r"\|\s*npu-smi\s+\S+\s+Version:\s*([A-Za-z0-9.]{1,40})")
 _DEVICE = re.compile(
     r"\|\s*(\d{1,4})\s+([A-Za-z0-9][\w.-]{0,40})\s*\|\s*([A-Za-z]\w{0,20})\s*\|\s*(?:-|NA|[\d.]{1,8})\s"
 )
-_CHIP = re.compile(r"\|\s*\d{1,4}(?:\s+\d{1,4})?\s*\|\s*([0-9A-Fa-f]{4,8}(?::[0-9A-Fa-f]{2}){1,2}\.\d|NA)\s*\|(.*)\|")
+_CHIP = re.compile(
+    r"\|\s*\d{1,4}(?:\s+(?:\d{1,4}|NA))?\s*\|\s*([0-9A-Fa-f]{4,8}(?::[0-9A-Fa-f]{2}){1,2}\.\d|NA)\s*\|(.*)\|"
+)
 _PAIR = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})")
 
 
@@ -48,7 +50,7 @@ def _chip(index: int, device: re.Match[str], chip: re.Match[str]) -> dict[str, A
     health = device[3].lower()
     values = {
         "index": index,
-        "name": f"Ascend {device[2]}",
+        "name": device[2] if device[2].startswith("Ascend") else f"Ascend {device[2]}",
         "memory": next((total * _MIB for total in reversed(totals) if total), None),
         "bus": chip[1].lower() if chip[1] != "NA" else None,
         "slowdown": () if health == "ok" else (f"health_{health}",),

@@ -1,13 +1,16 @@
 """InferenceX's ``agg_*.json``: one point of a sweep a document, in seconds and per GPU.
 
-Case: ``p1024-o128-c48``. ``tput_per_gpu`` counts tokens of prompts and answers, ``output_tput_per_gpu`` those of
-answers: ours is the latter, of all GPUs. Where prefill and decode are apart, older points have the answers per decode
-GPU and the prompts per prefill GPU; newer ones call these ``output_tput_per_decode_gpu`` and so on. ``median_intvty``
-is 1 / the median of TPOT. Power is of GPU boards, and only where the point says that it is valid.
+Case: ``p1024-o128-c48``; of replayed traces (AgentX) ``agentic-coding-c48``, whose figures stand in ``request_metrics``
+and whose ``itl`` is aiperf's, our TPOT. ``tput_per_gpu`` counts tokens of prompts and answers, ``output_tput_per_gpu``
+those of answers: ours is the latter, of all GPUs. Where prefill and decode are apart, older points have the answers per
+decode GPU and the prompts per prefill GPU; newer ones call these ``output_tput_per_decode_gpu`` and so on.
+``median_intvty`` is 1 / the median of TPOT. Power is of GPU boards, and only where the point says that it is valid.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,25 +25,63 @@ _TIMES = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2el": "e2e"}
 _SHARES = {"mean": "mean", "median": "p50", "p90": "p90", "p99": "p99", "p99.9": "p999"}
 LABELS = ("hw", "model", "framework", "precision")
 _MOST = 20_000
+_NAMED = 4  # points of one reason
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """The points in ``raw``. Raises ParseError where there is none."""
     text = decode(raw)
     scan = find_json(text)
-    points = [d.value for d in scan.documents[:_MOST] if is_point(d.value)]
+    points = [point for d in scan.documents[:_MOST] if (point := point_of(d.value))]
     rows = [m for point in points for m in of_point(point)]
     if not rows:
         got = next((line for _, line in numbered(text) if line.strip()), "no output")
         raise ParseError(_TOOL, "a point of InferenceX (agg_*.json)", line=1, got=got)
     listed = text.lstrip().startswith("[") and not text.rstrip().endswith("]")
     ends = cut("the bracket that ends the list is missing") if listed else None
-    return Parsed(_TOOL, tuple(rows), invalid=cut_in_json(scan) or ends)
+    if broken := cut_in_json(scan) or ends:
+        return Parsed(_TOOL, tuple(rows), invalid=broken)
+    bad = {case(point): why for point in points if (why := failed(point))}
+    whys = "; ".join(f"{name}: {why}" for name, why in list(bad.items())[:_NAMED]) or None
+    return Parsed(_TOOL, tuple(rows), invalid=whys, invalid_cases=tuple(bad))
 
 
-def is_point(doc: Mapping[str, Any]) -> bool:
-    """Whether a JSON object is one."""
-    return "tput_per_gpu" in doc and "hw" in doc
+def point_of(doc: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """A JSON object as a point, its figures at the top; None for any other."""
+    if "hw" not in doc:
+        return None
+    if "tput_per_gpu" in doc:
+        return doc
+    nested = _within(doc, "request_metrics")
+    per_gpu = _within(nested, "throughput", "per_gpu")
+    if "output_tput_tps" not in per_gpu:
+        return None
+    rates = {f"{k}tput_per_gpu": per_gpu.get(f"{k or 'total_'}tput_tps") for k in ("", "output_", "input_")}
+    times = _within(nested, "latency")
+    spread = {
+        f"{'median' if share == 'p50' else share}_{name}": value
+        for name in ("ttft", "tpot", "e2el", "intvty")
+        for share, value in _within(times, name).items()
+    }
+    return {**doc, **rates, **spread}
+
+
+def _within(doc: Any, *keys: str) -> Mapping[str, Any]:
+    """The object below ``keys``; an empty one where there is none."""
+    for key in keys:
+        doc = doc.get(key) if isinstance(doc, Mapping) else None
+    return doc if isinstance(doc, Mapping) else {}
+
+
+def failed(point: Mapping[str, Any]) -> str | None:
+    """Why a point does not count, as it says itself; None where it does."""
+    outcome = _within(point, "benchmark_outcome")
+    if outcome.get("status") == "failed":
+        done, asked = (number(outcome.get(k)) for k in ("completed", "requested"))
+        return "its run failed" + (
+            f": {done:g} of {asked:g} requests were answered" if done is not None and asked else ""
+        )
+    return None
 
 
 def _apart(point: Mapping[str, Any]) -> tuple[float, float] | None:
@@ -75,13 +116,19 @@ def gpus(point: Mapping[str, Any]) -> float | None:
     """How many GPUs a point took: those of both halves where prefill and decode are apart; None where not said."""
     if halves := _apart(point):
         return sum(halves)
-    return number(point.get("num_gpus")) or number(point.get("tp"))
+    layout = [number(point.get(k, 1)) for k in ("tp", "pp", "pcp_size")]  # others share their GPUs
+    sizes = [size for size in layout if size and size > 0]
+    return number(point.get("num_gpus")) or (math.prod(sizes) if len(sizes) == len(layout) and "tp" in point else None)
 
 
 def case(point: Mapping[str, Any]) -> str:
     """Its lengths and requests at once as a case's name."""
     lengths = [number(point.get(k)) for k in ("isl", "osl", "conc")]
-    return "-".join(f"{word}{n:g}" for word, n in zip("poc", lengths, strict=True) if n is not None) or "point"
+    parts = [f"{word}{n:g}" for word, n in zip("poc", lengths, strict=True) if n is not None]
+    scenario = point.get("scenario_type")
+    if lengths[0] is None and isinstance(scenario, str):
+        parts.insert(0, re.sub(r"[^a-z0-9]+", "-", scenario.lower())[:40])
+    return "-".join(parts) or "point"
 
 
 def figures(point: Mapping[str, Any]) -> dict[str, object]:

@@ -12,8 +12,8 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.kinds import kind_of_class
 from fleetmark.base.measurement import Better, Kind
-from parsers.inferencex import case, figures, gpus, is_point, power
-from parsers.kit.text import decode, find_json
+from parsers.inferencex import case, failed, figures, gpus, point_of, power
+from parsers.kit.text import decode, find_json, number
 from parsers.published import Collector, Row, Table, unpacked, words
 from parsers.serving import measurements
 
@@ -33,26 +33,29 @@ def read(raw: bytes, name: str = "") -> Table:
     if scan.broken:
         at = scan.broken[0]
         raise FleetmarkError(f"JSON that is damaged or not whole (line {at.at}: {at.reason}); fetch the file again")
-    points = [d for d in scan.documents if is_point(d.value)][:_MOST]
+    points = [(point, d.line) for d in scan.documents[:_MOST] if (point := point_of(d.value))]
     if not points:
         raise FleetmarkError("no point of InferenceX (agg_*.json, with hw and tput_per_gpu) in it")
     collector = Collector()
-    for document in points:
-        point = document.value
+    for point, line in points:
+        if failed(point):
+            collector.leave("whose run failed")
+            continue
         machine = " ".join(filter(None, (words(point.get(k)) for k in ("hw", "framework", "precision"))))
         count = gpus(point)
         if not machine or not count:
             collector.leave("without hw, or the number of GPUs")
             continue
         labels = {k: words(point.get(k)) for k in ("hw", "framework", "precision")}
-        for row in _rows(point, machine, f"line {document.line}"):
+        for row in _rows(point, machine, f"line {line}"):
             collector.add(machine, {}, labels, row)
     return collector.table(len(points))
 
 
 def _rows(point: Mapping[str, Any], machine: str, place: str) -> Iterator[Row]:
     labels = {"model": words(point.get("model"))}
-    layout = [f"{k}{words(point.get(k))}" for k in ("tp", "ep") if words(point.get(k))]
+    several = [k for k in ("pp", "pcp_size") if (number(point.get(k)) or 0) > 1]
+    layout = [f"{k}{words(point.get(k))}" for k in ("tp", *several, "ep") if words(point.get(k))]
     name = "-".join([case(point), *layout])
     for m in (*measurements(_WORKLOAD, name, figures(point), labels), *power(_WORKLOAD, name, point)):
         class_ = "gpu-server" if m.metric.startswith("output_tokens_per") else "gpu-latency"

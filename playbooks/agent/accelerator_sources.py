@@ -55,8 +55,8 @@ QUERY = (  # fields of nvidia-smi --help-query-gpu, what they are here, and what
     ("ecc.errors.corrected.volatile.total", "corrected", 1),
     ("ecc.errors.uncorrected.volatile.total", "uncorrected", 1),
 )
-NPU_DEVICE = re.compile(r"\|\s*(\d{1,4})\s+(\S{1,40})\s*\|\s*(\w+)\s*\|\s*(-|[\d.]+)\s+(-|[\d.]+)\s")
-NPU_CHIP = re.compile(r"\|\s*\d{1,4}(?:\s+\d{1,4})?\s*\|\s*[0-9A-Fa-f:.]{7,16}\s*\|\s*(\d{1,3})\s+(.*?)\|")
+NPU_DEVICE = re.compile(r"\|\s*(\d{1,4})\s+(\S{1,40})\s*\|\s*(\w+)\s*\|\s*(-|NA|[\d.]+)\s+(-|NA|[\d.]+)\s")
+NPU_CHIP = re.compile(r"\|\s*\d{1,4}(?:\s+(?:\d{1,4}|NA))?\s*\|\s*[0-9A-Fa-f:.]{7,16}\s*\|\s*(\d{1,3})\s+(.*?)\|")
 
 
 def reading(values):
@@ -250,7 +250,7 @@ class NpuSmi(object):
         return self.table(text[: 1 << 20].decode("utf-8", "replace"))
 
     def table(self, text):
-        readings, names, device = [], [], None
+        readings, names, cards, device = [], [], [], None
         for line in text.splitlines():
             row = NPU_DEVICE.match(line[:400])
             if row:
@@ -260,6 +260,7 @@ class NpuSmi(object):
             if chip and device and len(readings) < MOST_DEVICES:
                 used = re.findall(r"(\d{1,9})\s*/\s*(\d{1,9})", chip.group(2))
                 names.append(device.group(2))
+                cards.append(device.group(1))
                 readings.append(
                     reading(
                         {
@@ -271,10 +272,21 @@ class NpuSmi(object):
                     )
                 )
         self.names = names
+        share_power(cards, readings)
         return readings
 
     def close(self):
         pass
+
+
+def share_power(cards, readings):
+    """Share out over its chips the power of a card whose first chip alone shows it. ``cards``: of each reading."""
+    for card in set(cards):
+        chips = [readings[n] for n in range(len(cards)) if cards[n] == card]
+        if "power_w" in chips[0] and not any("power_w" in chip for chip in chips[1:]):
+            power = chips[0]["power_w"] / len(chips)
+            for chip in chips:
+                chip["power_w"] = power
 
 
 def content(path):

@@ -90,7 +90,7 @@ tell()
 
 
 class Wrong(Exception):
-    """The user's PYTHON cannot be run; the message says why and what to do."""
+    """The user's PYTHON cannot be run; the message says why, behind its name in a sentence."""
 
 
 def command_of(python, folders=()):
@@ -101,17 +101,17 @@ def command_of(python, folders=()):
     if colon and engine in ENGINES:
         image, _, inside = rest.strip().partition(" ")
         if not IMAGE.match(image):
-            raise Wrong("%s names no image" % python)
+            raise Wrong("names no image")
         return container(engine, image, inside.strip() or "python3", folders)
     path = os.path.expanduser(python)
     if os.path.isdir(path):
         for name in ("bin/python3", "bin/python"):
             if os.access(os.path.join(path, name), os.X_OK):
                 return [os.path.join(path, name)]
-        raise Wrong("the folder %s has no bin/python3" % python)
+        raise Wrong("is a folder without bin/python3")
     program = shutil.which(path, path=os.environ.get("PATH", os.defpath) + MORE_PATH)
     if program is None:
-        raise Wrong("there is no program %s on this host" % python)
+        raise Wrong("is no program on this host")
     return [program]
 
 
@@ -119,7 +119,7 @@ def container(engine, image, inside, folders):
     """The words that run ``inside`` in a container with ``folders`` and the host's accelerators."""
     program = shutil.which(engine, path=os.environ.get("PATH", os.defpath) + MORE_PATH)
     if program is None:
-        raise Wrong("%s is not on this host" % engine)
+        raise Wrong("needs %s, which is not on this host" % engine)
     here = folders[0] if folders else "/tmp"
     mounts = ["%s:%s" % (folder, folder) for folder in sorted(set(folders))]
     passed = sorted(name for name in os.environ if PASSED.match(name))
@@ -185,9 +185,9 @@ def check_image(name):
     engine, image = engine_of(name)
     program = shutil.which(engine, path=os.environ.get("PATH", os.defpath) + MORE_PATH)
     if not IMAGE.match(image):
-        return {"error": "%s names no image" % name}
+        return {"error": "names no image"}
     if program is None:
-        return {"error": "%s is not on this host" % engine}
+        return {"error": "needs %s, which is not on this host" % engine}
     about = {"engine": engine}
     for key, words in (("version", ["--version"]), ("image", ["image", "inspect", "--format", "{{.Id}}", image])):
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -215,7 +215,7 @@ def main():
         folders = (os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0])))
         words = command_of(sys.argv[1], folders)
     except Wrong as wrong:
-        sys.exit(str(wrong))
+        sys.exit("%s %s" % (sys.argv[1], wrong))
     sys.stdout.flush()
     os.execv(words[0], words + sys.argv[2:])
 

@@ -90,7 +90,7 @@ def scale() -> Message:
 
 
 def grades(view: View, pinned: Comparison | None = None) -> Grades:
-    """The graded operators of ``view``. ``pinned``: its only host compared with a reference, by operators' rates."""
+    """The graded operators of ``view``. ``pinned``: its only side compared with a reference, by operators' rates."""
     graded = tuple(_graded(view, pinned))
     if not graded:
         return NONE
@@ -105,7 +105,7 @@ def grades(view: View, pinned: Comparison | None = None) -> Grades:
 def _graded(view: View, pinned: Comparison | None) -> Iterator[Graded]:
     of_one = len(view.hosts) == 1
     frame = view.merged if of_one else view.generational
-    ratio_to = ratio_of(pinned if of_one else None)
+    ratio_to = ratio_of(pinned if of_one or len(view.generations) == 1 else None)
     for (workload, metric), balance in declared.roofs().items():
         mine = frame[(frame["workload"] == workload) & (frame["subject"] == "host")]
         shares, balances = mine[mine["metric"] == metric], _by_place(mine[mine["metric"] == balance])

@@ -36,7 +36,7 @@ def _work(number: int, block: Block, _: Language) -> list[Chart]:
     up = _(message("{piece}s/s per {unit}", piece=piece, unit=block.unit))
     title = message("Work against speed: {family}", family=fmt.clean(family.name))
     note = message("A point is a load; higher and further right is better. Lines join what no other load dominates.")
-    return [Chart(title, note, charts.to_svg(charts.curve(lines, across, up, Across.LOAD), number))]
+    return [Chart(title, note, charts.to_svg(charts.curve(lines, across, up, Across.SPEED), number))]
 
 
 def _name(block: Block, side: str, machine: str, of: Mapping[str, object]) -> str:
@@ -61,7 +61,7 @@ def _curve(number: int, block: Block, _: Language) -> list[Chart]:
     if not lines:
         return []
     across = _(message("{piece}s/s of one user", piece=family.about.piece))
-    spec = charts.curve(lines, across, _(message("of the baseline, one replaces")), Across.LOAD)
+    spec = charts.curve(lines, across, _(message("of the baseline, one replaces")), Across.SPEED)
     note = message("Interpolated between measured loads, never beyond them; the band is the interval over hosts.")
     return [Chart(message("Equivalence at equal service"), note, charts.to_svg(spec, number))]
 

@@ -49,8 +49,9 @@ def families(frame: pd.DataFrame, hosts: Sequence[HostInfo], only: Collection[st
     for workload in sorted(map(str, frame["workload"].unique())):
         about = declared.frontier(workload)
         if about is not None:
-            rows = _rows(frame[frame["workload"] == workload], about)
-            listed += [f for of in _apart(rows, about) if (f := _family(hosts, about, of))]
+            size = declared.devices(workload)
+            rows = _rows(frame[frame["workload"] == workload], about, size)
+            listed += [f for of in _apart(rows, about) if (f := _family(hosts, about, size, of))]
     return listed
 
 
@@ -66,9 +67,9 @@ def _powers(about: Frontier) -> list[str]:
     return [m for m in (about.power, about.devices_power) if m]
 
 
-def _rows(frame: pd.DataFrame, about: Frontier) -> pd.DataFrame:
-    """The rows of a frontier's metrics, with the family and machine that each is of."""
-    metrics = [m for m in (about.work, about.speed, about.wait, about.size, *_powers(about)) if m]
+def _rows(frame: pd.DataFrame, about: Frontier, size: str) -> pd.DataFrame:
+    """The rows of a frontier's metrics and its ``size``, with the family and machine that each is of."""
+    metrics = [m for m in (about.work, about.speed, about.wait, size, *_powers(about)) if m]
     cases = {c: re.sub(about.each, "", c) for c in map(str, frame["case"].unique()) if _is_one(c, about)}
     rows = frame[frame["metric"].isin(metrics) & frame["case"].isin(list(cases))]
     subjects = rows["subject"].astype(str)
@@ -93,20 +94,22 @@ def _is_one(case: str, about: Frontier) -> bool:
     return any(fnmatch.fnmatchcase(case, pattern) for pattern in about.cases)
 
 
-def _family(hosts: Sequence[HostInfo], about: Frontier, rows: pd.DataFrame) -> Family | None:
+def _family(hosts: Sequence[HostInfo], about: Frontier, size: str, rows: pd.DataFrame) -> Family | None:
     name, labels = str(rows["family"].iloc[0]), str(rows["point_labels"].iloc[0])
     drawn = {str(m): _drawn(of, about) for m, of in rows.groupby("machine")}
-    points = {str(m): list(_points(of, about, drawn[str(m)][0])) for m, of in rows.groupby("machine")}
-    sized = bool(about.size) and all(size for of in points.values() for _, size in of)
+    measured = {str(m): list(_points(of, about, size, drawn[str(m)][0])) for m, of in rows.groupby("machine")}
     generation = {h.name: h.generation or "" for h in hosts}
+    labelled = {h.name: amounts.positive(h.labels.get("gpus")) for h in hosts}  # of what was imported
+    points = {m: [(point, used or labelled.get(m)) for point, used in of] for m, of in measured.items()}
+    sized = bool(size) and all(devices for of in points.values() for _, devices in of)
     sides: dict[str, dict[str, tuple[Point, ...]]] = {}
     for machine, of in points.items():
         if len(of) >= LEAST and machine in generation:
-            per_unit = tuple(_shared(point, size) if sized else point for point, size in of)
+            per_unit = tuple(_shared(point, devices) if sized else point for point, devices in of)
             sides.setdefault(generation[machine], {})[machine] = per_unit
     if not sides:
         return None
-    sizes = {m: max((s or 1.0 for _, s in of), default=1.0) for m, of in points.items()} if sized else {}
+    sizes = {m: max((devices or 1.0 for _, devices in of), default=1.0) for m, of in points.items()} if sized else {}
     members = {side: [h for h in hosts if h.name in of] for side, of in sides.items()}
     prices = {side: price for side, of in members.items() if (price := amounts.price(of, sizes)) is not None}
     provisioned = amounts.provisioned([h for of in members.values() for h in of], sizes)
@@ -138,18 +141,20 @@ def _drawn(rows: pd.DataFrame, about: Frontier) -> tuple[dict[str, float], set[s
     return watts, sources
 
 
-def _points(rows: pd.DataFrame, about: Frontier, watts: Mapping[str, float]) -> Iterator[tuple[Point, float | None]]:
+def _points(
+    rows: pd.DataFrame, about: Frontier, size: str, watts: Mapping[str, float]
+) -> Iterator[tuple[Point, float | None]]:
     """A machine's points with the devices that each took; a figure is the median of its repeats."""
     middle = rows[~rows["metric"].isin(_powers(about))].groupby(["case", "metric"])["value"].median()
     for case in sorted(set(middle.index.get_level_values("case"))):
         of = middle[case].to_dict()
         work, speed = of.get(about.work), of.get(about.speed)
         if work and speed and math.isfinite(work) and math.isfinite(speed):
-            yield Point(str(case), speed, work, of.get(about.wait), watts.get(str(case))), of.get(about.size)
+            yield Point(str(case), speed, work, of.get(about.wait), watts.get(str(case))), of.get(size)
 
 
-def _shared(point: Point, size: float | None) -> Point:
-    """A point's work and power, shared out over its devices."""
-    devices = size or 1.0
+def _shared(point: Point, used: float | None) -> Point:
+    """A point's work and power, shared out over the devices that it used."""
+    devices = used or 1.0
     power = point.power / devices if point.power else None
     return Point(point.name, point.speed, point.work / devices, point.wait, power)

@@ -23,6 +23,7 @@ DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 MANY_ROWS = 24  # above this, strips show generations instead of hosts
 MANY_DOTS = 200  # hosts above which a strip's dots become boxes
 MANY_LINES = 12  # above this, and of several hosts of several generations, lines show generations instead of hosts
+_ROUND = 8  # numbers at an axis of rates
 MANY_HOVER = 600  # marks of a chart above which none shows its value on hover
 MANY_CELLS = 40  # hosts above which a matrix of pairs is no longer drawn
 WIDTH = 400
@@ -234,6 +235,7 @@ class Across(Enum):
     COUNT = "a count such as a queue depth, log2"
     SECONDS = "time from 0"
     LOAD = "another figure; lines go through their points in the order in which these stand"
+    SPEED = "a rate above 0, log10"
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +282,7 @@ def curve(
         for p in line.points
         if math.isfinite(p[2]) and p[2] < p[3]
     ]
-    few = len(xs) <= 12 or across is Across.LOAD
+    few = len(xs) <= 12 or across in (Across.LOAD, Across.SPEED)
     dots = {"size": 28, "filled": True} if few else False
     layers: list[Spec] = [
         *_marks(marks, x, xs),
@@ -310,11 +312,16 @@ def _at(point: Point, across: Across) -> str:
 
 def _x_scale(xs: Sequence[float], across: Across) -> Spec:
     """Scale and axis of x."""
+    axis: Spec
     if across is Across.LOAD:
         return {"scale": {"zero": True}, "axis": {"tickCount": 6, "format": ".6~g", "grid": False}}
+    if across is Across.SPEED:
+        low, high = xs[0] / 1.1, xs[-1] * 1.1
+        axis = {"values": _round(low, high), "format": ".6~g", "grid": False}
+        return {"scale": {"type": "log", "domain": [low, high], "nice": False}, "axis": axis}
     if across is Across.SECONDS:
         return {"scale": {"domain": [0, xs[-1]], "nice": False}, "axis": {"tickCount": 6, "grid": False}}
-    axis: Spec = {"values": list(xs), "format": "d"}
+    axis = {"values": list(xs), "format": "d"}
     if across is Across.SIZE:
         powers = range(math.ceil(math.log2(xs[0])), math.floor(math.log2(xs[-1])) + 1, 4)
         steps = ((30, "GiB"), (20, "MiB"), (10, "KiB"))
@@ -322,6 +329,16 @@ def _x_scale(xs: Sequence[float], across: Across) -> Spec:
         axis = {"values": [2.0**e for e in powers], "labelExpr": f"{label} : datum.value + ' B'"}
     scale = {"type": "log", "base": 2, "domain": [xs[0], xs[-1]], "nice": False}
     return {"scale": scale, "axis": {**axis, "grid": False}}
+
+
+def _round(low: float, high: float) -> list[float]:
+    """Round numbers between ``low`` and ``high`` on a log scale: as many as have room."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9), (1, 2, 3, 5, 7), (1, 2, 5), (1,)):
+        numbers = [step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high]
+        if len(numbers) <= _ROUND:
+            return numbers
+    return numbers
 
 
 def _marks(marks: Sequence[tuple[float, str, str]], x: Spec, xs: Sequence[float]) -> Iterator[Spec]:

@@ -164,5 +164,34 @@ def test_npu_smi_while_a_step_runs_and_among_the_facts(
     assert [gpu["slowdown"] for gpu in facts["gpus"]] == [(), ("health_warning",)]
 
 
+# Rows as public reports of an Atlas A3 have them (npu-smi 24.1.rc3.7): the first of a card's two chips shows its power.
+TWO_CHIPS = """\
+| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
+| Chip  Phy-ID              | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |
++===========================+===============+====================================================+
+| 0     Ascend910           | OK            | 178.9       36                0    / 0             |
+| 0     0                   | 0000:9D:00.0  | 0           0    / 0          3412 / 65536         |
++------------------------------------------------------------------------------------------------+
+| 0     Ascend910           | OK            | -           35                0    / 0             |
+| 1     1                   | 0000:9F:00.0  | 7           0    / 0          61609/ 65536         |
++===========================+===============+====================================================+
+"""
+
+
+def test_the_power_of_a_card_is_that_of_its_chips(
+    agent: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    (tmp_path / "table").write_text(TWO_CHIPS)
+    (tmp_path / "npu-smi").write_text(f"#!/bin/sh\ncat {tmp_path}/table\n")
+    (tmp_path / "npu-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    seen = watch(agent, least=1)
+    assert [d.gauges["power_w"].mean for d in seen.devices] == [89.45, 89.45]
+    assert seen.samples["gpu_power_w"][0] == 178.9
+    chips = parse("npu_smi", TWO_CHIPS.encode())["gpus"]
+    assert [(c["name"], c["bus"]) for c in chips] == [("Ascend910", "0000:9d:00.0"), ("Ascend910", "0000:9f:00.0")]
+
+
 def test_without_accelerators_there_is_nothing(agent: ModuleType, tmp_path: Path) -> None:
     assert watch(agent, root=str(tmp_path)) is None

@@ -100,7 +100,9 @@ def test_the_preflight_looks_for_the_image() -> None:
     (checked,) = check_hosts([this_machine()], [], containers=["podman:no-such-image-here:1"])
     assert checked.facts
     error = checked.facts.containers["podman:no-such-image-here:1"].error or ""
-    assert error == "podman is not on this host" or error.startswith("is no image that podman has on this host")
+    assert error == "needs podman, which is not on this host" or error.startswith(
+        "is no image that podman has on this host"
+    )
 
 
 def test_it_runs_on_old_pythons() -> None:

@@ -84,6 +84,23 @@ def test_groups_of_two_and_four_run_collectives_and_their_bytes_are_on_the_wire(
         assert sum(grown) == pytest.approx(expected, rel=0.05), (op, hosts, grown, claimed)
 
 
+def test_four_hosts_train_together_to_the_loss_of_one(command: Command, suite: Callable[..., str]) -> None:
+    """A copy each, and a part each; fp64 on one CPU confirms the loss of each, or its run were invalid."""
+    text = suite(
+        "torch_train", models=["gpt-tiny"], modes=["ddp", "fsdp"], nodes=["all"], batch=1, threads=1, budget=0.1
+    )
+    done = command.run("--suite", text, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    frame = pd.read_parquet(command.campaign / "measurements.parquet")
+    figures = frame.pivot_table(index="case", columns="metric", values="value")
+    assert set(figures.index) == {"gpt-tiny-fp32-ddp-4n", "gpt-tiny-fp32-fsdp-4n"}
+    assert set(figures["ranks"]) == set(figures["nodes"]) == {4}
+    assert (figures["scaling_efficiency"] > 0).all()
+    assert figures["tokens_per_second"].to_numpy() == pytest.approx(4 * 256 / figures["step_time"].to_numpy())
+    ddp, fsdp = figures["check_loss"]
+    assert ddp == pytest.approx(fsdp, rel=1e-4)
+
+
 def test_hosts_that_cannot_meet_are_one_sentence(command: Command, suite: Callable[..., str]) -> None:
     usual = {"nodes": ["2"], "collectives": ["all_reduce"], "max_bytes": "8", "patience": 4}
     done = command.run("--suite", suite("torch_collectives", **usual, interface="eth9"), "--limit", "h1,h2")

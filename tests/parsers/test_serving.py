@@ -152,6 +152,41 @@ def test_inferencex_is_per_gpu_and_in_seconds() -> None:
     assert figure(parsed, "ttft_p50", "p1024-o1024-c64") == 0.18
 
 
+def test_inferencex_counts_the_gpus_of_a_pipeline() -> None:
+    """Tensor, pipeline and prefill-context parallelism take GPUs of their own; expert and decode-context share them."""
+    point = json.loads((FIXTURES / "inferencex" / "agg_schema.json").read_text())[0]
+    parallel = {"tp": 4, "pp": 2, "pcp_size": 3, "dcp_size": 2, "ep": 8}
+    parsed = parsers.parse("inferencex", json.dumps({**point, **parallel}).encode())
+    assert figure(parsed, "accelerators") == 24
+    assert figure(parsed, "output_tokens_per_second") == pytest.approx(24 * 2600.25)
+
+
+def test_inferencex_has_points_of_replayed_traces() -> None:
+    spread = {"mean": 0.02, "p50": 0.01, "p90": 0.04}
+    latency = {"ttft": {"p50": 0.4}, "e2el": {"p90": 9.0}, "itl": spread, "tpot": spread, "intvty": {"p50": 100.0}}
+    throughput = {"per_gpu": {"total_tput_tps": 900.0, "output_tput_tps": 50.0, "input_tput_tps": 850.0}}
+    point = {
+        "hw": "b200", "framework": "vllm", "conc": 16, "num_gpus": 8, "tp": 8, "scenario_type": "agentic-coding",
+        "is_multinode": False, "disagg": False, "request_metrics": {"latency": latency, "throughput": throughput},
+    }  # fmt: skip
+    parsed = parsers.parse("inferencex", json.dumps(point).encode())
+    assert cases(parsed) == {"agentic-coding-c16"}
+    assert {m.metric: m.value for m in parsed.measurements} == {
+        "accelerators": 8, "interactivity": 100.0, "output_tokens_per_second": 400.0, "ttft_p50": 0.4, "e2e_p90": 9.0,
+        "tpot_mean": 0.02, "tpot_p50": 0.01, "tpot_p90": 0.04,
+    }  # fmt: skip
+    with pytest.raises(ParseError):
+        parsers.parse("inferencex", json.dumps({**point, "request_metrics": {"throughput": {"per_gpu": 7}}}).encode())
+
+
+def test_inferencex_says_which_points_failed() -> None:
+    points = json.loads((FIXTURES / "inferencex" / "agg_schema.json").read_text())
+    points[1]["benchmark_outcome"] = {"status": "failed", "requested": 1280, "completed": 1100}
+    parsed = parsers.parse("inferencex", json.dumps(points).encode())
+    assert parsed.invalid == "p1024-o1024-c128: its run failed: 1100 of 1280 requests were answered"
+    assert parsed.invalid_cases == ("p1024-o1024-c128",)
+
+
 def test_trtllm_benchs_report_in_json() -> None:
     parsed = read("trtllm_bench", "report_schema.json")
     assert figure(parsed, "tpot_p99") == pytest.approx(0.0175) and figure(parsed, "ttft_p90") == pytest.approx(0.0605)

@@ -162,7 +162,7 @@ def test_the_latest_reference_with_something_in_common_stands_beside(tmp_path: P
         ("hpcc", "all-cores", "hpl", "compute"),
         ("hpcc", "2n", "hpl", None),
         ("torch_ops", "basic-2048t-b1/roof/memory", "memory_rate", "device_memory"),
-        ("torch_ops", "basic-2048t-b16-1of8/roof/memory", "memory_rate", "device_memory"),
+        ("torch_ops", "basic-2048t-b16-gpu0/roof/memory", "memory_rate", "device_memory"),
         ("torch_ops", "basic-2048t-b1-cpu/roof/memory", "memory_rate", None),
         ("torch_ops", "basic-2048t-b1/roof/fp16", "peak", "device_compute"),
         ("torch_ops", "basic-2048t-b1/roof/fp32", "peak", "compute"),

@@ -28,6 +28,7 @@ from reports.comparison import json as comparison_json
 from reports.comparison import terminal
 from reports.frontier import amounts
 from reports.frontier.points import families
+from reports.kit import charts
 from reports.kit.tabular import Part, documents
 from tests.records import Bench, record
 from tests.reports.pages import Page
@@ -187,6 +188,22 @@ def test_accelerators_count_where_the_source_of_power_leaves_them_out(tmp_path: 
     (block,) = report.of_campaign(results(tmp_path, measured(["a"], 1.0) | drawn, "a")).frontiers
     assert {p["load"]: p["energy"] for p in rows_of(block.part, "loads")}["c16"] == energy
     assert ("Power: by nvml, rapl." in block.part.notes) == (source == "rapl")
+
+
+@pytest.mark.parametrize(
+    ("speeds", "numbers"),
+    [
+        ([24.0, 100.0], [30, 40, 50, 60, 70, 80, 90, 100]),
+        ([3.0, 800.0], [5, 10, 20, 50, 100, 200, 500]),
+        ([0.02, 900.0], [0.1, 1, 10, 100]),
+    ],
+)
+def test_speed_is_drawn_as_it_is_interpolated(speeds: list[float], numbers: list[float]) -> None:
+    """On a logarithmic axis, with round numbers within it."""
+    points = [(speed, 10.0, math.nan, math.nan) for speed in speeds]
+    spec: Any = charts.curve([charts.Line("x", "#000", 0, points)], "x", "y", charts.Across.SPEED)
+    x = spec["layer"][-1]["encoding"]["x"]
+    assert x["scale"]["type"] == "log" and x["axis"]["values"] == pytest.approx(numbers)
 
 
 def test_a_campaigns_documents_show_it(tmp_path: Path) -> None:

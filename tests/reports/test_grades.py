@@ -83,6 +83,20 @@ def test_with_a_reference_there_are_scores(monkeypatch: pytest.MonkeyPatch) -> N
     assert [g.score for g in shown.worst] == [0.5, 2.0, 3.0]
 
 
+@pytest.mark.parametrize(("generations", "scored"), [(("",), 2), (("", "new"), 0)])
+def test_hosts_of_one_generation_have_scores(
+    monkeypatch: pytest.MonkeyPatch, generations: tuple[str, ...], scored: int
+) -> None:
+    monkeypatch.setattr(graded, "ratio_of", lambda pinned: lambda row: pinned and SimpleNamespace(ratio=2.0))
+    frame = rows().assign(generation="")
+    fleet: Any = SimpleNamespace(
+        hosts=("h1", "h2"), generations=generations, merged=frame, generational=frame, title_of=lambda _: "all hosts"
+    )
+    shown = grades(fleet, SimpleNamespace(baseline="a100@1"))  # type: ignore[arg-type]
+    assert [c.side for c in shown.classes] == ["all hosts"] * 2
+    assert sum(c.score is not None for c in shown.classes) == scored
+
+
 def test_every_operator_is_a_dot_under_the_roof() -> None:
     (chart,) = pictures(grades(view()))
     assert chart.title == "torch_ops"

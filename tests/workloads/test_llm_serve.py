@@ -168,7 +168,7 @@ def test_a_key_is_sent_and_never_written(tmp_path: Path) -> None:
         refused = client(running, f"--key-file={tmp_path / 'wrong'}")
         by_file = client(running, "--concurrency=1", f"--key-file={tmp_path / 'key'}", "--seconds=1")
         by_name = client(running, "--key-env=MY_KEY", env={"MY_KEY": key, "PATH": "/usr/bin:/bin"})
-    assert "wants a key: name a file or a variable" in without.stderr
+    assert "wants a key: set llm_serve.key_file or key_env" in without.stderr
     assert "refuses the key (HTTP 401)" in refused.stderr
     assert by_file.returncode == by_name.returncode == 0
     for ran in (without, refused, by_file, by_name):

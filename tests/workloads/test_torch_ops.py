@@ -8,11 +8,13 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import parsers
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Gpu, Torch
 from fleetmark.base.measurement import Status
 from fleetmark.campaign.outcome import _status_of
@@ -126,10 +128,10 @@ def bench(tmp_path: Path, shapes: Any, *words: str, program: tuple[str, ...] = (
     return ran.stdout
 
 
-def load_cases() -> Any:
+def script(name: str) -> Any:
     sys.path.insert(0, str(FILES))
     try:
-        spec = importlib.util.spec_from_file_location("torch_ops_cases", FILES / "cases.py")
+        spec = importlib.util.spec_from_file_location(f"torch_ops_{name}", FILES / f"{name}.py")
         assert spec and spec.loader
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
@@ -138,7 +140,7 @@ def load_cases() -> Any:
     return module
 
 
-CASES = load_cases()
+CASES = script("cases")
 
 
 @needs_torch
@@ -256,7 +258,7 @@ def test_a_torch_without_the_device_says_so(tmp_path: Path) -> None:
     [
         (TORCH, "basic-128t-b1", "cpu"),
         (Torch(version="2.11.0", device="cuda", devices=1), "basic-4096t-b32", "gpu"),
-        (Torch(version="2.11.0", device="cuda", devices=8), "basic-4096t-b32-1of8", "gpu"),
+        (Torch(version="2.11.0", device="cuda", devices=8), "basic-4096t-b32-gpu0", "gpu"),
     ],
 )
 def test_a_case_says_how_much_of_the_host_it_is(tmp_path: Path, torch: Torch, case: str, class_: str) -> None:
@@ -264,12 +266,60 @@ def test_a_case_says_how_much_of_the_host_it_is(tmp_path: Path, torch: Torch, ca
     assert {s.class_ for s in steps if s.case == case} == {class_}
 
 
+EIGHT = Torch(version="2.11.0", device="cuda", devices=8)
+
+
+@pytest.mark.parametrize(
+    ("settings", "torch", "cases"),
+    [
+        ({}, EIGHT, {"-gpu0": 0}),
+        ({"devices": "2,5"}, EIGHT, {"-gpu2": 2, "-gpu5": 5}),
+        ({"devices": "all"}, EIGHT, {f"-gpu{n}": n for n in range(8)}),
+        ({"devices": "all"}, Torch(version="2.11.0", device="cuda", devices=1), {"": 0}),
+        ({"devices": "all", "device": "cpu"}, EIGHT, {"-cpu": None}),
+        ({"devices": "all"}, TORCH, {"": None}),
+    ],
+)
+def test_each_device_that_is_named_is_a_case(
+    tmp_path: Path, settings: dict[str, Any], torch: Torch, cases: dict[str, int | None]
+) -> None:
+    chosen = {"torch_ops": {"grades": "basic", "tokens": 8, "batch": 1, **settings}}
+    steps = schedule(suite(tmp_path, "  torch_ops:\n"), chosen, repeats=1, torch={"python3": torch}).hosts["h1"].steps
+    index = {s.case: [word for word in s.argv if word.startswith("--index")] for s in steps}
+    assert index == {f"basic-8t-b1{name}": [f"--index={n}"] if n is not None else [] for name, n in cases.items()}
+
+
+def test_a_device_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    name = suite(tmp_path, "  torch_ops:\n")
+    of = schedule(name, {"torch_ops": {"devices": "0,8"}}, torch={"python3": EIGHT}).hosts["h1"]
+    assert of.skipped["torch_ops"] == (
+        "needs the devices 0, 8: torch sees 8 here, counted from 0; set torch_ops.devices"
+    )
+    with pytest.raises(FleetmarkError, match="devices to be numbers from 0, or all: it is first"):
+        schedule(name, {"torch_ops": {"devices": "first"}}, torch={"python3": EIGHT})
+
+
+def test_the_program_takes_the_device_that_is_named() -> None:
+    program = script("torch_ops")
+    taken: list[int] = []
+    kind = SimpleNamespace(type="npu")
+    accelerator = SimpleNamespace(is_available=lambda: True, current_accelerator=lambda: kind, device_count=lambda: 8)
+    torch = SimpleNamespace(__version__="2.11.0", accelerator=accelerator, npu=SimpleNamespace(set_device=taken.append))
+    assert (program.pick(torch, "auto", 3), taken) == ("npu", [3])
+    assert (program.pick(torch, "cpu", 0), taken) == ("cpu", [3])
+    with pytest.raises(SystemExit, match="there is no device 8: torch sees 8 here, counted from 0"):
+        program.pick(torch, "auto", 8)
+    accelerator.is_available = lambda: False
+    with pytest.raises(SystemExit, match="sees no accelerator here"):
+        program.pick(torch, "accelerator", 0)
+
+
 def test_one_of_several_devices_is_no_capacity() -> None:
     from workloads import load
 
     about = load("torch_ops").describe
     entire = about("flops", ["basic-4096t-b32", "mm/bf16/x"], "gpu", "FLOP/s", "higher")
-    one = about("flops", ["basic-4096t-b32-1of8", "mm/bf16/x"], "gpu", "FLOP/s", "higher")
+    one = about("flops", ["basic-4096t-b32-gpu3", "mm/bf16/x"], "gpu", "FLOP/s", "higher")
     assert (entire.class_, entire.kind) == ("gpu-compute", "capacity")
     assert (one.class_, one.kind) == ("gpu-latency", "responsiveness")
 

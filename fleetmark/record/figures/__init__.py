@@ -8,6 +8,7 @@ from fleetmark.record.figures.files import (
     POWER,
     DamagedFileError,
     Figures,
+    of_metrics,
     read,
     values,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "DamagedFileError",
     "Figures",
     "SideFigures",
+    "of_metrics",
     "of_side",
     "read",
     "values",

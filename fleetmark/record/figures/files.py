@@ -28,11 +28,19 @@ _KEY = (*BENCHMARK, "centre", "members")
 _DETAIL = ("repeat", "time", "tool_version", "raw")
 _MEND = "for a campaign `fleetmark parse` makes it anew from raw; import a table again"
 DEVICES_POWER = "accelerator_power"
-HEADLINES, EVERYTHING, POWER = "headline", "true", f"metric in ('power', '{DEVICES_POWER}')"  # which rows are read
+HEADLINES, EVERYTHING = "headline", "true"  # which rows are read
 # Into how many parts rows are divided to be grouped: what is held is several times a part, but each looks at all files.
 _PARTS = ((500_000, 4), (2_500_000, 16))  # rows of a part that are wanted, and the most parts for that
 _TINY = math.log(1e-30)  # stands for the logarithm of zero
 OF_MEDIAN = math.sqrt(math.pi / 2)  # times the standard error of a mean that of a median, of normal values
+
+
+def of_metrics(*names: str) -> str:
+    """Which rows are read: those of the metrics ``names``."""
+    return f"metric in ({', '.join(map(literal, names))})"
+
+
+POWER = of_metrics("power", DEVICES_POWER)
 
 
 class DamagedFileError(FleetmarkError):
@@ -65,16 +73,21 @@ class Figures:
 
 
 def read(
-    files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, which: str = HEADLINES, spread: bool = False
+    files: Mapping[str, Path],
+    machines: Sequence[tuple[str, str]],
+    *,
+    which: str = HEADLINES,
+    spread: bool = False,
+    describing: bool = False,
 ) -> Figures:
     """The figures of ``machines`` (campaign, host), those that ``which`` says; ``files``: campaign to its file.
-    ``spread``: with what tells how sure each is.
+    ``spread``: with what tells how sure each is; ``describing``: those that only describe too.
 
     Raises DamagedFileError for a file that is no whole Parquet file or lacks a column that nothing goes without.
     """
     with engine() as con:
         try:
-            keys = _prepare(con, files, machines, which)
+            keys = _prepare(con, files, machines, which, describing)
             zeros = bool((keys["kind"] == Kind.GUARDRAIL).any())
             rules = [rule for rule in RULES if rule in set(keys["rule"])] or RULES[:1]
             # One rule and one range of hosts after the other: less has to be held at once.
@@ -148,6 +161,7 @@ def _prepare(
     files: Mapping[str, Path],
     machines: Sequence[tuple[str, str]],
     which: str,
+    describing: bool = False,
 ) -> pd.DataFrame:
     """The view ``measurements`` and the tables ``machines`` and ``hashes`` (of a key's columns, to its number and
     rule); the keys."""
@@ -167,7 +181,7 @@ def _prepare(
     raw = raw.fillna({name: str(schema.DEFAULTS.get(name, "")) for name in _KEY})
     raw["rule"] = [rule_of(c, of_class).value for c, of_class in zip(raw["centre"], raw["class"], strict=True)]
     raw = _with_kinds(raw)
-    raw = raw[raw["better"] != Better.NONE]  # what only describes
+    raw = raw if describing else raw[raw["better"] != Better.NONE]
     columns_of = [*BENCHMARK, "members", "rule"]
     keys = raw.groupby(columns_of)["inferred"].any().reset_index()
     hashes = raw.merge(keys.drop(columns="inferred").reset_index(names="key"), on=columns_of)

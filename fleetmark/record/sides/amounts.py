@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from fleetmark.record.imports import is_imported
 from fleetmark.record.select import Machine
 from fleetmark.record.sides.titles import joined
 from planner.power import has_devices
+from workloads import declared
 
 # What can be divided by: where it stands among facts or labels, and how it is read there.
 _PER: Mapping[str, Callable[[Machine, Facts | None], float | None]] = {
@@ -47,15 +48,20 @@ def amounts(
     Raises FleetmarkError where no machine has an amount.
     """
     sources: list[str] = []
+    notes: list[str] = []
     if per == "watt":
         amount, sources = _power(rows, benchmarks, chosen, files)
     else:
         sizes = {n: _PER[per](chosen[n], chosen[n].facts()) for n in sorted(set(rows["record"]))}
         logs = {n: math.log(size) if size else math.nan for n, size in sizes.items()}
         amount = rows["record"].map(logs).astype(float)
+        if per == "gpu":
+            used = _used(rows, benchmarks, chosen, files)
+            notes = list(_fewer(rows, benchmarks, chosen, used, amount))
+            amount = used.fillna(amount)
     unknown = amount.isna()
     if not unknown.any():
-        return amount, [], sources
+        return amount, notes, sources
     without = [chosen[n] for n in sorted(set(rows["record"][unknown]))]
     hint, label = _HINTS.get(per, message("its facts do not tell")), without[0].labels.get(_LABELS.get(per, ""))
     if is_imported(without[0]):
@@ -68,14 +74,55 @@ def amounts(
         m = without[0]
         raise FleetmarkError(f"--per {per}: {m.host} ({m.campaign}) does not say how much it has: {hint}")
     named = ", ".join(f"{m.host} ({m.campaign})" for m in without[:4]) + (", …" if len(without) > 4 else "")
-    note = message(
+    left_out = message(
         "per {per}: {figures} left out for not saying how much there was: {machines}: {hint}",
         per=word(per),
         figures=count(int(unknown.sum()), "figure"),
         machines=named,
         hint=hint,
     )
-    return amount, [note], sources
+    return amount, [*notes, left_out], sources
+
+
+def _used(
+    rows: pd.DataFrame, benchmarks: pd.DataFrame, chosen: Sequence[Machine], files: Mapping[str, Path]
+) -> pd.Series:
+    """The logarithm of how many accelerators were used for each row, where its workload measures that; else NaN."""
+    keys = rows[["record", "benchmark"]].join(benchmarks[["workload", "case", "class"]], on="benchmark")
+    told_by = {w: metric for w in keys["workload"].unique() if (metric := declared.devices(w))}
+    on_devices = keys["workload"].isin(list(told_by)) & keys["class"].str.startswith("gpu")
+    if not on_devices.any():
+        return pd.Series(np.nan, rows.index)
+    places = [(m.campaign, m.host) for m in chosen]
+    which = figures.of_metrics(*sorted(set(told_by.values())))
+    side = figures.of_side(figures.read(files, places, which=which, describing=True), places)
+    counts = side.rows.merge(side.benchmarks, left_on="benchmark", right_index=True)
+    counts = counts[counts["metric"] == counts["workload"].map(told_by)]
+    place = ["record", "workload", "case"]
+    used = counts.groupby(place, observed=True)["log"].mean()
+    amount = used.reindex(pd.MultiIndex.from_frame(keys[place])).set_axis(rows.index)
+    return amount.where(on_devices)
+
+
+def _fewer(
+    rows: pd.DataFrame, benchmarks: pd.DataFrame, chosen: Sequence[Machine], used: pd.Series, installed: pd.Series
+) -> Iterator[str]:
+    """A note for each workload of which figures are divided by another number than that of their host's GPUs."""
+    other = (used - installed).abs() > 1e-9
+    workload = rows["benchmark"][other].map(benchmarks["workload"])
+    for name in sorted(set(workload)):
+        pairs = {
+            (record, round(math.exp(a)), round(math.exp(b)))
+            for record, a, b in zip(
+                *(column[other][workload == name] for column in (rows["record"], used, installed)), strict=True
+            )
+        }
+        named = [f"{chosen[r].host} ({chosen[r].campaign}) {a}/{b}" for r, a, b in sorted(pairs)]
+        yield message(
+            "per gpu: {workload} is divided by the GPUs that it used, not by those of the host: {machines}",
+            workload=name,
+            machines=", ".join(named[:4]) + (", …" if len(named) > 4 else ""),
+        )
 
 
 def _power(

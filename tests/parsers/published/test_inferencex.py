@@ -32,6 +32,13 @@ def test_a_point_without_its_gpus_is_left_out_and_counted() -> None:
     assert dict(read(two).left_out) == {"without hw, or the number of GPUs": 1}
 
 
+def test_a_point_that_failed_is_left_out_and_counted() -> None:
+    failed = RAW.replace(b'"tp": 4,', b'"tp": 4, "benchmark_outcome": {"status": "failed"},', 1)
+    assert dict(read(failed).left_out) == {"whose run failed": 1}
+    several = RAW.replace(b'"tp": 4,', b'"tp": 4, "pp": 2, "pcp_size": 1,', 1)
+    assert "p1024-o1024-c64-tp4-pp2-ep1" in {r.measurement.case for r in read(several).rows}
+
+
 @pytest.mark.parametrize(
     ("raw", "words"),
     [(b"", "empty"), (b"{}", "no point of InferenceX"), (RAW[:900], "damaged or not whole"), (b"[1, 2]", "no point")],

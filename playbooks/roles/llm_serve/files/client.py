@@ -139,7 +139,7 @@ class Client:
         problem = figures.failure(answer, exact=False)
         where, detail = self.chosen.url, self.endpoint.hidden(figures.detail(answer, problem))
         if answer.status in (401, 403):
-            key = "refuses the key" if self.endpoint.secret else "wants a key: name a file or a variable that holds it"
+            key = "refuses the key" if self.endpoint.secret else "wants a key: set llm_serve.key_file or key_env"
             return "%s %s (HTTP %d)" % (where, key, answer.status)
         if answer.status == 404:
             return "%s does not know %s, or the model %s: %s" % (where, what, self.model, detail)
@@ -177,7 +177,7 @@ class Client:
         if answer.status == 200 and not answer.problem:
             names = [self.endpoint.hidden(name)[:MOST_NAME] for name in answer.names()]
             if self.model and names and self.model not in names:
-                more = ", ".join(names[:5])
+                more = ", ".join(names[:5]) + (" and %d more" % (len(names) - 5) if len(names) > 5 else "")
                 raise prompts.Mistake("%s has no model %s; it has %s" % (self.chosen.url, self.model, more))
             if not self.model and not names:
                 raise prompts.Mistake("%s lists no models: name one" % self.chosen.url)

@@ -10,10 +10,12 @@ SPOILING = 0x8 | 0x20 | 0x40 | 0x80
 
 
 class Clock:
-    """Times calls on ``device``. ``throttle``: how throttled calls are told: nvml, or none where nothing tells them."""
+    """Times calls on ``device``, number ``index`` of its kind. ``throttle``: what tells throttled calls, ``nvml`` or
+    ``none``.
+    """
 
-    def __init__(self, torch, device):
-        self.torch, self.device = torch, device
+    def __init__(self, torch, device, index=0):
+        self.torch, self.device, self.index = torch, device, index
         self.accelerated = device != "cpu"
         self.throttle, self.handle = "none", None
         if self.accelerated:
@@ -27,7 +29,7 @@ class Clock:
             import pynvml
 
             pynvml.nvmlInit()
-            uuid = "GPU-" + str(self.torch.cuda.get_device_properties(0).uuid)
+            uuid = "GPU-" + str(self.torch.cuda.get_device_properties(self.index).uuid)
             self.handle, self.nvml, self.throttle = pynvml.nvmlDeviceGetHandleByUUID(uuid.encode()), pynvml, "nvml"
         except Exception:  # no such module, or a driver that it does not know
             self.handle = None

@@ -58,13 +58,14 @@ def environment(torch, device, clock, chosen):
     versions = [(name, getattr(torch.version, key, None)) for name, key in runtimes]
     name = platform.processor() or platform.machine()
     if device != "cpu":
-        name = getattr(torch, device).get_device_name(0)
+        name = getattr(torch, device).get_device_name(chosen.index)
     say(
         fleetmark="torch_ops",
         format=1,
         torch=str(torch.__version__),
         python=platform.python_version(),
         device=device,
+        index=chosen.index,
         name=str(name)[:200],
         runtime=", ".join("%s %s" % pair for pair in versions if pair[1]),
         isa=torch.backends.cpu.get_cpu_capability(),
@@ -85,14 +86,37 @@ def set_tf32(torch, on):
     torch.backends.cudnn.allow_tf32 = on
 
 
-def why_not(torch, device, precision):
+def why_not(torch, device, index, precision):
     """Why the device lacks a precision; None where it has it."""
     if precision == "tf32":
-        major = torch.cuda.get_device_capability(0)[0] if device == "cuda" and torch.version.hip is None else 0
+        major = torch.cuda.get_device_capability(index)[0] if device == "cuda" and torch.version.hip is None else 0
         return None if major >= 8 else "the device has no tf32"
     if not hasattr(torch, {"fp8": "float8_e4m3fn"}.get(precision, "float32")):
         return "this torch has no fp8"
     return None
+
+
+def pick(torch, asked, index):
+    """The kind of device that is measured, of which number ``index`` is from now on torch's own choice."""
+    device = "cpu"
+    if asked != "cpu":
+        if not hasattr(torch, "accelerator"):
+            sys.exit(
+                "torch %s is older than 2.6, before which only CPUs are measured: set device to cpu" % torch.__version__
+            )
+        if torch.accelerator.is_available():
+            device = torch.accelerator.current_accelerator().type
+    if device != "cpu":
+        library, count = getattr(torch, device), torch.accelerator.device_count()
+        if index >= count:
+            sys.exit("there is no device %d: torch sees %d here, counted from 0" % (index, count))
+        library.set_device(index)
+    elif asked == "accelerator":
+        sys.exit(
+            "torch %s sees no accelerator here: give a Python whose torch has one, or set device to cpu"
+            % torch.__version__
+        )
+    return device
 
 
 class Bench:
@@ -100,7 +124,7 @@ class Bench:
 
     def __init__(self, torch, device, chosen):
         self.torch, self.device, self.chosen = torch, device, chosen
-        self.clock = Clock(torch, device)
+        self.clock = Clock(torch, device, chosen.index)
         self.makers = {}
         self.peaks = {}  # precision to FLOP/s
         self.memory = None  # B/s
@@ -130,7 +154,7 @@ class Bench:
     def find_peak(self, precision):
         """The best rate of square products in ``precision``: larger ones, until one takes its share of the budget."""
         torch, operator = self.torch, TABLE["mm"]
-        if why := why_not(torch, self.device, precision):
+        if why := why_not(torch, self.device, self.chosen.index, precision):
             self.skip("mm/%s" % precision, why)
             return
         set_tf32(torch, precision == "tf32")
@@ -288,6 +312,7 @@ def arguments():
     parser.add_argument("--grade", required=True)
     parser.add_argument("--shapes", required=True)
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--index", type=int, default=0)
     parser.add_argument("--precisions", default=",".join((*FLOATS, "fp8", "int8")))
     parser.add_argument("--operators", default="*")
     parser.add_argument("--chosen", default="*")
@@ -312,19 +337,7 @@ def main():
     basic.use(torch)
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
-    device = "cpu"
-    if chosen.device != "cpu":
-        if not hasattr(torch, "accelerator"):
-            sys.exit(
-                "torch %s is older than 2.6, before which only CPUs are measured: set device to cpu" % torch.__version__
-            )
-        if torch.accelerator.is_available():
-            device = torch.accelerator.current_accelerator().type
-    if chosen.device == "accelerator" and device == "cpu":
-        sys.exit(
-            "torch %s sees no accelerator here: give a Python whose torch has one, or set device to cpu"
-            % torch.__version__
-        )
+    device = pick(torch, chosen.device, chosen.index)
     bench = Bench(torch, device, chosen)
     environment(torch, device, bench.clock, chosen)
     started = time.perf_counter()

@@ -1,0 +1,69 @@
+"""Results of clients of LLM servers, of which none says what machine it measured: that is given beside the file.
+
+A load stands under the names of our own client's figures where it says how many requests were at once, or their rate
+(``p1024-o128-c48`` of ``llm_serve``), so that both stand on one frontier; anything else under its tool's own name.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import parsers
+from fleetmark.base.kinds import kind_of_class
+from fleetmark.base.measurement import Better, Measurement
+from parsers.published import Collector, Row, Table, unpacked
+
+_WORKLOAD = "llm_serve"
+_LOAD = re.compile(r"\b[cr][0-9.]+(?:r[0-9.]+)?$")
+_NEAR = 0.02  # of a power of two, which a tokenizer misses by a few
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The reader of one ``tool``'s results."""
+
+    tool: str
+    TRAITS: tuple[str, ...] = ()
+    MODEL: tuple[str, ...] = ()
+    KIND: tuple[str, ...] = ()
+    COUNTS: Mapping[str, str] = field(default_factory=dict)
+    UNIFORM: Mapping[str, str] = field(default_factory=dict)
+    PUBLISHER: str = ""
+
+    def read(self, raw: bytes, name: str = "") -> Table:
+        """The runs in ``raw``; the machine goes by the file's ``name``. Raises FleetmarkError where there is none."""
+        parsed = parsers.parse(self.tool, unpacked(raw))
+        collector = Collector()
+        collector.notes += parsed.notes
+        lengths = {case: _lengths(parsed.measurements, case) for case in {m.case for m in parsed.measurements}}
+        for m in parsed.measurements:
+            load = _LOAD.search(m.case)
+            workload, case = (_WORKLOAD, lengths[m.case] + load[0]) if load else (self.tool, m.case)
+            broken = parsed.invalid if not parsed.invalid_cases or m.case in parsed.invalid_cases else None
+            collector.add(name or self.tool, {}, {}, _row(name, replace(m, workload=workload, case=case), broken or ""))
+        return collector.table(len(lengths))
+
+
+def _row(machine: str, m: Measurement, broken: str) -> Row:
+    class_ = "gpu-server" if "tokens_per_second" in m.metric else "gpu-latency"
+    kind = None if m.better == Better.NONE else kind_of_class(class_)
+    return Row(machine, m, class_, kind, m.case, headline=m.better == Better.HIGHER, invalid=broken)
+
+
+def _lengths(measurements: Iterable[Measurement], case: str) -> str:
+    """``p1024-o128-`` of a case's mean lengths; empty where it does not say them."""
+    means = {m.metric: m.value for m in measurements if m.case == case}
+    parts = [
+        f"{letter}{_length(means[name])}"
+        for letter, name in (("p", "prompt_tokens"), ("o", "output_tokens"))
+        if name in means
+    ]
+    return "".join(f"{part}-" for part in parts) or "client-"
+
+
+def _length(mean: float) -> int:
+    power = 2 ** round(math.log2(max(mean, 1.0)))
+    return power if abs(mean - power) <= _NEAR * power else round(mean)
