@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -70,11 +71,12 @@ def main() -> None:
                     else:
                         values[method] = _through(workload, case, metric, settings, Path(place))[0]
                 pairs.append((values["hand"], values["through"]))
+                print(f"{number} {values['hand']:.5g} {values['through']:.5g}", file=sys.stderr, flush=True)
         ratios = sorted(through / hand for hand, through in pairs)
         hand = [h for h, _ in pairs]
         ranks = order_interval(len(ratios))
         interval = f"{ratios[ranks[0] - 1]:.4f}-{ratios[ranks[1] - 1]:.4f}" if ranks else "(too few pairs)"
-        cv = statistics.stdev(hand) / statistics.mean(hand)
+        cv = statistics.stdev(hand) / statistics.mean(hand) if len(hand) > 1 else math.nan
         print(
             f"{workload:<15} {metric:<23} {len(pairs):>5} {statistics.median(ratios):7.4f}  {interval:<16} {cv:10.1%}",
             flush=True,
