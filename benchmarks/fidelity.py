@@ -1,10 +1,11 @@
 """Does running a tool through Fleetmark change what it measures? The same command by hand and through Fleetmark, in turn.
 
 Run on an idle machine: ``python -m benchmarks.fidelity [--pairs 15] [--only NAME ...] [--set WORKLOAD.KEY=VALUE ...]``. ``pgbench``
-runs under an account other than root; ``osu`` needs ``--set osu.path=FOLDER``; both are left out unless they are named. Each pair runs the command line that Fleetmark made once by hand (no
-telemetry, no agent, a plain subprocess in a plain folder) and once through ``fleetmark run``, in an order that alternates. Printed:
-the median of the ratios (Fleetmark / hand) with its order-statistic 95% interval, and the spread of the hand runs alone, which is
-what this machine can tell at best.
+runs under an account other than root; ``osu`` needs ``--set osu.path=FOLDER``; ``kernel_build`` needs ``kernel_build.source`` and
+``source_sha256`` of a C project with a Makefile; these are left out unless they are named. Each pair runs the command line that
+Fleetmark made once by hand (no telemetry, no agent, a plain subprocess in a plain folder) and once through ``fleetmark run``, in an
+order that alternates. Printed: each pair's figures as they come (standard error), the median of the ratios (Fleetmark / hand) with
+its order-statistic 95% interval, and the spread of the hand runs alone, which is what this machine can tell at best.
 """
 
 from __future__ import annotations
@@ -44,9 +45,10 @@ CASES: dict[str, tuple[str, str, dict[str, str]]] = {
     "hpcc": ("all-cores", "hpl", {"memory_share": "0.005"}),
     "osu": ("latency", "least_latency", {"point_to_point": "latency", "collectives": "allreduce", "nodes": "1"}),
     "qperf": ("tcp_lat", "latency", {"tests": "tcp_lat", "duration": "4"}),
+    "kernel_build": ("all", "build_rate", {"configure": "test -e Makefile", "disk": "1GiB"}),
     "ucx_perftest": ("tcp-lat-8", "latency_p50", {"transports": "tcp", "latency_iterations": "50000"}),
 }
-BY_NAME = ("pgbench", "osu")
+BY_NAME = ("pgbench", "osu", "kernel_build")
 
 
 def main() -> None:
