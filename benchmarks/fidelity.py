@@ -1,16 +1,21 @@
 """Does running a tool through Fleetmark change what it measures? The same command by hand and through Fleetmark, in turn.
 
 Run on an idle machine: ``python -m benchmarks.fidelity [--pairs 15] [--only NAME ...] [--set WORKLOAD.KEY=VALUE ...]``. ``pgbench``
-runs under an account other than root; ``osu`` needs ``--set osu.path=FOLDER``; both are left out unless they are named. Each pair runs the command line that Fleetmark made once by hand (no
-telemetry, no agent, a plain subprocess in a plain folder) and once through ``fleetmark run``, in an order that alternates. Printed:
-the median of the ratios (Fleetmark / hand) with its order-statistic 95% interval, and the spread of the hand runs alone, which is
-what this machine can tell at best.
+runs under an account other than root; ``osu`` needs ``--set osu.path=FOLDER``; ``kernel_build`` needs ``kernel_build.source`` and
+``source_sha256`` of a C project with a Makefile; these are left out unless they are named. Each pair runs the command line that
+Fleetmark made once by hand (no telemetry, no agent, a plain subprocess in a plain folder) and once through ``fleetmark run``, in an
+order that alternates. Printed: each pair's figures as they come (standard error), with the cores that other processes kept busy
+meanwhile; the median of the ratios (Fleetmark / hand) with its order-statistic 95% interval, and the spread of the hand runs alone,
+which is what this machine can tell at best. Pairs that others disturbed count only with ``--disturbed``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -43,9 +48,11 @@ CASES: dict[str, tuple[str, str, dict[str, str]]] = {
     "hpcc": ("all-cores", "hpl", {"memory_share": "0.005"}),
     "osu": ("latency", "least_latency", {"point_to_point": "latency", "collectives": "allreduce", "nodes": "1"}),
     "qperf": ("tcp_lat", "latency", {"tests": "tcp_lat", "duration": "4"}),
+    "kernel_build": ("all", "build_rate", {"configure": "test -e Makefile", "disk": "1GiB"}),
     "ucx_perftest": ("tcp-lat-8", "latency_p50", {"transports": "tcp", "latency_iterations": "50000"}),
 }
-BY_NAME = ("pgbench", "osu")
+QUIET = 0.1  # cores of other processes above which a run counts as disturbed
+BY_NAME = ("pgbench", "osu", "kernel_build")
 
 
 def main() -> None:
@@ -53,6 +60,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--only", nargs="+", default=[name for name in CASES if name not in BY_NAME])
     parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--disturbed", action="store_true")
     options = parser.parse_args()
     print(f"{'workload':<15} {'metric':<23} {'pairs':>5} {'ratio':>7}  {'95% interval':<16} {'CV by hand':>10}")
     for workload in options.only:
@@ -63,18 +71,26 @@ def main() -> None:
             argv, serve, env = _through(workload, case, metric, settings, Path(place))[1:]
             pairs = []
             for number in range(options.pairs):
-                values = {}
+                values: dict[str, tuple[float, float]] = {}
                 for method in ("hand", "through") if number % 2 else ("through", "hand"):
                     if method == "hand":
                         values[method] = _by_hand(workload, metric, argv, serve, env, Path(place))
                     else:
                         values[method] = _through(workload, case, metric, settings, Path(place))[0]
-                pairs.append((values["hand"], values["through"]))
+                (hand, beside), (through, meanwhile) = values["hand"], values["through"]
+                print(
+                    f"{number} {hand:.5g} ({beside:.2f}) {through:.5g} ({meanwhile:.2f})", file=sys.stderr, flush=True
+                )
+                if options.disturbed or max(beside, meanwhile) < QUIET:
+                    pairs.append((hand, through))
+        if not pairs:
+            print(f"{workload:<15} {metric:<23} every pair was disturbed", flush=True)
+            continue
         ratios = sorted(through / hand for hand, through in pairs)
-        hand = [h for h, _ in pairs]
+        by_hand = [h for h, _ in pairs]
         ranks = order_interval(len(ratios))
         interval = f"{ratios[ranks[0] - 1]:.4f}-{ratios[ranks[1] - 1]:.4f}" if ranks else "(too few pairs)"
-        cv = statistics.stdev(hand) / statistics.mean(hand)
+        cv = statistics.stdev(by_hand) / statistics.mean(by_hand) if len(by_hand) > 1 else math.nan
         print(
             f"{workload:<15} {metric:<23} {len(pairs):>5} {statistics.median(ratios):7.4f}  {interval:<16} {cv:10.1%}",
             flush=True,
@@ -83,8 +99,8 @@ def main() -> None:
 
 def _through(
     workload: str, case: str, metric: str, settings: dict[str, str], place: Path
-) -> tuple[float, Any, Any, Any]:
-    """One repeat through Fleetmark: the metric, and the command, server and environment that it ran."""
+) -> tuple[tuple[float, float], Any, Any, Any]:
+    """One repeat through Fleetmark: the metric with the cores of others, and the command, server and environment."""
     suite = place / "suite.yml"
     suite.write_text(json.dumps({"about": "one case", "repeats": 1, "workloads": {workload: {"cases": [case]}}}))
     words = [w for k, v in settings.items() for w in ("--set", f"{workload}.{k}={v}")]
@@ -100,12 +116,19 @@ def _through(
     (raw,) = set(frame["raw"])
     folder = (campaign / raw).parent
     step, result = (json.loads((folder / f"{name}.json").read_text()) for name in ("step", "result"))
-    return float(frame.loc[frame["metric"] == metric, "value"].iloc[0]), step["argv"], step["serve"], result["env"]
+    value = float(frame.loc[frame["metric"] == metric, "value"].iloc[0])
+    journal = [json.loads(line) for line in (campaign / "journal.jsonl").read_text().splitlines()]
+    (others,) = [entry["foreign_cores"] for entry in journal if entry["e"] == "outcome"]
+    return (value, math.nan if others is None else others), step["argv"], step["serve"], result["env"]
 
 
-def _by_hand(workload: str, metric: str, argv: list[str], serve: Any, env: dict[str, str], place: Path) -> float:
+def _by_hand(
+    workload: str, metric: str, argv: list[str], serve: Any, env: dict[str, str], place: Path
+) -> tuple[float, float]:
+    """The metric of the command by hand, and the cores that others kept busy meanwhile."""
     (place / "fleetmark.fio").unlink(missing_ok=True)  # laid out again each time, as Fleetmark does
     env, quiet = {**env, "PWD": str(place)}, subprocess.DEVNULL
+    began, busy, own = time.monotonic(), _busy(), _children()
     server = subprocess.Popen(serve["argv"], stdout=quiet, stderr=quiet, cwd=place, env=env) if serve else None
     while server and not _listening(serve["port"]):
         time.sleep(0.01)
@@ -114,8 +137,21 @@ def _by_hand(workload: str, metric: str, argv: list[str], serve: Any, env: dict[
         if not serve.get("ends", True):
             server.terminate()
         server.wait(10)
+    others = (_busy() - busy - (_children() - own)) / (time.monotonic() - began)
     raw = (place / "fio.json").read_bytes() if workload == "fio" else done.stdout
-    return next(m.value for m in parsers.parse(workload, raw, argv).measurements if m.metric == metric)
+    return next(m.value for m in parsers.parse(workload, raw, argv).measurements if m.metric == metric), others
+
+
+def _busy() -> float:
+    """Seconds of CPU time that all processes of this machine have had."""
+    user, nice, system, _idle, _wait, irq, soft = (int(n) for n in Path("/proc/stat").read_text().split()[1:8])
+    return (user + nice + system + irq + soft) / os.sysconf("SC_CLK_TCK")
+
+
+def _children() -> float:
+    """Seconds of CPU time of the processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _listening(port: int) -> bool:

@@ -1,4 +1,4 @@
-"""Suites: which workloads, with which settings and how often; built-in ones by name, a user's own by path."""
+"""Suites: which workloads, with which settings and how often; by name (one workload's is a suite too) or by path."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from fleetmark.base.errors import FleetmarkError, suggest
-from workloads.manifest import HERE, _Part, load, read_model
+from workloads.manifest import HERE, _Part, load, names, read_model
 
 SUITES = HERE / "suites"
 
@@ -50,7 +50,8 @@ def suite_names() -> list[str]:
 
 
 def load_suite(name: str) -> Suite:
-    """The suite of that name, or in that YAML file; its workloads, parameters and values are checked here.
+    """The suite of that name, a suite of the one workload of that name with its defaults, or the suite in that YAML
+    file; its workloads, parameters and values are checked here.
 
     Raises FleetmarkError naming the file and what is wrong in it.
     """
@@ -58,9 +59,12 @@ def load_suite(name: str) -> Suite:
         path = SUITES / f"{name}.yml"
     elif name.endswith((".yml", ".yaml")) or "/" in name:
         path = Path(name)
+    elif name in names():
+        return Suite(name=name, about=load(name).about, workloads={name: None})
     else:
         raise FleetmarkError(
-            f"no suite {name!r}{suggest(name, suite_names())}: there are {', '.join(suite_names())}; "
+            f"no suite {name!r}{suggest(name, [*suite_names(), *names()])}: there are {', '.join(suite_names())}; "
+            "a workload's name (fleetmark workloads) is a suite of it alone; "
             "your own is named by its path, ending in .yml"
         )
     suite = read_model(path, Suite, name=path.stem)

@@ -51,7 +51,10 @@ Inventory = Annotated[
 ]
 Limit = Annotated[str | None, typer.Option("--limit", "-l", help="Only these hosts or groups (an Ansible pattern).")]
 SuiteName = Annotated[
-    str, typer.Option("--suite", "-s", help="quick, standard, thorough, ai, ai-quick, or the path of your own YAML.")
+    str,
+    typer.Option(
+        "--suite", "-s", help="quick, standard, thorough, ai, ai-quick, one workload, or the path of your own YAML."
+    ),
 ]
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="W.P=V", help="Set workload.parameter=value; lists with commas.")
@@ -86,7 +89,9 @@ def run(
     suite: Annotated[
         str | None,
         typer.Option(
-            "--suite", "-s", help="quick (if unset), standard, thorough, ai, ai-quick, or the path of your own."
+            "--suite",
+            "-s",
+            help="quick (if unset), standard, thorough, ai, ai-quick, one workload, or the path of your own.",
         ),
     ] = None,
     limit: Limit = None,

@@ -41,9 +41,12 @@ def rdma(raw: Raw) -> tuple[str, ...]:
     return tuple(sorted(match[1] for match in matches if match))
 
 
-def _pci(target: object) -> str | None:
-    """The PCI address that a link of a device leads to; None for other devices (USB, virtual machines' buses)."""
-    return target if isinstance(target, str) and _PCI.fullmatch(target) else None
+def _pci(links: Mapping[str, Any], device: str) -> str | None:
+    """The PCI address of a device, or of what a virtio device is of; None for others (USB, virtual machines' buses)."""
+    target = str(links.get(device))
+    if target.startswith("virtio"):
+        target = str(links.get(f"{device}/.."))
+    return target if _PCI.fullmatch(target) else None
 
 
 def _nic(
@@ -53,7 +56,7 @@ def _nic(
     megabits, node = integer(raw.file(base + "speed")), integer(raw.file(base + "device/numa_node"))
     values = {
         "name": name,
-        "bus": _pci(raw.table("links").get(base + "device")),
+        "bus": _pci(raw.table("links"), base + "device"),
         "driver": text_or_none(raw.table("links").get(base + "device/driver")),
         # -1, 0 and 2^32-1 are how drivers say that they do not know
         "speed": megabits * 1e6 / 8 if megabits is not None and 0 < megabits < 0xFFFFFFFF else None,

@@ -164,6 +164,6 @@ def _between_gpus(gpu: Gpu, facts: Facts) -> Peak | None:
         return None
     links = max(gpu.nvlinks, int(number.value) if number else 0)
     basis = message(
-        "{links}, if all lead from one GPU to the other", links=f"{links} NVLinks of {each.value / 1e9:g} GB/s"
+        "{n} NVLinks of {rate} GB/s, if all lead from one GPU to the other", n=links, rate=f"{each.value / 1e9:g}"
     )
     return Peak(links * each.value, basis, each.source)

@@ -118,7 +118,13 @@ LIBRARY_FOLDERS = (
     "/usr/local/nccl*/lib",
     "/opt/rocm/lib",
 )
-LINKS = ("/sys/class/net/*/device", "/sys/class/net/*/device/driver", "/sys/class/infiniband/*/device/net/*")
+# What is above a device: of a virtual machine's virtio interface the PCI function.
+LINKS = (
+    "/sys/class/net/*/device",
+    "/sys/class/net/*/device/..",
+    "/sys/class/net/*/device/driver",
+    "/sys/class/infiniband/*/device/net/*",
+)
 # One value per CPU or device, most of them the same: kept as value -> how many have it.
 COUNTED = {
     "scaling_governor": CPU + "cpufreq/policy*/scaling_governor",
@@ -254,6 +260,12 @@ def libraries():
         )
         for name in LIBRARIES
     }
+
+
+def linked(root=""):
+    """By path, the last name of what each link of LINKS leads to; ``root`` stands before /sys."""
+    paths = [path for pattern in LINKS for path in glob.glob(root + pattern)]
+    return {path[len(root) :]: os.path.basename(os.path.realpath(path)) for path in paths}
 
 
 def pci():
@@ -493,7 +505,7 @@ def gather(arguments):
         },
         "affinity": len(os.sched_getaffinity(0)),
         "files": read_files(),
-        "links": {p: os.path.basename(os.path.realpath(p)) for pattern in LINKS for p in glob.glob(pattern)},
+        "links": linked(),
         "nics": sorted(n for n in os.listdir("/sys/class/net") if os.path.isdir("/sys/class/net/" + n))
         if os.path.isdir("/sys/class/net")
         else [],

@@ -296,13 +296,13 @@ class Runner:
                 result.update(self.attend(step))
                 return result, out
             if serve:
-                self.refuse_taken(serve["port"])
+                self.refuse_taken(serve["port"], step["workload"])
                 server = self.spawn(
                     container_of(step).command_of(step, serve["argv"], env, scratch), env, scratch, out, "server."
                 )
                 self.until_listening(server, serve["port"])
             if step.get("port"):
-                self.refuse_taken(step["port"])
+                self.refuse_taken(step["port"], step["workload"])
             self.tell("begin", step=step["id"])
             result.update(self.watch(step, env, scratch, out, server))
         except Refused as refused:
@@ -384,9 +384,10 @@ class Runner:
             container_of(step).remove(step, environment(step, self.folder, self.job["campaign"]))
         os.unlink(os.path.join(self.folder, "children"))
 
-    def refuse_taken(self, port):
+    def refuse_taken(self, port, workload):
         if listening(port):
-            raise Refused("port %d is in use on this host: choose another with --set" % port)
+            how = "choose another with --set (fleetmark workloads %s shows its name)" % workload
+            raise Refused("port %d is in use on this host: %s" % (port, how))
 
     def until_listening(self, server, port):
         deadline = time.monotonic() + LISTENS_S

@@ -61,7 +61,7 @@ def of_hosts(view: View, _: Language) -> Iterator[Drawn]:
             ],
             " ",
         )
-        axis_titles = (_(message("from")), _(message("to")))
+        axis_titles = (_(message("source")), _(message("destination")))
         hosts = [n for n in names.values() if n in seen]
         legend = _(message("% from the median"))
         yield Drawn(title, note, lazily(charts.matrix, hosts, hosts, values, legend, axis_titles, shown.unit))
@@ -123,7 +123,7 @@ def of_devices(view: View, _: Language) -> Iterator[Drawn]:
             ],
             " ",
         )
-        axis_titles, legend = (_(message("from")), _(message("to"))), _(message("% from the median"))
+        axis_titles, legend = (_(message("source")), _(message("destination"))), _(message("% from the median"))
         yield Drawn(title, note, lazily(charts.matrix, sources, targets, values, legend, axis_titles, shown.unit))
 
 

@@ -418,6 +418,8 @@ def matrix(
     spec: Spec = {
         "width": width,
         "height": height,
+        # Room for the legend's title in fonts that are wider than that of the engine, as browsers have.
+        "padding": {"left": 4, "top": 4, "bottom": 4, "right": 4 + len(legend)},
         "data": {"values": data},
         "layer": [
             {

@@ -25,7 +25,8 @@ def overview(manifests: Sequence[Manifest], suites: Sequence[Suite]) -> list[Ren
     choices = table("suite", "repeats", "workloads", "for")
     for suite in suites:
         choices.add_row(suite.name, str(suite.repeats), ", ".join(suite.workloads), suite.about)
-    return [shelf, Text(""), choices, Text("\nfleetmark workloads NAME shows one in full.", style="dim")]
+    hint = "\nfleetmark workloads NAME shows one in full, fleetmark run -s NAME runs it alone."
+    return [shelf, Text(""), choices, Text(hint, style="dim")]
 
 
 def workload(m: Manifest) -> list[RenderableType]:

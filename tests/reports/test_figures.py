@@ -305,3 +305,7 @@ def test_links_from_the_cpu_are_a_map_of_one_row() -> None:
     spec = drawn.spec()
     assert spec["height"] * 8 == pytest.approx(spec["width"])
     assert len(spec["data"]["values"]) == 8
+    in_chinese = language("zh-CN")
+    (drawn,) = maps.of_devices(view(with_rows(sample.tiny({"h1": [1.0]}), schema.frame(links))), in_chinese)
+    encoding = drawn.spec()["layer"][0]["encoding"]
+    assert (encoding["y"]["title"], encoding["x"]["title"]) == ("来源", "目标")

@@ -73,6 +73,13 @@ def test_unknown_names_get_a_suggestion() -> None:
         workloads.load("fio").check_settings({"iodepht": 3}, "--set")
     with pytest.raises(FleetmarkError, match=r"no suite 'quik' \(did you mean quick\?\)"):
         workloads.load_suite("quik")
+    with pytest.raises(FleetmarkError, match=r"no suite 'hpc' \(did you mean hpcc\?\)"):
+        workloads.load_suite("hpc")
+
+
+def test_a_workload_is_a_suite_of_itself() -> None:
+    assert workloads.load_suite("hpcc").chosen() == {"hpcc": workloads.Choice()}
+    assert workloads.load_suite("selftest").repeats == 1, "the suite of that name comes first"
 
 
 @pytest.mark.parametrize(
