@@ -9,6 +9,7 @@ from itertools import combinations, islice
 
 import numpy as np
 
+from planner.diagnosis.design import choose
 from planner.diagnosis.panel import LIKELY, SURELY, Group, Panel, Together
 from planner.diagnosis.partners import Fault, Reason, Suspicion
 from planner.diagnosis.posterior import Posterior
@@ -23,6 +24,8 @@ MOST_OF = 0.7  # of what a slow group loses: noise may have made it more
 FAILS = math.log(2)  # what tells a run that fails from one that is slow
 MOST_RUNS = 500
 MOST_LOOKED = 40  # of them for one fault
+MORE = 0.2  # how likely there is another fault, for it to be looked for before others run
+RARELY = 0.05  # how likely a run is slow, for it to be worth its while
 
 
 def isolate(
@@ -136,85 +139,105 @@ class _Hunt(Panel):
         self.named_after = self.runs - self.confirming
 
     def search(self) -> None:
-        """Name faults until every host and, in parts of all hosts, every two blocks ran as sound ones do.
-
-        What is left of a group without the fault that made it slow runs last: most faults lie elsewhere.
-        """
+        """Name faults until every host and, in parts of all hosts, every two blocks ran as sound ones do."""
         if not self.fast():
             return
-        for last in (False, True):
-            if self.slow():
-                sound = set(self.base())
-                left = [m for m in self.order if m not in sound]
-                for start in range(0, len(left), self.size):
-                    self._clean(left[start : start + self.size], last)
-                for group in self.slow():  # between hosts that are sound with others
-                    self._clean([m for m in self.order if m in group], last)
-            for a, b in combinations(range(len(self.blocks)), 2):
-                own = [*self.blocks[a], *self.blocks[b]]
-                if len(self.blocks) == PARTS[0] and not any(set(own) <= g for g in self.panel):
-                    self._clean(own, last)
+        for group in self.slow():
+            if not self._explained(group):
+                self._look(group)
+        sound = frozenset().union(*self._sound())
+        left = [m for m in self.order if m not in sound]
+        for start in range(0, len(left), self.size):
+            self._clean(left[start : start + self.size])
+        for group in self.slow():  # between hosts that are sound with others
+            self._clean([m for m in self.order if m in group])
+        for a, b in combinations(range(len(self.blocks)), 2):
+            own = [*self.blocks[a], *self.blocks[b]]
+            if len(self.blocks) == PARTS[0]:
+                self._clean(own)
 
-    def _clean(self, suspects: Sequence[str], last: bool) -> None:
-        """Name the faults among ``suspects``, the worst first, until what is left runs as a sound group does; only one
-        of them, and none where one is named already, unless it is the ``last`` time.
-        """
-        left = [s for s in suspects if s not in self.guilty()]
-        if not last and self._explained(suspects):
-            return
-        while left and self.runs < self.most:
+    def _clean(self, suspects: Sequence[str]) -> None:
+        """Name the faults among ``suspects`` until what is left of them runs as a sound group does."""
+        while self.runs < self.most:
+            left = [s for s in suspects if s not in self.guilty()]
             slow = next(filter(None, map(self._slow, self._parts(left))), None)
             if slow is None:
                 return
-            fault = self._fault(*slow)
-            if fault is None or fault in self.faults:
-                self.open.append(frozenset(slow[0]))
-                return
-            self._name(fault)
-            left = [s for s in left if s not in self.guilty()]
-            if not last:
+            if not self._look(slow):
+                self.open.append(frozenset(left))
                 return
 
-    def _explained(self, suspects: Sequence[str]) -> bool:
-        """Whether a fault is named that a slow group of exactly these hosts has."""
-        here = frozenset(suspects)
-        return here in self.slow() and any(f.kind != "border" and here.issuperset(f.of) for f in self.faults)
+    def _explained(self, group: Group) -> bool:
+        """Whether a fault is named that this group has."""
+        return bool(self.guilty() & group) or any(self._apart(a, b) for a, b in combinations(sorted(group), 2))
 
     def _parts(self, suspects: Sequence[str]) -> list[list[str]]:
         """``suspects`` in groups without a known fault, but for those that ran as sound groups do."""
         parts = apart(suspects, self.pairs("link"), self.pairs("border"), self.labels)
-        return [part for part in parts if not any(g.issuperset(part) for g in self.fast())]
+        return [part for part in parts if not any(g.issuperset(part) for g in self._sound())]
 
-    def _slow(self, part: list[str]) -> tuple[list[str], float] | None:
-        """``part``, and ln of what it loses; None where it is sound, which the panel then knows."""
+    def _slow(self, part: list[str]) -> Group | None:
+        """A group that has ``part``; None where it is sound, which the panel then knows."""
         group = self._filled(part)
         search = self._against(self.loss, lambda _: group, lambda: self.expected, LIKELY)
         if search.slow(part):
-            return part, -float(np.median(search.rates))
+            return group
         self.panel.append(group)
         return None
 
-    def _fault(self, suspects: Sequence[str], gap: float) -> Fault | None:
-        """The worst fault among ``suspects``, which lose ``gap`` (ln); None where none can be told."""
+    def _look(self, slow: Group) -> bool:
+        """Name the faults that make ``slow`` so slow, wherever they are. Whether there was one."""
+        gap = self.expected - self.rate(slow)
         drop = max(self.loss, MOST_OF * gap) if np.isfinite(gap) else FAILS
-        posterior = Posterior(suspects, self.expected, -drop, self.deviation)
-        for group in self.fast():
-            for rate in self.rates[group]:
-                posterior.learn(group, rate)
-        most, beside, shunned = self.runs + MOST_LOOKED, set[str](), frozenset[str]()
-        of, odds = posterior.likeliest()
+        posterior = self._posterior(slow, drop)
+        before, most = len(self.faults), self.runs + MOST_LOOKED
         while self.runs < min(self.most, most):
-            if odds < LIKELY and len(suspects) > 1:
-                group = self._filled(posterior.next(), posterior.open() | shunned)
-                beside |= group - set(suspects)
+            known = [f.of for f in self.faults if f.kind != "border"]
+            of, odds = posterior.likeliest(known)
+            if odds > LIKELY:
+                fault = self._confirmed(of, drop)
+                if fault is None or set(fault.of) != set(of):
+                    posterior.settle(of, fault=False)
+                if fault is not None and fault not in self.faults:
+                    self._name(fault)
+                    most = self.runs + MOST_LOOKED
+                    if fault.kind == "border":
+                        break
+                    posterior.settle(fault.of, fault=True)
+            elif posterior.more(known) < MORE:
+                break
+            else:
+                members, likely = choose(posterior, self.size, self._barred())
+                if len(members) < self.size or likely < RARELY:
+                    break
+                group = frozenset(members)
                 posterior.learn(group, self.run(group))
-            elif fault := self._confirmed(of, drop):
-                return fault
-            else:  # others in those groups may have a fault of their own
-                posterior.refute(of)
-                shunned, beside = shunned | beside, set()
-            of, odds = posterior.likeliest()
-        return None
+        return len(self.faults) > before
+
+    def _posterior(self, slow: Group, drop: float) -> Posterior:
+        """What runs say so far, but for those that a known fault made slow."""
+        base = set(self.base()) if not self.blocks else set()
+        suspects = [m for m in self.order if m not in self.guilty() and (m in slow or m not in base)]
+        posterior = Posterior(
+            self.order, suspects, {self.size: self.expected}, drop, self.deviation, self.labels
+        )
+        for group, rates in self.rates.items():
+            if len(group) == self.size and not self._explained(group):
+                for rate in rates:
+                    posterior.learn(group, rate)
+        return posterior
+
+    def _barred(self) -> list[set[str]]:
+        """Hosts that a group must not have, so that no known fault makes it slow: of links the one end or the other."""
+        ways = []
+        for end in (0, 1):
+            barred = set(self.guilty())
+            for link in self.pairs("link"):
+                barred.add(link[end])
+            for border in self.pairs("border"):
+                barred |= {m for m in self.order if self.labels.get(m) == border[end]}
+            ways.append(barred)
+        return ways
 
     def _confirmed(self, of: Sequence[str], drop: float) -> Fault | None:
         """The fault of a host, or of a link between two, where runs of two hosts show it."""
