@@ -17,7 +17,7 @@ _SPLIT = 0.02  # bits that a class has to bring, for it to be split
 
 
 def choose(posterior: Posterior, size: int, barred: Sequence[Collection[str]]) -> tuple[list[str], float]:
-    """A group of ``size`` hosts, fewer where there are no more, and how likely it is slow.
+    """A group of ``size`` hosts, fewer where there are no more, and how many bits it says.
 
     ``barred``: hosts that it must not have, in one way or another. A run says most where it is slow as likely as not
     (one bit), so beginnings of the suspects in several orders, filled up with the others, are held against the posterior.
@@ -29,7 +29,7 @@ def choose(posterior: Posterior, size: int, barred: Sequence[Collection[str]]) -
         best = max(best, candidate, key=lambda c: c[2])
         if best[2] > _ENOUGH:
             break
-    return best[:2]
+    return best[0], best[2]
 
 
 class _Design:
@@ -41,6 +41,7 @@ class _Design:
         at = (np.arange(SETS) + self.rng.random()) / SETS
         rows = np.searchsorted(np.cumsum(posterior.share), at).clip(max=len(posterior.share) - 1)
         cells = posterior.cells.astype(np.int64)
+        self.blind = posterior.blind(size)[rows] if size in posterior.sizes_run() else np.zeros(len(rows), dtype=bool)
         self.first, self.second = cells[rows] >> 8, cells[rows] & 255
         weights = np.repeat(posterior.share, cells.shape[1])
         self.mass = np.bincount((cells >> 8).ravel(), weights, 256) + np.bincount((cells & 255).ravel(), weights, 256)
@@ -103,10 +104,9 @@ class _Design:
         parts = np.zeros((len(counts), 256))
         parts[:, hot] = counts / np.bincount(self.posterior.of, minlength=256)[hot]
         parts[:, NODE] = 1.0
-        slow = 1.0 - np.prod(1.0 - parts[:, self.first] * parts[:, self.second], axis=2).mean(axis=1)
-        p = np.clip(slow, 1e-9, 1 - 1e-9)
+        each = 1.0 - np.prod(1.0 - parts[:, self.first] * parts[:, self.second], axis=2)
         splits = ((counts > 0) & (counts < sizes[hot])).sum(axis=1)
-        return slow, -(p * np.log2(p) + (1 - p) * np.log2(1 - p)) - _SPLIT * splits
+        return each.mean(axis=1), _bits(each, self.blind) - _SPLIT * splits
 
     def _hosts(self, counts: dict[int, int], free: np.ndarray) -> list[str]:
         chosen: list[int] = []
@@ -124,3 +124,12 @@ def _crossing(lengths: np.ndarray, slow: np.ndarray) -> list[int]:
         return [int(lengths[-1])] if lengths[-1] else []
     high, low = int(lengths[over[0]]), int(lengths[over[0] - 1]) if over[0] else 0
     return list(range(max(1, high - 2, low), high + 1)) if high else []
+
+
+def _bits(slow: np.ndarray, blind: np.ndarray) -> np.ndarray:
+    """What runs say that are so likely ``slow`` by each set: slower than those before, as fast, or faster, where by a
+    set all of those were slow."""
+    slower = (slow * ~blind).mean(axis=1)
+    faster = ((1.0 - slow) * blind).mean(axis=1)
+    p = np.clip([slower, faster, 1.0 - slower - faster], 1e-9, 1.0)
+    return np.asarray(-(p * np.log2(p)).sum(axis=0))

@@ -5,27 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import combinations, islice
+from itertools import combinations
 
 import numpy as np
 
 from planner.diagnosis.design import choose
-from planner.diagnosis.panel import LIKELY, SURELY, Group, Panel, Together
+from planner.diagnosis.panel import LIKELY, PAIR, SURELY, Group, Panel, Together
 from planner.diagnosis.partners import Fault, Reason, Suspicion
 from planner.diagnosis.posterior import Posterior
 from planner.diagnosis.search import MOST_REPEATS, apart, between
 
 Alone = Callable[[Sequence[str]], Mapping[str, float]]
 
-PARTS = (4, 8, 16)  # into which the hosts are cut, until one group is faster than another
-TRIED = 4  # groups of the finer cuts
+PARTS = 4  # into which the hosts are cut: every two of the parts have to run together
+CUTS = (2, 4, 8)  # of the hosts that run together: every second, fourth or eighth
 PARTNERS = 2  # known-good hosts, each alone, with which a node is slow, and the end of a link is fast
 MOST_OF = 0.7  # of what a slow group loses: noise may have made it more
 FAILS = math.log(2)  # what tells a run that fails from one that is slow
 MOST_RUNS = 500
 MOST_LOOKED = 40  # of them for one fault
-MORE = 0.2  # how likely there is another fault, for it to be looked for before others run
-RARELY = 0.05  # how likely a run is slow, for it to be worth its while
+MORE = 0.05  # how likely there is another fault, for it to be looked for before others run
+LITTLE, ENOUGH = 0.02, 0.6  # bits of a run: not worth its while; no other size is looked at
+NEW = 0.35  # bits that the first run of another size costs
 
 
 def isolate(
@@ -59,8 +60,6 @@ def isolate(
     hunt.compare(measured)
     hunt.by_themselves(by_host)
     hunt.search()
-    while hunt.again():
-        hunt.search()
     faults = sorted(hunt.faults, key=lambda f: -f.deficit)
     return Suspicion(
         tuple(faults),
@@ -82,38 +81,20 @@ class _Hunt(Panel):
         if len(measured) > 1:
             self.rates |= {group: [self._note(repeats)] for group, repeats in measured.items()}
             self.panel, self.size = list(measured), len(next(iter(measured)))
+            self.sizes = [self.size]
             self._settle()
             if self.slow() or len(self.panel) > PARTNERS:
                 return
-        few = len(self.order) < 2 * PARTS[0]
-        for parts in [len(self.order)] if few else [p for p in PARTS if p <= len(self.order)]:
-            if parts <= PARTNERS:
+        if len(self.order) <= PARTNERS:
+            return
+        few = len(self.order) < 2 * PARTS
+        self.blocks = _cut(self.order, len(self.order) if few else PARTS)
+        self.sizes = [PAIR] if few else [s for s in (len(self.order) // cut for cut in CUTS) if s >= PAIR]
+        self._resize(self.sizes[0])
+        posterior = self._posterior(frozenset(), self.loss)
+        while not self.slow() and posterior.more([]) > MORE and self.runs < self.most:
+            if not self._step(posterior):
                 return
-            self.panel = []
-            self.blocks = _cut(self.order, parts)
-            self.size = 2 * len(self.blocks[0])
-            pairs = _rounds(len(self.blocks))
-            for turn in pairs if parts == PARTS[0] or few else pairs[:1]:
-                for a, b in islice(turn, TRIED):
-                    self._try(self._filled([*self.blocks[a], *self.blocks[b]]))
-                self._settle()
-                if self.slow():
-                    return
-
-    def again(self) -> bool:
-        """Whether hosts in smaller parts than usual hid links between them: those that are left are compared anew."""
-        ends = {f.of[0] for f in self.faults if f.kind != "border"}
-        if len(self.blocks) <= PARTS[0] or not ends & set(self.order):
-            return False
-        self.order = [m for m in self.order if m not in ends]
-        self.compare({})
-        return True
-
-    def _try(self, group: Group) -> None:
-        if group not in self.rates:
-            self.run(group)
-        if group not in self.panel:
-            self.panel.append(group)
 
     def by_themselves(self, rates: Mapping[str, float]) -> None:
         """Name the hosts that are slow alone by so much that it explains the slow groups they are in."""
@@ -140,50 +121,49 @@ class _Hunt(Panel):
 
     def search(self) -> None:
         """Name faults until every host and, in parts of all hosts, every two blocks ran as sound ones do."""
-        if not self.fast():
-            return
-        for group in self.slow():
-            if not self._explained(group):
-                self._look(group)
-        sound = frozenset().union(*self._sound())
-        left = [m for m in self.order if m not in sound]
-        for start in range(0, len(left), self.size):
-            self._clean(left[start : start + self.size])
-        for group in self.slow():  # between hosts that are sound with others
-            self._clean([m for m in self.order if m in group])
-        for a, b in combinations(range(len(self.blocks)), 2):
-            own = [*self.blocks[a], *self.blocks[b]]
-            if len(self.blocks) == PARTS[0]:
-                self._clean(own)
-
-    def _clean(self, suspects: Sequence[str]) -> None:
-        """Name the faults among ``suspects`` until what is left of them runs as a sound group does."""
         while self.runs < self.most:
-            left = [s for s in suspects if s not in self.guilty()]
-            slow = next(filter(None, map(self._slow, self._parts(left))), None)
-            if slow is None:
+            left = [g for g in self.slow() if not self._explained(g) and g not in self.open]
+            if left:
+                if not self._look(left[0]):
+                    self.open.append(left[0])
+            elif not self._cover():
                 return
-            if not self._look(slow):
-                self.open.append(frozenset(left))
-                return
+
+    def _cover(self) -> bool:
+        """Run hosts together that have not been in a sound group yet. Whether there were any."""
+        if not self.fast():
+            return False
+        if self.size != self.sizes[0]:
+            self._resize(self.sizes[0])
+        before = self.runs
+        for part in self._uncovered():
+            for own in apart(part, self.pairs("link"), self.pairs("border"), self.labels):
+                if not self._covered(own):
+                    self._try(self._filled(own))
+        self._settle()
+        return self.runs > before
+
+    def _uncovered(self) -> list[list[str]]:
+        """Suspects that have to run together: every two blocks, or who is in no sound group of the campaign."""
+        guilty = self.guilty()
+        if self.blocks:
+            both = [[*self.blocks[a], *self.blocks[b]] for a, b in combinations(range(len(self.blocks)), 2)]
+            return [[m for m in own if m not in guilty] for own in both]
+        sound = frozenset().union(*self._sound())
+        left = [m for m in self.order if m not in sound | guilty]
+        parts = [left[start : start + self.size] for start in range(0, len(left), self.size)]
+        return parts + [[m for m in self.order if m in group and m not in guilty] for group in self.slow()]
+
+    def _covered(self, own: Sequence[str]) -> bool:
+        """Whether every two of these hosts ran together in a sound group."""
+        left = {frozenset(pair) for pair in combinations(own, 2)} if len(own) > 1 else {frozenset(own)}
+        for group in self._sound():
+            left = {pair for pair in left if not pair <= group}
+        return not left
 
     def _explained(self, group: Group) -> bool:
         """Whether a fault is named that this group has."""
         return bool(self.guilty() & group) or any(self._apart(a, b) for a, b in combinations(sorted(group), 2))
-
-    def _parts(self, suspects: Sequence[str]) -> list[list[str]]:
-        """``suspects`` in groups without a known fault, but for those that ran as sound groups do."""
-        parts = apart(suspects, self.pairs("link"), self.pairs("border"), self.labels)
-        return [part for part in parts if not any(g.issuperset(part) for g in self._sound())]
-
-    def _slow(self, part: list[str]) -> Group | None:
-        """A group that has ``part``; None where it is sound, which the panel then knows."""
-        group = self._filled(part)
-        search = self._against(self.loss, lambda _: group, lambda: self.expected, LIKELY)
-        if search.slow(part):
-            return group
-        self.panel.append(group)
-        return None
 
     def _look(self, slow: Group) -> bool:
         """Name the faults that make ``slow`` so slow, wherever they are. Whether there was one."""
@@ -191,13 +171,15 @@ class _Hunt(Panel):
         drop = max(self.loss, MOST_OF * gap) if np.isfinite(gap) else FAILS
         posterior = self._posterior(slow, drop)
         before, most = len(self.faults), self.runs + MOST_LOOKED
+        refuted: list[tuple[str, ...]] = []
         while self.runs < min(self.most, most):
             known = [f.of for f in self.faults if f.kind != "border"]
-            of, odds = posterior.likeliest(known)
+            of, odds = posterior.likeliest([*known, *refuted])
             if odds > LIKELY:
                 fault = self._confirmed(of, drop)
                 if fault is None or set(fault.of) != set(of):
                     posterior.settle(of, fault=False)
+                    refuted.append(of)
                 if fault is not None and fault not in self.faults:
                     self._name(fault)
                     most = self.runs + MOST_LOOKED
@@ -206,23 +188,35 @@ class _Hunt(Panel):
                     posterior.settle(fault.of, fault=True)
             elif posterior.more(known) < MORE:
                 break
-            else:
-                members, likely = choose(posterior, self.size, self._barred())
-                if len(members) < self.size or likely < RARELY:
-                    break
-                group = frozenset(members)
-                posterior.learn(group, self.run(group))
+            elif not self._step(posterior):
+                break
         return len(self.faults) > before
+
+    def _step(self, posterior: Posterior) -> bool:
+        """Run the group that says most; False where none says anything. Another size costs a run to know it."""
+        best: tuple[float, list[str]] = (LITTLE, [])
+        for size in sorted(self.sizes, key=lambda s: s != self.size):
+            members, bits = choose(posterior, size, self._barred())
+            worth = bits - (0.0 if size in posterior.sizes_run() or size == self.size else NEW)
+            if len(members) == size and worth > best[0]:
+                best = worth, members
+            if best[0] > ENOUGH:
+                break
+        if not best[1]:
+            return False
+        if len(best[1]) != self.size:
+            self._resize(len(best[1]))
+        group = frozenset(best[1])
+        posterior.learn(group, self.run(group))
+        return True
 
     def _posterior(self, slow: Group, drop: float) -> Posterior:
         """What runs say so far, but for those that a known fault made slow."""
         base = set(self.base()) if not self.blocks else set()
         suspects = [m for m in self.order if m not in self.guilty() and (m in slow or m not in base)]
-        posterior = Posterior(
-            self.order, suspects, {self.size: self.expected}, drop, self.deviation, self.labels
-        )
+        posterior = Posterior(self.order, suspects, drop, self.deviation, self.labels)
         for group, rates in self.rates.items():
-            if len(group) == self.size and not self._explained(group):
+            if len(group) in self.sizes and not self._explained(group):
                 for rate in rates:
                     posterior.learn(group, rate)
         return posterior
@@ -320,7 +314,7 @@ class _Hunt(Panel):
 
     def _two_good(self, but: Group) -> Group:
         """Two known-good hosts of one fast group."""
-        good = [m for m in self.order if m in self.fast()[0] and m not in but and m not in self.guilty()]
+        good = [m for m in self.order if m in (self.fast() or self.sound)[0] and m not in but and m not in self.guilty()]
         return frozenset(good[-2:])
 
     def _border(self, a: str, b: str, drop: float) -> Fault | None:
@@ -358,15 +352,3 @@ def _share(lost: float) -> float:
 def _cut(order: Sequence[str], parts: int) -> list[list[str]]:
     """``order`` in so many blocks of neighbours, the longest first."""
     return [[str(m) for m in block] for block in np.array_split(np.array(order, dtype=object), parts)]
-
-
-def _rounds(blocks: int) -> list[list[tuple[int, int]]]:
-    """Every two of the blocks, in rounds of disjoint pairs by the circle method; neighbours first."""
-    even = blocks + blocks % 2
-    ring = list(range(even))
-    rounds = []
-    for _ in range(even - 1):
-        met = list(zip(ring[: even // 2], reversed(ring[even // 2 :]), strict=True))
-        rounds.append([(min(p), max(p)) for p in met if max(p) < blocks])
-        ring = [ring[0], ring[-1], *ring[1:-1]]
-    return sorted(rounds, key=lambda r: sum(b - a for a, b in r))

@@ -38,6 +38,8 @@ class Panel:
     panel: list[Group] = field(default_factory=list)  # groups of one size, to be held against each other
     blocks: list[list[str]] = field(default_factory=list)  # that the panel is made of; none in a campaign's own groups
     size: int = 0
+    sizes: list[int] = field(default_factory=list)  # that groups may have
+    sound: list[Group] = field(default_factory=list)  # of other sizes than that of the panel
     faults: list[Fault] = field(default_factory=list)
     open: list[Group] = field(default_factory=list)
     runs: int = 0
@@ -63,7 +65,20 @@ class Panel:
         self.confirming += len(group) == PAIR < self.size
         rate = self._note(self.together(tuple(m for m in self.order if m in group)))
         self.rates.setdefault(group, []).append(rate)
+        if len(group) == self.size and group not in self.panel:
+            self.panel.append(group)
         return rate
+
+    def _resize(self, size: int) -> None:
+        """Hold groups of another size against each other from now on."""
+        if self.slow():
+            self.sound += self.fast()
+        self.size = size
+        self.panel = [group for group in self.rates if len(group) == size]
+
+    def _try(self, group: Group) -> None:
+        if group not in self.rates:
+            self.run(group)
 
     def _note(self, repeats: Sequence[float]) -> float:
         passed = [r for r in repeats if np.isfinite(r)]
@@ -122,7 +137,7 @@ class Panel:
 
     def base(self) -> list[str]:
         """Hosts that are known to be good: those of fast groups."""
-        sound = frozenset().union(*self.fast()) - self.guilty()
+        sound = frozenset().union(*self.fast(), *self.sound) - self.guilty()
         return [m for m in self.order if m in sound]
 
     def guilty(self) -> set[str]:

@@ -12,12 +12,11 @@ FAULTS = 4  # at most, in one set
 NODE, NONE = 254, 255  # in the place of a link's other end: it is a node; no fault at all
 _EMPTY = 0xFFFF
 _CLASSES = 253
-_FAST, _SLOW = 8.0, 6.0  # ln of the odds that one run can give: noise has long tails, and there may be other faults
+_CLEAR = 4.5  # deviations between a sound run and a slow one at most: noise has longer tails than a normal distribution
 _PROVEN = 30.0  # the same of a fault that runs of two hosts showed, or did not show
 _BORDER = 0.1  # how likely it is a border, before anything is known
 _ROWS = 6000  # sets that are kept
 _LEAST = 1e-7  # of the likeliest set: what is less likely is dropped
-_SURE = 0.95  # how likely a run was sound, for what it says of the level to count
 
 
 class Posterior:
@@ -27,22 +26,22 @@ class Posterior:
     counts for as many sets of hosts as it may be. That is exact (Bayes), and as small for a thousand hosts as for
     ten. No fault to FAULTS of them are equally likely before anything is known, and so is any mix of hosts and links.
 
-    ``suspects``: the others have no fault. ``levels``: ln of the rate of a sound group by its size, roughly; what sound
-    runs say of it counts. ``drop``: ln of what a run with a fault loses; ``noise``: the standard deviation of a run.
+    How fast a sound group of a size is, nobody knows: runs of one size are held against each other.
+
+    ``suspects``: the others have no fault. ``drop``: ln of what a run with a fault loses; ``noise``: the standard
+    deviation of a run.
     """
 
     def __init__(
         self,
         hosts: Sequence[str],
         suspects: Collection[str],
-        levels: Mapping[int, float],
         drop: float,
         noise: float,
         labels: Mapping[str, str] | None = None,
     ) -> None:
         self.hosts, self.drop, self.noise = list(hosts), drop, noise
         self.place = {host: n for n, host in enumerate(self.hosts)}
-        self.levels, self._first = dict(levels), dict(levels)
         named = set(suspects)
         self.of = np.array([0 if host in named else 1 for host in self.hosts])  # the class of each host
         n = int((self.of == 0).sum())
@@ -71,8 +70,6 @@ class Posterior:
         self._split(inside)
         self._slow = np.column_stack([self._slow, self.slow(inside)])
         self._runs.append((len(group), rate))
-        self._weigh()
-        self._level(len(group))
         self._weigh()
 
     def slow(self, inside: np.ndarray) -> np.ndarray:
@@ -196,15 +193,30 @@ class Posterior:
             self._prior = np.log(total) + self._mix[nodes, faults - nodes]
         self._prior[self.border >= 0] = log(_BORDER) - log(max(1, len(self.borders)))
 
-    def _odds(self) -> np.ndarray:
-        """ln of the odds of each run that it had a fault."""
-        odds = [self.drop * (self.levels[size] - rate - self.drop / 2) / self.noise**2 for size, rate in self._runs]
-        return np.clip(odds, -_FAST, _SLOW)
+    def _likelihood(self) -> np.ndarray:
+        """ln of how likely the runs are by each set, where a sound group of each size may have any rate."""
+        total = np.zeros(len(self.cells))
+        noise = max(self.noise, self.drop / _CLEAR)
+        for size in {size for size, _ in self._runs}:
+            own = [n for n, (of, _) in enumerate(self._runs) if of == size]
+            rates = _cut(np.array([self._runs[n][1] for n in own]), self.drop)
+            slow = self._slow[:, own].astype(float)
+            lost = self.drop * slow.sum(axis=1)
+            squares = (rates**2).sum() + 2 * self.drop * (slow @ rates) + self.drop * lost
+            total -= (squares - (rates.sum() + lost) ** 2 / len(own)) / (2 * noise**2)
+        return total
+
+    def sizes_run(self) -> set[int]:
+        """Of the groups that ran so far."""
+        return {size for size, _ in self._runs}
+
+    def blind(self, size: int) -> np.ndarray:
+        """By which sets every run of this size was slow, so that nobody knows how fast a sound one is."""
+        own = [n for n, (of, _) in enumerate(self._runs) if of == size]
+        return np.asarray(self._slow[:, own].all(axis=1))
 
     def _weigh(self) -> None:
-        weight = self._prior + self._shown
-        if self._runs:
-            weight = weight + self._slow @ self._odds()
+        weight = self._prior + self._shown + self._likelihood()
         share = _normal(weight)
         keep = np.flatnonzero(share > _LEAST * share.max())
         if len(keep) > _ROWS:
@@ -214,11 +226,13 @@ class Posterior:
             self._prior, share = self._prior[keep], _normal(weight[keep])
         self.share = share
 
-    def _level(self, size: int) -> None:
-        """What sound runs of this size reach."""
-        fast = self.share @ self._slow < 1 - _SURE
-        own = [rate for (of, rate), sound in zip(self._runs, fast, strict=True) if of == size and sound]
-        self.levels[size] = float(np.mean([self._first[size], *own]))
+
+def _cut(rates: np.ndarray, drop: float) -> np.ndarray:
+    """Rates against those of the fastest runs, none slower than with a fault: a failed run says as much as a slow one."""
+    if not np.isfinite(rates).any():
+        return np.zeros(len(rates))
+    top = rates[rates > rates.max() - drop / 2].mean()
+    return np.asarray(np.maximum(rates - top, -drop))
 
 
 def _normal(weight: np.ndarray) -> np.ndarray:
