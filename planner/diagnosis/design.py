@@ -11,9 +11,10 @@ from planner.diagnosis.posterior import NODE, NONE, Posterior
 SETS = 300  # drawn from the posterior
 ORDERS = 8  # of classes, each of whose beginnings is a candidate
 _COARSE = 16  # beginnings that are looked at first
-_ENOUGH = 0.985  # bits: no order is better by what matters
+_ENOUGH = 0.94  # bits: no order is better by what matters
 _HOT = 1e-3  # how likely a class has the end of a fault, for it to be tested
-_SPLIT = 0.02  # bits that a class has to bring, for it to be split
+_FEW = 5  # classes: fewer are halved
+_SPLIT = 0.04  # bits that a class has to bring, for it to be split
 
 
 def choose(posterior: Posterior, size: int, barred: Sequence[Collection[str]]) -> tuple[list[str], float]:
@@ -41,7 +42,7 @@ class _Design:
         at = (np.arange(SETS) + self.rng.random()) / SETS
         rows = np.searchsorted(np.cumsum(posterior.share), at).clip(max=len(posterior.share) - 1)
         cells = posterior.cells.astype(np.int64)
-        self.blind = posterior.blind(size)[rows] if size in posterior.sizes_run() else np.zeros(len(rows), dtype=bool)
+        self.lifted = posterior.lifted(size)[rows]
         self.first, self.second = cells[rows] >> 8, cells[rows] & 255
         weights = np.repeat(posterior.share, cells.shape[1])
         self.mass = np.bincount((cells >> 8).ravel(), weights, 256) + np.bincount((cells & 255).ravel(), weights, 256)
@@ -52,43 +53,35 @@ class _Design:
         of = self.posterior.of
         free = np.array([host not in barred for host in self.posterior.hosts])
         sizes = np.bincount(of[free], minlength=256)
-        hot = self._ordered(np.flatnonzero((self.mass > _HOT) & (sizes > 0)), nth)
+        hot, of_each = self._ordered(np.flatnonzero((self.mass > _HOT) & (sizes > 0)), sizes, nth)
         cold = int(sizes[self.mass <= _HOT].sum())
         coarse = np.unique(np.linspace(0, len(hot), _COARSE + 1).round().astype(int))
-        counts = self._filled(self._beginnings(coarse, sizes[hot]), sizes[hot], cold)
+        counts = self._filled(_beginnings(coarse, of_each), of_each, cold)
         slow, worth = self._judged(counts, hot, sizes)
         near = int(worth.argmax())
         within = np.arange(coarse[max(0, near - 1)], coarse[min(near + 1, len(coarse) - 1)] + 1)
-        wanted = np.concatenate(
-            [self._beginnings(within, sizes[hot]), *(self._parted(n, sizes[hot]) for n in _crossing(coarse, slow))]
-        )
-        finer = self._filled(wanted, sizes[hot], cold)
+        parted = [_parted(n, of_each) for n in _crossing(coarse, slow)]
+        finer = self._filled(np.concatenate([_beginnings(within, of_each), *parted]), of_each, cold)
         more, better = self._judged(finer, hot, sizes)
         counts, slow, worth = np.concatenate([counts, finer]), np.append(slow, more), np.append(worth, better)
         top = int(worth.argmax())
-        return self._hosts(dict(zip(hot.tolist(), counts[top].tolist(), strict=True)), free), slow[top], worth[top]
+        return self._hosts(np.bincount(hot, counts[top], 256).astype(int), free), slow[top], worth[top]
 
-    def _ordered(self, hot: np.ndarray, nth: int) -> np.ndarray:
-        """By how likely they are, at random, or as they stand in sets that may be: both ends of a link in a row."""
-        if nth % 4 == 1:
-            return np.asarray(hot[np.argsort(-self.mass[hot], kind="stable")])
-        if nth % 4 == 3:
-            return np.asarray(self.rng.permutation(hot))
+    def _ordered(self, hot: np.ndarray, sizes: np.ndarray, nth: int) -> tuple[np.ndarray, np.ndarray]:
+        """Classes as they stand in sets that may be, both ends of a link in a row; by how likely they are; or in halves
+        at random. And how many hosts each has."""
+        if nth % 3 == 1 or len(hot) < _FEW:
+            parts = np.concatenate([sizes[hot] // 2, sizes[hot] - sizes[hot] // 2])
+            order = self.rng.permutation(np.flatnonzero(parts))
+            return np.tile(hot, 2)[order], parts[order]
+        if nth % 3 == 2:
+            order = hot[np.argsort(-self.mass[hot], kind="stable")]
+            return order, sizes[order]
         rows = self.rng.permutation(len(self.first))
         stream = np.stack([self.first[rows], self.second[rows]], axis=2).ravel()
         values, firsts = np.unique(np.concatenate([stream[np.isin(stream, hot)], hot]), return_index=True)
-        return np.asarray(values[np.argsort(firsts)])
-
-    def _beginnings(self, lengths: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        return np.where(np.arange(len(sizes)) < lengths[:, None], sizes, 0)
-
-    def _parted(self, length: int, sizes: np.ndarray) -> np.ndarray:
-        """The beginning of so many classes with parts of the last."""
-        n = int(sizes[length - 1])
-        parts = sorted({max(1, n // 4), n // 2, n - max(1, n // 4)} - {0, n})
-        wanted = np.tile(self._beginnings(np.array([length]), sizes), (len(parts), 1))
-        wanted[:, length - 1] = parts
-        return wanted
+        order = values[np.argsort(firsts)]
+        return order, sizes[order]
 
     def _filled(self, wanted: np.ndarray, sizes: np.ndarray, cold: int) -> np.ndarray:
         """How many hosts of each class groups have: those ``wanted``, hosts without a fault, and then the last."""
@@ -101,20 +94,34 @@ class _Design:
     def _judged(self, counts: np.ndarray, hot: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """How likely each group is slow, and the bits that it says less what splitting a class costs. A class of which
         it has a part has the end of a fault there in proportion."""
-        parts = np.zeros((len(counts), 256))
-        parts[:, hot] = counts / np.bincount(self.posterior.of, minlength=256)[hot]
+        own = np.zeros((len(counts), 256))
+        np.add.at(own, (slice(None), hot), counts)
+        parts = own / np.maximum(1, np.bincount(self.posterior.of, minlength=256))
         parts[:, NODE] = 1.0
         each = 1.0 - np.prod(1.0 - parts[:, self.first] * parts[:, self.second], axis=2)
-        splits = ((counts > 0) & (counts < sizes[hot])).sum(axis=1)
-        return each.mean(axis=1), _bits(each, self.blind) - _SPLIT * splits
+        splits = ((own > 0) & (own < sizes)).sum(axis=1)
+        return each.mean(axis=1), _bits(each, self.lifted) - _SPLIT * splits
 
-    def _hosts(self, counts: dict[int, int], free: np.ndarray) -> list[str]:
+    def _hosts(self, counts: np.ndarray, free: np.ndarray) -> list[str]:
         chosen: list[int] = []
-        for of, number in counts.items():
-            chosen += np.flatnonzero((self.posterior.of == of) & free)[:number].tolist()
+        for of in np.flatnonzero(counts):
+            chosen += np.flatnonzero((self.posterior.of == of) & free)[: counts[of]].tolist()
         cold = np.flatnonzero((self.mass[self.posterior.of] <= _HOT) & free)
         chosen += cold[: self.size - len(chosen)].tolist()
         return [self.posterior.hosts[n] for n in sorted(chosen)]
+
+
+def _beginnings(lengths: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    return np.where(np.arange(len(sizes)) < lengths[:, None], sizes, 0)
+
+
+def _parted(length: int, sizes: np.ndarray) -> np.ndarray:
+    """The beginning of so many classes with parts of the last."""
+    n = int(sizes[length - 1])
+    parts = sorted({max(1, n // 4), n // 2, n - max(1, n // 4)} - {0, n})
+    wanted = np.tile(_beginnings(np.array([length]), sizes), (len(parts), 1))
+    wanted[:, length - 1] = parts
+    return wanted
 
 
 def _crossing(lengths: np.ndarray, slow: np.ndarray) -> list[int]:
@@ -126,10 +133,10 @@ def _crossing(lengths: np.ndarray, slow: np.ndarray) -> list[int]:
     return list(range(max(1, high - 2, low), high + 1)) if high else []
 
 
-def _bits(slow: np.ndarray, blind: np.ndarray) -> np.ndarray:
+def _bits(slow: np.ndarray, lifted: np.ndarray) -> np.ndarray:
     """What runs say that are so likely ``slow`` by each set: slower than those before, as fast, or faster, where by a
-    set all of those were slow."""
-    slower = (slow * ~blind).mean(axis=1)
-    faster = ((1.0 - slow) * blind).mean(axis=1)
+    set those before were slow."""
+    slower = (slow * ~lifted).mean(axis=1)
+    faster = ((1.0 - slow) * lifted).mean(axis=1)
     p = np.clip([slower, faster, 1.0 - slower - faster], 1e-9, 1.0)
     return np.asarray(-(p * np.log2(p)).sum(axis=0))

@@ -163,7 +163,12 @@ class _Hunt(Panel):
 
     def _explained(self, group: Group) -> bool:
         """Whether a fault is named that this group has."""
-        return bool(self.guilty() & group) or any(self._apart(a, b) for a, b in combinations(sorted(group), 2))
+        sides = {self.labels.get(m) for m in group}
+        return (
+            not self.guilty().isdisjoint(group)
+            or any(group.issuperset(link) for link in self.pairs("link"))
+            or any(sides.issuperset(border) for border in self.pairs("border"))
+        )
 
     def _look(self, slow: Group) -> bool:
         """Name the faults that make ``slow`` so slow, wherever they are. Whether there was one."""
@@ -314,7 +319,8 @@ class _Hunt(Panel):
 
     def _two_good(self, but: Group) -> Group:
         """Two known-good hosts of one fast group."""
-        good = [m for m in self.order if m in (self.fast() or self.sound)[0] and m not in but and m not in self.guilty()]
+        sound, guilty = (self.fast() or self.sound)[0], self.guilty()
+        good = [m for m in self.order if m in sound and m not in but and m not in guilty]
         return frozenset(good[-2:])
 
     def _border(self, a: str, b: str, drop: float) -> Fault | None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from statistics import median
 
 import numpy as np
 
@@ -87,7 +88,7 @@ class Panel:
 
     def rate(self, group: Group) -> float:
         """The centre of the runs of a group so far."""
-        return float(np.median(self.rates[group]))
+        return median(self.rates[group])
 
     def _settle(self) -> None:
         """Run groups again that may be sound as well as slow (Wald's odds), and a single fastest run."""
@@ -121,7 +122,7 @@ class Panel:
             return -math.inf
         centre = float(np.mean(rates))
         every = [repeats for g, repeats in self.rates.items() if len(g) == self.size]
-        near = [r for repeats in every if abs(np.median(repeats) - centre) < self.loss / 3 for r in repeats]
+        near = [r for repeats in every if abs(median(repeats) - centre) < self.loss / 3 for r in repeats]
         return float(np.mean(near or rates))
 
     def slow(self) -> list[Group]:

@@ -14,6 +14,9 @@ _EMPTY = 0xFFFF
 _CLASSES = 253
 _CLEAR = 4.5  # deviations between a sound run and a slow one at most: noise has longer tails than a normal distribution
 _PROVEN = 30.0  # the same of a fault that runs of two hosts showed, or did not show
+_BEYOND = 1.25  # of what a fault loses: a slower run says no more
+_SOUND = 0.15  # how likely there is no fault, against one: somebody asks who it is
+_FEW = 0.05  # of all sets, by how likely they are
 _BORDER = 0.1  # how likely it is a border, before anything is known
 _ROWS = 6000  # sets that are kept
 _LEAST = 1e-7  # of the likeliest set: what is less likely is dropped
@@ -56,7 +59,8 @@ class Posterior:
         self._mix = np.full((FAULTS + 1, FAULTS + 1), -np.inf)  # ln of how likely each set of so many nodes and links is
         for nodes, links in mixes:
             ways = comb(n, nodes) * comb(n * (n - 1) // 2, links)
-            self._mix[nodes, links] = -log(nodes + links + 1) - log(ways) if ways else -np.inf
+            even = log(_SOUND) if nodes + links == 0 else -log(nodes + links + 1)
+            self._mix[nodes, links] = even - log(ways) if ways else -np.inf
         self._slow = np.zeros((len(self.cells), 0), dtype=bool)  # which runs each set makes slow
         self._runs: list[tuple[int, float]] = []  # size and rate
         self._shown = np.zeros(len(self.cells))
@@ -210,10 +214,15 @@ class Posterior:
         """Of the groups that ran so far."""
         return {size for size, _ in self._runs}
 
-    def blind(self, size: int) -> np.ndarray:
-        """By which sets every run of this size was slow, so that nobody knows how fast a sound one is."""
+    def lifted(self, size: int) -> np.ndarray:
+        """By which sets a sound group of this size is faster than by others: what those take for sound was slow."""
         own = [n for n, (of, _) in enumerate(self._runs) if of == size]
-        return np.asarray(self._slow[:, own].all(axis=1))
+        if not own:
+            return np.zeros(len(self.cells), dtype=bool)
+        level = self._slow[:, own].mean(axis=1)
+        order = np.argsort(level)
+        low = level[order[int(np.searchsorted(np.cumsum(self.share[order]), _FEW))]]
+        return np.asarray(level > low + 0.5)
 
     def _weigh(self) -> None:
         weight = self._prior + self._shown + self._likelihood()
@@ -231,8 +240,8 @@ def _cut(rates: np.ndarray, drop: float) -> np.ndarray:
     """Rates against those of the fastest runs, none slower than with a fault: a failed run says as much as a slow one."""
     if not np.isfinite(rates).any():
         return np.zeros(len(rates))
-    top = rates[rates > rates.max() - drop / 2].mean()
-    return np.asarray(np.maximum(rates - top, -drop))
+    top = np.median(rates[rates > rates.max() - drop / 2])
+    return np.asarray(np.maximum(rates - top, -_BEYOND * drop))
 
 
 def _normal(weight: np.ndarray) -> np.ndarray:
