@@ -195,6 +195,11 @@ class _Hunt(Panel):
                 break
             elif not self._step(posterior):
                 break
+        if len(self.faults) == before:
+            for of in refuted:
+                if len(of) == 1 and (fault := self._with_halves(of[0], drop)):
+                    self._name(fault)
+                    break
         return len(self.faults) > before
 
     def _step(self, posterior: Posterior) -> bool:
@@ -248,8 +253,6 @@ class _Hunt(Panel):
             if len(slow) == PARTNERS:
                 return Fault("node", tuple(of), Reason.ALL_PARTNERS, _share(float(np.median(list(slow.values())))))
             links = [(of[0], partner) for partner in slow]
-            if not links:  # slow in groups that were filled up with the other end of a link
-                return self._with_halves(of[0], drop)
         for one, other in links:
             if (across := self._pair(one, other, drop)) > drop / 2:
                 return self._border(one, other, drop) or _link(one, other, across)

@@ -18,8 +18,8 @@ _BEYOND = 1.25  # of what a fault loses: a slower run says no more
 _SOUND = 0.15  # how likely there is no fault, against one: somebody asks who it is
 _FEW = 0.05  # of all sets, by how likely they are
 _BORDER = 0.1  # how likely it is a border, before anything is known
-_ROWS = 6000  # sets that are kept
-_LEAST = 1e-7  # of the likeliest set: what is less likely is dropped
+_ROWS = 20_000  # sets that are kept
+_LEAST = 1e-8  # of the likeliest set: what is less likely is dropped
 
 
 class Posterior:
