@@ -11,10 +11,10 @@ from planner.diagnosis.posterior import NODE, NONE, Posterior
 SETS = 300  # drawn from the posterior
 ORDERS = 8  # of classes, each of whose beginnings is a candidate
 _COARSE = 16  # beginnings that are looked at first
-_ENOUGH = 0.92  # bits: no order is better by what matters
+_ENOUGH = 0.95  # bits: no order is better by what matters
 _HOT = 1e-3  # how likely a class has the end of a fault, for it to be tested
 _FEW = 5  # classes: fewer are halved
-_SPLIT = 0.07  # bits that a class has to bring, for it to be split
+_SPLIT = 0.05  # bits that a class has to bring, for it to be split
 
 
 def choose(posterior: Posterior, size: int, barred: Sequence[Collection[str]]) -> tuple[list[str], float]:

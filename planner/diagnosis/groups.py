@@ -21,6 +21,7 @@ PARTS = 4  # into which the hosts are cut: every two of the parts have to run to
 CUTS = (2, 4, 8)  # of the hosts that run together: every second, fourth or eighth
 PARTNERS = 2  # known-good hosts, each alone, with which a node is slow, and the end of a link is fast
 MOST_OF = 0.7  # of what a slow group loses: noise may have made it more
+SUSPECT = math.log(5)  # odds of a fault, at which runs of two hosts settle it
 FAILS = math.log(2)  # what tells a run that fails from one that is slow
 MOST_RUNS = 500
 MOST_LOOKED = 40  # of them for one fault
@@ -137,7 +138,7 @@ class _Hunt(Panel):
             self._resize(self.sizes[0])
         before = self.runs
         for part in self._uncovered():
-            for own in apart(part, self.pairs("link"), self.pairs("border"), self.labels):
+            for own in self._without(part):
                 if not self._covered(own):
                     self._try(self._filled(own))
         self._settle()
@@ -154,12 +155,22 @@ class _Hunt(Panel):
         parts = [left[start : start + self.size] for start in range(0, len(left), self.size)]
         return parts + [[m for m in self.order if m in group and m not in guilty] for group in self.slow()]
 
+    def _without(self, part: Sequence[str]) -> list[list[str]]:
+        """``part`` without a known fault: in groups that together have everybody."""
+        if self.pairs("border"):
+            return apart(part, self.pairs("link"), self.pairs("border"), self.labels)
+        here = set(part)
+        links = [link for link in self.pairs("link") if here.issuperset(link)]
+        ways = [{link[end] for link in links} for end in ((0, 1) if links else (0,))]
+        return [[m for m in part if m not in barred] for barred in ways]
+
     def _covered(self, own: Sequence[str]) -> bool:
         """Whether every two of these hosts ran together in a sound group."""
-        left = {frozenset(pair) for pair in combinations(own, 2)} if len(own) > 1 else {frozenset(own)}
+        together = np.eye(len(own), dtype=bool) if len(own) > 1 else np.zeros((len(own), len(own)), dtype=bool)
         for group in self._sound():
-            left = {pair for pair in left if not pair <= group}
-        return not left
+            here = np.array([m in group for m in own])
+            together |= here[:, None] & here
+        return bool(together.all())
 
     def _explained(self, group: Group) -> bool:
         """Whether a fault is named that this group has."""
@@ -180,7 +191,7 @@ class _Hunt(Panel):
         while self.runs < min(self.most, most):
             known = [f.of for f in self.faults if f.kind != "border"]
             of, odds = posterior.likeliest([*known, *refuted])
-            if odds > LIKELY:
+            if odds > SUSPECT:
                 fault = self._confirmed(of, drop)
                 if fault is None or set(fault.of) != set(of):
                     posterior.settle(of, fault=False)

@@ -12,10 +12,10 @@ FAULTS = 4  # at most, in one set
 NODE, NONE = 254, 255  # in the place of a link's other end: it is a node; no fault at all
 _EMPTY = 0xFFFF
 _CLASSES = 253
-_CLEAR = 4.5  # deviations between a sound run and a slow one at most: noise has longer tails than a normal distribution
+_CLEAR = 5.0  # deviations between a sound run and a slow one at most: noise has longer tails than a normal distribution
 _PROVEN = 30.0  # the same of a fault that runs of two hosts showed, or did not show
 _BEYOND = 1.25  # of what a fault loses: a slower run says no more
-_SOUND = 0.15  # how likely there is no fault, against one: somebody asks who it is
+_NUMBER = (0.04, 0.43, 0.25, 0.16, 0.12)  # how likely there are so many faults: somebody asks who it is
 _FEW = 0.05  # of all sets, by how likely they are
 _BORDER = 0.1  # how likely it is a border, before anything is known
 _ROWS = 20_000  # sets that are kept
@@ -59,7 +59,7 @@ class Posterior:
         self._mix = np.full((FAULTS + 1, FAULTS + 1), -np.inf)  # ln of how likely each set of so many nodes and links is
         for nodes, links in mixes:
             ways = comb(n, nodes) * comb(n * (n - 1) // 2, links)
-            even = log(_SOUND) if nodes + links == 0 else -log(nodes + links + 1)
+            even = log(_NUMBER[nodes + links]) - log(nodes + links + 1)
             self._mix[nodes, links] = even - log(ways) if ways else -np.inf
         self._slow = np.zeros((len(self.cells), 0), dtype=bool)  # which runs each set makes slow
         self._runs: list[tuple[int, float]] = []  # size and rate
@@ -240,7 +240,8 @@ def _cut(rates: np.ndarray, drop: float) -> np.ndarray:
     """Rates against those of the fastest runs, none slower than with a fault: a failed run says as much as a slow one."""
     if not np.isfinite(rates).any():
         return np.zeros(len(rates))
-    top = np.median(rates[rates > rates.max() - drop / 2])
+    second = np.sort(rates)[-2:].min()  # a single run may be fast by noise
+    top = np.median(rates[rates > second - drop / 2]) if np.isfinite(second) else rates.max()
     return np.asarray(np.maximum(rates - top, -_BEYOND * drop))
 
 
