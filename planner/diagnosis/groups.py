@@ -139,7 +139,7 @@ class _Hunt(Panel):
         before = self.runs
         for part in self._uncovered():
             for own in self._without(part):
-                if not self._covered(own):
+                if own and not self._covered(own):
                     self._try(self._filled(own))
         self._settle()
         return self.runs > before
@@ -192,7 +192,7 @@ class _Hunt(Panel):
             known = [f.of for f in self.faults if f.kind != "border"]
             of, odds = posterior.likeliest([*known, *refuted])
             if odds > SUSPECT:
-                fault = self._confirmed(of, drop)
+                fault = self._across(of, drop) if of in posterior.borders else self._confirmed(of, drop)
                 if fault is None or set(fault.of) != set(of):
                     posterior.settle(of, fault=False)
                     refuted.append(of)
@@ -336,6 +336,13 @@ class _Hunt(Panel):
         sound, guilty = (self.fast() or self.sound)[0], self.guilty()
         good = [m for m in self.order if m in sound and m not in but and m not in guilty]
         return frozenset(good[-2:])
+
+    def _across(self, border: tuple[str, ...], drop: float) -> Fault | None:
+        """The border, where the first hosts of its two sides are slow together, and others are too."""
+        guilty = self.guilty()
+        sides = [[m for m in self.order if self.labels.get(m) == side and m not in guilty] for side in border]
+        one, other = sides[0][0], sides[1][0]
+        return self._border(one, other, drop) if self._pair(one, other, drop) > drop / 2 else None
 
     def _border(self, a: str, b: str, drop: float) -> Fault | None:
         """The border between the labels of two hosts, where others across are slow too."""

@@ -51,7 +51,7 @@ class Posterior:
         self.sizes = [n, len(self.hosts) - n]
         mixes = [(nodes, links) for nodes in range(FAULTS + 1) for links in range(FAULTS + 1 - nodes)]
         self.labels = np.array([(labels or {}).get(host, "") for host in self.hosts])
-        self.borders = list(combinations(sorted({*self.labels[self.of == 0]} - {""}), 2))
+        self.borders: list[tuple[str, ...]] = list(combinations(sorted({*self.labels[self.of == 0]} - {""}), 2))
         self.cells = np.full((len(mixes) + len(self.borders), FAULTS), _EMPTY, dtype=np.uint16)
         for row, (nodes, links) in enumerate(mixes):
             self.cells[row, : nodes + links] = [0] * links + [NODE] * nodes
@@ -87,8 +87,11 @@ class Posterior:
             result |= across[self.border]
         return result
 
-    def settle(self, of: Sequence[str], fault: bool) -> None:
-        """That host, or that link, has a fault, or has none."""
+    def settle(self, of: tuple[str, ...], fault: bool) -> None:
+        """That host, link or border has a fault, or has none."""
+        if of in self.borders:
+            self._shown = self._shown + np.where((self.border == self.borders.index(of)) == fault, 0.0, -_PROVEN)
+            return self._weigh()
         self._split(np.array([host == of[0] for host in self.hosts]))
         self._split(np.array([host == of[-1] for host in self.hosts]))
         if (code := self._code(of)) == _EMPTY:  # no set has it
@@ -102,7 +105,7 @@ class Posterior:
         known = [_EMPTY, *(self._code(of) for of in faults)]
         return float(self.share[~np.isin(self.cells, known).all(axis=1) | (self.border >= 0)].sum())
 
-    def likeliest(self, but: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], float]:
+    def likeliest(self, but: Collection[tuple[str, ...]]) -> tuple[tuple[str, ...], float]:
         """The likeliest host, link or (two labels) border, none of ``but``, and ln of its odds; () where there is
         none. It is one that can be named: hosts that were in the same runs cannot."""
         each = np.bincount(self.cells.ravel(), np.repeat(self.share, FAULTS), 1 << 16)
@@ -117,13 +120,14 @@ class Posterior:
         of = tuple(self.hosts[int(np.flatnonzero(self.of == c)[0])] for c in ends)
         if self.borders:
             across = np.bincount(self.border[self.border >= 0], self.share[self.border >= 0], len(self.borders))
+            across[[self.borders.index(b) for b in but if b in self.borders]] = 0.0
             if across.max() > best:
                 best, of = float(across.max()), self.borders[int(across.argmax())]
         return (of, log(max(best, 1e-12) / max(1 - best, 1e-12))) if best > 0 else ((), -np.inf)
 
     def _code(self, of: Sequence[str]) -> int:
         """Of a host or a link, whose hosts are classes of their own; else of nothing that there is."""
-        classes = sorted(int(self.of[self.place[host]]) for host in of if host in self.place)
+        classes = [] if of in self.borders else sorted(int(self.of[self.place[h]]) for h in of if h in self.place)
         if len(classes) != len(of) or any(self.sizes[c] > 1 for c in classes):
             return _EMPTY
         return classes[0] << 8 | (classes[1] if len(classes) > 1 else NODE)
@@ -148,28 +152,28 @@ class Posterior:
 
     def _branch(self, old: int, new: int) -> None:
         """Let each end in a class be in either part of it."""
+        cells, rows = self.cells, np.arange(len(self.cells))
         for column in range(FAULTS):
-            code = self.cells[:, column].astype(np.int64)
+            code = cells[:, column].astype(np.int64)
             first, second = code >> 8, code & 255
             one = np.flatnonzero((first == old) ^ (second == old))
             both = np.flatnonzero((first == old) & (second == old))
             other = np.where(first[one] == old, second[one], first[one])
-            parts = [
-                (one, np.where(other == NODE, new << 8 | NODE, other << 8 | new)),
-                (both, np.full(len(both), old << 8 | new)),
-                (both, np.full(len(both), new << 8 | new)),
-            ]
-            cells = [self.cells]
-            for rows, codes in parts:
-                copy = self.cells[rows]
-                copy[:, column] = codes
-                cells.append(copy)
-            self._take(np.concatenate([np.arange(len(self.cells)), *(rows for rows, _ in parts)]))
-            self.cells = np.concatenate(cells)
-        self.cells = np.sort(self.cells, axis=1)
-        keys = self.cells.view(np.uint64).ravel().astype(np.uint64) ^ self.border.view(np.uint64)
+            copies = np.concatenate([one, both, both])
+            branched = cells[copies]
+            branched[:, column] = np.concatenate(
+                [
+                    np.where(other == NODE, new << 8 | NODE, other << 8 | new),
+                    np.full(len(both), old << 8 | new),
+                    np.full(len(both), new << 8 | new),
+                ]
+            )
+            cells, rows = np.concatenate([cells, branched]), np.concatenate([rows, rows[copies]])
+        cells = np.sort(cells, axis=1)
+        keys = cells.view(np.uint64).ravel() ^ self.border[rows].view(np.uint64)
         _, firsts = np.unique(keys, return_index=True)
-        self._take(firsts)
+        self._take(rows[firsts])
+        self.cells = cells[firsts]
 
     def _take(self, rows: np.ndarray) -> None:
         self.cells, self.border = self.cells[rows], self.border[rows]
