@@ -43,6 +43,8 @@ class _Design:
         rows = np.searchsorted(np.cumsum(posterior.share), at).clip(max=len(posterior.share) - 1)
         cells = posterior.cells.astype(np.int64)
         self.lifted = posterior.lifted(size)[rows]
+        self.border = posterior.border[rows]
+        self.crossed = self.border >= 0
         self.first, self.second = cells[rows] >> 8, cells[rows] & 255
         weights = np.repeat(posterior.share, cells.shape[1])
         self.mass = np.bincount((cells >> 8).ravel(), weights, 256) + np.bincount((cells & 255).ravel(), weights, 256)
@@ -65,7 +67,8 @@ class _Design:
         more, better = self._judged(finer, hot, sizes)
         counts, slow, worth = np.concatenate([counts, finer]), np.append(slow, more), np.append(worth, better)
         top = int(worth.argmax())
-        return self._hosts(np.bincount(hot, counts[top], 256).astype(int), free), slow[top], worth[top]
+        members = self._hosts(np.bincount(hot, counts[top], 256).astype(int), free)
+        return members, slow[top], worth[top] if not self.crossed.any() else self._across(members, slow[top])
 
     def _ordered(self, hot: np.ndarray, sizes: np.ndarray, nth: int) -> tuple[np.ndarray, np.ndarray]:
         """Classes as they stand in sets that may be, both ends of a link in a row; by how likely they are; or in halves
@@ -101,6 +104,13 @@ class _Design:
         each = 1.0 - np.prod(1.0 - parts[:, self.first] * parts[:, self.second], axis=2)
         splits = ((own > 0) & (own < sizes)).sum(axis=1)
         return each.mean(axis=1), _bits(each, self.lifted) - _SPLIT * splits
+
+    def _across(self, members: list[str], slow: float) -> float:
+        """The bits that a group says where a border may be what makes it slow."""
+        labels = {self.posterior.labels[self.posterior.place[m]] for m in members}
+        across = np.array([labels.issuperset(border) for border in self.posterior.borders])
+        each = np.where(self.crossed, across[self.border], slow / max(1e-9, 1.0 - self.crossed.mean()))
+        return float(_bits(each[None, :].clip(0.0, 1.0), self.lifted)[0])
 
     def _hosts(self, counts: np.ndarray, free: np.ndarray) -> list[str]:
         chosen: list[int] = []

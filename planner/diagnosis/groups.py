@@ -22,6 +22,7 @@ CUTS = (2, 4, 8)  # of the hosts that run together: every second, fourth or eigh
 PARTNERS = 2  # known-good hosts, each alone, with which a node is slow, and the end of a link is fast
 MOST_OF = 0.7  # of what a slow group loses: noise may have made it more
 SUSPECT = math.log(5)  # odds of a fault, at which runs of two hosts settle it
+RATHER = math.log(1 / 2)  # the same of a border, which three pairs settle
 FAILS = math.log(2)  # what tells a run that fails from one that is slow
 MOST_RUNS = 500
 MOST_LOOKED = 40  # of them for one fault
@@ -191,7 +192,7 @@ class _Hunt(Panel):
         while self.runs < min(self.most, most):
             known = [f.of for f in self.faults if f.kind != "border"]
             of, odds = posterior.likeliest([*known, *refuted])
-            if odds > SUSPECT:
+            if odds > (RATHER if of in posterior.borders else SUSPECT):
                 fault = self._across(of, drop) if of in posterior.borders else self._confirmed(of, drop)
                 if fault is None or set(fault.of) != set(of):
                     posterior.settle(of, fault=False)
@@ -219,7 +220,7 @@ class _Hunt(Panel):
         for size in sorted(self.sizes, key=lambda s: s != self.size):
             members, bits = choose(posterior, size, self._barred())
             worth = bits - (0.0 if size in posterior.sizes_run() or size == self.size else NEW)
-            if len(members) == size and worth > best[0]:
+            if len(members) == size and worth > best[0] and len(self.rates.get(frozenset(members), ())) < MOST_REPEATS:
                 best = worth, members
             if best[0] > ENOUGH:
                 break

@@ -170,8 +170,9 @@ class Posterior:
             )
             cells, rows = np.concatenate([cells, branched]), np.concatenate([rows, rows[copies]])
         cells = np.sort(cells, axis=1)
-        keys = cells.view(np.uint64).ravel() ^ self.border[rows].view(np.uint64)
-        _, firsts = np.unique(keys, return_index=True)
+        own = self.border[rows] < 0
+        _, firsts = np.unique(cells[own].view(np.uint64).ravel(), return_index=True)
+        firsts = np.concatenate([np.flatnonzero(own)[firsts], np.flatnonzero(~own)])
         self._take(rows[firsts])
         self.cells = cells[firsts]
 
