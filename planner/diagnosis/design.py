@@ -21,7 +21,7 @@ def choose(posterior: Posterior, size: int, barred: Sequence[Collection[str]]) -
     """A group of ``size`` hosts, fewer where there are no more, and how many bits it says.
 
     ``barred``: hosts that it must not have, in one way or another. A run says most where it is slow as likely as not
-    (one bit), so beginnings of the suspects in several orders, filled up with the others, are held against the posterior.
+    (one bit). So beginnings of the suspects in several orders, filled up with the others, are held against the odds.
     """
     design = _Design(posterior, size)
     best: tuple[list[str], float, float] = ([], 0.0, -1.0)
@@ -98,7 +98,7 @@ class _Design:
         """How likely each group is slow, and the bits that it says less what splitting a class costs. A class of which
         it has a part has the end of a fault there in proportion."""
         own = np.zeros((len(counts), 256))
-        np.add.at(own, (slice(None), hot), counts)
+        np.add.at(own.T, hot, counts.T)
         parts = own / np.maximum(1, np.bincount(self.posterior.of, minlength=256))
         parts[:, NODE] = 1.0
         each = 1.0 - np.prod(1.0 - parts[:, self.first] * parts[:, self.second], axis=2)

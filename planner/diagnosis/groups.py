@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import combinations
 
 import numpy as np
 
 from planner.diagnosis.design import choose
-from planner.diagnosis.panel import LIKELY, PAIR, SURELY, Group, Panel, Together
+from planner.diagnosis.panel import PAIR, Group, Together
 from planner.diagnosis.partners import Fault, Reason, Suspicion
 from planner.diagnosis.posterior import Posterior
-from planner.diagnosis.search import MOST_REPEATS, apart, between
+from planner.diagnosis.search import MOST_REPEATS, apart
+from planner.diagnosis.settling import PARTNERS, Settling, share
 
 Alone = Callable[[Sequence[str]], Mapping[str, float]]
 
 PARTS = 4  # into which the hosts are cut: every two of the parts have to run together
 CUTS = (2, 4, 8)  # of the hosts that run together: every second, fourth or eighth
-PARTNERS = 2  # known-good hosts, each alone, with which a node is slow, and the end of a link is fast
 MOST_OF = 0.7  # of what a slow group loses: noise may have made it more
 SUSPECT = math.log(5)  # odds of a fault, at which runs of two hosts settle it
 RATHER = math.log(1 / 2)  # the same of a border, which three pairs settle
@@ -49,11 +48,11 @@ def isolate(
     each repeat. ``deficit``: the share that makes a group slow, where it is beyond SURE times ``noise``, the deviation
     of a run (0: as repeats say). ``labels``: rack or switch of each host.
 
-    How fast a sound group is depends on its size, and nobody knows it. So groups of one size are run until one is
-    faster than another; the fastest are sound. What is suspect is then tested in groups of that size, filled up with
-    sound hosts: the shortest slow beginning of the suspects ends in one end of a fault. That end is a node where it is
-    slow with each of two known-good hosts; else the shortest beginning that is slow with it ends in the other end of a
-    link, which is a border where other hosts across are slow too. The worst fault is looked for first.
+    How fast a sound group is depends on its size, and nobody knows it: runs of one size are held against each other.
+    Every set of up to four hosts and links, and every border, has its odds by all runs so far; the next group is the
+    one whose run says most by them. Who is suspected is settled by runs of two hosts: a node is slow with each of two
+    known-good ones, a link is two hosts that are slow together, a border a link with others across. The worst faults
+    are looked for first, and last those who have not run in a sound group.
     """
     labels = labels or {}
     order = sorted(members, key=lambda m: labels.get(m, ""))
@@ -75,7 +74,7 @@ def isolate(
     )
 
 
-class _Hunt(Panel):
+class _Hunt(Settling):
     """The search: what is compared, what is suspect, who is named."""
 
     def compare(self, measured: Mapping[Group, Sequence[float]]) -> None:
@@ -109,7 +108,7 @@ class _Hunt(Panel):
         for host in self.order:
             lost = usual - rates.get(host, usual)
             if host not in sound and any(host in g for g in slow) and lost >= max(self.loss, gap / 2):
-                self._name(Fault("node", (host,), Reason.INTRA_HOST, _share(lost)))
+                self._name(Fault("node", (host,), Reason.INTRA_HOST, share(lost)))
 
     def _name(self, fault: Fault) -> None:
         """A host that is slow with two others, each alone, is no link."""
@@ -125,11 +124,14 @@ class _Hunt(Panel):
         """Name faults until every host and, in parts of all hosts, every two blocks ran as sound ones do."""
         while self.runs < self.most:
             left = [g for g in self.slow() if not self._explained(g) and g not in self.open]
-            if left:
-                if not self._look(left[0]):
+            if not left:
+                if not self._cover():
+                    return
+            elif not self._look(left[0]):
+                if len(self.rates[left[0]]) > 1:
                     self.open.append(left[0])
-            elif not self._cover():
-                return
+                else:  # it may have been slow by noise
+                    self.run(left[0])
 
     def _cover(self) -> bool:
         """Run hosts together that have not been in a sound group yet. Whether there were any."""
@@ -193,7 +195,7 @@ class _Hunt(Panel):
             known = [f.of for f in self.faults if f.kind != "border"]
             of, odds = posterior.likeliest([*known, *refuted])
             if odds > (RATHER if of in posterior.borders else SUSPECT):
-                fault = self._across(of, drop) if of in posterior.borders else self._confirmed(of, drop)
+                fault = self.across(of, drop) if of in posterior.borders else self.confirmed(of, drop)
                 if fault is None or set(fault.of) != set(of):
                     posterior.settle(of, fault=False)
                     refuted.append(of)
@@ -209,7 +211,7 @@ class _Hunt(Panel):
                 break
         if len(self.faults) == before:
             for of in refuted:
-                if len(of) == 1 and (fault := self._with_halves(of[0], drop)):
+                if len(of) == 1 and (fault := self.with_halves(of[0], drop)):
                     self._name(fault)
                     break
         return len(self.faults) > before
@@ -254,127 +256,6 @@ class _Hunt(Panel):
                 barred |= {m for m in self.order if self.labels.get(m) == border[end]}
             ways.append(barred)
         return ways
-
-    def _confirmed(self, of: Sequence[str], drop: float) -> Fault | None:
-        """The fault of a host, or of a link between two, where runs of two hosts show it."""
-        if len(of) > 1:
-            links = [(of[0], of[1])]
-        else:
-            lost = self._with_partners(of[0], drop)
-            slow = {partner: by for partner, by in lost.items() if by > drop / 2}
-            if len(slow) == PARTNERS:
-                return Fault("node", tuple(of), Reason.ALL_PARTNERS, _share(float(np.median(list(slow.values())))))
-            links = [(of[0], partner) for partner in slow]
-        for one, other in links:
-            if (across := self._pair(one, other, drop)) > drop / 2:
-                return self._border(one, other, drop) or _link(one, other, across)
-        return None
-
-    def _with_halves(self, host: str, drop: float) -> Fault | None:
-        """What makes a host slow that is fast with single known-good ones: itself, where it is slow with each half of
-        them; else the link to one of a half."""
-        good = [g for g in self.base() if g != host and not self._apart(g, host)]
-        size = min(len(good), self.size) // 2
-        if size < PARTNERS:
-            return None
-        halves = good[:size], good[size : 2 * size]
-        slow = []
-        for own, rest in (halves, halves[::-1]):
-            search = self._against(drop, partial(_topped, rest, size), partial(self._reference, frozenset(rest)))
-            if search.slow([host, *own[: size - 1]]):
-                slow.append((search, own[: size - 1]))
-        if len(slow) == len(halves):
-            return Fault("node", (host,), Reason.ALL_PARTNERS, _share(drop))
-        for search, own in slow:
-            other = own[search.shortest(own, [host]) - 1]
-            if (across := self._pair(host, other, drop)) > drop / 2:
-                return self._border(host, other, drop) or _link(host, other, across)
-        return None
-
-    def _reference(self, group: Group) -> float:
-        """What a group of known-good hosts reaches."""
-        if group not in self.rates:
-            self.run(group)
-        return self.rate(group)
-
-    def _with_partners(self, host: str, drop: float) -> dict[str, float]:
-        """ln of what ``host`` loses with known-good hosts, those of its label first, until it is slow or fast with
-        PARTNERS of them."""
-        good = sorted(
-            (g for g in self.base() if g != host and not self._apart(g, host)),
-            key=lambda g: self.labels.get(g) != self.labels.get(host),
-        )
-        lost: dict[str, float] = {}
-        for partner in good[: 2 * PARTNERS - 1]:
-            lost[partner] = self._pair(host, partner, drop)
-            slow = sum(by > drop / 2 for by in lost.values())
-            if PARTNERS in (slow, len(lost) - slow):
-                break
-        return lost
-
-    def _apart(self, a: str, b: str) -> bool:
-        return between(a, b, self.pairs("link"), self.pairs("border"), self.labels)
-
-    def _pair(self, a: str, b: str, drop: float) -> float:
-        """ln of what two hosts lose against two that are known to be good, run until the odds are clear."""
-        pair = frozenset((a, b))
-        groups = [pair] if self.size == len(pair) else [pair, self._two_good(pair)]
-
-        def lost() -> float:
-            sound = self.expected if len(groups) == 1 else self._reference(groups[1])
-            return sound - self._reference(pair)
-
-        for _ in range(MOST_REPEATS):
-            loss = lost()
-            variance = self.deviation**2 * sum(1 / len(self.rates[g]) for g in groups)
-            if not np.isfinite(loss) or drop * abs(loss - drop / 2) > SURELY * variance:
-                break
-            self.run(min(groups, key=lambda g: len(self.rates[g])))
-        return lost()
-
-    def _two_good(self, but: Group) -> Group:
-        """Two known-good hosts of one fast group."""
-        sound, guilty = (self.fast() or self.sound)[0], self.guilty()
-        good = [m for m in self.order if m in sound and m not in but and m not in guilty]
-        return frozenset(good[-2:])
-
-    def _across(self, border: tuple[str, ...], drop: float) -> Fault | None:
-        """The border, where the first hosts of its two sides are slow together, and others are too."""
-        guilty = self.guilty()
-        sides = [[m for m in self.order if self.labels.get(m) == side and m not in guilty] for side in border]
-        one, other = sides[0][0], sides[1][0]
-        return self._border(one, other, drop) if self._pair(one, other, drop) > drop / 2 else None
-
-    def _border(self, a: str, b: str, drop: float) -> Fault | None:
-        """The border between the labels of two hosts, where others across are slow too."""
-        sides = self.labels.get(a), self.labels.get(b)
-        if None in sides or sides[0] == sides[1]:
-            return None
-        others = [
-            [m for m in self.order if m not in (a, b, *self.guilty()) and self.labels.get(m) == side] for side in sides
-        ]
-        lost = []
-        for one, other in zip(*(o[:PARTNERS] for o in others), strict=False):
-            lost.append(self._pair(one, other, drop))
-            if lost[-1] <= drop / 2:
-                return None
-        if not lost:
-            return None
-        low, high = sorted((str(sides[0]), str(sides[1])))
-        return Fault("border", (low, high), Reason.ALL_ACROSS, _share(float(np.median(lost))))
-
-
-def _topped(others: Sequence[str], size: int, members: Sequence[str]) -> Group:
-    """``members``, and as many of ``others`` as the size needs."""
-    return frozenset([*members, *(o for o in others if o not in members)][:size])
-
-
-def _link(a: str, b: str, lost: float) -> Fault:
-    return Fault("link", tuple(sorted((a, b))), Reason.ONE_PAIR, _share(lost))
-
-
-def _share(lost: float) -> float:
-    return float(-np.expm1(-lost))
 
 
 def _cut(order: Sequence[str], parts: int) -> list[list[str]]:

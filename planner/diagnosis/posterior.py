@@ -1,4 +1,4 @@
-"""Which hosts and links make groups slow: how likely each set of them is by all runs, and each host and link by that."""
+"""Which hosts and links make groups slow: how likely each set of them is by all runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FAULTS = 4  # at most, in one set
 NODE, NONE = 254, 255  # in the place of a link's other end: it is a node; no fault at all
 _EMPTY = 0xFFFF
 _CLASSES = 253
-_CLEAR = 5.0  # deviations between a sound run and a slow one at most: noise has longer tails than a normal distribution
+_CLEAR = 5.0  # deviations at most between a sound run and a slow one: noise has long tails
 _PROVEN = 30.0  # the same of a fault that runs of two hosts showed, or did not show
 _BEYOND = 1.25  # of what a fault loses: a slower run says no more
 _NUMBER = (0.04, 0.43, 0.25, 0.16, 0.12)  # how likely there are so many faults: somebody asks who it is
@@ -56,7 +56,9 @@ class Posterior:
         for row, (nodes, links) in enumerate(mixes):
             self.cells[row, : nodes + links] = [0] * links + [NODE] * nodes
         self.border = np.concatenate([np.full(len(mixes), -1), np.arange(len(self.borders))]).astype(np.int64)
-        self._mix = np.full((FAULTS + 1, FAULTS + 1), -np.inf)  # ln of how likely each set of so many nodes and links is
+        self._mix = np.full(
+            (FAULTS + 1, FAULTS + 1), -np.inf
+        )  # ln of how likely each set of so many nodes and links is
         for nodes, links in mixes:
             ways = comb(n, nodes) * comb(n * (n - 1) // 2, links)
             even = log(_NUMBER[nodes + links]) - log(nodes + links + 1)
@@ -91,7 +93,8 @@ class Posterior:
         """That host, link or border has a fault, or has none."""
         if of in self.borders:
             self._shown = self._shown + np.where((self.border == self.borders.index(of)) == fault, 0.0, -_PROVEN)
-            return self._weigh()
+            self._weigh()
+            return
         self._split(np.array([host == of[0] for host in self.hosts]))
         self._split(np.array([host == of[-1] for host in self.hosts]))
         if (code := self._code(of)) == _EMPTY:  # no set has it
@@ -242,7 +245,7 @@ class Posterior:
 
 
 def _cut(rates: np.ndarray, drop: float) -> np.ndarray:
-    """Rates against those of the fastest runs, none slower than with a fault: a failed run says as much as a slow one."""
+    """Rates against those of the fastest runs, none far slower than with a fault: a failed run is as good as slow."""
     if not np.isfinite(rates).any():
         return np.zeros(len(rates))
     second = np.sort(rates)[-2:].min()  # a single run may be fast by noise
