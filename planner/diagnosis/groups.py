@@ -71,6 +71,8 @@ def isolate(
         hunt.confirming,
         hunt.named_after,
         hunt.blind,
+        share(hunt.loss),
+        hunt.alone_vary,
     )
 
 
@@ -98,17 +100,25 @@ class _Hunt(Settling):
                 return
 
     def by_themselves(self, rates: Mapping[str, float]) -> None:
-        """Name the hosts that are slow alone by so much that it explains the slow groups they are in."""
+        """Name the hosts that are slow alone by so much that it explains the slow groups they are in, beyond what sound
+        hosts differ by."""
         slow = self.slow()
         if not slow or not rates:
             return
         gap = self.expected - self.rate(slow[0])
-        usual = float(np.median(list(rates.values())))
         sound = set(self.base())
+        good = [rate for host, rate in rates.items() if host in sound and np.isfinite(rate)]
+        if not good:
+            return
+        usual = float(np.median(good))
         for host in self.order:
             lost = usual - rates.get(host, usual)
-            if host not in sound and any(host in g for g in slow) and lost >= max(self.loss, gap / 2):
+            if host in sound or not any(host in g for g in slow) or lost < max(self.loss, gap / 2):
+                continue
+            if lost - (usual - min(good)) >= max(self.loss, gap / 2):
                 self._name(Fault("node", (host,), Reason.INTRA_HOST, share(lost)))
+            else:  # sound hosts are as slow by themselves: it says nothing
+                self.alone_vary = math.exp(max(good) - min(good))
 
     def _name(self, fault: Fault) -> None:
         """A host that is slow with two others, each alone, is no link."""
@@ -205,9 +215,7 @@ class _Hunt(Settling):
                     if fault.kind == "border":
                         break
                     posterior.settle(fault.of, fault=True)
-            elif posterior.more(known) < MORE:
-                break
-            elif not self._step(posterior):
+            elif posterior.more(known) < MORE or not self._step(posterior):
                 break
         if len(self.faults) == before:
             for of in refuted:

@@ -46,6 +46,7 @@ class Panel:
     runs: int = 0
     confirming: int = 0  # of them those of two hosts, where groups are larger
     named_after: int = 0
+    alone_vary: float = 0.0  # how many times as fast as another a sound host is alone, where that hides who is slow
     _spread: list[float] = field(default_factory=list)  # differences between repeats of one run
 
     @property

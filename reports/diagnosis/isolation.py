@@ -15,7 +15,7 @@ from fleetmark import __version__
 from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import Message, count, message
 from fleetmark.record.diagnosis.isolations import Isolated
-from planner.diagnosis.partners import Fault, Reason
+from planner.diagnosis.partners import Fault, Reason, Suspicion
 from reports.diagnosis.html import About, Page
 from reports.diagnosis.sentences import share
 from reports.kit import format as fmt
@@ -52,6 +52,12 @@ def headline(isolated: Isolated) -> Message:
     case = f"{asked.workload} {asked.case}"
     if isolated.suspicion.blind:
         return message("Every run of {case} failed: nobody can be named.", case=fmt.clean(case))
+    if isolated.suspicion.unclear:
+        return message(
+            "Who makes {case} slow cannot be told: runs of the same hosts vary {times}-fold.",
+            case=fmt.clean(case),
+            times=f"{1 / (1 - isolated.suspicion.visible):.1f}",
+        )
     if not isolated.suspicion.faults:
         return message("No host, link or border makes {case} slow.", case=fmt.clean(case))
     named = [fmt.clean(" - ".join(f.of)) for f in isolated.suspicion.faults]
@@ -78,7 +84,16 @@ def cost(isolated: Isolated) -> Message:
 
 
 def _open(isolated: Isolated) -> list[Message]:
-    return [_unexplained(fmt.clean(" - ".join(sorted(hosts))), len(hosts)) for hosts in isolated.suspicion.open]
+    s = isolated.suspicion
+    notes = [_unexplained(fmt.clean(" - ".join(sorted(hosts))), len(hosts)) for hosts in s.open]
+    if s.alone_vary:
+        notes.append(
+            message(
+                "By themselves sound hosts vary {times}-fold: what a host reaches alone names nobody here.",
+                times=f"{s.alone_vary:.1f}",
+            )
+        )
+    return notes
 
 
 def _unexplained(hosts: str, number: int) -> Message:
@@ -90,12 +105,18 @@ def _unexplained(hosts: str, number: int) -> Message:
 def table(isolated: Isolated, _: Language) -> list[RenderableType]:
     """What to print, in order."""
     faults = isolated.suspicion.faults
-    parts: list[RenderableType] = [Text(_(headline(isolated)), style="bold red" if faults else "bold green")]
+    parts: list[RenderableType] = [Text(_(headline(isolated)), style=_style(isolated.suspicion))]
     parts += [Padding(Text(_(sentence(f))), (0, 0, 0, 2)) for f in faults]
     parts += [Padding(Text(_(note)), (0, 0, 0, 2)) for note in _open(isolated)]
     parts.append(Text(_(cost(isolated)), style="dim"))
     parts += [unwrapped(f"  {fmt.clean(name)}", "dim") for name in isolated.campaigns]
     return parts
+
+
+def _style(suspicion: Suspicion) -> str:
+    if suspicion.faults or suspicion.blind:
+        return "bold red"
+    return "bold yellow" if suspicion.unclear else "bold green"
 
 
 def markdown(isolated: Isolated, _: Language) -> str:
@@ -155,6 +176,8 @@ def as_json(isolated: Isolated) -> str:
         "open": [sorted(p) for p in s.open],
         "hosts": s.hosts,
         "every_run_failed": s.blind,
+        "cannot_be_told": s.unclear,
+        "share_that_shows": s.visible,
         "runs": {"more": s.runs, "alone": s.alone, "all_pairs": s.all_pairs, "bisection": s.bisection},
         "campaigns": list(isolated.campaigns),
     }
