@@ -209,7 +209,9 @@ class _Hunt(Settling):
                 if fault is None or set(fault.of) != set(of):
                     posterior.settle(of, fault=False)
                     refuted.append(of)
-                if fault is not None and fault not in self.faults:
+                if fault is not None and not any(
+                    (f.kind, set(f.of)) == (fault.kind, set(fault.of)) for f in self.faults
+                ):
                     self._name(fault)
                     most = self.runs + MOST_LOOKED
                     if fault.kind == "border":

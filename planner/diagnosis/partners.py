@@ -125,8 +125,8 @@ def isolate(
     links = [p for p in unexplained if again.get(p, rates[p]) < limit]
     faults += _links(links, {p: again.get(p, rates[p]) for p in links}, fast, expected, labels or {})
     faults.sort(key=lambda f: -f.deficit)
-    left = tuple(p for p in unexplained if p not in links)
-    return Suspicion(tuple(faults), len(hosts), runs, left, visible=_share(loss))
+    unclear = tuple(p for p in unexplained if p not in links)
+    return Suspicion(tuple(faults), len(hosts), runs, unclear, visible=_share(loss))
 
 
 def _sorted(rates: Mapping[Pair, float], limit: float) -> tuple[list[Pair], list[Pair]]:
