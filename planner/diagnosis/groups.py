@@ -26,6 +26,7 @@ FAILS = math.log(2)  # what tells a run that fails from one that is slow
 MOST_RUNS = 500
 MOST_LOOKED = 40  # of them for one fault
 MORE = 0.05  # how likely there is another fault, for it to be looked for before others run
+NONE = 0.01  # the same where all runs were alike: they may all have been slow
 LITTLE, ENOUGH = 0.02, 0.6  # bits of a run: not worth its while; no other size is looked at
 NEW = 0.35  # bits that the first run of another size costs
 
@@ -95,7 +96,7 @@ class _Hunt(Settling):
         self.sizes = [PAIR] if few else [s for s in (len(self.order) // cut for cut in CUTS) if s >= PAIR]
         self._resize(self.sizes[0])
         posterior = self._posterior(frozenset(), self.loss)
-        while not self.slow() and posterior.more([]) > MORE and self.runs < self.most:
+        while not self.slow() and posterior.more([]) > NONE and self.runs < self.most:
             if not self._step(posterior):
                 return
 
