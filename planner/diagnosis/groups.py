@@ -24,6 +24,7 @@ SUSPECT = math.log(5)  # odds of a fault, at which runs of two hosts settle it
 RATHER = math.log(1 / 2)  # the same of a border, which three pairs settle
 FAILS = math.log(2)  # what tells a run that fails from one that is slow
 MOST_RUNS = 500
+OTHERS = 8  # groups without a suspect that say how fast a sound one is
 MOST_LOOKED = 40  # of them for one fault
 MORE = 0.05  # how likely there is another fault, for it to be looked for before others run
 NONE = 0.01  # the same where all runs were alike: they may all have been slow
@@ -250,10 +251,13 @@ class _Hunt(Settling):
         base = set(self.base()) if not self.blocks else set()
         suspects = [m for m in self.order if m not in self.guilty() and (m in slow or m not in base)]
         posterior = Posterior(self.order, suspects, drop, self.deviation, self.labels)
+        beside = 0  # groups of others, which only say how fast a sound one is
         for group, rates in self.rates.items():
             if len(group) in self.sizes and not self._explained(group):
-                for rate in rates:
-                    posterior.learn(group, rate)
+                beside += group.isdisjoint(suspects)
+                if beside < OTHERS or not group.isdisjoint(suspects):
+                    for rate in rates:
+                        posterior.learn(group, rate)
         return posterior
 
     def _barred(self) -> list[set[str]]:

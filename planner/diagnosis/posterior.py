@@ -74,6 +74,8 @@ class Posterior:
         """``group`` ran at ``rate`` (ln; minus infinity where it failed)."""
         inside = np.array([host in group for host in self.hosts])
         self._split(inside)
+        if self._torn(inside):  # it has no more classes: the run says nothing that it can hold
+            return
         self._slow = np.column_stack([self._slow, self.slow(inside)])
         self._runs.append((len(group), rate))
         self._weigh()
@@ -152,6 +154,12 @@ class Posterior:
             changed = True
         if changed:
             self._count()
+
+    def _torn(self, inside: np.ndarray) -> bool:
+        """Whether a class that a set has is only in part ``inside``."""
+        within = np.bincount(self.of[inside], minlength=len(self.sizes))
+        part = np.flatnonzero((within > 0) & (within < np.array(self.sizes)))
+        return bool(np.isin(part, np.concatenate([self.cells >> 8, self.cells & 255])).any())
 
     def _branch(self, old: int, new: int) -> None:
         """Let each end in a class be in either part of it."""

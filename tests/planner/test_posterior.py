@@ -74,6 +74,16 @@ def test_hosts_of_the_same_runs_are_one_class_so_that_thousands_cost_no_more() -
     assert posterior.likeliest([])[0] == ()
 
 
+def test_more_runs_than_it_can_tell_hosts_apart_by_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.diagnosis.posterior._CLASSES", 6)
+    hosts = [f"n{i:02d}" for i in range(24)]
+    posterior = Posterior(hosts, hosts, DROP, 0.02)
+    for start in range(0, 24, 2):
+        posterior.learn(frozenset(hosts[start : start + 2]), 0.0 if start else -DROP)
+    assert len(posterior.sizes) == 6 and len(posterior.sizes_run()) == 1
+    assert posterior.more([]) > 0.5  # the first run was slow
+
+
 def test_a_group_says_most_and_has_none_that_is_barred() -> None:
     hosts = [f"n{i:02d}" for i in range(16)]
     posterior = Posterior(hosts, hosts, DROP, 0.02)
