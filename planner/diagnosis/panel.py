@@ -66,7 +66,10 @@ class Panel:
         self.runs += 1
         self.confirming += len(group) == PAIR < self.size
         rate = self._note(self.together(tuple(m for m in self.order if m in group)))
-        self.rates.setdefault(group, []).append(rate)
+        before = self.rates.setdefault(group, [])
+        if before and np.isfinite(before[-1] + rate):
+            self._spread.append(abs(rate - before[-1]))
+        before.append(rate)
         if len(group) == self.size and group not in self.panel:
             self.panel.append(group)
         return rate

@@ -81,6 +81,7 @@ class Settling(Panel):
         """ln of what two hosts lose against two that are known to be good, run until the odds are clear."""
         pair = frozenset((a, b))
         groups = [pair] if self.size == len(pair) else [pair, self._two_good(pair)]
+        least = 2 if self.size == len(pair) else 1  # what made it suspect does not settle it
 
         def lost() -> float:
             sound = self.expected if len(groups) == 1 else self._reference(groups[1])
@@ -89,7 +90,8 @@ class Settling(Panel):
         for _ in range(MOST_REPEATS):
             loss = lost()
             variance = self.deviation**2 * sum(1 / len(self.rates[g]) for g in groups)
-            if not np.isfinite(loss) or drop * abs(loss - drop / 2) > SURELY * variance:
+            clear = not np.isfinite(loss) or drop * abs(loss - drop / 2) > SURELY * variance
+            if clear and len(self.rates[pair]) >= least:
                 break
             self.run(min(groups, key=lambda g: len(self.rates[g])))
         return lost()

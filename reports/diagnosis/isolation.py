@@ -54,9 +54,10 @@ def headline(isolated: Isolated) -> Message:
         return message("Every run of {case} failed: nobody can be named.", case=fmt.clean(case))
     if isolated.suspicion.unclear:
         return message(
-            "Who makes {case} slow cannot be told: runs of the same hosts vary {times}-fold.",
+            "Who makes {case} slow cannot be told: so much do runs of the same hosts vary that only "
+            "a loss beyond {share} would show.",
             case=fmt.clean(case),
-            times=f"{1 / (1 - isolated.suspicion.visible):.1f}",
+            share=share(isolated.suspicion.visible),
         )
     if not isolated.suspicion.faults:
         return message("No host, link or border makes {case} slow.", case=fmt.clean(case))

@@ -59,10 +59,9 @@ def test_a_slow_link_is_named_within_a_half_and_across(ends: tuple[str, str]) ->
 
 @pytest.mark.parametrize("faults", [[{"n003", "n040"}, {"n041", "n044"}], [{"n020"}, {"n007", "n055"}, {"n033"}]])
 def test_several_faults_are_named_within_two_log2_n_groups_each_and_four(faults: list[set[str]]) -> None:
-    for seed in range(2):
-        result = solve(64, lost(*faults, by=0.1), seed)
-        assert sorted(f.of for f in result.faults) == sorted(tuple(sorted(fault)) for fault in faults)
-        assert result.named_after <= 2 * math.log2(64) * len(faults) + 4
+    result = solve(64, lost(*faults, by=0.1))
+    assert sorted(f.of for f in result.faults) == sorted(tuple(sorted(fault)) for fault in faults)
+    assert result.named_after <= 2 * math.log2(64) * len(faults) + 4
 
 
 def test_two_nodes_of_which_one_is_far_slower() -> None:
@@ -74,7 +73,7 @@ def test_two_nodes_of_which_one_is_far_slower() -> None:
 
 
 def test_a_sound_fleet_blames_nobody() -> None:
-    assert not any(solve(n, lost(), seed).faults for n in (8, 32) for seed in range(4))
+    assert not any(solve(n, lost(), seed).faults for n in (8, 32) for seed in range(2))
 
 
 @pytest.mark.parametrize("racks", [2, 4])
@@ -123,6 +122,16 @@ def test_noise_comes_from_repeats_where_it_is_not_known() -> None:
 
     result = isolate({}, names(8), alone_not, run, deficit=0.1)
     assert of(result, "node") == [("n005",)] and len(result.faults) == 1 and not result.unclear
+
+
+def test_a_pair_that_was_slow_once_is_no_link() -> None:
+    once = {frozenset(("n000", "n001")): 1.5}
+
+    def run(group: Sequence[str]) -> list[float]:
+        return [math.log(5) - once.pop(frozenset(group), 0.0)]
+
+    result = isolate({}, names(4), alone_not, run, deficit=0.1)
+    assert not result.faults and not once
 
 
 def test_runs_that_vary_several_fold_tell_nothing() -> None:
