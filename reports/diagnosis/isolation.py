@@ -29,6 +29,8 @@ PAIR = 2
 def sentence(fault: Fault) -> Message:
     """Who it is, by how much, and why nobody else."""
     of, missing = fmt.clean(" - ".join(fault.of)), share(fault.deficit)
+    if fault.deficit >= 1:
+        return _failure(fault.reason, of)
     match fault.reason:
         case Reason.INTRA_HOST:
             return message("{host} is {deficit} slower than others by itself.", host=of, deficit=missing)
@@ -44,6 +46,19 @@ def sentence(fault: Fault) -> Message:
             return message(
                 "{border}: every pair across is slow, by {deficit}: what joins them.", border=of, deficit=missing
             )
+
+
+def _failure(reason: Reason, of: str) -> Message:
+    """The same of runs that failed."""
+    match reason:
+        case Reason.INTRA_HOST:
+            return message("{host} fails by itself.", host=of)
+        case Reason.ALL_PARTNERS:
+            return message("{host} fails with every known-good partner: the host or its port.", host=of)
+        case Reason.ONE_PAIR:
+            return message("{link} fails; both work with others: the link.", link=of)
+        case Reason.ALL_ACROSS:
+            return message("{border}: every pair across fails: what joins them.", border=of)
 
 
 def headline(isolated: Isolated) -> Message:
