@@ -19,7 +19,8 @@ from planner.diagnosis import groups
 
 SEED, NOISE, SLOW = 18, 0.02, 0.10
 BY_SIZE = 0.1  # ln of what a group loses when it is e times as large
-MIXES = ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2), (3, 0), (0, 3), (4, 0), (2, 2), (0, 4))  # nodes, links
+MOST = 4
+MIXES = [(faults - links, links) for faults in range(MOST + 1) for links in range(faults + 1)]  # nodes, links
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def show(
     else:
         for part in isolation.table(result, spoken):
             console.print(part)
-    return not suspicion.faults and not suspicion.blind
+    return not (suspicion.faults or suspicion.blind or suspicion.unclear)
 
 
 def _write(archive: Archive, result: Isolated, documents: Documents, about: About, console: Console) -> None:

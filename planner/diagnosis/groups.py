@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from itertools import combinations, islice
+from itertools import combinations
 
 import numpy as np
 
-from planner.diagnosis.panel import LIKELY, SURELY, Group, Panel, Together
+from planner.diagnosis.design import choose
+from planner.diagnosis.panel import PAIR, Group, Together
 from planner.diagnosis.partners import Fault, Reason, Suspicion
 from planner.diagnosis.posterior import Posterior
-from planner.diagnosis.search import MOST_REPEATS, apart, between
+from planner.diagnosis.search import MOST_REPEATS, apart
+from planner.diagnosis.settling import PARTNERS, Settling, share
 
 Alone = Callable[[Sequence[str]], Mapping[str, float]]
 
-PARTS = (4, 8, 16)  # into which the hosts are cut, until one group is faster than another
-TRIED = 4  # groups of the finer cuts
-PARTNERS = 2  # known-good hosts, each alone, with which a node is slow, and the end of a link is fast
+PARTS = 4  # into which the hosts are cut: every two of the parts have to run together
+CUTS = (2, 4, 8)  # of the hosts that run together: every second, fourth or eighth
 MOST_OF = 0.7  # of what a slow group loses: noise may have made it more
+SUSPECT = math.log(5)  # odds of a fault, at which runs of two hosts settle it
+RATHER = math.log(1 / 2)  # the same of a border, which three pairs settle
 FAILS = math.log(2)  # what tells a run that fails from one that is slow
 MOST_RUNS = 500
+OTHERS = 8  # groups without a suspect that say how fast a sound one is
 MOST_LOOKED = 40  # of them for one fault
+MORE = 0.05  # how likely there is another fault, for it to be looked for before others run
+NONE = 0.01  # the same where all runs were alike: they may all have been slow
+LITTLE, ENOUGH = 0.02, 0.6  # bits of a run: not worth its while; no other size is looked at
+NEW = 0.35  # bits that the first run of another size costs
 
 
 def isolate(
@@ -43,11 +50,11 @@ def isolate(
     each repeat. ``deficit``: the share that makes a group slow, where it is beyond SURE times ``noise``, the deviation
     of a run (0: as repeats say). ``labels``: rack or switch of each host.
 
-    How fast a sound group is depends on its size, and nobody knows it. So groups of one size are run until one is
-    faster than another; the fastest are sound. What is suspect is then tested in groups of that size, filled up with
-    sound hosts: the shortest slow beginning of the suspects ends in one end of a fault. That end is a node where it is
-    slow with each of two known-good hosts; else the shortest beginning that is slow with it ends in the other end of a
-    link, which is a border where other hosts across are slow too. The worst fault is looked for first.
+    How fast a sound group is depends on its size, and nobody knows it: runs of one size are held against each other.
+    Every set of up to four hosts and links, and every border, has its odds by all runs so far; the next group is the
+    one whose run says most by them. Who is suspected is settled by runs of two hosts: a node is slow with each of two
+    known-good ones, a link is two hosts that are slow together, a border a link with others across. The worst faults
+    are looked for first, and last those who have not run in a sound group.
     """
     labels = labels or {}
     order = sorted(members, key=lambda m: labels.get(m, ""))
@@ -56,8 +63,6 @@ def isolate(
     hunt.compare(measured)
     hunt.by_themselves(by_host)
     hunt.search()
-    while hunt.again():
-        hunt.search()
     faults = sorted(hunt.faults, key=lambda f: -f.deficit)
     return Suspicion(
         tuple(faults),
@@ -68,10 +73,12 @@ def isolate(
         hunt.confirming,
         hunt.named_after,
         hunt.blind,
+        share(hunt.loss),
+        hunt.alone_vary,
     )
 
 
-class _Hunt(Panel):
+class _Hunt(Settling):
     """The search: what is compared, what is suspect, who is named."""
 
     def compare(self, measured: Mapping[Group, Sequence[float]]) -> None:
@@ -79,51 +86,41 @@ class _Hunt(Panel):
         if len(measured) > 1:
             self.rates |= {group: [self._note(repeats)] for group, repeats in measured.items()}
             self.panel, self.size = list(measured), len(next(iter(measured)))
+            self.sizes = [self.size]
             self._settle()
             if self.slow() or len(self.panel) > PARTNERS:
                 return
-        few = len(self.order) < 2 * PARTS[0]
-        for parts in [len(self.order)] if few else [p for p in PARTS if p <= len(self.order)]:
-            if parts <= PARTNERS:
+        if len(self.order) <= PARTNERS:
+            return
+        few = len(self.order) < 2 * PARTS
+        self.blocks = _cut(self.order, len(self.order) if few else PARTS)
+        self.sizes = [PAIR] if few else [s for s in (len(self.order) // cut for cut in CUTS) if s >= PAIR]
+        self._resize(self.sizes[0])
+        posterior = self._posterior(frozenset(), self.loss)
+        while not self.slow() and posterior.more([]) > NONE and self.runs < self.most:
+            if not self._step(posterior):
                 return
-            self.panel = []
-            self.blocks = _cut(self.order, parts)
-            self.size = 2 * len(self.blocks[0])
-            pairs = _rounds(len(self.blocks))
-            for turn in pairs if parts == PARTS[0] or few else pairs[:1]:
-                for a, b in islice(turn, TRIED):
-                    self._try(self._filled([*self.blocks[a], *self.blocks[b]]))
-                self._settle()
-                if self.slow():
-                    return
-
-    def again(self) -> bool:
-        """Whether hosts in smaller parts than usual hid links between them: those that are left are compared anew."""
-        ends = {f.of[0] for f in self.faults if f.kind != "border"}
-        if len(self.blocks) <= PARTS[0] or not ends & set(self.order):
-            return False
-        self.order = [m for m in self.order if m not in ends]
-        self.compare({})
-        return True
-
-    def _try(self, group: Group) -> None:
-        if group not in self.rates:
-            self.run(group)
-        if group not in self.panel:
-            self.panel.append(group)
 
     def by_themselves(self, rates: Mapping[str, float]) -> None:
-        """Name the hosts that are slow alone by so much that it explains the slow groups they are in."""
+        """Name the hosts that are slow alone by so much that it explains the slow groups they are in, beyond what sound
+        hosts differ by."""
         slow = self.slow()
         if not slow or not rates:
             return
         gap = self.expected - self.rate(slow[0])
-        usual = float(np.median(list(rates.values())))
         sound = set(self.base())
+        good = [rate for host, rate in rates.items() if host in sound and np.isfinite(rate)]
+        if not good:
+            return
+        usual = float(np.median(good))
         for host in self.order:
             lost = usual - rates.get(host, usual)
-            if host not in sound and any(host in g for g in slow) and lost >= max(self.loss, gap / 2):
-                self._name(Fault("node", (host,), Reason.INTRA_HOST, _share(lost)))
+            if host in sound or not any(host in g for g in slow) or lost < max(self.loss, gap / 2):
+                continue
+            if lost - (usual - min(good)) >= max(self.loss, gap / 2):
+                self._name(Fault("node", (host,), Reason.INTRA_HOST, share(lost)))
+            else:  # sound hosts are as slow by themselves: it says nothing
+                self.alone_vary = math.exp(max(good) - min(good))
 
     def _name(self, fault: Fault) -> None:
         """A host that is slow with two others, each alone, is no link."""
@@ -136,214 +133,146 @@ class _Hunt(Panel):
         self.named_after = self.runs - self.confirming
 
     def search(self) -> None:
-        """Name faults until every host and, in parts of all hosts, every two blocks ran as sound ones do.
+        """Name faults until every host and, in parts of all hosts, every two blocks ran as sound ones do."""
+        while self.runs < self.most:
+            left = [g for g in self.slow() if not self._explained(g) and g not in self.open]
+            if not left:
+                if not self._cover():
+                    return
+            elif not self._look(left[0]):
+                if len(self.rates[left[0]]) > 1:
+                    self.open.append(left[0])
+                else:  # it may have been slow by noise
+                    self.run(left[0])
 
-        What is left of a group without the fault that made it slow runs last: most faults lie elsewhere.
-        """
+    def _cover(self) -> bool:
+        """Run hosts together that have not been in a sound group yet. Whether there were any."""
         if not self.fast():
-            return
-        for last in (False, True):
-            if self.slow():
-                sound = set(self.base())
-                left = [m for m in self.order if m not in sound]
-                for start in range(0, len(left), self.size):
-                    self._clean(left[start : start + self.size], last)
-                for group in self.slow():  # between hosts that are sound with others
-                    self._clean([m for m in self.order if m in group], last)
-            for a, b in combinations(range(len(self.blocks)), 2):
-                own = [*self.blocks[a], *self.blocks[b]]
-                if len(self.blocks) == PARTS[0] and not any(set(own) <= g for g in self.panel):
-                    self._clean(own, last)
+            return False
+        if self.size != self.sizes[0]:
+            self._resize(self.sizes[0])
+        before = self.runs
+        for part in self._uncovered():
+            for own in self._without(part):
+                if own and not self._covered(own):
+                    self._try(self._filled(own))
+        self._settle()
+        return self.runs > before
 
-    def _clean(self, suspects: Sequence[str], last: bool) -> None:
-        """Name the faults among ``suspects``, the worst first, until what is left runs as a sound group does; only one
-        of them, and none where one is named already, unless it is the ``last`` time.
-        """
-        left = [s for s in suspects if s not in self.guilty()]
-        if not last and self._explained(suspects):
-            return
-        while left and self.runs < self.most:
-            slow = next(filter(None, map(self._slow, self._parts(left))), None)
-            if slow is None:
-                return
-            fault = self._fault(*slow)
-            if fault is None or fault in self.faults:
-                self.open.append(frozenset(slow[0]))
-                return
-            self._name(fault)
-            left = [s for s in left if s not in self.guilty()]
-            if not last:
-                return
+    def _uncovered(self) -> list[list[str]]:
+        """Suspects that have to run together: every two blocks, or who is in no sound group of the campaign."""
+        guilty = self.guilty()
+        if self.blocks:
+            both = [[*self.blocks[a], *self.blocks[b]] for a, b in combinations(range(len(self.blocks)), 2)]
+            return [[m for m in own if m not in guilty] for own in both]
+        sound = frozenset().union(*self._sound())
+        left = [m for m in self.order if m not in sound | guilty]
+        parts = [left[start : start + self.size] for start in range(0, len(left), self.size)]
+        return parts + [[m for m in self.order if m in group and m not in guilty] for group in self.slow()]
 
-    def _explained(self, suspects: Sequence[str]) -> bool:
-        """Whether a fault is named that a slow group of exactly these hosts has."""
-        here = frozenset(suspects)
-        return here in self.slow() and any(f.kind != "border" and here.issuperset(f.of) for f in self.faults)
+    def _without(self, part: Sequence[str]) -> list[list[str]]:
+        """``part`` without a known fault: in groups that together have everybody."""
+        if self.pairs("border"):
+            return apart(part, self.pairs("link"), self.pairs("border"), self.labels)
+        here = set(part)
+        links = [link for link in self.pairs("link") if here.issuperset(link)]
+        ways = [{link[end] for link in links} for end in ((0, 1) if links else (0,))]
+        return [[m for m in part if m not in barred] for barred in ways]
 
-    def _parts(self, suspects: Sequence[str]) -> list[list[str]]:
-        """``suspects`` in groups without a known fault, but for those that ran as sound groups do."""
-        parts = apart(suspects, self.pairs("link"), self.pairs("border"), self.labels)
-        return [part for part in parts if not any(g.issuperset(part) for g in self.fast())]
+    def _covered(self, own: Sequence[str]) -> bool:
+        """Whether every two of these hosts ran together in a sound group."""
+        together = np.eye(len(own), dtype=bool) if len(own) > 1 else np.zeros((len(own), len(own)), dtype=bool)
+        for group in self._sound():
+            here = np.array([m in group for m in own])
+            together |= here[:, None] & here
+        return bool(together.all())
 
-    def _slow(self, part: list[str]) -> tuple[list[str], float] | None:
-        """``part``, and ln of what it loses; None where it is sound, which the panel then knows."""
-        group = self._filled(part)
-        search = self._against(self.loss, lambda _: group, lambda: self.expected, LIKELY)
-        if search.slow(part):
-            return part, -float(np.median(search.rates))
-        self.panel.append(group)
-        return None
-
-    def _fault(self, suspects: Sequence[str], gap: float) -> Fault | None:
-        """The worst fault among ``suspects``, which lose ``gap`` (ln); None where none can be told."""
-        drop = max(self.loss, MOST_OF * gap) if np.isfinite(gap) else FAILS
-        posterior = Posterior(suspects, self.expected, -drop, self.deviation)
-        for group in self.fast():
-            for rate in self.rates[group]:
-                posterior.learn(group, rate)
-        most, beside, shunned = self.runs + MOST_LOOKED, set[str](), frozenset[str]()
-        of, odds = posterior.likeliest()
-        while self.runs < min(self.most, most):
-            if odds < LIKELY and len(suspects) > 1:
-                group = self._filled(posterior.next(), posterior.open() | shunned)
-                beside |= group - set(suspects)
-                posterior.learn(group, self.run(group))
-            elif fault := self._confirmed(of, drop):
-                return fault
-            else:  # others in those groups may have a fault of their own
-                posterior.refute(of)
-                shunned, beside = shunned | beside, set()
-            of, odds = posterior.likeliest()
-        return None
-
-    def _confirmed(self, of: Sequence[str], drop: float) -> Fault | None:
-        """The fault of a host, or of a link between two, where runs of two hosts show it."""
-        if len(of) > 1:
-            links = [(of[0], of[1])]
-        else:
-            lost = self._with_partners(of[0], drop)
-            slow = {partner: by for partner, by in lost.items() if by > drop / 2}
-            if len(slow) == PARTNERS:
-                return Fault("node", tuple(of), Reason.ALL_PARTNERS, _share(float(np.median(list(slow.values())))))
-            links = [(of[0], partner) for partner in slow]
-            if not links:  # slow in groups that were filled up with the other end of a link
-                return self._with_halves(of[0], drop)
-        for one, other in links:
-            if (across := self._pair(one, other, drop)) > drop / 2:
-                return self._border(one, other, drop) or _link(one, other, across)
-        return None
-
-    def _with_halves(self, host: str, drop: float) -> Fault | None:
-        """What makes a host slow that is fast with single known-good ones: itself, where it is slow with each half of
-        them; else the link to one of a half."""
-        good = [g for g in self.base() if g != host and not self._apart(g, host)]
-        size = min(len(good), self.size) // 2
-        if size < PARTNERS:
-            return None
-        halves = good[:size], good[size : 2 * size]
-        slow = []
-        for own, rest in (halves, halves[::-1]):
-            search = self._against(drop, partial(_topped, rest, size), partial(self._reference, frozenset(rest)))
-            if search.slow([host, *own[: size - 1]]):
-                slow.append((search, own[: size - 1]))
-        if len(slow) == len(halves):
-            return Fault("node", (host,), Reason.ALL_PARTNERS, _share(drop))
-        for search, own in slow:
-            other = own[search.shortest(own, [host]) - 1]
-            if (across := self._pair(host, other, drop)) > drop / 2:
-                return self._border(host, other, drop) or _link(host, other, across)
-        return None
-
-    def _reference(self, group: Group) -> float:
-        """What a group of known-good hosts reaches."""
-        if group not in self.rates:
-            self.run(group)
-        return self.rate(group)
-
-    def _with_partners(self, host: str, drop: float) -> dict[str, float]:
-        """ln of what ``host`` loses with known-good hosts, those of its label first, until it is slow or fast with
-        PARTNERS of them."""
-        good = sorted(
-            (g for g in self.base() if g != host and not self._apart(g, host)),
-            key=lambda g: self.labels.get(g) != self.labels.get(host),
+    def _explained(self, group: Group) -> bool:
+        """Whether a fault is named that this group has."""
+        sides = {self.labels.get(m) for m in group}
+        return (
+            not self.guilty().isdisjoint(group)
+            or any(group.issuperset(link) for link in self.pairs("link"))
+            or any(sides.issuperset(border) for border in self.pairs("border"))
         )
-        lost: dict[str, float] = {}
-        for partner in good[: 2 * PARTNERS - 1]:
-            lost[partner] = self._pair(host, partner, drop)
-            slow = sum(by > drop / 2 for by in lost.values())
-            if PARTNERS in (slow, len(lost) - slow):
+
+    def _look(self, slow: Group) -> bool:
+        """Name the faults that make ``slow`` so slow, wherever they are. Whether there was one."""
+        gap = self.expected - self.rate(slow)
+        drop = max(self.loss, MOST_OF * gap) if np.isfinite(gap) else FAILS
+        posterior = self._posterior(slow, drop)
+        before, most = len(self.faults), self.runs + MOST_LOOKED
+        refuted: list[tuple[str, ...]] = []
+        while self.runs < min(self.most, most):
+            known = [f.of for f in self.faults if f.kind != "border"]
+            of, odds = posterior.likeliest([*known, *refuted])
+            if odds > (RATHER if of in posterior.borders else SUSPECT):
+                fault = self.across(of, drop) if of in posterior.borders else self.confirmed(of, drop)
+                if fault is None or set(fault.of) != set(of):
+                    posterior.settle(of, fault=False)
+                    refuted.append(of)
+                if fault is not None and not any(
+                    (f.kind, set(f.of)) == (fault.kind, set(fault.of)) for f in self.faults
+                ):
+                    self._name(fault)
+                    most = self.runs + MOST_LOOKED
+                    if fault.kind == "border":
+                        break
+                    posterior.settle(fault.of, fault=True)
+            elif posterior.more(known) < MORE or not self._step(posterior):
                 break
-        return lost
+        if len(self.faults) == before:
+            for of in refuted:
+                if len(of) == 1 and (fault := self.with_halves(of[0], drop)):
+                    self._name(fault)
+                    break
+        return len(self.faults) > before
 
-    def _apart(self, a: str, b: str) -> bool:
-        return between(a, b, self.pairs("link"), self.pairs("border"), self.labels)
-
-    def _pair(self, a: str, b: str, drop: float) -> float:
-        """ln of what two hosts lose against two that are known to be good, run until the odds are clear."""
-        pair = frozenset((a, b))
-        groups = [pair] if self.size == len(pair) else [pair, self._two_good(pair)]
-
-        def lost() -> float:
-            sound = self.expected if len(groups) == 1 else self._reference(groups[1])
-            return sound - self._reference(pair)
-
-        for _ in range(MOST_REPEATS):
-            loss = lost()
-            variance = self.deviation**2 * sum(1 / len(self.rates[g]) for g in groups)
-            if not np.isfinite(loss) or drop * abs(loss - drop / 2) > SURELY * variance:
+    def _step(self, posterior: Posterior) -> bool:
+        """Run the group that says most; False where none says anything. Another size costs a run to know it."""
+        best: tuple[float, list[str]] = (LITTLE, [])
+        for size in sorted(self.sizes, key=lambda s: s != self.size):
+            members, bits = choose(posterior, size, self._barred())
+            worth = bits - (0.0 if size in posterior.sizes_run() or size == self.size else NEW)
+            if len(members) == size and worth > best[0] and len(self.rates.get(frozenset(members), ())) < MOST_REPEATS:
+                best = worth, members
+            if best[0] > ENOUGH:
                 break
-            self.run(min(groups, key=lambda g: len(self.rates[g])))
-        return lost()
+        if not best[1]:
+            return False
+        if len(best[1]) != self.size:
+            self._resize(len(best[1]))
+        group = frozenset(best[1])
+        posterior.learn(group, self.run(group))
+        return True
 
-    def _two_good(self, but: Group) -> Group:
-        """Two known-good hosts of one fast group."""
-        good = [m for m in self.order if m in self.fast()[0] and m not in but and m not in self.guilty()]
-        return frozenset(good[-2:])
+    def _posterior(self, slow: Group, drop: float) -> Posterior:
+        """What runs say so far, but for those that a known fault made slow."""
+        base = set(self.base()) if not self.blocks else set()
+        suspects = [m for m in self.order if m not in self.guilty() and (m in slow or m not in base)]
+        posterior = Posterior(self.order, suspects, drop, self.deviation, self.labels)
+        beside = 0  # groups of others, which only say how fast a sound one is
+        for group, rates in self.rates.items():
+            if len(group) in self.sizes and not self._explained(group):
+                beside += group.isdisjoint(suspects)
+                if beside < OTHERS or not group.isdisjoint(suspects):
+                    for rate in rates:
+                        posterior.learn(group, rate)
+        return posterior
 
-    def _border(self, a: str, b: str, drop: float) -> Fault | None:
-        """The border between the labels of two hosts, where others across are slow too."""
-        sides = self.labels.get(a), self.labels.get(b)
-        if None in sides or sides[0] == sides[1]:
-            return None
-        others = [
-            [m for m in self.order if m not in (a, b, *self.guilty()) and self.labels.get(m) == side] for side in sides
-        ]
-        lost = []
-        for one, other in zip(*(o[:PARTNERS] for o in others), strict=False):
-            lost.append(self._pair(one, other, drop))
-            if lost[-1] <= drop / 2:
-                return None
-        if not lost:
-            return None
-        low, high = sorted((str(sides[0]), str(sides[1])))
-        return Fault("border", (low, high), Reason.ALL_ACROSS, _share(float(np.median(lost))))
-
-
-def _topped(others: Sequence[str], size: int, members: Sequence[str]) -> Group:
-    """``members``, and as many of ``others`` as the size needs."""
-    return frozenset([*members, *(o for o in others if o not in members)][:size])
-
-
-def _link(a: str, b: str, lost: float) -> Fault:
-    return Fault("link", tuple(sorted((a, b))), Reason.ONE_PAIR, _share(lost))
-
-
-def _share(lost: float) -> float:
-    return float(-np.expm1(-lost))
+    def _barred(self) -> list[set[str]]:
+        """Hosts that a group must not have, so that no known fault makes it slow: of links the one end or the other."""
+        ways = []
+        for end in (0, 1):
+            barred = set(self.guilty())
+            for link in self.pairs("link"):
+                barred.add(link[end])
+            for border in self.pairs("border"):
+                barred |= {m for m in self.order if self.labels.get(m) == border[end]}
+            ways.append(barred)
+        return ways
 
 
 def _cut(order: Sequence[str], parts: int) -> list[list[str]]:
     """``order`` in so many blocks of neighbours, the longest first."""
     return [[str(m) for m in block] for block in np.array_split(np.array(order, dtype=object), parts)]
-
-
-def _rounds(blocks: int) -> list[list[tuple[int, int]]]:
-    """Every two of the blocks, in rounds of disjoint pairs by the circle method; neighbours first."""
-    even = blocks + blocks % 2
-    ring = list(range(even))
-    rounds = []
-    for _ in range(even - 1):
-        met = list(zip(ring[: even // 2], reversed(ring[even // 2 :]), strict=True))
-        rounds.append([(min(p), max(p)) for p in met if max(p) < blocks])
-        ring = [ring[0], ring[-1], *ring[1:-1]]
-    return sorted(rounds, key=lambda r: sum(b - a for a, b in r))

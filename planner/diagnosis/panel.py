@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from statistics import median
 
 import numpy as np
 
@@ -38,11 +39,14 @@ class Panel:
     panel: list[Group] = field(default_factory=list)  # groups of one size, to be held against each other
     blocks: list[list[str]] = field(default_factory=list)  # that the panel is made of; none in a campaign's own groups
     size: int = 0
+    sizes: list[int] = field(default_factory=list)  # that groups may have
+    sound: list[Group] = field(default_factory=list)  # of other sizes than that of the panel
     faults: list[Fault] = field(default_factory=list)
     open: list[Group] = field(default_factory=list)
     runs: int = 0
     confirming: int = 0  # of them those of two hosts, where groups are larger
     named_after: int = 0
+    alone_vary: float = 0.0  # how many times as fast as another a sound host is alone, where that hides who is slow
     _spread: list[float] = field(default_factory=list)  # differences between repeats of one run
 
     @property
@@ -62,8 +66,24 @@ class Panel:
         self.runs += 1
         self.confirming += len(group) == PAIR < self.size
         rate = self._note(self.together(tuple(m for m in self.order if m in group)))
-        self.rates.setdefault(group, []).append(rate)
+        before = self.rates.setdefault(group, [])
+        if before and np.isfinite(before[-1] + rate):
+            self._spread.append(abs(rate - before[-1]))
+        before.append(rate)
+        if len(group) == self.size and group not in self.panel:
+            self.panel.append(group)
         return rate
+
+    def _resize(self, size: int) -> None:
+        """Hold groups of another size against each other from now on."""
+        if self.slow():
+            self.sound += self.fast()
+        self.size = size
+        self.panel = [group for group in self.rates if len(group) == size]
+
+    def _try(self, group: Group) -> None:
+        if group not in self.rates:
+            self.run(group)
 
     def _note(self, repeats: Sequence[float]) -> float:
         passed = [r for r in repeats if np.isfinite(r)]
@@ -72,7 +92,7 @@ class Panel:
 
     def rate(self, group: Group) -> float:
         """The centre of the runs of a group so far."""
-        return float(np.median(self.rates[group]))
+        return median(self.rates[group])
 
     def _settle(self) -> None:
         """Run groups again that may be sound as well as slow (Wald's odds), and a single fastest run."""
@@ -106,7 +126,7 @@ class Panel:
             return -math.inf
         centre = float(np.mean(rates))
         every = [repeats for g, repeats in self.rates.items() if len(g) == self.size]
-        near = [r for repeats in every if abs(np.median(repeats) - centre) < self.loss / 3 for r in repeats]
+        near = [r for repeats in every if abs(median(repeats) - centre) < self.loss / 3 for r in repeats]
         return float(np.mean(near or rates))
 
     def slow(self) -> list[Group]:
@@ -122,7 +142,7 @@ class Panel:
 
     def base(self) -> list[str]:
         """Hosts that are known to be good: those of fast groups."""
-        sound = frozenset().union(*self.fast()) - self.guilty()
+        sound = frozenset().union(*self.fast(), *self.sound) - self.guilty()
         return [m for m in self.order if m in sound]
 
     def guilty(self) -> set[str]:

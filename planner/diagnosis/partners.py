@@ -15,6 +15,7 @@ Together = Callable[[Sequence[Pair]], Mapping[Pair, float]]
 PARTNERS = 2  # known-good hosts that a suspect is run with
 SURE = 4.0  # deviations of a pair's rate, beyond which it is slow
 MOST = 10.0  # ln of the largest gap; a run that fails has none
+VAGUE = 0.5  # of what is missing: where no less would show, that nobody is slow cannot be told
 BORDER = 2  # slow pairs between two labels, and no fast one, that make a border
 
 
@@ -53,6 +54,13 @@ class Suspicion:
     confirming: int = 0  # of the runs those of two hosts, where groups are larger
     named_after: int = 0  # how many runs of groups had named the last of them
     blind: bool = False  # every run failed, so that none could be held against another
+    visible: float = 0.0  # the share that had to be missing to show, so much do runs of the same hosts vary
+    alone_vary: float = 0.0  # how many times as fast as another a sound host is by itself, where that hid who is slow
+
+    @property
+    def unclear(self) -> bool:
+        """Whether nobody was named, and nobody could have been: runs vary too much."""
+        return not self.faults and self.visible > VAGUE
 
     @property
     def all_pairs(self) -> int:
@@ -117,7 +125,8 @@ def isolate(
     links = [p for p in unexplained if again.get(p, rates[p]) < limit]
     faults += _links(links, {p: again.get(p, rates[p]) for p in links}, fast, expected, labels or {})
     faults.sort(key=lambda f: -f.deficit)
-    return Suspicion(tuple(faults), len(hosts), runs, tuple(p for p in unexplained if p not in links))
+    unclear = tuple(p for p in unexplained if p not in links)
+    return Suspicion(tuple(faults), len(hosts), runs, unclear, visible=_share(loss))
 
 
 def _sorted(rates: Mapping[Pair, float], limit: float) -> tuple[list[Pair], list[Pair]]:
@@ -139,8 +148,8 @@ def _turned(good: list[str], by: int) -> list[str]:
 def _by_themselves(
     rates: Mapping[str, float], gaps: Mapping[str, float], good: Sequence[str], loss: float
 ) -> list[Fault]:
-    """The suspects that lose so much alone that it explains the ``gaps`` of their pairs: a loopback that varies under
-    load explains no slow port."""
+    """The suspects that lose so much alone that it explains the ``gaps`` of their pairs, beyond what sound hosts differ
+    by: a loopback that varies under load explains no slow port."""
     usual = [rates[g] for g in good if g in rates]
     if not usual:
         return []
@@ -149,7 +158,7 @@ def _by_themselves(
     return [
         Fault("node", (s,), Reason.INTRA_HOST, _share(own))
         for s, own in lost.items()
-        if own >= max(loss, min(gaps[s], MOST) / 2)
+        if own - (expected - min(usual)) >= max(loss, min(gaps[s], MOST) / 2)
     ]
 
 

@@ -1,94 +1,269 @@
-"""Which host or link makes a group slow: how likely each is by what was run, and what to run next."""
+"""Which hosts and links make groups slow: how likely each set of them is by all runs."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import combinations
+from math import comb, log
 
 import numpy as np
 
-_FARTHEST = 8.0  # ln of the odds that one run can give: noise has longer tails than a normal distribution
-_NEGLIGIBLE = 0.3  # of an even share among the hosts: less is as good as ruled out
-_SURE = 0.95  # how likely a run was sound, or slow, for what it says of the level to count
+FAULTS = 4  # at most, in one set
+NODE, NONE = 254, 255  # in the place of a link's other end: it is a node; no fault at all
+_EMPTY = 0xFFFF
+_CLASSES = 253
+_CLEAR = 5.0  # deviations at most between a sound run and a slow one: noise has long tails
+_PROVEN = 30.0  # the same of a fault that runs of two hosts showed, or did not show
+_BEYOND = 1.25  # of what a fault loses: a slower run says no more
+_NUMBER = (0.04, 0.43, 0.25, 0.16, 0.12)  # how likely there are so many faults: somebody asks who it is
+_FEW = 0.05  # of all sets, by how likely they are
+_BORDER = 0.1  # how likely it is a border, before anything is known
+_ROWS = 20_000  # sets that are kept
+_LEAST = 1e-8  # of the likeliest set: what is less likely is dropped
 
 
 class Posterior:
-    """How likely each of ``hosts``, and each link between two, is what makes them slow together, if one of them is.
+    """The odds of sets of up to FAULTS hosts and links, or a border, that make groups of ``hosts`` slow.
 
-    A host is as likely as a link before anything is known. ``level``: ln of the rate of a sound group, roughly; what
-    runs say of it counts. ``drop``: ln of what a run with the fault reaches over one without; ``noise``: the standard
+    Hosts that were in the same runs are one class, which a run of some of them splits: so a set names classes, and
+    counts for as many sets of hosts as it may be. That is exact (Bayes), and as small for a thousand hosts as for
+    ten. No fault to FAULTS of them are equally likely before anything is known, and so is any mix of hosts and links.
+
+    How fast a sound group of a size is, nobody knows: runs of one size are held against each other.
+
+    ``suspects``: the others have no fault. ``drop``: ln of what a run with a fault loses; ``noise``: the standard
     deviation of a run.
     """
 
-    def __init__(self, hosts: Sequence[str], level: float, drop: float, noise: float) -> None:
-        n = len(hosts)
+    def __init__(
+        self,
+        hosts: Sequence[str],
+        suspects: Collection[str],
+        drop: float,
+        noise: float,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
         self.hosts, self.drop, self.noise = list(hosts), drop, noise
-        self.level = self._level = level
-        self._prior = np.full((n, n), -np.inf)  # ln, of the link between row and column; of a host on the diagonal
-        self._prior[np.triu_indices(n, 1)] = -np.log(max(1, n * (n - 1) / 2))
-        np.fill_diagonal(self._prior, -np.log(n))
-        self._here: list[np.ndarray] = []  # of each run, the places of the hosts in it
-        self._rates: list[float] = []
-        self._share = _normal(self._prior)
+        self.place = {host: n for n, host in enumerate(self.hosts)}
+        named = set(suspects)
+        self.of = np.array([0 if host in named else 1 for host in self.hosts])  # the class of each host
+        n = int((self.of == 0).sum())
+        self.sizes = [n, len(self.hosts) - n]
+        mixes = [(nodes, links) for nodes in range(FAULTS + 1) for links in range(FAULTS + 1 - nodes)]
+        self.labels = np.array([(labels or {}).get(host, "") for host in self.hosts])
+        self.borders: list[tuple[str, ...]] = list(combinations(sorted({*self.labels[self.of == 0]} - {""}), 2))
+        self.cells = np.full((len(mixes) + len(self.borders), FAULTS), _EMPTY, dtype=np.uint16)
+        for row, (nodes, links) in enumerate(mixes):
+            self.cells[row, : nodes + links] = [0] * links + [NODE] * nodes
+        self.border = np.concatenate([np.full(len(mixes), -1), np.arange(len(self.borders))]).astype(np.int64)
+        self._mix = np.full(
+            (FAULTS + 1, FAULTS + 1), -np.inf
+        )  # ln of how likely each set of so many nodes and links is
+        for nodes, links in mixes:
+            ways = comb(n, nodes) * comb(n * (n - 1) // 2, links)
+            even = log(_NUMBER[nodes + links]) - log(nodes + links + 1)
+            self._mix[nodes, links] = even - log(ways) if ways else -np.inf
+        self._slow = np.zeros((len(self.cells), 0), dtype=bool)  # which runs each set makes slow
+        self._runs: list[tuple[int, float]] = []  # size and rate
+        self._shown = np.zeros(len(self.cells))
+        self.share = np.zeros(len(self.cells))
+        self._count()
+        self._weigh()
 
     def learn(self, group: Collection[str], rate: float) -> None:
-        """``group`` ran at ``rate`` (ln; minus infinity where it failed); others than ``hosts`` in it are sound."""
-        self._here.append(np.flatnonzero([host in group for host in self.hosts]))
-        self._rates.append(rate)
-        rates = np.array(self._rates)
-        self._update(rates)
-        slow = np.array([self._share[np.ix_(here, here)].sum() for here in self._here])
-        sure = np.isfinite(rates) & (abs(slow - 0.5) > _SURE - 0.5)
-        self.level = float(np.mean([self._level, *(rates[sure] - np.where(slow[sure] > _SURE, self.drop, 0.0))]))
-        self._update(rates)
+        """``group`` ran at ``rate`` (ln; minus infinity where it failed)."""
+        inside = np.array([host in group for host in self.hosts])
+        self._split(inside)
+        if self._torn(inside):  # it has no more classes: the run says nothing that it can hold
+            return
+        self._slow = np.column_stack([self._slow, self.slow(inside)])
+        self._runs.append((len(group), rate))
+        self._weigh()
 
-    def _update(self, rates: np.ndarray) -> None:
-        odds = np.nan_to_num(self.drop * (rates - self.level - self.drop / 2) / self.noise**2, posinf=np.inf)
-        weight = self._prior.copy()
-        for here, each in zip(self._here, np.clip(odds, -_FARTHEST, _FARTHEST), strict=True):
-            weight[np.ix_(here, here)] += each
-        self._share = _normal(weight)
+    def slow(self, inside: np.ndarray) -> np.ndarray:
+        """Which sets make a run slow of the hosts ``inside`` (one for each host), who are whole classes."""
+        flags = np.zeros(256, dtype=bool)
+        flags[self.of[inside]] = flags[NODE] = True
+        result = np.asarray((flags[:, None] & flags[None, :]).ravel()[self.cells].any(axis=1))
+        if self.borders:
+            here = {*self.labels[inside]}
+            across = np.array([a in here and b in here for a, b in self.borders] + [False])
+            result |= across[self.border]
+        return result
 
-    def refute(self, of: Sequence[str]) -> None:
-        """It is not that host, or not that link. What ran slow may have been so by another fault: it counts no more."""
-        places = sorted(self.hosts.index(host) for host in of)
-        self._prior[places[0], places[-1]] = -np.inf
-        fast = np.array(self._rates) > self.level + self.drop / 2
-        self._here = [here for here, keep in zip(self._here, fast, strict=True) if keep]
-        self._rates = [rate for rate, keep in zip(self._rates, fast, strict=True) if keep]
-        self._update(np.array(self._rates))
+    def settle(self, of: tuple[str, ...], fault: bool) -> None:
+        """That host, link or border has a fault, or has none."""
+        if of in self.borders:
+            self._shown = self._shown + np.where((self.border == self.borders.index(of)) == fault, 0.0, -_PROVEN)
+            self._weigh()
+            return
+        self._split(np.array([host == of[0] for host in self.hosts]))
+        self._split(np.array([host == of[-1] for host in self.hosts]))
+        if (code := self._code(of)) == _EMPTY:  # no set has it
+            return
+        has = (self.cells == code).any(axis=1)
+        self._shown = self._shown + np.where(has == fault, 0.0, -_PROVEN)
+        self._weigh()
 
-    def likeliest(self) -> tuple[tuple[str, ...], float]:
-        """The likeliest host or link, and the ln of its odds against all others."""
-        first, last = np.unravel_index(int(np.argmax(self._share)), self._share.shape)
-        best = float(self._share[first, last])
-        odds = np.log(max(best, 1e-12) / max(1 - best, 1e-12))
-        return tuple(self.hosts[n] for n in sorted({int(first), int(last)})), float(odds)
+    def more(self, faults: Iterable[Sequence[str]]) -> float:
+        """How likely there are others than those ``faults``."""
+        known = [_EMPTY, *(self._code(of) for of in faults)]
+        return float(self.share[~np.isin(self.cells, known).all(axis=1) | (self.border >= 0)].sum())
 
-    def open(self) -> frozenset[str]:
-        """The hosts that it may still be, or a link of theirs."""
-        each, least = self._share.sum(axis=0) + self._share.sum(axis=1), _NEGLIGIBLE / len(self.hosts)
-        return frozenset(host for host, share in zip(self.hosts, each, strict=True) if share > least)
+    def likeliest(self, but: Collection[tuple[str, ...]]) -> tuple[tuple[str, ...], float]:
+        """The likeliest host, link or (two labels) border, none of ``but``, and ln of its odds; () where there is
+        none. It is one that can be named: hosts that were in the same runs cannot."""
+        each = np.bincount(self.cells.ravel(), np.repeat(self.share, FAULTS), 1 << 16)
+        each[[_EMPTY, *(self._code(of) for of in but)]] = 0.0
+        single = np.zeros(256, dtype=bool)
+        single[: len(self.sizes)] = np.array(self.sizes) == 1
+        single[NODE] = True
+        each *= (single[:, None] & single[None, :]).ravel()
+        code = int(each.argmax())
+        best = float(each[code])
+        ends = [c for c in (code >> 8, code & 255) if c < NODE]
+        of = tuple(self.hosts[int(np.flatnonzero(self.of == c)[0])] for c in ends)
+        if self.borders:
+            across = np.bincount(self.border[self.border >= 0], self.share[self.border >= 0], len(self.borders))
+            across[[self.borders.index(b) for b in but if b in self.borders]] = 0.0
+            if across.max() > best:
+                best, of = float(across.max()), self.borders[int(across.argmax())]
+        return (of, log(max(best, 1e-12) / max(1 - best, 1e-12))) if best > 0 else ((), -np.inf)
 
-    def next(self) -> list[str]:
-        """Those of the hosts to run together next: slow about as likely as not.
+    def _code(self, of: Sequence[str]) -> int:
+        """Of a host or a link, whose hosts are classes of their own; else of nothing that there is."""
+        classes = [] if of in self.borders else sorted(int(self.of[self.place[h]]) for h in of if h in self.place)
+        if len(classes) != len(of) or any(self.sizes[c] > 1 for c in classes):
+            return _EMPTY
+        return classes[0] << 8 | (classes[1] if len(classes) > 1 else NODE)
 
-        Either a beginning of the hosts, which is slow from the later end of the first fault on, or the likeliest of
-        these ends with a beginning of those before it, slow from its other end on. So other faults change no answer.
-        """
-        ends = self._share.sum(axis=0)
-        slow = np.cumsum(ends)
-        last = int(np.argmax(ends))
-        beside = np.concatenate([[0.0], slow[:last] + np.cumsum(self._share[:last, last])]) + self._share[last, last]
-        length = 1 + int(np.argmin(abs(slow[:-1] - 0.5))) if len(slow) > 1 else 0
-        others = int(np.argmin(abs(beside - 0.5)))
-        if not length or abs(beside[others] - 0.5) < abs(slow[length - 1] - 0.5):
-            return [*self.hosts[:others], self.hosts[last]]
-        return self.hosts[:length]
+    def _split(self, inside: np.ndarray) -> None:
+        """Make those of a class who are ``inside`` a class of their own, where a set has the class."""
+        live = np.zeros(256, dtype=bool)
+        live[self.cells >> 8] = live[self.cells & 255] = True
+        within = np.bincount(self.of[inside], minlength=len(self.sizes))
+        changed = False
+        for old in np.flatnonzero((within > 0) & (within < np.array(self.sizes)) & live[: len(self.sizes)]):
+            new = len(self.sizes)
+            if new >= _CLASSES:
+                break
+            self.of[inside & (self.of == old)] = new
+            self.sizes.append(int(within[old]))
+            self.sizes[old] -= int(within[old])
+            self._branch(int(old), new)
+            changed = True
+        if changed:
+            self._count()
+
+    def _torn(self, inside: np.ndarray) -> bool:
+        """Whether a class that a set has is only in part ``inside``."""
+        within = np.bincount(self.of[inside], minlength=len(self.sizes))
+        part = np.flatnonzero((within > 0) & (within < np.array(self.sizes)))
+        return bool(np.isin(part, np.concatenate([self.cells >> 8, self.cells & 255])).any())
+
+    def _branch(self, old: int, new: int) -> None:
+        """Let each end in a class be in either part of it."""
+        cells, rows = self.cells, np.arange(len(self.cells))
+        for column in range(FAULTS):
+            code = cells[:, column].astype(np.int64)
+            first, second = code >> 8, code & 255
+            one = np.flatnonzero((first == old) ^ (second == old))
+            both = np.flatnonzero((first == old) & (second == old))
+            other = np.where(first[one] == old, second[one], first[one])
+            copies = np.concatenate([one, both, both])
+            branched = cells[copies]
+            branched[:, column] = np.concatenate(
+                [
+                    np.where(other == NODE, new << 8 | NODE, other << 8 | new),
+                    np.full(len(both), old << 8 | new),
+                    np.full(len(both), new << 8 | new),
+                ]
+            )
+            cells, rows = np.concatenate([cells, branched]), np.concatenate([rows, rows[copies]])
+        cells = np.sort(cells, axis=1)
+        own = self.border[rows] < 0
+        _, firsts = np.unique(cells[own].view(np.uint64).ravel(), return_index=True)
+        firsts = np.concatenate([np.flatnonzero(own)[firsts], np.flatnonzero(~own)])
+        self._take(rows[firsts])
+        self.cells = cells[firsts]
+
+    def _take(self, rows: np.ndarray) -> None:
+        self.cells, self.border = self.cells[rows], self.border[rows]
+        self._slow, self._shown = self._slow[rows], self._shown[rows]
+
+    def _count(self) -> None:
+        """How many sets of hosts and links each set of classes may be, and how likely those are beforehand."""
+        sizes = np.zeros(256)
+        sizes[: len(self.sizes)] = self.sizes
+        ways = np.outer(sizes, sizes)
+        np.fill_diagonal(ways, sizes * (sizes - 1) / 2)
+        ways[:, NODE] = sizes
+        ways[NONE, NONE] = np.inf  # there may be any number of no faults
+        number = ways.ravel()[self.cells]
+        again = np.zeros(len(self.cells))
+        total = np.ones(len(self.cells))
+        for column in range(FAULTS):
+            if column:
+                again = np.where(self.cells[:, column] == self.cells[:, column - 1], again + 1, 0)
+            own = np.maximum(number[:, column] - again, 0) / (again + 1)
+            total *= np.where(self.cells[:, column] == _EMPTY, 1.0, own)
+        nodes = ((self.cells & 255) == NODE).sum(axis=1)
+        faults = (self.cells != _EMPTY).sum(axis=1)
+        with np.errstate(divide="ignore"):
+            self._prior = np.log(total) + self._mix[nodes, faults - nodes]
+        self._prior[self.border >= 0] = log(_BORDER) - log(max(1, len(self.borders)))
+
+    def _likelihood(self) -> np.ndarray:
+        """ln of how likely the runs are by each set, where a sound group of each size may have any rate."""
+        total = np.zeros(len(self.cells))
+        noise = max(self.noise, self.drop / _CLEAR)
+        for size in {size for size, _ in self._runs}:
+            own = [n for n, (of, _) in enumerate(self._runs) if of == size]
+            rates = _cut(np.array([self._runs[n][1] for n in own]), self.drop)
+            slow = self._slow[:, own].astype(float)
+            lost = self.drop * slow.sum(axis=1)
+            squares = (rates**2).sum() + 2 * self.drop * (slow @ rates) + self.drop * lost
+            total -= (squares - (rates.sum() + lost) ** 2 / len(own)) / (2 * noise**2)
+        return total
+
+    def sizes_run(self) -> set[int]:
+        """Of the groups that ran so far."""
+        return {size for size, _ in self._runs}
+
+    def lifted(self, size: int) -> np.ndarray:
+        """By which sets a sound group of this size is faster than by others: what those take for sound was slow."""
+        own = [n for n, (of, _) in enumerate(self._runs) if of == size]
+        if not own:
+            return np.zeros(len(self.cells), dtype=bool)
+        level = self._slow[:, own].mean(axis=1)
+        order = np.argsort(level)
+        low = level[order[int(np.searchsorted(np.cumsum(self.share[order]), _FEW))]]
+        return np.asarray(level > low + 0.5)
+
+    def _weigh(self) -> None:
+        weight = self._prior + self._shown + self._likelihood()
+        share = _normal(weight)
+        keep = np.flatnonzero(share > _LEAST * share.max())
+        if len(keep) > _ROWS:
+            keep = keep[np.argpartition(share[keep], -_ROWS)[-_ROWS:]]
+        if len(keep) < len(share):
+            self._take(keep)
+            self._prior, share = self._prior[keep], _normal(weight[keep])
+        self.share = share
+
+
+def _cut(rates: np.ndarray, drop: float) -> np.ndarray:
+    """Rates against those of the fastest runs, none far slower than with a fault: a failed run is as good as slow."""
+    if not np.isfinite(rates).any():
+        return np.zeros(len(rates))
+    second = np.sort(rates)[-2:].min()  # a single run may be fast by noise
+    top = np.median(rates[rates > second - drop / 2]) if np.isfinite(second) else rates.max()
+    return np.asarray(np.maximum(rates - top, -_BEYOND * drop))
 
 
 def _normal(weight: np.ndarray) -> np.ndarray:
-    top = weight.max()
-    if not np.isfinite(top):  # all of it is refuted
+    top = weight.max(initial=-np.inf)
+    if not np.isfinite(top):  # nothing is left that could be
         return np.zeros_like(weight)
     share = np.exp(weight - top)
     return np.asarray(share / share.sum())

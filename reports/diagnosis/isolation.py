@@ -15,7 +15,7 @@ from fleetmark import __version__
 from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import Message, count, message
 from fleetmark.record.diagnosis.isolations import Isolated
-from planner.diagnosis.partners import Fault, Reason
+from planner.diagnosis.partners import Fault, Reason, Suspicion
 from reports.diagnosis.html import About, Page
 from reports.diagnosis.sentences import share
 from reports.kit import format as fmt
@@ -29,6 +29,8 @@ PAIR = 2
 def sentence(fault: Fault) -> Message:
     """Who it is, by how much, and why nobody else."""
     of, missing = fmt.clean(" - ".join(fault.of)), share(fault.deficit)
+    if fault.deficit >= 1:
+        return _failure(fault.reason, of)
     match fault.reason:
         case Reason.INTRA_HOST:
             return message("{host} is {deficit} slower than others by itself.", host=of, deficit=missing)
@@ -46,12 +48,32 @@ def sentence(fault: Fault) -> Message:
             )
 
 
+def _failure(reason: Reason, of: str) -> Message:
+    """The same of runs that failed."""
+    match reason:
+        case Reason.INTRA_HOST:
+            return message("{host} fails by itself.", host=of)
+        case Reason.ALL_PARTNERS:
+            return message("{host} fails with every known-good partner: the host or its port.", host=of)
+        case Reason.ONE_PAIR:
+            return message("{link} fails; both work with others: the link.", link=of)
+        case Reason.ALL_ACROSS:
+            return message("{border}: every pair across fails: what joins them.", border=of)
+
+
 def headline(isolated: Isolated) -> Message:
     """The answer in one sentence."""
     asked = isolated.question
     case = f"{asked.workload} {asked.case}"
     if isolated.suspicion.blind:
         return message("Every run of {case} failed: nobody can be named.", case=fmt.clean(case))
+    if isolated.suspicion.unclear:
+        return message(
+            "Who makes {case} slow cannot be told: so much do runs of the same hosts vary that only "
+            "a loss beyond {share} would show.",
+            case=fmt.clean(case),
+            share=share(isolated.suspicion.visible),
+        )
     if not isolated.suspicion.faults:
         return message("No host, link or border makes {case} slow.", case=fmt.clean(case))
     named = [fmt.clean(" - ".join(f.of)) for f in isolated.suspicion.faults]
@@ -78,7 +100,16 @@ def cost(isolated: Isolated) -> Message:
 
 
 def _open(isolated: Isolated) -> list[Message]:
-    return [_unexplained(fmt.clean(" - ".join(sorted(hosts))), len(hosts)) for hosts in isolated.suspicion.open]
+    s = isolated.suspicion
+    notes = [_unexplained(fmt.clean(" - ".join(sorted(hosts))), len(hosts)) for hosts in s.open]
+    if s.alone_vary:
+        notes.append(
+            message(
+                "By themselves sound hosts vary {times}-fold: what a host reaches alone names nobody here.",
+                times=f"{s.alone_vary:.1f}",
+            )
+        )
+    return notes
 
 
 def _unexplained(hosts: str, number: int) -> Message:
@@ -90,12 +121,18 @@ def _unexplained(hosts: str, number: int) -> Message:
 def table(isolated: Isolated, _: Language) -> list[RenderableType]:
     """What to print, in order."""
     faults = isolated.suspicion.faults
-    parts: list[RenderableType] = [Text(_(headline(isolated)), style="bold red" if faults else "bold green")]
+    parts: list[RenderableType] = [Text(_(headline(isolated)), style=_style(isolated.suspicion))]
     parts += [Padding(Text(_(sentence(f))), (0, 0, 0, 2)) for f in faults]
     parts += [Padding(Text(_(note)), (0, 0, 0, 2)) for note in _open(isolated)]
     parts.append(Text(_(cost(isolated)), style="dim"))
     parts += [unwrapped(f"  {fmt.clean(name)}", "dim") for name in isolated.campaigns]
     return parts
+
+
+def _style(suspicion: Suspicion) -> str:
+    if suspicion.faults or suspicion.blind:
+        return "bold red"
+    return "bold yellow" if suspicion.unclear else "bold green"
 
 
 def markdown(isolated: Isolated, _: Language) -> str:
@@ -155,6 +192,8 @@ def as_json(isolated: Isolated) -> str:
         "open": [sorted(p) for p in s.open],
         "hosts": s.hosts,
         "every_run_failed": s.blind,
+        "cannot_be_told": s.unclear,
+        "share_that_shows": s.visible,
         "runs": {"more": s.runs, "alone": s.alone, "all_pairs": s.all_pairs, "bisection": s.bisection},
         "campaigns": list(isolated.campaigns),
     }

@@ -44,30 +44,36 @@ def of(suspicion: Suspicion, kind: str) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize(("n", "host"), [(4, "n003"), (5, "n000"), (8, "n005"), (10, "n009"), (64, "n017")])
 def test_a_slow_node_is_named_in_fewer_runs_than_there_are_pairs(n: int, host: str) -> None:
     right = 0
-    for seed in range(10):
+    for seed in range(3):
         result = solve(n, lost({host}), seed)
         assert set(of(result, "node")) <= {(host,)}
         right += [(f.kind, f.of, f.reason) for f in result.faults] == [("node", (host,), Reason.ALL_PARTNERS)]
         assert n < 10 or result.runs < result.all_pairs
-    assert right >= 9
+    assert right == 3
 
 
 @pytest.mark.parametrize("ends", [("n001", "n005"), ("n012", "n050")])
 def test_a_slow_link_is_named_within_a_half_and_across(ends: tuple[str, str]) -> None:
-    right = sum(of(solve(64, lost(set(ends)), seed), "link") == [ends] for seed in range(10))
-    assert right >= 8
+    assert all(of(solve(64, lost(set(ends)), seed), "link") == [ends] for seed in range(2))
+
+
+@pytest.mark.parametrize("faults", [[{"n003", "n040"}, {"n041", "n044"}], [{"n020"}, {"n007", "n055"}, {"n033"}]])
+def test_several_faults_are_named_within_two_log2_n_groups_each_and_four(faults: list[set[str]]) -> None:
+    result = solve(64, lost(*faults, by=0.1))
+    assert sorted(f.of for f in result.faults) == sorted(tuple(sorted(fault)) for fault in faults)
+    assert result.named_after <= 2 * math.log2(64) * len(faults) + 4
 
 
 def test_two_nodes_of_which_one_is_far_slower() -> None:
     bad = lambda group: max(lost({"n003"}, by=0.95)(group), lost({"n040"})(group))  # noqa: E731
-    for seed in range(5):
+    for seed in range(1):
         result = solve(64, bad, seed)
         assert of(result, "node") == [("n003",), ("n040",)]
         assert result.faults[0].of == ("n003",) and result.faults[0].deficit > 0.9
 
 
 def test_a_sound_fleet_blames_nobody() -> None:
-    assert not any(solve(n, lost(), seed).faults for n in (8, 32) for seed in range(20))
+    assert not any(solve(n, lost(), seed).faults for n in (8, 32) for seed in range(2))
 
 
 @pytest.mark.parametrize("racks", [2, 4])
@@ -93,7 +99,7 @@ def test_groups_of_the_campaign_are_where_the_search_begins() -> None:
     run = cluster(lost({"n006"}), 3)
     measured = {frozenset(members[s : s + 4]): run(members[s : s + 4]) for s in range(0, 16, 4)}
     result = isolate(measured, members, alone_not, run, deficit=0.1, noise=0.02)
-    assert of(result, "node") == [("n006",)] and result.runs <= 8
+    assert of(result, "node") == [("n006",)] and result.runs <= 10
     sound = {group: [0.0] for group in measured}
     assert isolate(sound, members, alone_not, run, deficit=0.1, noise=0.02).runs == 0
 
@@ -115,7 +121,33 @@ def test_noise_comes_from_repeats_where_it_is_not_known() -> None:
         return [(-3.0 if "n005" in group else 0.0) + float(rng.normal(0, 0.2)) for _ in range(2)]
 
     result = isolate({}, names(8), alone_not, run, deficit=0.1)
-    assert of(result, "node") == [("n005",)] and len(result.faults) == 1
+    assert of(result, "node") == [("n005",)] and len(result.faults) == 1 and not result.unclear
+
+
+def test_a_pair_that_was_slow_once_is_no_link() -> None:
+    once = {frozenset(("n000", "n001")): 1.5}
+
+    def run(group: Sequence[str]) -> list[float]:
+        return [math.log(5) - once.pop(frozenset(group), 0.0)]
+
+    result = isolate({}, names(4), alone_not, run, deficit=0.1)
+    assert not result.faults and not once
+
+
+def test_runs_that_vary_several_fold_tell_nothing() -> None:
+    rng = np.random.default_rng(5)
+    result = isolate({}, names(8), alone_not, lambda _: rng.normal(0, 0.7, 2).tolist(), deficit=0.1)
+    assert result.unclear and not result.faults and result.visible > 0.5
+    assert not solve(8, lost()).unclear
+
+
+def test_a_host_is_not_named_by_what_sound_hosts_reach_alone_as_well() -> None:
+    def alone(hosts: Sequence[str]) -> dict[str, float]:
+        return {h: -0.9 if h in ("n001", "n006") else 0.1 * int(h[1:]) for h in hosts}
+
+    result = isolate({}, names(8), alone, cluster(lost({"n001"}, by=0.5), 1), deficit=0.1, noise=0.02)
+    assert [(f.of, f.reason) for f in result.faults] == [(("n001",), Reason.ALL_PARTNERS)]
+    assert result.alone_vary == pytest.approx(math.exp(0.9 + 0.7))
 
 
 def test_too_few_hosts_to_compare_name_nobody() -> None:

@@ -1,0 +1,152 @@
+"""Which hosts to run together next: a group that is slow about as likely as not, by what is known so far."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from planner.diagnosis.posterior import NODE, NONE, Posterior
+
+SETS = 300  # drawn from the posterior
+ORDERS = 8  # of classes, each of whose beginnings is a candidate
+_COARSE = 16  # beginnings that are looked at first
+_ENOUGH = 0.95  # bits: no order is better by what matters
+_HOT = 1e-3  # how likely a class has the end of a fault, for it to be tested
+_FEW = 5  # classes: fewer are halved
+_SPLIT = 0.05  # bits that a class has to bring, for it to be split
+
+
+def choose(posterior: Posterior, size: int, barred: Sequence[Collection[str]]) -> tuple[list[str], float]:
+    """A group of ``size`` hosts, fewer where there are no more, and how many bits it says.
+
+    ``barred``: hosts that it must not have, in one way or another. A run says most where it is slow as likely as not
+    (one bit). So beginnings of the suspects in several orders, filled up with the others, are held against the odds.
+    """
+    design = _Design(posterior, size)
+    best: tuple[list[str], float, float] = ([], 0.0, -1.0)
+    for nth in range(ORDERS):
+        candidate = design.group(barred[nth % len(barred)], nth)
+        best = max(best, candidate, key=lambda c: c[2])
+        if best[2] > _ENOUGH:
+            break
+    return best[0], best[2]
+
+
+class _Design:
+    """Groups of one ``size`` against sets drawn from a posterior."""
+
+    def __init__(self, posterior: Posterior, size: int) -> None:
+        self.posterior, self.size = posterior, size
+        self.rng = np.random.default_rng(len(posterior.cells))
+        at = (np.arange(SETS) + self.rng.random()) / SETS
+        rows = np.searchsorted(np.cumsum(posterior.share), at).clip(max=len(posterior.share) - 1)
+        cells = posterior.cells.astype(np.int64)
+        self.lifted = posterior.lifted(size)[rows]
+        self.border = posterior.border[rows]
+        self.crossed = self.border >= 0
+        self.first, self.second = cells[rows] >> 8, cells[rows] & 255
+        weights = np.repeat(posterior.share, cells.shape[1])
+        self.mass = np.bincount((cells >> 8).ravel(), weights, 256) + np.bincount((cells & 255).ravel(), weights, 256)
+        self.mass[[NODE, NONE]] = 0.0
+
+    def group(self, barred: Collection[str], nth: int) -> tuple[list[str], float, float]:
+        """The best group from one order of the classes: its hosts, how likely it is slow, and what it is worth."""
+        of = self.posterior.of
+        free = np.array([host not in barred for host in self.posterior.hosts])
+        sizes = np.bincount(of[free], minlength=256)
+        hot, of_each = self._ordered(np.flatnonzero((self.mass > _HOT) & (sizes > 0)), sizes, nth)
+        cold = int(sizes[self.mass <= _HOT].sum())
+        coarse = np.unique(np.linspace(0, len(hot), _COARSE + 1).round().astype(int))
+        counts = self._filled(_beginnings(coarse, of_each), of_each, cold)
+        slow, worth = self._judged(counts, hot, sizes)
+        near = int(worth.argmax())
+        within = np.arange(coarse[max(0, near - 1)], coarse[min(near + 1, len(coarse) - 1)] + 1)
+        parted = [_parted(n, of_each) for n in _crossing(coarse, slow)]
+        finer = self._filled(np.concatenate([_beginnings(within, of_each), *parted]), of_each, cold)
+        more, better = self._judged(finer, hot, sizes)
+        counts, slow, worth = np.concatenate([counts, finer]), np.append(slow, more), np.append(worth, better)
+        top = int(worth.argmax())
+        members = self._hosts(np.bincount(hot, counts[top], 256).astype(int), free)
+        return members, slow[top], worth[top] if not self.crossed.any() else self._across(members, slow[top])
+
+    def _ordered(self, hot: np.ndarray, sizes: np.ndarray, nth: int) -> tuple[np.ndarray, np.ndarray]:
+        """Classes as they stand in sets that may be, both ends of a link in a row; by how likely they are; or in halves
+        at random. And how many hosts each has."""
+        if nth % 3 == 1 or len(hot) < _FEW:
+            parts = np.concatenate([sizes[hot] // 2, sizes[hot] - sizes[hot] // 2])
+            order = self.rng.permutation(np.flatnonzero(parts))
+            return np.tile(hot, 2)[order], parts[order]
+        if nth % 3 == 2:
+            order = hot[np.argsort(-self.mass[hot], kind="stable")]
+            return order, sizes[order]
+        rows = self.rng.permutation(len(self.first))
+        stream = np.stack([self.first[rows], self.second[rows]], axis=2).ravel()
+        values, firsts = np.unique(np.concatenate([stream[np.isin(stream, hot)], hot]), return_index=True)
+        order = values[np.argsort(firsts)]
+        return order, sizes[order]
+
+    def _filled(self, wanted: np.ndarray, sizes: np.ndarray, cold: int) -> np.ndarray:
+        """How many hosts of each class groups have: those ``wanted``, hosts without a fault, and then the last."""
+        own = np.clip(self.size - (np.cumsum(wanted, axis=1) - wanted), 0, wanted)
+        left = np.clip(self.size - own.sum(axis=1) - cold, 0, None)[:, None]
+        room = sizes - own
+        after = np.cumsum(room[:, ::-1], axis=1)[:, ::-1] - room
+        return np.asarray(own + np.clip(left - after, 0, room))
+
+    def _judged(self, counts: np.ndarray, hot: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How likely each group is slow, and the bits that it says less what splitting a class costs. A class of which
+        it has a part has the end of a fault there in proportion."""
+        own = np.zeros((len(counts), 256))
+        np.add.at(own.T, hot, counts.T)
+        parts = own / np.maximum(1, np.bincount(self.posterior.of, minlength=256))
+        parts[:, NODE] = 1.0
+        each = 1.0 - np.prod(1.0 - parts[:, self.first] * parts[:, self.second], axis=2)
+        splits = ((own > 0) & (own < sizes)).sum(axis=1)
+        return each.mean(axis=1), _bits(each, self.lifted) - _SPLIT * splits
+
+    def _across(self, members: list[str], slow: float) -> float:
+        """The bits that a group says where a border may be what makes it slow."""
+        labels = {self.posterior.labels[self.posterior.place[m]] for m in members}
+        across = np.array([labels.issuperset(border) for border in self.posterior.borders])
+        each = np.where(self.crossed, across[self.border], slow / max(1e-9, 1.0 - self.crossed.mean()))
+        return float(_bits(each[None, :].clip(0.0, 1.0), self.lifted)[0])
+
+    def _hosts(self, counts: np.ndarray, free: np.ndarray) -> list[str]:
+        chosen: list[int] = []
+        for of in np.flatnonzero(counts):
+            chosen += np.flatnonzero((self.posterior.of == of) & free)[: counts[of]].tolist()
+        cold = np.flatnonzero((self.mass[self.posterior.of] <= _HOT) & free)
+        chosen += cold[: self.size - len(chosen)].tolist()
+        return [self.posterior.hosts[n] for n in sorted(chosen)]
+
+
+def _beginnings(lengths: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    return np.where(np.arange(len(sizes)) < lengths[:, None], sizes, 0)
+
+
+def _parted(length: int, sizes: np.ndarray) -> np.ndarray:
+    """The beginning of so many classes with parts of the last."""
+    n = int(sizes[length - 1])
+    parts = sorted({max(1, n // 4), n // 2, n - max(1, n // 4)} - {0, n})
+    wanted = np.tile(_beginnings(np.array([length]), sizes), (len(parts), 1))
+    wanted[:, length - 1] = parts
+    return wanted
+
+
+def _crossing(lengths: np.ndarray, slow: np.ndarray) -> list[int]:
+    """The lengths at which beginnings pass from fast to slow, and the one before."""
+    over = np.flatnonzero(slow > 0.5)
+    if not len(over):
+        return [int(lengths[-1])] if lengths[-1] else []
+    high, low = int(lengths[over[0]]), int(lengths[over[0] - 1]) if over[0] else 0
+    return list(range(max(1, high - 2, low), high + 1)) if high else []
+
+
+def _bits(slow: np.ndarray, lifted: np.ndarray) -> np.ndarray:
+    """What runs say that are so likely ``slow`` by each set: slower than those before, as fast, or faster, where by a
+    set those before were slow."""
+    slower = (slow * ~lifted).mean(axis=1)
+    faster = ((1.0 - slow) * lifted).mean(axis=1)
+    p = np.clip([slower, faster, 1.0 - slower - faster], 1e-9, 1.0)
+    return np.asarray(-(p * np.log2(p)).sum(axis=0))
