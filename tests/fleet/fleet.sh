@@ -242,6 +242,7 @@ write_state() {
         for i in $(seq "$1"); do printf 'Host h%s\n  HostName %s\n' "$i" "$PREFIX.$i"; done
         printf 'Host *\n  User root\n  IdentityFile %s\n  IdentitiesOnly yes\n' "$KEY"
         printf '  UserKnownHostsFile %s/known_hosts\n  GlobalKnownHostsFile /dev/null\n' "$STATE"
+        printf '  ConnectTimeout 60\n' # a busy machine is slow, not down
         printf '  StrictHostKeyChecking yes\n'
     } >"$STATE/ssh_config"
 }
@@ -287,7 +288,12 @@ cmd_off() {
     known "$1"
     ip link set "$(link "$(number "$1")")" down # first the cable: a dead host says no goodbye
     kill -KILL "$(cat "$FLEET/$1.pid")" 2>/dev/null
+    forget "$1"
     settled "$1" || die "$1 will not die"
+}
+forget() { # where the host was, so that whoever connects hears within 3 s that nobody is there
+    ip neigh flush to "$PREFIX.$(number "$1")" dev "$BR" 2>/dev/null
+    return 0
 }
 
 cmd_on() {
@@ -298,18 +304,28 @@ cmd_on() {
     wait_host "$(number "$1")" || die "$1 did not come up: $(cat "$FLEET/$1.log")"
 }
 
-goes_first() { # the throttle alone shall decide: what else runs on this machine yields to a host that has one
-    local d file
+limits() { find "$FLEET"/$1.limits -type f 2>/dev/null; } # of a host, or of those that a pattern names
+weigh() { # CPU weight of a host, and of its fleet where any of its hosts has a limit: first, or as usual
+    local d file of
     for d in $(groups_of "$1"); do
         for file in "$d"/cpu.{weight,shares} "${d%/*}"/cpu.{weight,shares}; do
-            if [ -f "$file" ]; then case $file in *weight) echo 10000 ;; *) echo 262144 ;; esac >"$file"; fi
+            [ -f "$file" ] || continue
+            if [ "${file%/*}" = "$d" ]; then of=$1; else of='h*'; fi
+            case ${file##*.}-$(limits "$of" | grep -q . && echo first) in
+            weight-first) echo 10000 ;; shares-first) echo 262144 ;; weight-) echo 100 ;; shares-) echo 1024 ;;
+            esac >"$file"
         done
     done
+}
+limited() { # HOST WHAT LIMIT NONE: a throttle alone shall decide, so what else runs on this machine yields to a host that has one
+    mkdir -p "$FLEET/$1.limits"
+    if [ "$3" = "$4" ]; then rm -f "$FLEET/$1.limits/$2"; else : >"$FLEET/$1.limits/$2"; fi
+    weigh "$1"
 }
 
 cmd_cpu() {
     local h=$1 pct=$2 period=${3:-100000} file
-    goes_first "$h"
+    limited "$h" cpu "$pct" 0
     if file=$(group_file "$h" cpu.max); then
         if [ "$pct" -eq 0 ]; then echo "max $period"; else echo "$((period * pct / 100)) $period"; fi >"$file"
     elif file=$(group_file "$h" cpu.cfs_quota_us); then
@@ -322,7 +338,7 @@ cmd_cpu() {
 
 cmd_io() {
     local h=$1 rate=$2 dev=${3:-} file
-    goes_first "$h"
+    limited "$h" io "$rate" 0
     [ -n "$dev" ] || dev=$(findmnt -no MAJ:MIN -T "$DISK")
     if file=$(group_file "$h" io.max); then
         [ "$rate" -gt 0 ] || rate=max
@@ -337,7 +353,7 @@ cmd_io() {
 cmd_rate() {
     local i rate=$2 burst=${3:-256k} side
     i=$(number "$1")
-    goes_first "$1"
+    limited "$1" rate "$rate" off
     for side in "tc" "ip netns exec $(netns "$i") tc"; do
         local dev=eth0
         [ "$side" = tc ] && dev=$(link "$i")
