@@ -54,7 +54,7 @@ class Options:
     become: bool = False
     work_dir: str = WORK_DIR
     root: Path = Path("fleetmark-results")
-    connect_timeout_s: float = 10.0
+    connect_timeout_s: float | None = None
     patience_s: float = 120.0
     until: Until | None = None
     beside: Beside = Beside()

@@ -38,7 +38,7 @@ class Lent:
     job: Job
     hosts: list[Host]
 
-    def connected(self, host: Host, timeout_s: float) -> Reach:
+    def connected(self, host: Host, timeout_s: float | None) -> Reach:
         """The reach of a host whose node has reported. Raises ReachError for one that has not."""
         reach = SlurmReach(host, self.job)
         if reach.start_of_job() is None:

@@ -62,7 +62,12 @@ WorkDir = Annotated[
 ]
 Slurm = Annotated[bool, typer.Option("--slurm", help="On nodes that Slurm lends: one job, no SSH, no root.")]
 Partition = Annotated[str | None, typer.Option(help="With --slurm: of this partition; the default one, if unset.")]
-Timeout = Annotated[float, typer.Option("--connect-timeout", help="Seconds to wait for a host to answer at first.")]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        "--connect-timeout", help="Seconds to wait for a host to answer (unset: ssh's ConnectTimeout, or 10)."
+    ),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -101,7 +106,7 @@ def run(
     root: Root = ROOT,
     resume: Annotated[str | None, typer.Option(help="Go on with this campaign (id, path, or last).")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Skipped measurements count as missing: exit 1.")] = False,
-    connect_timeout: Timeout = 10.0,
+    connect_timeout: Timeout = None,
     patience: Annotated[float, typer.Option(help="Seconds a host may be silent in mid-run before it is lost.")] = 120.0,
     at_once: Annotated[
         list[str] | None,
@@ -346,7 +351,7 @@ def hosts(
     set_: Set = None,
     become: Become = False,
     work_dir: WorkDir = None,
-    connect_timeout: Timeout = 10.0,
+    connect_timeout: Timeout = None,
     slurm: Slurm = False,
     partition: Partition = None,
     lang: cli_reports.Lang = "en",

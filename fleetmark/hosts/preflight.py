@@ -56,14 +56,15 @@ def check_hosts(
     pythons: Sequence[str] = (),
     containers: Sequence[str] = (),
     work_dir: str = WORK_DIR,
-    timeout_s: float = 10.0,
+    timeout_s: float | None = None,
     heard: Callable[[Checked], None] = lambda _: None,
-    connected: Callable[[Host, float], Reach] = connect,
+    connected: Callable[[Host, float | None], Reach] = connect,
     stay: bool = False,
 ) -> list[Checked]:
     """Facts of every host, in the order of ``hosts``; ``heard`` is called as each answers or fails. ``pythons``: what
     is asked about its torch there; ``containers``: images that are looked for. ``connected``: the reach of a
-    host, with the seconds that connecting may take. ``stay``: sessions are kept, for jobs.
+    host, with the seconds that connecting may take (None: as the user has it for ssh). ``stay``: sessions are kept,
+    for jobs.
     """
     options: dict[str, Any] = {"probe": list(probes), "work": f"{work_dir.rstrip('/')}/fleetmark-{{uid}}"}
     if pythons or containers:
@@ -81,7 +82,11 @@ def check_hosts(
 
 
 def _check(
-    host: Host, options: Mapping[str, Any], timeout_s: float, connected: Callable[[Host, float], Reach], stay: bool
+    host: Host,
+    options: Mapping[str, Any],
+    timeout_s: float | None,
+    connected: Callable[[Host, float | None], Reach],
+    stay: bool,
 ) -> Checked:
     reach = session = None
     try:

@@ -30,7 +30,7 @@ def survey(
     settings: Settings,
     become: bool,
     work_dir: str,
-    timeout_s: float,
+    timeout_s: float | None,
     console: Console,
 ) -> list[Entry]:
     """Collect facts from every host; schedule the suite on those that answer, running nothing."""

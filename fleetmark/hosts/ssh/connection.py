@@ -58,6 +58,11 @@ class SshReach(Reach):
     def is_root(self) -> bool:
         return self.target.user == "root"
 
+    @property
+    def _patience_s(self) -> float:
+        """For how long a host may take to answer: as asked, else as the user has it for ssh."""
+        return self._timeout_s or self.target.timeout or CONNECT_TIMEOUT_S
+
     def close(self) -> None:
         with self._lock:
             self._hang_up()
@@ -70,7 +75,7 @@ class SshReach(Reach):
     def _start(self, argv: Sequence[str]) -> Channel:
         transport = self._connected()
         try:
-            session = transport.open_session(timeout=CONNECT_TIMEOUT_S)
+            session = transport.open_session(timeout=max(CONNECT_TIMEOUT_S, self._patience_s))
             return _SshChannel(self.host.name, transport, session, shlex.join(argv))
         except (paramiko.SSHException, EOFError, OSError) as error:
             if not transport.is_active():
@@ -89,11 +94,10 @@ class SshReach(Reach):
             self._hang_up()
             self._failure = None
             try:
-                timeout = self._timeout_s or self.target.timeout or CONNECT_TIMEOUT_S
                 connection = fabric.Connection(
                     self.target.hostname, user=self.target.user, port=self.target.port, config=_no_config()
                 )
-                connection.client = _CheckedClient(self.host, self.target, timeout)
+                connection.client = _CheckedClient(self.host, self.target, self._patience_s)
                 connection.open()
                 self._connection = connection
             except ReachError as error:
