@@ -9,26 +9,37 @@ import pytest
 
 from tests.fleet.command import Command
 from tests.fleet.hosts import Fleet, missing
+from tests.fleet.remains import programs, remains
+
+SHARED = pytest.StashKey[Fleet]()
 
 
 @pytest.fixture(scope="session")
-def fleet() -> Iterator[Fleet]:
+def fleet(pytestconfig: pytest.Config) -> Iterator[Fleet]:
     """Four hosts, shared by the session: a test leaves them as it found them. Skips where no fleet can be made."""
     if reason := missing():
         pytest.skip(reason)
     with Fleet(4) as hosts:
+        pytestconfig.stash[SHARED] = hosts
         yield hosts
 
 
+@pytest.fixture(autouse=True)
+def _leaves_nothing(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Iterator[None]:
+    """Fails the test that leaves something on the shared hosts, not a later one that meets it."""
+    fleet = request.getfixturevalue("fleet") if "fleet" in request.fixturenames else None
+    if fleet is None or fleet is not pytestconfig.stash.get(SHARED, None):
+        yield  # hosts of its own file, which end with it
+        return
+    before = programs(fleet)
+    yield
+    if left := remains(fleet, before):
+        pytest.fail("left on the hosts:\n" + "\n".join(left))
+
+
 @pytest.fixture
-def command(fleet: Fleet, tmp_path: Path) -> Iterator[Command]:
-    yield Command(fleet, tmp_path)
-    for host in fleet.names:  # no test leaves anything behind that the next would meet
-        left = fleet.exec(
-            host, ["sh", "-c", "ls /var/tmp/fleetmark-0/jobs 2>/dev/null; pgrep -f runner.p[y]"], check=False
-        )
-        if "runner" in left.stdout:
-            pytest.fail(f"{host} still runs a job: {left.stdout}")
+def command(fleet: Fleet, tmp_path: Path) -> Command:
+    return Command(fleet, tmp_path)
 
 
 @pytest.fixture

@@ -85,6 +85,11 @@ class Fleet:
         return Path(f"/run/fleetmark-fleet/{self.tag}.state")
 
     @property
+    def folder(self) -> Path:
+        """The folder with what its hosts run by: their process ids and limits, and what they wrote to their disks."""
+        return Path(f"/run/fleetmark-fleet/{self.tag}")
+
+    @property
     def inventory(self) -> Path:
         """An Ansible inventory (INI) of all hosts: as root, by the fleet's own SSH configuration."""
         return self.state / "hosts.ini"
