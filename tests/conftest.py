@@ -1,4 +1,8 @@
-"""Assertions in the tests' helper modules show their values, as those of the tests do."""
+"""Assertions in the tests' helper modules show their values, as those of the tests do; what hypothesis draws is fixed.
+
+A change must not be refused for an example that was drawn by chance and has nothing to do with it: each test draws the
+same examples every time. ``make explore`` draws others.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,12 @@ import pkgutil
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 helpers = pkgutil.iter_modules([str(Path(__file__).parent)], "tests.")
 pytest.register_assert_rewrite(*(module.name for module in helpers))
+
+CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]  # which a busy machine may be the reason for
+settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=CALM)
+settings.register_profile("explore", deadline=None, suppress_health_check=CALM, print_blob=True)
+settings.load_profile("same")
