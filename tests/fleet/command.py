@@ -34,6 +34,13 @@ class Command:
         assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
         return done
 
+    def passes(self, *more: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        """A run of which every case passes; where one does not, the test fails with what the command said of it."""
+        done = self.run(*more, timeout=timeout)
+        short = [o for o in self.outcomes() if o["status"] != "passed"]
+        assert done.returncode == 0 and not short, "\n".join([done.stdout, done.stderr, *map(str, short)])
+        return done
+
     def begin(self, *more: str) -> subprocess.Popen[str]:
         out = (self.root / "out.txt").open("w")
         return subprocess.Popen(

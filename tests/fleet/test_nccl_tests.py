@@ -142,7 +142,7 @@ def test_a_node_that_loses_power_costs_its_case_alone_and_resume_completes(
     text = suite(nodes="all", others={"selftest": {"set": {"commands": 4, "seconds": 0.1}}})
     for host in ("h1", "h2", "h3"):
         sh(command.fleet, host, "echo 90 > /run/standin-slow")
-    running = command.begin("--suite", text, "--patience", "4", "--connect-timeout", "3")
+    running = command.begin("--suite", text, "--patience", "4")
     command.until(lambda: "all_reduce_perf" in sh(command.fleet, "h3", "pgrep -fa '[/]all_reduce_perf'"))
     command.fleet.off("h3")
     try:

@@ -23,6 +23,7 @@ from fleetmark.hosts.ssh.target import UnknownKey, scans
 from tests.fleet.hosts import Fleet
 
 pytestmark = pytest.mark.fleet
+SOON_S = 90  # patience with a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -116,21 +117,21 @@ def test_channel(reach: Reach) -> None:
     channel = reach.open(
         ["sh", "-c", "echo start; while read x; do echo got $x; done; printf end; echo bad >&2; exit 3"]
     )
-    assert channel.readline(5) == b"start\n"
+    assert channel.readline(SOON_S) == b"start\n"
     with pytest.raises(TimeoutError):
         channel.readline(0.1)
     channel.write(b"one\ntwo\n")
-    assert [channel.readline(5), channel.readline(5)] == [b"got one\n", b"got two\n"]
+    assert [channel.readline(SOON_S), channel.readline(SOON_S)] == [b"got one\n", b"got two\n"]
     channel.end_input()
-    assert list(channel.lines(5)) == [b"end"]
-    assert channel.wait(5) == 3
+    assert list(channel.lines(SOON_S)) == [b"end"]
+    assert channel.wait(SOON_S) == 3
     assert channel.errors() == "bad"
     channel.close()
 
 
 def test_stderr_that_nobody_reads_blocks_nothing(reach: Reach) -> None:
     channel = reach.open(["sh", "-c", "head -c 9000000 /dev/zero >&2; echo done"])
-    assert channel.readline(20) == b"done\n"
+    assert channel.readline(SOON_S) == b"done\n"
     channel.close()
 
 
@@ -138,8 +139,10 @@ def test_many_at_once_over_one_connection(reach: Reach, fleet: Fleet) -> None:
     with ThreadPoolExecutor(16) as pool:
         ran = list(pool.map(lambda n: reach.run(["sh", "-c", f"sleep 0.2; echo {n}; wc -c"], b"x" * n), range(16)))
     assert [r.out.split() for r in ran] == [[str(n).encode(), str(n).encode()] for n in range(16)]
-    count = fleet.exec("h1", ["sh", "-c", "ls /proc/[0-9]*/exe -l | grep -c sshd"]).stdout
-    assert int(count) <= 3  # the listener, and at most two processes for the one connection
+    count = "ls /proc/[0-9]*/exe -l | grep -c sshd"
+    few = f"for _ in $(seq {10 * SOON_S}); do [ $({count}) -le 3 ] && break; sleep 0.1; done; {count}"
+    # The listener, and at most two processes for the one connection, when those of earlier ones have ended.
+    assert int(fleet.exec("h1", ["sh", "-c", few]).stdout) <= 3
 
 
 def test_closed_and_used_again(hosts: dict[str, Host]) -> None:
@@ -155,10 +158,11 @@ def test_closing_spares_what_was_detached(hosts: dict[str, Host], fleet: Fleet) 
     reach = connect(hosts["h1"])
     script = "rm -f /tmp/left; (setsid sh -c 'sleep 1; echo > /tmp/left' </dev/null >/dev/null 2>&1 &); echo up; cat"
     channel = reach.open(["sh", "-c", script])
-    assert channel.readline(5) == b"up\n"
+    assert channel.readline(SOON_S) == b"up\n"
     channel.close()
     reach.close()
-    assert fleet.exec("h1", ["sh", "-c", "sleep 2; ls /tmp/left"]).stdout == "/tmp/left\n"
+    soon = f"for _ in $(seq {10 * SOON_S}); do [ -e /tmp/left ] && break; sleep 0.1; done; ls /tmp/left"
+    assert fleet.exec("h1", ["sh", "-c", soon]).stdout == "/tmp/left\n"
 
 
 def test_no_further_session(fleet: Fleet, hosts: dict[str, Host]) -> None:
@@ -171,11 +175,12 @@ def test_no_further_session(fleet: Fleet, hosts: dict[str, Host]) -> None:
 
 def test_sixteen_hosts_are_asked_in_parallel(hosts: dict[str, Host]) -> None:
     reaches = [connect(hosts[f"h{n % 4 + 1}"]) for n in range(16)]  # a connection each
-    began = time.monotonic()
-    with ThreadPoolExecutor(16) as pool:
-        ran = list(pool.map(lambda r: r.run(["sh", "-c", "sleep 1; hostname"]), reaches))
-    assert time.monotonic() - began < 8  # one after another would take 16
+    meet = "mkdir -p /tmp/meet; : >/tmp/meet/$$; until [ $(ls /tmp/meet | wc -l) -ge 4 ]; do sleep 0.05; done; hostname"
+    with ThreadPoolExecutor(16) as pool:  # one after another, the first of a host would wait for ever
+        ran = list(pool.map(lambda r: r.run(["sh", "-c", meet], timeout=120), reaches))
     assert [r.out for r in ran] == [b"h1\n", b"h2\n", b"h3\n", b"h4\n"] * 4
+    for reach in reaches[:4]:
+        reach.run(["rm", "-r", "/tmp/meet"])
     for reach in reaches:
         reach.close()
 
@@ -471,7 +476,7 @@ def test_sudo_without_password(sudoers: dict[str, Host]) -> None:
         assert reach.run(["id", "-un"]).out == b"free\n"
         channel = reach.open(["cat"], sudo=True)
         channel.write(b"line\n")
-        assert channel.readline(5) == b"line\n"
+        assert channel.readline(SOON_S) == b"line\n"
         channel.close()
         assert reach.run(["no-such-command"], sudo=True).rc == 127
 
@@ -521,16 +526,14 @@ def test_no_sudo_there(hosts: dict[str, Host], fleet: Fleet) -> None:
 def test_dead_host_costs_its_timeout_once(hosts: dict[str, Host], fleet: Fleet) -> None:
     fleet.cut("h3")
     try:
-        reaches = {name: connect(host, 2.0) for name, host in hosts.items()}
+        reaches = {name: connect(host, 2.0 if name == "h3" else None) for name, host in hosts.items()}
         began = time.monotonic()
         with ThreadPoolExecutor(8) as pool:  # two threads ask the dead one
             attempts = {n: pool.submit(r.run, ["hostname"]) for n, r in [*reaches.items(), ("again", reaches["h3"])]}
-        assert 1.9 < time.monotonic() - began < 3.9
-        address = fleet.address("h3")
-        for name in ("h3", "again"):
-            error = attempts.pop(name).exception()
-            assert isinstance(error, ReachError)
-            assert str(error).startswith(f"h3: {address} port 22 did not answer within 2 s")
+        assert time.monotonic() - began > 1.9
+        error = attempts.pop("h3").exception()
+        assert str(error).startswith(f"h3: {fleet.address('h3')} port 22 did not answer within 2 s")
+        assert attempts.pop("again").exception() is error, "both waited for one attempt"
         assert {n: a.result().out for n, a in attempts.items()} == {"h1": b"h1\n", "h2": b"h2\n", "h4": b"h4\n"}
     finally:
         fleet.heal("h3")
@@ -546,8 +549,8 @@ def test_cut_link_is_noticed_and_comes_back(route: str, hosts: dict[str, Host], 
     reach = connect(host)
     idle = reach.open(["sh", "-c", "echo up; cat"])
     busy = reach.open(["sh", "-c", "while sleep 0.1; do echo tick; done"])
-    assert idle.readline(5) == b"up\n"
-    assert busy.readline(5) == b"tick\n"
+    assert idle.readline(SOON_S) == b"up\n"
+    assert busy.readline(SOON_S) == b"tick\n"
     fleet.cut("h2")
     try:
         began = time.monotonic()
@@ -563,9 +566,9 @@ def test_cut_link_is_noticed_and_comes_back(route: str, hosts: dict[str, Host], 
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(40)
+            thread.join(SOON_S)
         assert set(noticed) == {"idle", "busy"}
-        assert max(noticed.values()) < 25
+        assert max(noticed.values()) < SOON_S
         with pytest.raises(LinkLost):
             idle.write(b"x\n")
     finally:
@@ -574,7 +577,7 @@ def test_cut_link_is_noticed_and_comes_back(route: str, hosts: dict[str, Host], 
     reach.close()
 
 
-def patiently(reach: Reach, argv: list[str], patience: float = 15) -> bytes:
+def patiently(reach: Reach, argv: list[str], patience: float = SOON_S) -> bytes:
     """What ``argv`` prints, tried again as a campaign does: a link that just came back may still reset a connection."""
     deadline = time.monotonic() + patience
     while True:
@@ -589,10 +592,10 @@ def patiently(reach: Reach, argv: list[str], patience: float = 15) -> bytes:
 def test_power_cut(hosts: dict[str, Host], fleet: Fleet) -> None:
     reach = connect(hosts["h3"])
     channel = reach.open(["sh", "-c", "echo up; cat"])
-    assert channel.readline(5) == b"up\n"
+    assert channel.readline(SOON_S) == b"up\n"
     fleet.off("h3")
     fleet.on("h3")  # back before we asked: it knows nothing of our connection, and says so
     with pytest.raises(LinkLost):
-        channel.readline(25)
+        channel.readline(SOON_S)
     assert reach.run(["hostname"]).out == b"h3\n"
     reach.close()

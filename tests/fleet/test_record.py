@@ -36,9 +36,9 @@ def counted(command: Command) -> dict[str, int]:
 def test_a_host_that_was_away_when_the_campaign_was_planned_joins(command: Command, tmp_path: Path) -> None:
     command.fleet.off("h3")
     try:
-        done = command.run("--suite", suite(tmp_path, PAIRS), "--limit", "h1,h2,h3", "--connect-timeout", "3")
+        done = command.run("--suite", suite(tmp_path, PAIRS), "--limit", "h1,h2,h3")
         assert done.returncode == 1
-        done = command.run("--resume", "last", "--connect-timeout", "3")
+        done = command.run("--resume", "last")
         assert done.returncode == 1, "it is still away"
         assert counted(command) == {"passed": 2 * 6 + 2, "lost": 2}
     finally:

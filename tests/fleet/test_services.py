@@ -104,7 +104,8 @@ def test_what_cannot_be_is_said_in_one_sentence(
 ) -> None:
     """A taken port, a database as root, a folder without the programs."""
     listen = "import socket,time;s=socket.socket();s.bind(('',17379));s.listen();time.sleep(3600)"
-    taken = ["sh", "-c", f'python3 -c "{listen}" >/dev/null 2>&1 & echo $!']
+    listens = "until ss -Hltn | grep -q :17379; do sleep 0.05; done"
+    taken = ["sh", "-c", f'python3 -c "{listen}" >/dev/null 2>&1 & {listens}; echo $!']
     process = command.fleet.exec("h2", taken).stdout.strip()
     text = suite(
         redis_benchmark={"path": programs["redis"], "tests": "set", **SEARCH, "latency_target": 0},

@@ -54,8 +54,7 @@ def fleetmark(root: Path, *words: str) -> tuple[int, Any]:
 def test_each_sick_host_is_named_and_confirmed(eight: Fleet, tmp_path: Path) -> None:
     (tmp_path / "parts.yml").write_text(SUITE)
     command = Command(eight, tmp_path)
-    command.run("--suite", str(tmp_path / "parts.yml"), "--seed", "1", timeout=400)
-    assert set(command.count()) == {"passed"}
+    command.passes("--suite", str(tmp_path / "parts.yml"), "--seed", "1", timeout=400)
     status, diagnosis = fleetmark(tmp_path, "diagnose", "last", "--confirm")
     named = {(f["host"], f["benchmark"]["workload"]): f for f in diagnosis["findings"]}
     assert status == 1 and set(named) == {("h2", "openssl_speed"), ("h5", "fio"), ("h7", "iperf3")}
@@ -72,8 +71,7 @@ def test_isolation_names_the_host_with_the_slow_port(eight: Fleet, tmp_path: Pat
     )
     command = Command(eight, tmp_path)
     for seed in ("1", "2", "3"):  # links between processes of one busy machine may be slow for other reasons
-        command.run("--suite", str(tmp_path / "pairs.yml"), "--seed", seed)
-        assert set(command.count()) == {"passed"}
+        command.passes("--suite", str(tmp_path / "pairs.yml"), "--seed", seed)
         status, answer = fleetmark(tmp_path, "diagnose", "last", "--isolate", "iperf3/tcp-1")
         faults = [(f["kind"], f["of"], f["reason"]) for f in answer["faults"]]
         if faults == [("node", ["h7"], "slow-with-every-known-good-partner")]:

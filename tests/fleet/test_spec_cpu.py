@@ -164,7 +164,7 @@ def test_what_was_finished_before_the_power_went_is_not_run_again(command: Comma
     tell(fleet, "h1", seconds=1.5)
     tell(fleet, "h2", end={"505.mcf_r": "hang"})
     words = suite(command, media, benchmarks=four, timeout="6s")
-    running = command.begin(*words, "--limit", "h1,h2", "--patience", "3", "--connect-timeout", "3")
+    running = command.begin(*words, "--limit", "h1,h2", "--patience", "3")
     command.until(lambda: command.count(host="h1")["passed"] >= 1)
     fleet.off("h1")
     try:
@@ -185,8 +185,8 @@ def test_what_was_finished_before_the_power_went_is_not_run_again(command: Comma
 
     for host in ("h1", "h2"):
         tell(fleet, host)
-    command.run("--resume", "last")
-    assert command.count(host="h1") == {"passed": 4}
+    resumed = command.run("--resume", "last")
+    assert command.count(host="h1") == {"passed": 4}, resumed.stdout + resumed.stderr
     after = {o["case"]: o["started"] for o in command.outcomes() if o["host"] == "h1"}
     assert before.items() <= after.items()
 

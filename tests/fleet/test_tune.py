@@ -39,7 +39,7 @@ def mtu(fleet: Fleet, host: str) -> str:
 def test_an_mtu_is_tried_and_put_back_after_kill_9_of_the_controller(fleet: Fleet, command: Command) -> None:
     suite = command.root / "pair.yml"
     suite.write_text(SUITE)
-    command.run("--limit", "h1,h2", "--suite", str(suite))
+    command.passes("--limit", "h1,h2", "--suite", str(suite))
     before = mtu(fleet, "h1")
     words = [FLEETMARK, "tune", "h1", "mtu", "--to", "1300", "--try", "--become", "--blocks", "3", "--format", "json"]
     first = subprocess.Popen(words, stdout=subprocess.DEVNULL, env=command.env, start_new_session=True)
