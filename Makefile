@@ -2,7 +2,7 @@
 VENV ?= .venv
 export VENV
 
-.PHONY: first-run test check
+.PHONY: first-run test check explore
 
 first-run:
 	@scripts/prepare run
@@ -13,6 +13,11 @@ test:
 	@$(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not fleet and not alone"
 	@$(VENV)/bin/python -m pytest -n 2 --dist loadfile -m "fleet and not alone"
 	@$(VENV)/bin/python -m pytest -m alone
+
+# Other examples than the tests draw each time, from anywhere, and what they find is kept in .hypothesis.
+explore:
+	@scripts/prepare test
+	@$(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile --hypothesis-profile=explore -m "not fleet and not alone"
 
 check:
 	@scripts/prepare test

@@ -1,7 +1,7 @@
 """Assertions in the tests' helper modules show their values, as those of the tests do; what hypothesis draws is fixed.
 
 A change must not be refused for an example that was drawn by chance and has nothing to do with it: each test draws the
-same examples every time. ``make explore`` draws others, and many more.
+same examples every time. ``make explore`` draws others.
 """
 
 from __future__ import annotations

@@ -124,12 +124,13 @@ class Engine:
         return subprocess.run([self.name, *words], env=self.env, capture_output=True, text=True)
 
 
-@pytest.fixture(params=["podman", "docker"])
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
+@pytest.fixture(scope="module", params=["podman", "docker"])
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Engine:
     """An engine of this machine; docker where its daemon runs (DOCKER_HOST says where it listens)."""
     name = request.param
     if not shutil.which(name) or not shutil.which("dash") or (name == "podman" and not shutil.which("runc")):
         pytest.skip(f"no {name}, runc or dash on this machine (make test installs podman as root)")
+    tmp_path = tmp_path_factory.mktemp("engine")
     root = tmp_path / "image"
     linked = subprocess.run(["ldd", "/bin/dash", "/bin/sleep"], capture_output=True, text=True, check=True).stdout
     libraries = {word for word in linked.split() if word.startswith("/") and not word.endswith(":")}

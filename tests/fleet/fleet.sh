@@ -306,11 +306,11 @@ cmd_on() {
 
 limits() { find "$FLEET"/$1.limits -type f 2>/dev/null; } # of a host, or of those that a pattern names
 weigh() { # CPU weight of a host, and of its fleet where any of its hosts has a limit: first, or as usual
-    local d file of=$1
+    local d file of
     for d in $(groups_of "$1"); do
         for file in "$d"/cpu.{weight,shares} "${d%/*}"/cpu.{weight,shares}; do
             [ -f "$file" ] || continue
-            [ "${file%/*}" = "$d" ] || of='h*'
+            if [ "${file%/*}" = "$d" ]; then of=$1; else of='h*'; fi
             case ${file##*.}-$(limits "$of" | grep -q . && echo first) in
             weight-first) echo 10000 ;; shares-first) echo 262144 ;; weight-) echo 100 ;; shares-) echo 1024 ;;
             esac >"$file"
