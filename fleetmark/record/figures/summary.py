@@ -17,7 +17,7 @@ from planner.centre import ends
 
 METRIC = list(schema.KEY)
 _ABOUT = list(schema.ABOUT)
-_AT_ONCE = 250_000  # rows that are grouped at once; what is held is several times that
+_AT_ONCE = 100_000  # rows that are grouped at once; what is held is several times that
 _FIGURES = ("n", "value", "rule", "lo", "hi", "interval", "cv")
 
 
