@@ -12,7 +12,7 @@ from typing import Any
 
 from fleetmark.base.text import Message, count, message
 from fleetmark.base.units import significant
-from fleetmark.record.diagnosis.roofs import KINDS, Part, Roof
+from fleetmark.record.roofs import KINDS, Part, Roof
 from reports.kit import charts, tabular
 from reports.kit import format as fmt
 from reports.kit.charts import Chart

@@ -10,7 +10,7 @@ from typing import Any
 from fleetmark import __version__
 from fleetmark.base.text import message
 from fleetmark.record.diagnosis import Diagnosis
-from fleetmark.record.diagnosis.roofs import Roof
+from fleetmark.record.roofs import Roof
 from planner.diagnosis.finding import Finding
 from reports.diagnosis import bottleneck, heat
 from reports.diagnosis.sentences import amounts, benchmark, between, certainty, headline, sentence, share, whose

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark.base.text import Message, count, message
-from fleetmark.record.diagnosis.roofs import Roof
 from fleetmark.record.diagnosis.tuning import Advice, Tuning
+from fleetmark.record.roofs import Roof
 from planner.diagnosis.tuning.rules import RULES
 from reports.diagnosis import bottleneck, trial
 from reports.kit import format as fmt

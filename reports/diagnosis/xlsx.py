@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fleetmark.base.text import Message, count, message
 from fleetmark.record.diagnosis import Diagnosis
-from fleetmark.record.diagnosis.roofs import Roof
+from fleetmark.record.roofs import Roof
 from planner.diagnosis.finding import Finding
 from reports.diagnosis import bottleneck
 from reports.diagnosis.html import About, kinds

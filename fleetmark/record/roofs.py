@@ -1,0 +1,114 @@
+"""What each part of a host reached at best, beside what it could do by its facts and specification."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fleetmark.base.facts import Facts
+from planner import peak
+from planner.peak import Peak
+from workloads import declared
+from workloads.manifest import Peak as Declared
+
+RATES = ("B/s", "FLOP/s")
+KINDS = ("compute", "cache", "memory", "link", "device_compute", "device_memory", "pcie", "gpu_link")
+_ON_DEVICES = {"device_memory": "memory", "device_compute": "compute"}  # to what it is of on a host without them
+
+Part = tuple[str, str]  # of, called
+Best = Mapping[str, Mapping[Part, tuple[float, str, str]]]  # host to part to its best rate, unit and benchmark
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """The ``best`` that a part of a host measured (``unit``: B/s or FLOP/s; None where nothing did) beside its
+    theoretical ``peak``, where that is known. ``of``: the kind of part, as manifests name it (``memory``, ``cache``,
+    ``compute``, ``link``, ``pcie``, ``device_memory``, ``device_compute``); ``called``: which of several (``l2``,
+    ``fp64``); ``benchmark``: what measured it.
+    """
+
+    host: str
+    of: str
+    called: str
+    best: float | None
+    peak: Peak | None
+    unit: str
+    benchmark: str = ""
+
+    @property
+    def share(self) -> float | None:
+        """Of the peak."""
+        return self.best / self.peak.rate if self.best and self.peak else None
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A figure of a host (``value``, in ``unit``) of a workload's metric; ``title``: what the benchmark is called."""
+
+    host: str
+    workload: str
+    case: str
+    metric: str
+    class_: str
+    unit: str
+    value: float
+    title: str
+
+
+def part_of(workload: str, case: str, metric: str, unit: str) -> Declared | None:
+    """What a manifest says of the part that such a rate is of; None where it is no rate, or of no part."""
+    held = declared.peak(workload, case, metric) if unit in RATES else None
+    return held if held and held.of in KINDS else None
+
+
+def best_of(rates: Iterable[Rate], facts: Mapping[str, Facts]) -> Best:
+    """The best of ``rates`` of each part of each host, as bytes that the hardware moves."""
+    best: dict[str, dict[Part, tuple[float, str, str]]] = {}
+    for r in rates:
+        held = part_of(r.workload, r.case, r.metric, r.unit)
+        if held is None:
+            continue
+        part = _part(held.of, held.which(r.case), r.class_, facts.get(r.host))
+        rate = r.value * held.traffic
+        if rate > best.setdefault(r.host, {}).get(part, (0.0,))[0]:
+            best[r.host][part] = rate, r.unit, r.title
+    return best
+
+
+def roofs(facts: Mapping[str, Facts], hosts: Sequence[str], best: Best) -> Iterator[Roof]:
+    """Every part of every host that was measured, or whose peak its facts tell; host by host."""
+    for host in hosts:
+        own = best.get(host, {})
+        known = facts.get(host)
+        for part in sorted({*own, *(_with_peak(known) if known else ())}, key=_order):
+            rate, unit, benchmark = own.get(part, (None, "FLOP/s" if "compute" in part[0] else "B/s", ""))
+            yield Roof(host, part[0], part[1], rate, _peak(known, part) if known else None, unit, benchmark)
+
+
+def _order(part: Part) -> tuple[int, str]:
+    return KINDS.index(part[0]), part[1]
+
+
+def _with_peak(facts: Facts) -> Iterator[Part]:
+    """The parts whose peak facts tell, whether anything measured them or not."""
+    for of in ("compute", "memory", "link", "pcie", "gpu_link", "device_memory"):
+        called = "fp64" if of == "compute" else ""
+        if peak.own(facts, of, called) is not None:
+            yield of, called
+
+
+def _peak(facts: Facts, part: Part) -> Peak | None:
+    of, called = part
+    if of == "device_compute" and called not in ("bf16", "fp16", ""):
+        return None
+    return peak.own(facts, of, called)
+
+
+def _part(of: str, called: str, class_: str, facts: Facts | None) -> Part:
+    """A part of the host, or of its accelerator, where the same benchmark runs on either."""
+    on_device = class_.startswith("gpu") or bool(facts and facts.gpus)
+    if of in _ON_DEVICES and not on_device:
+        return _ON_DEVICES[of], called if of == "device_compute" else ""
+    if of == "compute" and class_.startswith("gpu"):
+        return "device_compute", called
+    return of, called if of in ("compute", "cache", "device_compute") else ""
