@@ -54,7 +54,7 @@ def conditions(view: View) -> tuple[Condition, ...]:
     read = of.drop_duplicates([*_OF, "host", "case", "repeat"]).groupby(_OF).size()
     mean = of.groupby([*_OF, "column"])["mean"].median()
     low, high = of.groupby([*_OF, "column"])["min"].min(), of.groupby([*_OF, "column"])["max"].max()
-    workloads = list(dict.fromkeys([*view.stats["workload"].unique(), *passed["workload"].unique()]))
+    workloads = list(dict.fromkeys([*view.generational["workload"].unique(), *passed["workload"].unique()]))
     rows = []
     for side in view.generations:
         for workload in workloads:

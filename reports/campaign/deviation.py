@@ -4,16 +4,19 @@ peers. Positive is better, for latencies too."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
-from fleetmark.record.figures.summary import METRIC
-from reports.campaign.view import Key, View, groups, headlines
+from fleetmark.record.figures.summary import METRIC, plain
+from fleetmark.record.results import stacked
+from reports.campaign.held import MOST
+from reports.campaign.view import Key, View, groups
 from reports.kit import format as fmt
 
 LEAST = 3  # hosts of a generation from which on one can be unlike the others
@@ -77,11 +80,30 @@ class Unlike:
     benchmark: str = ""
 
 
-def deviations(view: View) -> pd.DataFrame:
-    """The headline figures with ``generation``, ``middle`` (its median), ``peers`` (hosts with that figure), and
-    ``deviation``: the ratio to the median less 1, positive where better."""
-    frame = headlines(view.merged)
-    frame = frame.assign(generation=[view.generation.get(str(h)) or "" for h in frame["host"]])
+class Deviations:
+    """The headline figures of a view with ``generation``, ``middle`` (its median), ``peers`` (hosts with that figure),
+    and ``deviation``: the ratio to the median less 1, positive where better. In parts of which each has all rows of its
+    metrics, which are worked out when somebody goes through them."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def __iter__(self) -> Iterator[pd.DataFrame]:
+        return iter([self.frame]) if len(self._view.of_merged) <= MOST else self._parts()
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """All rows, which are held from then on."""
+        return stacked(list(self._parts()))
+
+    def _parts(self) -> Iterator[pd.DataFrame]:
+        for rows in self._view.headlines_in_parts():
+            yield _deviations(rows, self._view.generation)
+
+
+def _deviations(frame: pd.DataFrame, generation: Mapping[str, str | None]) -> pd.DataFrame:
+    of = {host: generation.get(str(host)) or "" for host in frame["host"].unique()}
+    frame = frame.assign(generation=frame["host"].astype(object).map(of))
     frame = frame[(frame["value"] > 0).to_numpy()]
     keys = [frame[c].astype(object) for c in METRIC] + [frame["generation"]]
     values = frame["value"].astype(float)
@@ -106,7 +128,7 @@ def chosen(keys: Sequence[Key], most: int) -> list[Key]:
 
 
 def heat(view: View, frame: pd.DataFrame, rows_at_most: int = MOST_ROWS) -> Heat | None:
-    """The map of ``deviations``; None where no generation has several hosts with a figure."""
+    """The map of the deviations in ``frame``; None where no generation has several hosts with a figure."""
     if frame.empty or int(frame["peers"].max()) < 2:
         return None
     by_key = dict(groups(frame, METRIC))
@@ -152,27 +174,43 @@ def title(key: Key) -> str:
 # --- hosts unlike their peers ----------------------------------------------------------------------------------------
 
 
-def unlike(frame: pd.DataFrame) -> list[Unlike]:
+def unlike(parts: Iterable[pd.DataFrame]) -> list[Unlike]:
     """The hosts that are slower or faster than their peers, the furthest first: in most benchmarks, else in one in
-    which the peers agree."""
-    frame = frame[frame["peers"] >= LEAST]
-    if frame.empty:
+    which the peers agree. ``parts``: of ``Deviations``, or that frame."""
+    hosts: dict[str, tuple[int, str]] = {}  # name to a number and its generation
+    numbers, amounts, alone = [], [], []
+    for part in parts:
+        frame = part[part["peers"] >= LEAST]
+        named = frame[["host", "generation"]].drop_duplicates("host").astype(object).itertuples(index=False, name=None)
+        number = {host: hosts.setdefault(host, (len(hosts), generation))[0] for host, generation in named}
+        numbers.append(frame["host"].astype(object).map(number).to_numpy(np.int32))
+        amounts.append(frame["deviation"].to_numpy(float))
+        alone.append(_apart(frame))
+    if not hosts:
         return []
-    by_host = frame.groupby([frame["generation"], frame["host"].astype(object)])["deviation"].agg(["median", "size"])
-    slow = by_host[by_host["median"].abs() >= SLOW].reset_index()
+    deviation = pd.Series(np.concatenate(amounts)).groupby(np.concatenate(numbers))
+    middle, size = deviation.median(), deviation.size()
     result = [
-        Unlike(str(row["host"]), str(row["generation"]), float(row["median"]), int(row["size"]))
-        for row in slow.to_dict("records")
+        Unlike(host, generation, float(middle[number]), int(size[number]))
+        for host, (number, generation) in sorted(hosts.items(), key=lambda item: (item[1][1], item[0]))
+        if abs(middle[number]) >= SLOW
     ]
-    named = {u.host for u in result}
-    keys = [frame[c].astype(object) for c in METRIC] + [frame["generation"]]
-    noise = frame["deviation"].abs().groupby(keys, sort=False).transform("median")
-    alone = frame[(frame["deviation"].abs() >= np.maximum(APART, _NOISE * noise)) & ~frame["host"].isin(named)]
-    alone = alone.assign(size=alone["deviation"].abs()).sort_values("size", ascending=False, kind="stable")
-    for row in alone.drop_duplicates("host").to_dict("records"):
-        key = tuple(str(row[c]) for c in METRIC)
-        result.append(Unlike(str(row["host"]), str(row["generation"]), float(row["deviation"]), 1, title(key)))
+    slow = {u.host for u in result}
+    candidates = pd.concat(alone, ignore_index=True).sort_values("size", ascending=False, kind="stable")
+    for row in candidates.drop_duplicates("host").to_dict("records"):
+        if row["host"] not in slow:
+            key = tuple(str(row[c]) for c in METRIC)
+            result.append(Unlike(str(row["host"]), str(row["generation"]), float(row["deviation"]), 1, title(key)))
     return sorted(result, key=lambda u: (bool(u.benchmark), -abs(u.deviation)))
+
+
+def _apart(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows that lie far from their peers, where these agree; with ``size``, how far."""
+    keys = [frame[c].astype(object) for c in METRIC] + [frame["generation"]]
+    size = frame["deviation"].abs()
+    noise = size.groupby(keys, sort=False).transform("median")
+    far = frame.assign(size=size)[size >= np.maximum(APART, _NOISE * noise)]
+    return plain(far[[*METRIC, "host", "generation", "deviation", "size"]])
 
 
 def sentence(u: Unlike, peers: str) -> str:

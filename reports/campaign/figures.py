@@ -189,7 +189,7 @@ def _rising(factor: float) -> Callable[..., list[charts.Point]]:
 def _against(view: View, name: str, split: Callable[[str, str], tuple[str, float] | None]) -> Iterator[_Against]:
     """Figures that differ only in a number within column ``name``; ``split`` parts a workload's text there into the
     rest and the number."""
-    texts = view.merged[["workload", name]].drop_duplicates().itertuples(index=False, name=None)
+    texts = view.of_merged.distinct("workload", name).itertuples(index=False, name=None)
     parts = [(workload, text, *part) for workload, text in texts if (part := split(workload, text)) is not None]
     table = pd.DataFrame(parts, columns=["workload", name, "rest", "x"])
     frames = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -15,7 +15,7 @@ from fleetmark.base.units import human
 from fleetmark.record.figures.summary import METRIC
 from fleetmark.record.results import status_counts
 from reports.campaign.against import NOTHING, Against
-from reports.campaign.deviation import chosen, deviations, sentence, title, unlike
+from reports.campaign.deviation import Deviations, chosen, sentence, title, unlike
 from reports.campaign.problems import Problem, resume_command
 from reports.campaign.tables import NOISY, mixed
 from reports.campaign.view import Key, View, headlines
@@ -73,17 +73,17 @@ class Front:
     left_out: int
     odd: tuple[str, ...]
     next: tuple[tuple[str, str], ...]
+    deviations: Deviations
     means: tuple[str, ...] = ()
     shares: bool = False
     reference: str = ""
-    deviations: pd.DataFrame = field(default_factory=pd.DataFrame)
 
 
 def front(view: View, problems: Sequence[Problem], against: Against = NOTHING) -> Front:
     """The first screen. ``against``: what headlines are held against."""
-    frame = deviations(view)
+    apart = Deviations(view)
     benchmarks, left_out = _benchmarks(view, against)
-    odd = list(_odd(view, frame))
+    odd = list(_odd(view, apart))
     sides = tuple(view.title_of(g) for g in view.generations[:MOST_SIDES])
     shown = tuple(odd[:MOST_ODD])
     if len(odd) > MOST_ODD:
@@ -96,10 +96,10 @@ def front(view: View, problems: Sequence[Problem], against: Against = NOTHING) -
         left_out,
         shown,
         tuple(_next(view, problems)),
+        apart,
         against.means,
         against.shares,
         against.reference,
-        frame,
     )
 
 
@@ -193,8 +193,8 @@ def noise(cv: float) -> str:
 # --- what is odd -----------------------------------------------------------------------------------------------------
 
 
-def _odd(view: View, frame: pd.DataFrame) -> Iterator[str]:
-    yield from _unlike(view, frame)
+def _odd(view: View, apart: Deviations) -> Iterator[str]:
+    yield from _unlike(view, apart)
     yield from _unstable(view)
     yield from (fmt.clean(note) for note in view.results.campaign.notes)
     yield from _settings(view)
@@ -207,8 +207,8 @@ def _odd(view: View, frame: pd.DataFrame) -> Iterator[str]:
         )
 
 
-def _unlike(view: View, frame: pd.DataFrame) -> Iterator[str]:
-    hosts = unlike(frame)
+def _unlike(view: View, apart: Deviations) -> Iterator[str]:
+    hosts = unlike(apart)
     for host in hosts[:MOST_HOSTS]:
         yield sentence(host, view.title_of(host.generation))
     if len(hosts) > MOST_HOSTS:
@@ -218,15 +218,18 @@ def _unlike(view: View, frame: pd.DataFrame) -> Iterator[str]:
 
 def _unstable(view: View) -> Iterator[str]:
     """Headline figures whose repeats vary."""
-    figures = headlines(view.merged)
-    noisy = figures[figures["cv"] > NOISY]
-    if noisy.empty:
+    all_, noisy, worst = 0, 0, None
+    for figures in view.headlines_in_parts():
+        above = figures[figures["cv"] > NOISY]
+        all_, noisy = all_ + len(figures), noisy + len(above)
+        if len(above) and (worst is None or above["cv"].max() > worst["cv"]):
+            worst = above.iloc[int(above["cv"].argmax())]
+    if worst is None:
         return
-    worst = noisy.sort_values("cv", ascending=False, kind="stable").iloc[0]
     yield message(
         "{n} of {all} headline figures vary by more than {bound} (CV); most {benchmark} on {host}: {cv}",
-        n=f"{len(noisy):,}",
-        all=f"{len(figures):,}",
+        n=f"{noisy:,}",
+        all=f"{all_:,}",
         bound=fmt.share(NOISY, 0),
         benchmark=title(tuple(str(worst[c]) for c in METRIC)),
         host=fmt.clean(worst["host"]),
@@ -286,7 +289,7 @@ def _after(view: View) -> Iterator[tuple[str, str]]:
     if len(named) > 1:
         sides = [f"-b {shlex.quote(f'gen={named[0]}')}", *(f"-c {shlex.quote(f'gen={g}')}" for g in named[1:3])]
         yield f"fleetmark compare {' '.join(sides)}", message("Compare the generations")
-    elif view.hosts and not view.merged.empty:
+    elif view.hosts and len(view.of_merged):
         which = f"gen={named[0]}" if named else f"host={view.hosts[0].name}"
         name = shlex.quote(f"{named[0] if named else view.hosts[0].name}")
         text = message("Save these figures as a reference for later")

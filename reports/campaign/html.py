@@ -35,7 +35,7 @@ def context(report: Report, medium: Medium) -> dict[str, Any]:
     return {
         "title": _title(report),
         "front": shown,
-        "heat": heat(view, shown.deviations, **rows),
+        "heat": heat(view, shown.deviations.frame, **rows),
         "generations": by_generation(view.hosts),
         "total": sum(counts.values()),
         "counts": [(str(s), counts[s]) for s in (Status.PASSED, *WORST_FIRST)],

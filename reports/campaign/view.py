@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,21 +13,23 @@ import pandas as pd
 from fleetmark.base.measurement import Centre, Standing, Status
 from fleetmark.base.text import joined, message
 from fleetmark.record.figures import summary
+from fleetmark.record.figures.packed import Packed
 from fleetmark.record.results import HostInfo, Results
 from planner.centre import Interval
 from planner.curves import CURVE, curve_point
+from reports.campaign.held import Held
 from reports.campaign.problems import absences
 from reports.kit import format as fmt
 
 Key = tuple[str, ...]  # the values of summary.METRIC
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
     """A campaign ready to be shown.
 
     ``hosts`` stand by generation, then by name; ``generations`` holds each generation's name, "" (last) for hosts
-    without one. ``stats`` has a row per host and subject, ``merged`` has pairs of hosts brought together, and
+    without one. ``of_hosts`` has a row per host and subject, ``of_merged`` has pairs of hosts brought together, and
     ``generational`` a row per generation (all three as record.figures.summary gives them). ``absent`` says why a
     (host, workload, case) has no figure. ``scales``: the one way in which every document writes a metric's figures.
     """
@@ -35,11 +38,30 @@ class View:
     hosts: tuple[HostInfo, ...]
     generation: Mapping[str, str | None]
     generations: tuple[str, ...]
-    stats: pd.DataFrame
-    merged: pd.DataFrame
+    of_hosts: Held
+    of_merged: Held
     generational: pd.DataFrame
     absent: Mapping[tuple[str, str, str], Status]
     scales: Mapping[Key, fmt.Shown] = field(default_factory=dict)
+
+    @property
+    def stats(self) -> pd.DataFrame:
+        """All rows of ``of_hosts``: where they may be very many, go through its parts instead."""
+        return self.of_hosts.frame
+
+    @property
+    def merged(self) -> pd.DataFrame:
+        """All rows of ``of_merged``: where they may be very many, go through its parts instead."""
+        return self.of_merged.frame
+
+    @cached_property
+    def _only_headlines(self) -> bool:
+        return _some(self.of_merged.distinct("headline")["headline"])
+
+    def headlines_in_parts(self) -> Iterator[pd.DataFrame]:
+        """The rows of ``headlines(merged)``, of some metrics after the other."""
+        for part in self.of_merged:
+            yield _without_curves(part[part["headline"].astype(bool)] if self._only_headlines else part)
 
     def by_metric(self, frame: pd.DataFrame) -> Iterator[tuple[Key, pd.DataFrame, fmt.Shown]]:
         """``frame``'s rows metric by metric, each with the one way to write all its figures."""
@@ -81,48 +103,54 @@ def view(results: Results, first: Sequence[str] = ()) -> View:
     hosts.sort(key=lambda h: (generations.index(h.generation or ""), fmt.natural(h.name)))
     as_printed = [str(m) for m in results.measurements["metric"].unique()]
     orders = {"metric": as_printed, "workload": results.campaign.workloads, "generation": generations}
-    stats = in_order(summary.per_host(results.measurements), orders)
-    paired = summary.merge_pairs(stats, generation)
-    merged = stats if paired is stats else in_order(paired, orders)
-    generational = in_order(summary.per_generation(merged, generation), orders)
+    of_hosts, of_merged, of_generations = [], [], []
+    for part in summary.per_host_in_parts(results.measurements, partial(_places, orders)):
+        stats = in_order(part, orders)
+        paired = summary.merge_pairs(stats, generation)
+        merged = stats if paired is stats else in_order(paired, orders)
+        of_hosts.append(Packed(stats))
+        of_merged.append(of_hosts[-1] if merged is stats else Packed(merged))
+        of_generations.append(summary.per_generation(merged, generation))
+    alike = all(a is b for a, b in zip(of_hosts, of_merged, strict=True))
+    every = Held(of_hosts)
+    brought_together = every if alike else Held(of_merged)
+    generational = in_order(pd.concat(of_generations, ignore_index=True), orders)
     return View(
         results,
         tuple(hosts),
         generation,
         tuple(generations),
-        stats=stats,
-        merged=merged,
+        of_hosts=every,
+        of_merged=brought_together,
         generational=generational,
         absent=absences(results),
-        scales=_scales(merged, generational if len(hosts) > 1 else None),
+        scales=_scales(generational if len(hosts) > 1 else brought_together.frame),
     )
 
 
-def _scales(merged: pd.DataFrame, generational: pd.DataFrame | None) -> dict[Key, fmt.Shown]:
-    """Each metric's unit and digits: those that suit its hosts, or their generations where there are several hosts."""
-    return {
-        key: shown_as(rows, key[-1])
-        for key, rows in groups(merged if generational is None else generational, summary.METRIC)
-    }
+def _scales(rows: pd.DataFrame) -> dict[Key, fmt.Shown]:
+    """Each metric's unit and digits: those that suit its ``rows``, of its only host, or of generations."""
+    return {key: shown_as(of_metric, key[-1]) for key, of_metric in groups(rows, summary.METRIC)}
+
+
+def _places(orders: Mapping[str, Sequence[str]], name: str, values: Sequence[str]) -> list[int]:
+    """The place of each of the ``values`` of a column as people read them."""
+    listed = {value: position for position, value in enumerate(orders.get(name, ()))}
+    order = sorted(values, key=lambda v: (listed.get(v, len(listed)), v == "", fmt.natural(v)))
+    place = {value: position for position, value in enumerate(order)}
+    return [place[v] for v in values]
 
 
 def in_order(frame: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Rows as people read: columns of ``orders`` in that order, all else in natural order (64 before 128)."""
     if frame.empty:
         return frame
-
-    def rank(name: str, values: Sequence[str]) -> list[int]:
-        listed = {value: position for position, value in enumerate(orders.get(name, ()))}
-        order = sorted(values, key=lambda v: (listed.get(v, len(listed)), v == "", fmt.natural(v)))
-        place = {value: position for position, value in enumerate(order)}
-        return [place[v] for v in values]
-
     keys = [*summary.METRIC, *(c for c in ("generation", "host") if c in frame)]
     places = []
     for key in keys:
         codes, values = pd.factorize(frame[key])
         if len(values) > 1:
-            places.append(np.array(rank(key, list(values)), dtype=np.int32)[codes])
+            places.append(np.array(_places(orders, key, list(values)), dtype=np.int32)[codes])
     ordered = frame.iloc[np.lexsort(places[::-1]) if places else np.arange(len(frame))]
     ordered.index = pd.RangeIndex(len(ordered))
     return ordered
@@ -140,12 +168,21 @@ def shown_as(rows: pd.DataFrame, unit: str) -> fmt.Shown:
 
 
 def headlines(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the figures people ask for first; all rows where no metric claims to be one.
-
-    Of a metric measured over many sizes (a curve) only the largest size stands here.
+    """The rows of the figures people ask for first; all rows where no metric claims to be one. Of a metric measured
+    over many sizes (a curve) only the largest size stands here.
     """
     headline = frame["headline"].astype(bool)
-    chosen = frame[headline] if headline.any() and not headline.all() else frame
+    return _without_curves(frame[headline] if _some(headline) else frame)
+
+
+def _some(headline: pd.Series) -> bool:
+    """Whether metrics claim to be headlines, but not all."""
+    flags = set(headline.astype(bool).unique())
+    return len(flags) > 1
+
+
+def _without_curves(chosen: pd.DataFrame) -> pd.DataFrame:
+    """Of a metric measured over many sizes (a curve) only the largest size."""
     split = {text: curve_point(text) for text in chosen["labels"].unique()}
     if not any(split.values()):
         return chosen
@@ -173,7 +210,7 @@ def footnotes(frame: pd.DataFrame) -> list[str]:
 
 def meaning(view: View) -> str:
     """What a value is: of a host, and of several."""
-    rules = view.stats[["workload", "rule"]].astype(object).drop_duplicates()
+    rules = view.of_hosts.distinct("workload", "rule")
     medians = sorted(rules["workload"][rules["rule"] == Centre.MEDIAN])
     if not medians:
         of_host = message("Value: the geometric mean over repeats.")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.measurement import Centre, Status
@@ -17,6 +18,7 @@ from fleetmark.record.figures.summary import METRIC, plain
 from planner.centre import LEAST
 from reports import sheets
 from reports.campaign.front import front
+from reports.campaign.held import MOST
 from reports.campaign.view import View, meaning
 from reports.comparison.xlsx.hosts import MOST_SHOWN
 from reports.comparison.xlsx.sources import LIVE
@@ -29,12 +31,12 @@ _FIRST_ROW = 4
 _ABOUT = ("workload", "case", "metric", "subject", "labels", "standing", "unit", "better")
 _FIRST_COLUMN = len(_ABOUT)
 _MOST_PARTS = 200
-_MOST_MEDIANS = 500_000  # figures of hosts; above, a workbook is no place to work on them
 _RAW = ("workload", "case", "metric", "subject", "labels", "standing", "host", "repeat", "value", "unit")
 _REST = ("tool_version", "time", "raw")
 _VALUE = _RAW.index("value")
 
 _Key = tuple[str, ...]
+Numbers = npt.NDArray[np.int32]
 _POINT = (
     Head(message("workload")),
     Head(message("case")),
@@ -60,23 +62,23 @@ class _Layout:
 def render(report: Report, every: bool = False) -> bytes:
     """The workbook of a campaign's report; ``every`` value stands in it, also where they are too many for formulas."""
     title = message("Campaign {id}", id=report.campaign.id)
-    book = Book(title, report.date, report.language)
+    measured = _scored(report.view)
+    live = len(measured) <= LIVE
+    book = Book(title, report.date, report.language, on_disk=every and not live)
     readme = book.sheet(message("Readme"), "#1F3A5F")
     headlines = book.sheet(message("Headlines"), COLOURS[0])
     parts = sheets.parts(book, report)
     hosts = book.sheet(message("Per host"), COLOURS[2])
     spread = book.sheet(message("Spread"), COLOURS[2])
-    raw = book.sheet(message("Raw"), COLOURS[2])
+    raw = book.sheet(message("Raw"), COLOURS[2], in_rows=every and not live)
     failed = book.sheet(message("Not passed"), COLOURS[5])
     facts = book.sheet(message("Facts"), COLOURS[5])
-    measured = _scored(report.view)
-    live = len(measured) <= LIVE
     layout = _layout(report.view, measured if live else measured.iloc[:0])
     if every and not live:
         _every(raw, measured)
     else:
         _raw(raw, measured, live, report)
-    few = len(report.view.merged) <= _MOST_MEDIANS
+    few = len(report.view.of_merged) <= MOST
     first = front(report.view, report.problems, report.against)
     _values(hosts, layout, raw, few)
     _spreads(spread, layout, raw)
@@ -139,7 +141,8 @@ def _scored(view: View) -> pd.DataFrame:
     which pairs are brought together.
     """
     m = view.results.measurements
-    m = m[(m["status"] == Status.PASSED) & np.isfinite(m["value"].astype(float))]
+    scored = (m["status"] == Status.PASSED) & np.isfinite(m["value"].astype(float))
+    m = m if scored.all() else m[scored]
     if len(m) > LIVE:
         return m
     order = view.stats.reset_index(names="place")[["place", *METRIC, "host"]]
@@ -152,7 +155,7 @@ def _scored(view: View) -> pd.DataFrame:
 
 
 def _layout(view: View, measured: pd.DataFrame) -> _Layout:
-    metrics = _keys(view.merged[METRIC].drop_duplicates())
+    metrics = _keys(view.of_merged.distinct(*METRIC))
     columns = {host.name: n for n, host in enumerate(view.hosts, _FIRST_COLUMN)}
     generations: dict[str, tuple[int, int]] = {}
     for host in view.hosts:
@@ -173,27 +176,39 @@ def _keys(frame: pd.DataFrame) -> list[_Key]:
 
 
 def _every(sheet: Sheet, measured: pd.DataFrame) -> None:
-    """Every value, a row for each host and repeat, a column for each metric."""
+    """Every value, a row for each host and repeat, a column for each metric. Row after row: the sheet holds one."""
     sheet.top(
         message("Measurements"),
         message("What passed, in base units: a row for each host and repeat, a column for each metric."),
     )
-    metric = measured.groupby(METRIC, sort=False, observed=True).ngroup()
-    again = measured.groupby([metric.rename("metric"), "host", "repeat"], sort=False, observed=True).cumcount()
-    places = [measured["host"], measured["repeat"], again.rename("again")]
-    row = measured.groupby(places, sort=False, observed=True).ngroup()
-    about = measured[METRIC][~metric.duplicated()]
-    hosts = measured[["host", "repeat"]][~row.duplicated()]
-    for n, (host, repeat) in enumerate(hosts.itertuples(index=False, name=None), _FIRST_ROW):
-        sheet.text(n, 0, host)
-        sheet.number(n, 1, repeat, INTEGER)
-    for n, column, value in zip(row.tolist(), metric.tolist(), measured["value"].tolist(), strict=True):
-        sheet.number(_FIRST_ROW + n, 2 + column, value, "0.000000E+00")
-    heads = [Head(message("host")), Head(message("repeat"), message("from 0"), 9)]
-    for key in _keys(about):
+    metric = _numbered(measured, METRIC)
+    again = measured.groupby([metric, "host", "repeat"], sort=False, observed=True).cumcount().to_numpy(np.int32)
+    row = _numbered(measured.assign(again=again), ["host", "repeat", "again"])
+    heads = [Head(message("host"), "", 18), Head(message("repeat"), message("from 0"), 9)]
+    for key in _keys(measured[METRIC][_first(metric)]):
         heads.append(Head(f"{fmt.clean(key[0])} {fmt.clean(key[1])} {fmt.point(*key[2:6])}", fmt.clean(key[-1]), 16))
+    hosts = measured[["host", "repeat"]][_first(row)]
     sheet.heads(_FIRST_ROW - 1, heads)
     sheet.filtered(_FIRST_ROW - 1, _FIRST_ROW + len(hosts) - 1, len(heads), frozen_columns=2)
+    order = np.lexsort((metric, row))
+    ends = np.cumsum(np.bincount(row)).tolist()
+    values, columns = measured["value"].to_numpy(float)[order], metric[order]
+    for n, (host, repeat) in enumerate(hosts.itertuples(index=False, name=None)):
+        sheet.text(_FIRST_ROW + n, 0, host)
+        sheet.number(_FIRST_ROW + n, 1, repeat, INTEGER)
+        mine = slice(ends[n - 1] if n else 0, ends[n])
+        for column, value in zip(columns[mine].tolist(), values[mine].tolist(), strict=True):
+            sheet.number(_FIRST_ROW + n, 2 + column, value, "0.000000E+00")
+
+
+def _numbered(frame: pd.DataFrame, names: Sequence[str]) -> Numbers:
+    """Rows that are alike in the columns ``names`` have one number; numbers count from 0 as they first occur."""
+    return np.asarray(frame.groupby(list(names), sort=False, observed=True).ngroup(), dtype=np.int32)
+
+
+def _first(numbers: Numbers) -> npt.NDArray[np.bool_]:
+    """Where each number occurs first."""
+    return ~pd.Series(numbers).duplicated().to_numpy()
 
 
 def _raw(sheet: Sheet, measured: pd.DataFrame, live: bool, report: Report) -> None:
@@ -255,12 +270,12 @@ def _matrix(sheet: Sheet, layout: _Layout) -> None:
 
 
 def _values(sheet: Sheet, layout: _Layout, raw: Sheet, few: bool) -> None:
-    title, merged = message("Value of each metric on each host"), layout.view.merged
+    title = message("Value of each metric on each host")
     if not few:
-        sheet.top(title, _too_many(merged))
+        sheet.top(title, _too_many(layout.view))
         return
     sheet.top(title, meaning(layout.view))
-    for _, rows in merged.groupby(METRIC, sort=False, observed=True):
+    for _, rows in layout.view.merged.groupby(METRIC, sort=False, observed=True):
         key = _keys(rows.iloc[:1])[0]
         row, shown = layout.metrics[key], layout.view.shown(key, rows)
         form = decimals(shown)
@@ -293,10 +308,10 @@ def _centre(raw: Sheet, ranges: Sequence[tuple[int, int]], rule: str) -> str:
 
 def _spreads(sheet: Sheet, layout: _Layout, raw: Sheet) -> None:
     title = message("Coefficient of variation of each metric on each host")
-    merged = layout.view.merged
-    if len(merged) > MOST_SHOWN:
-        sheet.top(title, _too_many(merged))
+    if len(layout.view.of_merged) > MOST_SHOWN:
+        sheet.top(title, _too_many(layout.view))
         return
+    merged = layout.view.merged
     text = message(
         "Standard deviation over mean: of the repeats; of the pairs' values where the subject is a generation."
     )
@@ -332,9 +347,9 @@ def _ends(layout: _Layout) -> dict[tuple[_Key, str], tuple[str, str]]:
     }
 
 
-def _too_many(figures: pd.DataFrame) -> str:
+def _too_many(view: View) -> str:
     return message(
-        "{n} figures are too many to stand here; Headlines has the spread over hosts.", n=f"{len(figures):,}"
+        "{n} figures are too many to stand here; Headlines has the spread over hosts.", n=f"{len(view.of_merged):,}"
     )
 
 

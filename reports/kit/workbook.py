@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import tempfile
 import textwrap
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -92,11 +93,15 @@ class Head:
 
 
 class Book:
-    """A workbook being written. ``created``: ISO 8601; ``say`` translates fixed text into the reader's language."""
+    """A workbook being written. ``created``: ISO 8601; ``say`` translates fixed text into the reader's language.
+    ``on_disk``: for sheets of millions of cells, whose parts wait in temporary files to be packed."""
 
-    def __init__(self, title: str, created: str, say: Callable[[Message], str] = str) -> None:
+    def __init__(self, title: str, created: str, say: Callable[[Message], str] = str, *, on_disk: bool = False) -> None:
         self._out = io.BytesIO()
-        self._book = xlsxwriter.Workbook(self._out, {"in_memory": True})
+        self._folder = tempfile.TemporaryDirectory() if on_disk else None  # which goes when the process does, too
+        self._book = xlsxwriter.Workbook(
+            self._out, {"tmpdir": self._folder.name} if self._folder else {"in_memory": True}
+        )
         self._say = say
         self._formats: dict[tuple[str, str], Any] = {}
         self._names: set[str] = set()
@@ -111,8 +116,9 @@ class Book:
         content = legal(self._say(text) if isinstance(text, Message) else text)
         return content if len(content) <= MOST_TEXT else content[: MOST_TEXT - 1] + "…"
 
-    def sheet(self, name: str, colour: str = "") -> Sheet:
-        """A new sheet at the end; its name is made legal and unique."""
+    def sheet(self, name: str, colour: str = "", *, in_rows: bool = False) -> Sheet:
+        """A new sheet at the end; its name is made legal and unique. ``in_rows``, of a book ``on_disk``: its cells come
+        row after row, of which only the last is held."""
         base = re.sub(r"[\[\]:*?/\\]", "-", self.words(name)).strip("' ")[:31] or "Sheet"
         if base.lower() == "history":  # which Excel reserves
             base = "History of it"
@@ -120,7 +126,9 @@ class Book:
         while unique.lower() in {s.lower() for s in self.sheets}:
             n += 1
             unique = f"{base[: 28 - len(str(n))]} ({n})"
+        self._book.constant_memory = in_rows  # XlsxWriter asks it of each sheet, though it is set for the book
         inner = self._book.add_worksheet(unique)
+        self._book.constant_memory = False
         if colour:
             inner.set_tab_color(colour)
         self.sheets[unique] = Sheet(self, unique, inner)
@@ -160,6 +168,8 @@ class Book:
         for sheet in self.sheets.values():
             sheet.finish()
         self._book.close()
+        if self._folder:
+            self._folder.cleanup()
         return self._out.getvalue()
 
 

@@ -14,7 +14,7 @@ from planner.capacity.nothing import do_nothing
 from planner.capacity.question import Cohort
 from planner.capacity.tornado import Effect
 from reports import html
-from reports.campaign.deviation import deviations, heat, percent, unlike
+from reports.campaign.deviation import Deviations, heat, percent, unlike
 from reports.campaign.front import front
 from reports.campaign.problems import problems
 from reports.campaign.view import view
@@ -34,14 +34,14 @@ def test_deviations_are_from_the_own_generations_median_and_positive_is_better()
     generations = {"a": "old", "b": "old", "c": "old", "d": "new"}
     for better, sign in ((Better.HIGHER, 1), (Better.LOWER, -1)):
         seen = view(sample.tiny(values, generations=generations, better=better))
-        apart = dict(zip(*(deviations(seen)[c] for c in ("host", "deviation")), strict=True))
+        apart = dict(zip(*(Deviations(seen).frame[c] for c in ("host", "deviation")), strict=True))
         assert apart["a"] == apart["d"] == 0
         assert math.copysign(1, apart["b"]) == sign == -math.copysign(1, apart["c"])
 
 
 def test_a_slow_host_is_named_with_how_slow_it_is() -> None:
     seen = view(sample.tiny({**ONE, "h9": [85.0, 85.0]}, generations={**ALIKE, "h9": "old"}))
-    (slow,) = unlike(deviations(seen))
+    (slow,) = unlike(Deviations(seen))
     assert (slow.host, slow.generation, round(slow.deviation, 2)) == ("h9", "old", -0.15)
     odd = front(seen, []).odd
     assert "h9 is 15% worse than the median of" in odd[0]
@@ -62,10 +62,10 @@ def test_repeats_that_vary_are_odd_and_marked() -> None:
 
 def test_of_very_many_hosts_those_furthest_from_their_median_are_shown() -> None:
     seen = view(sample.many(60))
-    shown = heat(seen, deviations(seen), rows_at_most=5)
+    shown = heat(seen, Deviations(seen).frame, rows_at_most=5)
     assert shown is not None and len(shown.rows) == 5 and shown.hosts_left_out > 50
     assert "n0017" in [row.host for row in shown.rows]
-    assert heat(view(sample.one()), deviations(view(sample.one()))) is None
+    assert heat(view(sample.one()), Deviations(view(sample.one())).frame) is None
 
 
 def test_four_hundred_benchmarks_leave_a_first_screen() -> None:

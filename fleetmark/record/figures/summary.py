@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -30,10 +30,20 @@ def per_host(measurements: pd.DataFrame) -> pd.DataFrame:
     ("repeats"). Values stay in base units. What did not pass or is not a finite number is left out, so a key without
     any such value has no row. Text is categories.
     """
+    return stacked(list(per_host_in_parts(measurements)))
+
+
+Rank = Callable[[str, Sequence[str]], Sequence[int]]  # of a column and its values: the place of each
+
+
+def per_host_in_parts(measurements: pd.DataFrame, rank: Rank | None = None) -> Iterator[pd.DataFrame]:
+    """The rows of ``per_host`` in parts of a size to be worked on at once: all of a workload's metric are in one of
+    them. Parts follow each other by ``rank`` of workload, case and metric."""
     passed = measurements["status"] == Status.PASSED
     scored = measurements[[*METRIC, "host", *_ABOUT, "value"]]
     scored = scored if passed.all() else scored[passed]
-    return stacked([_per_host(part) for part in _parts(scored)])
+    for part in _parts(scored, rank):
+        yield _per_host(part)
 
 
 def _per_host(scored: pd.DataFrame) -> pd.DataFrame:
@@ -45,17 +55,18 @@ def _per_host(scored: pd.DataFrame) -> pd.DataFrame:
     return figures.astype(dict.fromkeys(("over", "rule", "interval"), "category"))
 
 
-def _parts(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def _parts(frame: pd.DataFrame, rank: Rank | None = None) -> Iterator[pd.DataFrame]:
     """The rows of ``frame`` in parts to be grouped at once: all of a workload's metric are in one of them."""
     if len(frame) <= _AT_ONCE:
         yield frame
         return
-    keys = [frame[name].astype("category") for name in ("workload", "case", "metric")]
-    code = np.zeros(len(frame), dtype=np.int64)
-    for key in keys:
-        code = code * len(key.cat.categories) + key.cat.codes
-    _, code, sizes = np.unique(code, return_inverse=True, return_counts=True)
-    part = ((np.cumsum(sizes) - 1) // _AT_ONCE).astype(np.int32)[code]
+    code = np.zeros(len(frame), dtype=np.int32)
+    for name in ("workload", "case", "metric"):
+        of, values = pd.factorize(frame[name])
+        places = np.asarray(rank(name, list(values)) if rank else range(len(values)), dtype=np.int32)
+        numbered, _ = pd.factorize(code * np.int64(len(values)) + places[of], sort=True)
+        code = numbered.astype(np.int32)
+    part = ((np.cumsum(np.bincount(code)) - 1) // _AT_ONCE).astype(np.int32)[code]
     for number in np.unique(part):
         yield frame[part == number]
 

@@ -1,0 +1,45 @@
+"""The figures of single hosts as a report holds them: as one frame, or in packed parts where they are very many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import pandas as pd
+
+from fleetmark.record.figures.packed import Packed, together
+from fleetmark.record.results import stacked
+
+MOST = 500_000  # figures that are held as one frame
+
+
+class Held:
+    """Rows of hosts, ``in_parts`` of which each has all rows of its metrics. A part is unpacked when somebody looks."""
+
+    def __init__(self, in_parts: Sequence[pd.DataFrame | Packed]) -> None:
+        self._parts = list(in_parts)
+        if sum(map(len, in_parts)) <= MOST:
+            self._parts = [stacked([_frame(part) for part in in_parts])]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def __iter__(self) -> Iterator[pd.DataFrame]:
+        return map(_frame, self._parts)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """All rows as one frame, which is held from then on."""
+        packed = [part for part in self._parts if isinstance(part, Packed)]
+        return together(packed) if packed else _frame(self._parts[0])
+
+    def distinct(self, *names: str) -> pd.DataFrame:
+        """The combinations of those columns, each once, in the order of the rows."""
+        parts = [_frame(part, names).drop_duplicates().astype(object) for part in self._parts]
+        return pd.concat(parts, ignore_index=True).drop_duplicates(ignore_index=True)
+
+
+def _frame(part: pd.DataFrame | Packed, names: Sequence[str] | None = None) -> pd.DataFrame:
+    if isinstance(part, Packed):
+        return part.frame(names)
+    return part if names is None else part[list(names)]
