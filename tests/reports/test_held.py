@@ -1,0 +1,45 @@
+"""Figures in packed parts say what they say as one frame."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from fleetmark.record.figures import summary
+from fleetmark.record.figures.packed import Packed, together
+from reports.campaign import deviation, held
+from reports.campaign.front import front
+from reports.campaign.view import headlines, meaning, view
+from tests.reports import sample
+
+
+@pytest.mark.parametrize("make", [sample.six, lambda: sample.many(30)], ids=["six", "many"])
+def test_parts_give_the_same_view_and_first_screen_as_one_frame(make, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    results = make()
+    one = view(results)
+    expected = front(one, [])
+    monkeypatch.setattr(summary, "_AT_ONCE", 300)
+    for module in (held, deviation):
+        monkeypatch.setattr(module, "MOST", 100)
+    parts = view(results)
+    assert len(list(parts.of_merged)) > 1
+    for name in ("stats", "merged", "generational"):
+        shown, whole = (summary.plain(getattr(of, name)) for of in (parts, one))
+        pd.testing.assert_frame_equal(shown, whole, check_dtype=False, check_exact=False, rtol=1e-12)
+    rows = pd.concat([summary.plain(part) for part in parts.headlines_in_parts()], ignore_index=True)
+    pd.testing.assert_frame_equal(
+        rows, summary.plain(headlines(one.merged)).reset_index(drop=True), check_dtype=False, rtol=1e-12
+    )
+    seen = front(parts, [])
+    assert (seen.odd, seen.benchmarks, seen.status) == (expected.odd, expected.benchmarks, expected.status)
+    assert meaning(parts) == meaning(one)
+
+
+def test_a_packed_frame_is_the_frame_again() -> None:
+    frame = pd.DataFrame({"a": pd.Categorical(["x", "x", "x"]), "b": [1.0, 2.0, 3.0], "c": [float("nan")] * 3, "d": 7})
+    pd.testing.assert_frame_equal(Packed(frame).frame(), frame)
+    pd.testing.assert_frame_equal(Packed(frame).frame(["c", "a"]), frame[["c", "a"]])
+    pd.testing.assert_frame_equal(
+        together([Packed(frame), Packed(frame)]), pd.concat([frame, frame], ignore_index=True), check_categorical=False
+    )
+    assert Packed(frame.iloc[:0]).frame().empty
