@@ -22,7 +22,7 @@ _LONGEST = 240  # characters of one
 
 @dataclass(frozen=True, slots=True)
 class Remarks:
-    """The first MOST as sentences, those of most runs first; ``total``: how many differ."""
+    """The first MOST as sentences, those of most runs first, else as runs say them; ``total``: how many differ."""
 
     sentences: tuple[Message, ...] = ()
     total: int = 0
@@ -42,7 +42,7 @@ def remarks(results: Results) -> Remarks:
         return NONE
     noted["alike"] = noted["notes"].map(lambda note: re.sub(r"\d+\.\d+", "#", str(note)))
     noted = noted.rename_axis("run").reset_index().drop_duplicates(["run", "alike"])
-    runs = noted["alike"].value_counts().sort_index().sort_values(ascending=False, kind="stable")
+    runs = noted["alike"].value_counts(sort=False).sort_values(ascending=False, kind="stable")
     return Remarks(tuple(_sentence(noted[noted["alike"] == alike]) for alike in runs.index[:MOST]), len(runs))
 
 

@@ -35,10 +35,11 @@ def noted(*notes: str) -> Results:
 
 
 def test_alike_notes_of_passed_runs_are_one() -> None:
-    shown = remarks(noted(SKIPPED, "1.42 s lost", "1.47 s lost"))
+    shown = remarks(noted(SKIPPED, "z: 1.42 s lost", "a bit was lost", "z: 1.47 s lost"))
     assert list(map(str, listed(shown))) == [
         f"{SKIPPED} (2 runs of stream on h1, h2)",
-        "1.42 s lost (1 run of stream on h1)",
+        "z: 1.42 s lost (1 run of stream on h1)",
+        "a bit was lost (1 run of stream on h1)",
     ]
     assert remarks(sample.one()).total == remarks(noted()).total == 0
 
