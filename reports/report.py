@@ -11,10 +11,12 @@ import pandas as pd
 from fleetmark.record.results import CampaignInfo, HostInfo, Results
 from planner.comparison import Comparison, Side
 from reports.campaign import grade_tables
+from reports.campaign import remarks as campaign_remarks
 from reports.campaign.against import NOTHING, Against, against
 from reports.campaign.conditions import Condition, conditions
 from reports.campaign.grades import NONE, Grades, grades
 from reports.campaign.problems import Problem, problems
+from reports.campaign.remarks import Remarks, remarks
 from reports.campaign.view import View, view
 from reports.comparison.front import Around
 from reports.comparison.model import RatioRow, rows
@@ -38,7 +40,7 @@ class Report:
     ``around``: what is known beside a comparison's figures. ``date``: the document's, ISO 8601. ``conditions``: the
     hosts while they measured. ``against``: headlines beside the machines' peaks and a reference. ``grades``: of its
     operators, where a workload measures such. ``frontiers``: work against speed, in a comparison with what replaces
-    what.
+    what. ``remarks``: what a campaign's passed runs say beside their figures.
     """
 
     view: View
@@ -56,9 +58,15 @@ class Report:
     around: Around = field(default_factory=Around)
     grades: Grades = NONE
     frontiers: tuple[Block, ...] = ()
+    remarks: Remarks = campaign_remarks.NONE
 
     @property
     def parts(self) -> tuple[Part, ...]:
+        """The parts that are made of tables and sentences."""
+        return (*self.tables, *campaign_remarks.parts(self.remarks))
+
+    @property
+    def tables(self) -> tuple[Part, ...]:
         """The parts that are made of tables."""
         return (*grade_tables.parts(self.grades), *(block.part for block in self.frontiers))
 
@@ -84,6 +92,7 @@ def of_campaign(
         against=against(seen, pinned),
         grades=grades(seen, rated),
         frontiers=_frontiers(seen),
+        remarks=remarks(results),
     )
 
 

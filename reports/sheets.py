@@ -95,6 +95,7 @@ def _campaign(prose: Prose, c: CampaignInfo) -> None:
 PARTS: Mapping[str, tuple[Message, Message]] = {
     "operators": (message("Operators"), message("Operators graded by the roofs of their own device; the worst.")),
     "frontiers": (message("Frontiers"), message("Work against speed for each load, and what replaces what.")),
+    "remarks": (message("Notes of runs"), message("What runs that passed say beside their figures.")),
 }
 
 

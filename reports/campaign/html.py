@@ -14,6 +14,7 @@ from reports.campaign.figures import Figures
 from reports.campaign.front import front
 from reports.campaign.grade_tables import parts
 from reports.campaign.problems import WORST_FIRST
+from reports.campaign.remarks import listed
 from reports.campaign.roofline import pictures
 from reports.campaign.view import headlines, legend
 from reports.hosts.generations import by_generation
@@ -42,6 +43,7 @@ def context(report: Report, medium: Medium) -> dict[str, Any]:
         "legend": legend({*headlines(view.merged)["interval"], *headlines(of)["interval"]}),
         "headlines": [tables.lines(view, *metric) for metric in view.by_metric(headlines(of))],
         "operators": parts(report.grades),
+        "remarks": listed(report.remarks),
         "rooflines": pictures(report.grades, report.language),
         "across": tables.across(view),
         "down": tables.down(view),
@@ -74,6 +76,7 @@ def sections(context: dict[str, Any]) -> list[Section]:
         (True, "state", message("Summary")),
         (context["heat"] is not None, "map", message("Hosts against their generation")),
         (bool(context["problems"] or context["coverage"]), "status-of-runs", message("Run status")),
+        (bool(context["remarks"]), "remarks", message("Notes of runs")),
         (True, "headlines", message("Headlines")),
         (bool(context["operators"]), "grades", message("Operators")),
         (bool(context["frontier_pictures"]), "frontier", message("Frontiers")),

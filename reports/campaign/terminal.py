@@ -23,6 +23,7 @@ from fleetmark.record.results import Results, status_counts
 from reports.campaign.against import Against
 from reports.campaign.front import front, some
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
+from reports.campaign.remarks import FEW, Remarks, listed
 from reports.campaign.tables import NOISY
 from reports.campaign.view import Key, View, footnotes, headlines, legend, meaning, spread
 from reports.kit import console
@@ -60,8 +61,8 @@ def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
         if left_out > 0:
             shown.append(Text(_further(count(left_out, "further headline"), page, _)))
         shown.append(Text())
-    if report.parts:
-        shown += [*console.show(report.parts, _), Text()]
+    if report.tables:
+        shown += [*console.show(report.tables, _), Text()]
     if first.means:
         shown.append(Text(_(message("What it means")), style="bold"))
         shown += [Text(f"  {_(line)}") for line in first.means]
@@ -70,6 +71,7 @@ def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
         shown.append(Text(_(message("What is odd")), style="bold"))
         shown += [Text(f"  {_(line)}") for line in first.odd]
         shown.append(Text())
+    shown += _remarks(report.remarks, _)
     if problems:
         shown.append(Text(_(message("Run status")), style="bold"))
     shown += [_problem(p, _) for p in problems[:MOST_PROBLEMS]]
@@ -89,6 +91,13 @@ def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
         shown.append(_pair(message("report"), str(page), _))
     shown.append(_pair(message("campaign"), str(results.campaign.path), _))
     return shown
+
+
+def _remarks(remarks: Remarks, _: Language) -> Iterator[Text]:
+    if remarks.total:
+        yield Text(_(message("Notes of runs")), style="bold")
+        yield from (Text(f"  {fmt.clean(_(line))}") for line in listed(remarks, FEW))
+        yield Text()
 
 
 def _further(what: str, page: Path | None, _: Language) -> str:

@@ -1,8 +1,13 @@
-"""A page of ours as elements: its tags, words and the rows of its tables."""
+"""A page of ours as elements: its tags, words and the rows of its tables; and a PDF as text."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
 
 
 class Page(HTMLParser):
@@ -56,3 +61,14 @@ class Page(HTMLParser):
             if cells[: len(start)] == list(start):
                 return cells
         raise AssertionError(f"no row begins with {start}")
+
+
+def on_paper(page: bytes, folder: Path) -> str:
+    """The text of a PDF as laid out; the test is skipped where nothing reads one."""
+    if shutil.which("pdftotext") is None:
+        pytest.skip("needs pdftotext")
+    (folder / "page.pdf").write_bytes(page)
+    done = subprocess.run(
+        ["pdftotext", "-layout", folder / "page.pdf", "-"], capture_output=True, text=True, check=True
+    )
+    return done.stdout

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,20 +33,10 @@ from reports.plan.model import view
 from reports.plan.xlsx import book
 from reports.report import Report, of_campaign
 from tests.reports import compared, fleet, plan_sample, sample
-from tests.reports.pages import Page
+from tests.reports.pages import Page, on_paper
 from tests.reports.shown import printed, shown
 
 CREATED = "2027-01-20T10:00:00Z"
-
-
-def on_paper(page: bytes, folder: Path) -> str:
-    if shutil.which("pdftotext") is None:
-        pytest.skip("needs pdftotext")
-    (folder / "page.pdf").write_bytes(page)
-    done = subprocess.run(
-        ["pdftotext", "-layout", folder / "page.pdf", "-"], capture_output=True, text=True, check=True
-    )
-    return done.stdout
 
 
 # --- a campaign ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,67 @@
+"""What passed runs say beside their figures (an operator that a device lacks, samples dropped); alike ones once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pandas as pd
+
+from fleetmark.base.measurement import Status
+from fleetmark.base.text import Message, count, message
+from fleetmark.record.results import Results
+from reports.campaign.front import short, some
+from reports.kit import format as fmt
+from reports.kit.tabular import Part
+
+KEY = "remarks"
+MOST = 50  # of a document
+FEW = 6  # of a terminal
+_LONGEST = 240  # characters of one
+
+
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """The first MOST as sentences, those of most runs first, else as runs say them; ``total``: how many differ."""
+
+    sentences: tuple[Message, ...] = ()
+    total: int = 0
+
+
+NONE = Remarks()
+
+
+def remarks(results: Results) -> Remarks:
+    """The notes of all passed runs; those that differ only in a measured number (1.42 or 1.47) are one."""
+    outcomes = results.outcomes
+    if "notes" not in outcomes:
+        return NONE
+    noted = outcomes[(outcomes["status"] == Status.PASSED) & (outcomes["notes"].str.len() > 0)]
+    noted = noted[["workload", "host", "notes"]].explode("notes")
+    if noted.empty:
+        return NONE
+    noted["alike"] = noted["notes"].map(lambda note: re.sub(r"\d+\.\d+", "#", str(note)))
+    noted = noted.rename_axis("run").reset_index().drop_duplicates(["run", "alike"])
+    runs = noted["alike"].value_counts(sort=False).sort_values(ascending=False, kind="stable")
+    return Remarks(tuple(_sentence(noted[noted["alike"] == alike]) for alike in runs.index[:MOST]), len(runs))
+
+
+def _sentence(rows: pd.DataFrame) -> Message:
+    return message(
+        "{note} ({runs} of {workloads} on {hosts})",
+        note=short(fmt.clean(rows["notes"].iloc[0]), _LONGEST),
+        runs=count(len(rows), "run"),
+        workloads=fmt.clean(", ".join(sorted(rows["workload"].unique()))),
+        hosts=some(sorted(rows["host"].unique(), key=fmt.natural)),
+    )
+
+
+def listed(shown: Remarks, most: int = MOST) -> tuple[Message, ...]:
+    """At most ``most`` sentences, and how many more there are."""
+    more = shown.total - len(shown.sentences[:most])
+    return (*shown.sentences[:most], *([message("and {n} more", n=more)] if more else []))
+
+
+def parts(shown: Remarks) -> tuple[Part, ...]:
+    """One part, of sentences alone; none where no run says anything."""
+    return (Part(KEY, message("Notes of runs"), listed(shown), ()),) if shown.total else ()
