@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,6 +33,11 @@ def _plain(text: object) -> str:
     if plain.isascii() and plain.isprintable():
         return plain
     return visible(re.sub(r"[\r\n\t]+", " ", plain))
+
+
+def typed(words: Iterable[str]) -> str:
+    """``words`` as one line to type in a shell."""
+    return shlex.join(map(clean, words))
 
 
 def natural(text: str) -> list[tuple[int, int, str]]:
