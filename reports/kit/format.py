@@ -180,6 +180,11 @@ def servers(number: float) -> str:
     return f"{math.ceil(number - ROUNDING):,}"
 
 
+def servers_shared(number: float) -> str:
+    """A workload's part of servers that others may share: ``47.2``, ``47`` where it is whole. Parts add up."""
+    return f"{round(number):,}" if abs(number - round(number)) < 0.05 else f"{number:,.1f}"
+
+
 def share(part: float | None, decimals: int = 1) -> str:
     """A share: ``96.2%``; a dash where it is not known."""
     if part is None:
