@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -189,7 +190,24 @@ def test_a_run_ends_with_the_suspects_in_few_lines(tmp_path: Path, capsys: pytes
     brief(campaign(tmp_path, values), Terminal())
     lines = capsys.readouterr().out.splitlines()
     assert "1 of 16 hosts slower than expected: n03." in lines[1] and len(lines) < 9
-    assert lines[-1] == "fleetmark diagnose 20260101T000000-x"
+    assert lines[-1] == f"fleetmark diagnose 20260101T000000-x --results {tmp_path}"
+
+
+def test_the_commands_to_type_next_work_wherever_they_are_pasted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "the results"
+    root.mkdir()
+    values = usual()
+    scaled(values, "n03", TRIAD, 0.9)
+    brief(campaign(root, values), Terminal())
+    monkeypatch.chdir(tmp_path)
+    program, *words = shlex.split(capsys.readouterr().out.splitlines()[-1])
+    done = CliRunner().invoke(cli.app, [*words, "--format", "json"])
+    steps = [shlex.split(step["command"]) for step in json.loads(done.stdout)["next"] if step["command"]]
+    assert program == "fleetmark" and [step[1] for step in steps] == ["diagnose", "tuning"]
+    assert all(step[-2:] == ["--results", str(root)] for step in steps)
+    assert CliRunner().invoke(cli.app, steps[1][1:]).exit_code == 0
 
 
 def test_a_run_whose_hosts_cannot_be_judged_ends_without(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 
 import pytest
 from rich.console import Console
 
 from fleetmark.base.measurement import Status
+from fleetmark.base.terminal import Terminal
 from fleetmark.campaign.progress import Cell, Progress
 
 
@@ -50,3 +52,20 @@ def test_few_hosts_are_all_there() -> None:
         *(f"rack{n:02d}-node{n:04d}" for n in (5, 4, 3, 1, 0)),
     ]
     assert lines[7].endswith("turn")
+
+
+def test_a_reason_of_several_lines_takes_one() -> None:
+    file = io.StringIO()
+    with contextlib.redirect_stdout(file):
+        console = Terminal()
+    console.width, console.height = 80, 30
+    progress = Progress(console, ["selftest"], "campaign")
+    progress.add("h1", {"selftest": Cell(2)}, 1.0)
+    progress.ended("h1", "selftest", "uptime-1", Status.FAILED, "no\r\n\x1b[2Jspace\u2028left", 1.0)
+    progress.trouble("h1", "lost:\nthe link")
+    file.truncate(0)
+    console.print(progress.render())
+    assert file.getvalue().strip("\x00").splitlines()[-2:] == [
+        "h1: lost: the link",
+        "h1: selftest uptime-1 failed: no ␛[2Jspace left",
+    ]

@@ -98,8 +98,8 @@ class Progress:
     def say(self, host: str, text: str) -> None:
         """Print one plain line, where there is no live table."""
         if not self._live:
-            line = " ".join(f"{host}: {text}".split())  # no text of a host can begin a line of its own
-            self.console.print(Text(f"{time.strftime('%H:%M:%S')} {line}"), soft_wrap=True)
+            line = f"{time.strftime('%H:%M:%S')} {_joined(f'{host}: {text}')}"
+            self.console.print(Text(line), soft_wrap=True)
 
     def add(self, host: str, cells: dict[str, Cell], left_s: float) -> None:
         self.rows[host] = Row(cells, left_s)
@@ -229,7 +229,12 @@ class Progress:
 
 
 def _line(text: str) -> Text:
-    return Text(text, style="bold red", no_wrap=True, overflow="ellipsis")
+    return Text(_joined(text), style="bold red", no_wrap=True, overflow="ellipsis")
+
+
+def _joined(text: str) -> str:
+    """``text`` on one line, so that no text of a host begins a line of its own. Terminal replaces what acts there."""
+    return " ".join(text.split())
 
 
 def duration(seconds: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -148,6 +149,7 @@ def run(
     from fleetmark.hosts.preflight import WORK_DIR
     from fleetmark.hosts.slurm.cluster import Request
     from fleetmark.record.campaigns import find
+    from fleetmark.record.commands import command
 
     fixed = {
         "--suite": suite,
@@ -195,7 +197,8 @@ def run(
         at_once=tuple(at_once or ()),
     )
     console = Terminal(stderr=as_ is Format.JSON)
-    advice = "what is finished is kept and hosts may be at work: fleetmark run --resume last"
+    again = shlex.join(command(root, "run", "--resume", "last"))
+    advice = f"what is finished is kept and hosts may be at work: {again}"
     with (
         Showing(as_, strict) as showing,  # forks: before there are threads
         interruptible(advice),

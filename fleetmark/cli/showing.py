@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shlex
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -47,7 +48,8 @@ class Showing(Twin):
         if status >= 0:
             return status
         why = f"what shows results was ended by signal {-status} (is this machine out of memory?)"
-        Terminal(stderr=True).print(f"fleetmark: {why}; they are kept: fleetmark report {archive.path}", soft_wrap=True)
+        again = shlex.join(["fleetmark", "report", str(archive.path)])
+        Terminal(stderr=True).print(f"fleetmark: {why}; they are kept: {again}", soft_wrap=True)
         return SOME_FAILED
 
 
@@ -75,7 +77,7 @@ def _measure(path: str) -> bool:
 
 def _shown(order: Mapping[str, Any]) -> int:
     try:
-        with in_a_sentence(), interruptible("what is finished is kept: fleetmark report last"):
+        with in_a_sentence(), interruptible(f"what is finished is kept: fleetmark report {shlex.quote(order['path'])}"):
             return _show(**order)
     except (typer.Exit, SystemExit) as end:
         code = end.exit_code if isinstance(end, typer.Exit) else end.code

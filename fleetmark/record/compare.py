@@ -14,8 +14,9 @@ import pandas as pd
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.text import Message, count, message
 from fleetmark.base.yaml import read_yaml
-from fleetmark.record import imports, naming, store
+from fleetmark.record import imports, naming
 from fleetmark.record import references as reference
+from fleetmark.record.commands import command
 from fleetmark.record.machines import machines
 from fleetmark.record.prices import priced
 from fleetmark.record.select import Machine, choose, distinct_names
@@ -55,7 +56,7 @@ class Question:
 
     def command(self) -> list[str]:
         """The command line that repeats the comparison, on this record."""
-        words = ["fleetmark", "compare"]
+        words = ["compare"]
         for name, value in (("--baseline", self.baseline), ("--reference", self.reference)):
             words += [name, value] if value is not None else []
         for candidate in self.candidates:
@@ -73,7 +74,7 @@ class Question:
             words += ["--name", name]
         for price in self.prices:
             words += ["--price", price]
-        return [*words, "--results", store.name_of(self.root)]
+        return command(self.root, *words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,10 @@ from rich.console import Console
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.record import figures, references
 from fleetmark.record.campaigns import find
+from fleetmark.record.commands import command
 from fleetmark.record.diagnosis import baselines, read
 from fleetmark.record.references import Reference
+from reports.kit import format as fmt
 from reports.terminal import baselines as terminal
 
 
@@ -30,7 +32,8 @@ def save(root: Path, name: str, campaign: str, everything: bool, reference: str 
         measured, hosts = read(archive, everything=everything)
     saved = baselines.save(root, name, source, measured, hosts)
     sizes = f"{len(saved.hosts)} hosts, {len(saved.benchmarks)} benchmarks of {source}"
-    return f"saved {saved.name}@{saved.version}: {sizes}; `fleetmark diagnose --against {saved.name}` compares with it"
+    against = fmt.typed(command(root, "diagnose", "--against", saved.name))
+    return f"saved {saved.name}@{saved.version}: {sizes}; `{against}` compares with it"
 
 
 def _of_reference(root: Path, pinned: Reference, everything: bool) -> tuple[figures.Figures, list[str]]:

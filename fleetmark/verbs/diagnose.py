@@ -9,7 +9,9 @@ import typer
 from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.terminal import unwrapped
 from fleetmark.record.archive import Archive, utc
+from fleetmark.record.commands import command
 from fleetmark.record.diagnosis import Diagnosis, as_json, diagnose
 from fleetmark.record.diagnosis.baselines import Baseline
 from fleetmark.record.diagnosis.reruns import settled
@@ -18,6 +20,7 @@ from fleetmark.verbs.confirm import Where, confirm
 from fleetmark.verbs.documents import Documents, page_and_pdf, write
 from reports.diagnosis import markdown, steps, terminal
 from reports.diagnosis.html import About, render
+from reports.kit import format as fmt
 from reports.kit.page import Medium
 
 
@@ -82,4 +85,4 @@ def brief(archive: Archive, console: Console) -> None:
     for part in terminal.show(diagnosis, Documents().language, short=True):
         console.print(part)
     if diagnosis.findings:
-        console.print(f"fleetmark diagnose {archive.id}", style="cyan")
+        console.print(unwrapped(fmt.typed(command(archive.path.parent, "diagnose", archive.id)), "cyan"))

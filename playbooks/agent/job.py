@@ -6,6 +6,7 @@ Standard library only, Python 3.6 and later. A host runs one job at a time: the 
 the kernel frees when the runner dies. A client that connects gets the holder's identity, then a byte at every event.
 """
 
+import errno
 import fnmatch
 import glob
 import json
@@ -19,6 +20,7 @@ import struct
 import subprocess
 import sys
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
 LOCK = b"\0fleetmark-host-job"
 BARE = ("-E", "-s", "-S")  # without the modules and settings of the user and the site: twice as fast to start
 ORDERS = ("go", "skip", "fail", "cancel", "drop")  # the controller's orders for one step
@@ -30,8 +32,18 @@ GONE = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError)  # the lo
 def start(payload):
     """Launch ``payload["job"]`` with ``payload["source"]`` (file name to text). Returns state, holder if busy, and
     where an interrupted trial had left a setting: what was put back (``cleared``), and what could not be (``left``).
-    Nothing starts then, as it would measure with that setting.
+    Nothing starts then, as it would measure with that setting. Raises RuntimeError where its disk is full.
     """
+    try:
+        return launch(payload)
+    except OSError as error:
+        if error.errno in FULL:
+            raise RuntimeError("the disk of %s is full: make room there" % payload["job"]["work"]) from error
+        raise
+
+
+def launch(payload):
+    """As ``start``, but with a full disk as the OSError that it is."""
     job = payload["job"]
     work = job["work"]
     make_private(work)

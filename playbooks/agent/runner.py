@@ -1,6 +1,5 @@
 """Runs the steps of one job, in order, detached from the caller; each result is on disk before it is reported."""
 
-import errno
 import json
 import os
 import re
@@ -14,7 +13,7 @@ import sys
 import threading
 import time
 
-from job import LOCK, peer_of, remaining, write_atomic
+from job import FULL, LOCK, peer_of, remaining, write_atomic
 from optional import container_of, trial_of, watch_of
 from outputs import FLOODED, OUTPUT_CAP, collect, cut_outputs, output_size
 from processes import GRACE_S, become_subreaper, born, end, end_marked, ended_within, listening, reap_orphans
@@ -251,7 +250,7 @@ class Runner:
         self.save(step, {"ended": ended, "reason": reason, "started": time.time(), "wall_s": 0.0}, None)
 
     def why(self, error):
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        full = error.errno in FULL
         return "the disk of %s is full" % self.job["work"] if full else ("%s" % error)[:1000]
 
     def save(self, step, result, out):

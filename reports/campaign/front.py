@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import count, joined, message
 from fleetmark.base.units import human
+from fleetmark.record.commands import command
 from fleetmark.record.figures.summary import METRIC
 from fleetmark.record.results import status_counts
 from reports.campaign.against import NOTHING, Against
@@ -279,18 +279,19 @@ def _next(view: View, problems: Sequence[Problem]) -> Iterator[tuple[str, str]]:
         steps[resume_command(view.results)] = message("Finish the campaign")
     for problem in problems:
         steps.setdefault(problem.command, problem.advice)
-    for command, advice in _after(view):
-        steps.setdefault(command, advice)
-    yield from [(advice, command) for command, advice in steps.items()][:MOST_NEXT]
+    for line, advice in _after(view):
+        steps.setdefault(line, advice)
+    yield from [(advice, line) for line, advice in steps.items()][:MOST_NEXT]
 
 
 def _after(view: View) -> Iterator[tuple[str, str]]:
+    root = view.results.campaign.path.parent
     named = [g for g in view.generations if g]
     if len(named) > 1:
-        sides = [f"-b {shlex.quote(f'gen={named[0]}')}", *(f"-c {shlex.quote(f'gen={g}')}" for g in named[1:3])]
-        yield f"fleetmark compare {' '.join(sides)}", message("Compare the generations")
+        sides = ["-b", f"gen={named[0]}", *(word for g in named[1:3] for word in ("-c", f"gen={g}"))]
+        yield fmt.typed(command(root, "compare", *sides)), message("Compare the generations")
     elif view.hosts and len(view.of_merged):
         which = f"gen={named[0]}" if named else f"host={view.hosts[0].name}"
-        name = shlex.quote(f"{named[0] if named else view.hosts[0].name}")
+        name = named[0] if named else view.hosts[0].name
         text = message("Save these figures as a reference for later")
-        yield f"fleetmark reference save {name} --from {shlex.quote(which)}", text
+        yield fmt.typed(command(root, "reference", "save", name, "--from", which)), text

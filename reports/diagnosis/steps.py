@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fleetmark.base.text import Message, message
+from fleetmark.record.commands import command
 from fleetmark.record.diagnosis import Diagnosis
 from planner.diagnosis.confirm import Verdict
 from planner.diagnosis.finding import Finding, Kind
@@ -27,7 +27,7 @@ def steps(diagnosis: Diagnosis) -> list[Step]:
     return list(_steps(diagnosis)) or [
         Step(
             message("Nothing to do. Save it as a baseline, to see later what became slower."),
-            _command("baseline", "save", "NAME", "--from", diagnosis.campaign),
+            _command(diagnosis, "baseline", "save", "NAME", "--from", diagnosis.campaign),
         )
     ]
 
@@ -48,12 +48,13 @@ def _steps(diagnosis: Diagnosis) -> Iterator[Step]:
     if open_:
         yield Step(
             message("Measure {hosts} again, beside sound hosts.", hosts=_named(open_)),
-            _command("diagnose", diagnosis.campaign, "--confirm"),
+            _command(diagnosis, "diagnose", diagnosis.campaign, "--confirm"),
         )
     yield from _isolations(diagnosis, slow)
     if slow:
         yield Step(
-            message("See which settings of these hosts could be the cause."), _command("tuning", diagnosis.campaign)
+            message("See which settings of these hosts could be the cause."),
+            _command(diagnosis, "tuning", diagnosis.campaign),
         )
     if diagnosis.groups():
         explained = any(f.because for f in diagnosis.groups())
@@ -69,7 +70,7 @@ def _steps(diagnosis: Diagnosis) -> Iterator[Step]:
     if not diagnosis.judged and not diagnosis.findings:
         yield Step(
             message("Too few hosts to compare with each other: save a baseline, and compare a later campaign with it."),
-            _command("baseline", "save", "NAME", "--from", diagnosis.campaign),
+            _command(diagnosis, "baseline", "save", "NAME", "--from", diagnosis.campaign),
         )
 
 
@@ -79,7 +80,7 @@ def _isolations(diagnosis: Diagnosis, slow: Sequence[Finding]) -> Iterator[Step]
     for workload, case in dict.fromkeys((f.benchmark["workload"], f.benchmark["case"]) for f in unclear):
         yield Step(
             message("Run {case} a few times more to find which host or link makes it slow.", case=fmt.clean(case)),
-            _command("diagnose", diagnosis.campaign, "--isolate", f"{workload}/{case}"),
+            _command(diagnosis, "diagnose", diagnosis.campaign, "--isolate", f"{workload}/{case}"),
         )
 
 
@@ -89,5 +90,5 @@ def _named(findings: Sequence[Finding]) -> str:
     return fmt.clean(", ".join(names[:MANY])) + (", …" if len(names) > MANY else "")
 
 
-def _command(*words: str) -> str:
-    return shlex.join(["fleetmark", *map(fmt.clean, words)])
+def _command(diagnosis: Diagnosis, *words: str) -> str:
+    return fmt.typed(command(diagnosis.path.parent, *words))

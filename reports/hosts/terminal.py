@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -77,7 +78,8 @@ def table(entries: Sequence[Entry], width: int, language: Language | None = None
     parts += _part(_(message("Would be skipped:")), skipped)
     parts += _part(_(message("Would be refused:")), [line for e in entries for line in e.refused])
     notes = _by_name(((_(note), e) for e in entries if e.facts for note in e.facts.notes), _)
-    parts += _part(_(message("Notes:")), notes)
+    if notes:  # sentences, and nothing to paste: they may wrap
+        parts += [Text(f"\n{_(message('Notes:'))}", style="bold"), *(Padding(Text(n), (0, 0, 0, 2)) for n in notes)]
     return Group(*parts)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,6 +33,11 @@ def _plain(text: object) -> str:
     if plain.isascii() and plain.isprintable():
         return plain
     return visible(re.sub(r"[\r\n\t]+", " ", plain))
+
+
+def typed(words: Iterable[str]) -> str:
+    """``words`` as one line to type in a shell."""
+    return shlex.join(map(clean, words))
 
 
 def natural(text: str) -> list[tuple[int, int, str]]:
@@ -172,6 +178,11 @@ def amount(value: float) -> str:
 def servers(number: float) -> str:
     """Servers as people buy them, rounded up: 47.2 is ``48``."""
     return f"{math.ceil(number - ROUNDING):,}"
+
+
+def servers_shared(number: float) -> str:
+    """A workload's part of servers that others may share: ``47.2``, ``47`` where it is whole. Parts add up."""
+    return f"{round(number):,}" if abs(number - round(number)) < 0.05 else f"{number:,.1f}"
 
 
 def share(part: float | None, decimals: int = 1) -> str:

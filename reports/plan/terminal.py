@@ -203,7 +203,7 @@ def _needed(v: PlanView, futures: Futures, _: _Say) -> RenderableType:
     table = _table(_(message("workload")), "p50", "p90", "p95", _(message("in the plan")), _(message("short in")))
     for row in last.to_dict("records"):
         sizes = [fmt.servers(row[f"servers_{p}"]) for p in ("p50", "p90", "p95")]
-        table.add_row(clean(row["workload"]), *sizes, fmt.servers(row["servers"]), fmt.share(row["shortfall"]))
+        table.add_row(clean(row["workload"]), *sizes, fmt.servers_shared(row["servers"]), fmt.share(row["shortfall"]))
     return table
 
 

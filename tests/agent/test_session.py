@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import runpy
 import stat
 import sys
 import time
@@ -20,6 +23,7 @@ from fleetmark.hosts.session import Session
 from tests.agent.job import Job, step
 
 pytestmark = pytest.mark.alone
+AGENT = Path(__file__).parents[2] / "playbooks" / "agent"
 OPTIONS = {"probe": ["sh"], "work": "/var/tmp"}
 
 
@@ -85,6 +89,17 @@ def test_a_work_folder_that_cannot_be_made_is_answered(tmp_path: Path) -> None:
     assert answer["state"] == "error" and "File exists" in answer["error"]
     assert not one.started
     one.close()
+
+
+def test_a_full_disk_is_answered_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    agent = runpy.run_path(str(AGENT / "job.py"))
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # of a write, which names no file
+
+    monkeypatch.setitem(agent["launch"].__globals__, "make_private", full)
+    with pytest.raises(RuntimeError, match=f"^the disk of {tmp_path} is full: make room there$"):
+        agent["start"]({"job": {"work": str(tmp_path), "folder": str(tmp_path / "job")}, "source": {}})
 
 
 def test_an_old_python_is_passed_over_and_a_broken_one_named(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -73,6 +75,16 @@ CAMPAIGNS: dict[str, Callable[[], Results]] = {
     "a factor of 1e6 between hosts": lambda: sample.tiny({"h1": [1.0], "h2": [1e6], "h3": [1.0]}),
     "no figure": lambda: sample.tiny({}),
 }
+
+
+@pytest.mark.parametrize("name", ["12 generations", "one benchmark"])
+def test_what_to_do_with_figures_names_their_record(name: str) -> None:
+    results = CAMPAIGNS[name]()
+    at = replace(results, campaign=replace(results.campaign, path=Path("/the results/20260101T000000-x")))
+    report = of_campaign(at)
+    commands = [line for _, line in front(report.view, report.problems, report.against).next]
+    assert shlex.split(commands[-1])[:2] == ["fleetmark", {"12 generations": "compare"}.get(name, "reference")]
+    assert shlex.split(commands[-1])[-2:] == ["--results", "/the results"]
 
 
 @pytest.mark.parametrize("name", CAMPAIGNS)

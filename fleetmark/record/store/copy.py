@@ -54,10 +54,10 @@ def url_of(root: Path) -> str | None:
 
 
 def name_of(root: Path) -> str:
-    """What ``--results`` is to name for ``root``: of a copy the URL."""
+    """What ``--results`` is to name for ``root``: of a store or a copy the URL."""
     file = root.absolute() / _ABOUT / "url"
     try:
-        return file.read_text() if file.is_relative_to(_home()) else str(root)
+        return file.read_text() if file.is_relative_to(_home()) else url_of(root) or str(root)
     except OSError:
         return str(root)
 

@@ -216,7 +216,7 @@ def _simulated(sheet: Sheet, n: Numbers, f: Futures, row: int) -> int:
             "servers",
             *(f"servers_p{p}" for p in (50, 90, 95)),
         ],
-        ["", "", "0.0%", *[FIGURE_FORM] * 6, *[_COUNT] * 4],
+        ["", "", "0.0%", *[FIGURE_FORM] * 6, "#,##0.0", *[_COUNT] * 3],
     )
     sheet.text(row, 0, message("Alone, on the SKU that is cheapest for it"), "heading")
     return part(

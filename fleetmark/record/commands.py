@@ -1,0 +1,12 @@
+"""Commands to type next that name the record they work on, so that they hold wherever they are pasted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fleetmark.record import store
+
+
+def command(root: Path, *words: str) -> list[str]:
+    """The words of the command ``fleetmark WORDS`` on the record under ``root``; of a copy of a store, on the store."""
+    return ["fleetmark", *words, "--results", store.name_of(root)]
