@@ -328,9 +328,10 @@ def test_nothing_starts_where_a_setting_is_left(running: Job, tmp_path: Path, kn
 def test_it_is_put_back_without_the_folder(running: Job, tmp_path: Path, knob: Path, victim: str) -> None:
     shutil.rmtree(running.folder.rename(tmp_path / "gone"))
     for pid in processes(running, victim) if victim else ():
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # without its folder it may have ended by itself
+            os.kill(pid, signal.SIGKILL)
     until(lambda: not processes(running))
-    assert knob.read_text().startswith("old")
+    until(lambda: knob.read_text().startswith("old"))  # a read may come between its emptying and its writing
 
 
 def test_what_the_keeper_cannot_put_back_reaches_the_controller(running: Job, knob: Path) -> None:
