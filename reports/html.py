@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -63,9 +62,9 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
         "report": report,
         "view": view,
         "campaign": report.campaign,
-        "campaigns": [(c, shlex.join(c.command)) for c in report.campaigns],
+        "campaigns": [(c, fmt.typed(c.command)) for c in report.campaigns],
         "measured_in": _measured_in(report),
-        "command_line": shlex.join(report.campaign.command),
+        "command_line": fmt.typed(report.campaign.command),
         "problems": report.problems,
         "coverage": page_tables.coverage(view),
         "workloads": sorted(str(w) for w in view.results.outcomes["workload"].unique()),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from fleetmark.base.text import count, joined, message
@@ -216,7 +215,7 @@ def _problems(problems: Sequence[Problem], _: Language) -> Iterator[str]:
 
 def _provenance(report: Report, _: Language) -> Iterator[str]:
     campaign = report.campaign
-    yield from ("", f"## {_('Provenance')}", "", f"- {_('Run it again')}: {_code(shlex.join(campaign.command))}")
+    yield from ("", f"## {_('Provenance')}", "", f"- {_('Run it again')}: {_code(fmt.typed(campaign.command))}")
     yield f"- Fleetmark {_text(campaign.fleetmark_version)}, {fmt.moment(campaign.created)}"
     for c in report.campaigns:
         about = [
@@ -226,7 +225,7 @@ def _provenance(report: Report, _: Language) -> Iterator[str]:
         ]
         yield f"- {_('Campaign')} {_code(c.id)}: {_text(joined(about))}"
         if c is not campaign:
-            yield f"  - {_code(shlex.join(c.command))}"
+            yield f"  - {_code(fmt.typed(c.command))}"
         yield from (f"  - {_text(_(note))}" for note in c.notes)
         yield from (f"  - SHA-256 {_code(digest)}: {_text(file)}" for file, digest in c.hashes.items())
     yield ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from fleetmark.base.text import Message, joined, message
@@ -24,11 +23,6 @@ def named(hosts: Sequence[str]) -> str:
     more = len(hosts) - MOST_NAMED
     listed = ", ".join(hosts[:MOST_NAMED])
     return message("{hosts} and {n} more", hosts=listed, n=f"{more:,}") if more > 0 else listed
-
-
-def command(words: Sequence[str]) -> str:
-    """A command line as it is typed."""
-    return shlex.join(words)
 
 
 class Prose:
@@ -68,7 +62,7 @@ def provenance(prose: Prose, report: Report) -> None:
     """Commands, versions and hashes: what is needed to reproduce the results."""
     if report.comparison is not None:
         prose.heading(message("Provenance"))
-        prose.pair(message("Make this report again"), command(report.campaign.command), "code")
+        prose.pair(message("Make this report again"), fmt.typed(report.campaign.command), "code")
         stamp = f"{fmt.moment(report.campaign.created)}, Fleetmark {report.campaign.fleetmark_version}"
         prose.pair(message("Made"), stamp)
         prose.pair(message("Results in"), str(report.campaign.path), "code")
@@ -78,7 +72,7 @@ def provenance(prose: Prose, report: Report) -> None:
 
 def _campaign(prose: Prose, c: CampaignInfo) -> None:
     prose.heading(message("Campaign {id}", id=c.id))
-    prose.pair(message("Run it again"), command(c.command), "code")
+    prose.pair(message("Run it again"), fmt.typed(c.command), "code")
     prose.pair(message("Files"), str(c.path), "code")
     if c.suite:
         prose.pair(message("Suite, seed"), f"{c.suite}, {c.seed}")

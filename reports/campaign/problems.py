@@ -79,7 +79,7 @@ def _next(status: Status, row: pd.Series, results: Results) -> tuple[str, str]:
     if status is Status.LOST:
         return message("fetch what was finished and run the rest"), resume_command(results)
     if status is Status.SKIPPED or not row["started"]:  # nothing ran, so nothing was printed
-        return message("supply what is needed, then run again"), fmt.clean(shlex.join(results.campaign.command))
+        return message("supply what is needed, then run again"), fmt.typed(results.campaign.command)
     folder = results.campaign.path.joinpath("raw", *map(safe_name, (host, workload, case)))
     name = "stderr" if status is Status.FAILED else "stdout"
     return message("read what the tool printed"), f"less {shlex.quote(str(folder))}/{int(row['repeat'])}*/{name}"
