@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -33,7 +34,8 @@ def remains(fleet: Fleet, before: dict[str, set[str]], patience_s: float = 60.0)
             time.sleep(0.1)
         left += busy
         for pid in state.processes().values():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                os.kill(pid, signal.SIGKILL)
     return left
 
 
