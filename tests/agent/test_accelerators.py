@@ -98,15 +98,20 @@ def test_nvidia_smi_streams_and_is_ended(agent: ModuleType, tmp_path: Path, monk
     assert left.stdout == b""
 
 
+def printing(output: str, program: Path, status: int = 0) -> Path:
+    """Make a ``program`` that prints ``output`` and ends with ``status``. The folder it is in."""
+    program.with_suffix(".txt").write_text(output)
+    program.write_text(f"#!/bin/sh\ncat {program}.txt\nexit {status}\n")
+    program.chmod(0o755)
+    return program.parent
+
+
 @pytest.mark.parametrize("output", ["", "No devices were found\n", "0, x, 1, 30.0\n", "NVIDIA-SMI has failed\n" * 9])
 def test_an_nvidia_smi_without_readings_gives_none(
     agent: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    (tmp_path / "words").write_text(output)
-    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\ncat {tmp_path}/words\nexit 9\n")
-    (tmp_path / "nvidia-smi").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{printing(output, tmp_path / 'nvidia-smi', status=9)}:/usr/bin:/bin")
     assert watch(agent) is None
 
 
@@ -182,10 +187,7 @@ def test_the_power_of_a_card_is_that_of_its_chips(
     agent: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    (tmp_path / "table").write_text(TWO_CHIPS)
-    (tmp_path / "npu-smi").write_text(f"#!/bin/sh\ncat {tmp_path}/table\n")
-    (tmp_path / "npu-smi").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{printing(TWO_CHIPS, tmp_path / 'npu-smi')}:/usr/bin:/bin")
     seen = watch(agent, least=1)
     assert [d.gauges["power_w"].mean for d in seen.devices] == [89.45, 89.45]
     assert seen.samples["gpu_power_w"][0] == 178.9
