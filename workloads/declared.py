@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from collections.abc import Iterable
 from functools import cache
 
 from fleetmark.base import kinds
@@ -44,9 +45,10 @@ def peak(workload: str, case: str, metric: str) -> Peak | None:
     return next((peak for peak in declared if any(fnmatch.fnmatchcase(case, p) for p in peak.cases)), None)
 
 
-def roofs() -> dict[tuple[str, str], str]:
-    """Workload and metric of every share of a roof, to the metric that says which roof it is."""
-    return {(n, m): metric.roof for n in names() for m, metric in load(n).metrics.items() if metric.roof}
+def roofs(workloads: Iterable[str]) -> dict[tuple[str, str], str]:
+    """Workload and metric of every share of a roof in ``workloads``, to the metric that says which roof it is."""
+    manifests = {name: _manifest(name) for name in sorted(set(workloads))}
+    return {(n, m): metric.roof for n, of in manifests.items() if of for m, metric in of.metrics.items() if metric.roof}
 
 
 def frontier(workload: str) -> Frontier | None:

@@ -271,7 +271,7 @@ def _check(
     with console.status(f"asking {count(len(hosts), 'host')} what {'it is' if len(hosts) == 1 else 'they are'}"):
         checked = check_hosts(
             hosts,
-            probes(),
+            probes(settings),
             pythons=pythons(settings),
             containers=images,
             work_dir=options.work_dir,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import random
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from fleetmark.campaign.pairs import schedule_pairs
 from fleetmark.campaign.resolve import Resolved, cases_of, make_step, nodes_of, python_of, resolve, words
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import Exchange, HostSchedule, Schedule, Step
-from workloads import Manifest, Suite, load, names
+from workloads import Manifest, Suite, load
 from workloads.manifest import Case
 from workloads.template import evaluate
 
@@ -64,10 +64,10 @@ def _refuse_early(manifest: Manifest, settings: Mapping[str, Any]) -> None:
             raise FleetmarkError(f"{manifest.name} needs {evaluate(need.say, values, f'{manifest.name}: needs')}")
 
 
-def probes() -> list[str]:
-    """Every command whose presence some workload needs to know; the facts look them up."""
+def probes(workloads: Iterable[str]) -> list[str]:
+    """Every command whose presence one of ``workloads`` needs to know; the facts look them up."""
     commands: set[str] = set()
-    for manifest in map(load, names()):
+    for manifest in map(load, workloads):
         commands.update(manifest.probes)
         if manifest.deploy and "{" not in manifest.deploy.provides and "/" not in manifest.deploy.provides:
             commands.add(manifest.deploy.provides)

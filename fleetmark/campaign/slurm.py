@@ -107,8 +107,9 @@ def refuse_impossible(request: Request, suite: Suite, settings: Settings, repeat
 
 def estimate_s(nodes: Sequence[Node], suite: Suite, settings: Settings, repeats: int | None) -> float:
     """Seconds that the suite's commands take on the busiest of so many hosts, if they are what this machine is."""
-    asked = pythons(settings_of(suite, settings))
-    (here,) = check_hosts([this_machine()], probes(), pythons=asked, containers=containers(suite))
+    merged = settings_of(suite, settings)
+    images = containers(suite)
+    (here,) = check_hosts([this_machine()], probes(merged), pythons=pythons(merged), containers=images)
     if not here.facts:
         return 0.0
     hosts = [(Host(node.name, node.address, node.address), here.facts) for node in nodes]

@@ -13,13 +13,12 @@ from typing import Any
 import typer
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.measurement import Status
+from fleetmark.base.measurement import Better, Status
 from fleetmark.base.terminal import Terminal
 from fleetmark.base.twin import Twin
 from fleetmark.campaign.judged import write_measurements
 from fleetmark.cli.common import OK, SOME_FAILED, Format, in_a_sentence, interruptible
 from fleetmark.record.archive import Archive
-from workloads.manifest import load, names
 
 _MODULES = ("pyarrow.parquet", "fleetmark.verbs.report", "reports.html", "reports.campaign.terminal")
 _WARM = "warm"
@@ -30,8 +29,6 @@ class Showing(Twin):
 
     def __init__(self, form: Format, strict: bool) -> None:
         self._how = {"form": form.value, "strict": strict}
-        for name in names():
-            load(name)  # both processes need them
         super().__init__(_load, _work)
 
     def warm(self) -> None:
@@ -89,8 +86,8 @@ def _show(path: str, form: str, strict: bool) -> int:
 
     archive, console = Archive(Path(path)), Terminal(stderr=form == Format.JSON)
     results = report.campaign(archive, form, console)
-    if form == Format.TABLE and len(results.hosts) > 1:
-        from fleetmark.verbs import diagnose  # which only several hosts need
+    if form == Format.TABLE and len(results.hosts) > 1 and (results.measurements["better"] != Better.NONE).any():
+        from fleetmark.verbs import diagnose  # with scipy, which only hosts that can be judged need
 
         diagnose.brief(archive, console)
     return exit_status(list(results.outcomes["status"]), strict) if results.campaign.finished else SOME_FAILED

@@ -41,7 +41,7 @@ def survey(
     with console.status(f"asking {count(len(hosts), 'host')} what {'it is' if len(hosts) == 1 else 'they are'}"):
         checked = check_hosts(
             hosts,
-            probes(),
+            probes(merged),
             pythons=pythons(merged),
             containers=containers(suite),
             work_dir=work_dir,

@@ -95,8 +95,7 @@ def campaign(archive: Archive, form: str, console: Console, documents: Documents
 
 def _graded(results: Results) -> list[str]:
     """Patterns of all metrics of the workloads that hold operators against roofs."""
-    measured = set(results.measurements["workload"])
-    return sorted({f"{workload}/*" for workload, _ in declared.roofs() if workload in measured})
+    return sorted({f"{workload}/*" for workload, _ in declared.roofs(map(str, set(results.measurements["workload"])))})
 
 
 def _beside_reference(archive: Archive, results: Results, only: Sequence[str] | None = None) -> Comparison | None:

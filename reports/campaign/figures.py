@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 
-from fleetmark.base.measurement import Status
+from fleetmark.base.measurement import Better, Status
 from fleetmark.base.text import joined, message
 from fleetmark.base.words import word
 from fleetmark.record.figures.pairs import pair_subjects
@@ -86,7 +86,7 @@ def _strips(view: View, _: Language) -> Iterator[Drawn]:
         yield from _crowds(view, _, colours)
         return
     sources = _dots(view)
-    for key, rows, shown in view.by_metric(headlines(view.merged)):
+    for key, rows, shown in view.by_metric(_of_worth(headlines(view.merged))):
         axis = axis_title(fmt.clean(key[2]), shown, rows["better"].iloc[0], _)
         have = set(rows["host"])
         absent = {h.name: view.why_absent(h.name, key) for h in view.hosts if h.name not in have}
@@ -106,6 +106,11 @@ def _strips(view: View, _: Language) -> Iterator[Drawn]:
         yield Drawn(title_of(key), note, lazily(charts.strip, names, dots, ticks, reasons, colours, axis))
 
 
+def _of_worth(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows that may tell one host from another: no chart is drawn of, say, how long each has been up."""
+    return frame[(frame["better"] != Better.NONE) | (frame["class"] != "none")]
+
+
 def _crowds(view: View, _: Language, colours: Mapping[str, str]) -> Iterator[Drawn]:
     """A row per generation: a dot per host, or boxes where these are very many."""
     if len(view.hosts) > charts.MANY_DOTS:
@@ -115,7 +120,7 @@ def _crowds(view: View, _: Language, colours: Mapping[str, str]) -> Iterator[Dra
         )
     else:
         note = message("A dot per host, ticks at the geometric means.")
-    for key, rows in groups(headlines(view.merged), METRIC):
+    for key, rows in groups(_of_worth(headlines(view.merged)), METRIC):
         yield Drawn(title_of(key), note, lazily(_crowd, view, _, colours, key, rows))
 
 

@@ -106,7 +106,7 @@ def _graded(view: View, pinned: Comparison | None) -> Iterator[Graded]:
     of_one = len(view.hosts) == 1
     frame = view.merged if of_one else view.generational
     ratio_to = ratio_of(pinned if of_one or len(view.generations) == 1 else None)
-    for (workload, metric), balance in declared.roofs().items():
+    for (workload, metric), balance in declared.roofs(map(str, frame["workload"].unique())).items():
         mine = frame[(frame["workload"] == workload) & (frame["subject"] == "host")]
         shares, balances = mine[mine["metric"] == metric], _by_place(mine[mine["metric"] == balance])
         rated = _rated(mine)
