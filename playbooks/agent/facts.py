@@ -16,7 +16,6 @@ import json
 import os
 import pwd
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -254,12 +253,16 @@ def caches():
 
 def libraries():
     """Per name in LIBRARIES the names of the files that its links resolve to."""
-    return {
-        name: sorted(
-            {os.path.basename(os.path.realpath(p)) for d in LIBRARY_FOLDERS for p in glob.glob(d + "/" + name + ".*")}
-        )
-        for name in LIBRARIES
-    }
+    files = {name: set() for name in LIBRARIES}
+    for folder in {path for pattern in LIBRARY_FOLDERS for path in glob.glob(pattern)}:
+        try:
+            entries = os.listdir(folder)
+        except OSError:
+            continue  # no folder, or not for us
+        for name in LIBRARIES:
+            links = [entry for entry in entries if entry.startswith(name + ".")]
+            files[name].update(os.path.basename(os.path.realpath(os.path.join(folder, link))) for link in links)
+    return {name: sorted(values) for name, values in files.items()}
 
 
 def linked(root=""):
@@ -400,7 +403,11 @@ TRIM = {
 
 def find(command):
     """The command's path, also in folders that the PATH of a plain user lacks."""
-    return shutil.which(command, path=os.environ.get("PATH", os.defpath) + MORE_PATH)
+    for folder in (os.environ.get("PATH", os.defpath) + MORE_PATH).split(os.pathsep):
+        path = os.path.join(folder, command)
+        if folder and os.access(path, os.X_OK) and not os.path.isdir(path):
+            return path
+    return None
 
 
 def answer(argv, seconds):
@@ -431,18 +438,19 @@ def answer(argv, seconds):
     return result
 
 
+def why_not(name, command):
+    """Why an entry of COMMANDS is not run; empty where it is."""
+    if find(command) is None:
+        return "not found"
+    return "needs root" if name in NEED_ROOT and os.geteuid() != 0 else ""
+
+
 def ask(name, variants, options, results):
-    """Run one entry of COMMANDS and put its answer into ``results``."""
+    """Run one entry of COMMANDS, whose variants are of one command, and put its answer into ``results``."""
     deadline = time.time() + options["seconds"]
+    path = find(variants[0][0])
     result = None
     for argv in variants:
-        path = find(argv[0])
-        if path is None:
-            results[name] = {"argv": argv, "rc": None, "out": "", "err": "not found"}
-            return
-        if name in NEED_ROOT and os.geteuid() != 0:
-            results[name] = {"argv": argv, "rc": None, "out": "", "err": "needs root"}
-            return
         result = answer([path, *argv[1:]], deadline - time.time())
         if result["rc"] in (0, None):
             break
@@ -474,6 +482,10 @@ def gather(arguments):
     commands = {}
     asking = []
     for name, variants in to_run.items():
+        refused = why_not(name, variants[0][0])
+        if refused:
+            commands[name] = {"argv": variants[0], "rc": None, "out": "", "err": refused}
+            continue
         # Daemons: a command stuck in the kernel (a GPU driver, say) must not hold up the others.
         thread = threading.Thread(target=ask, args=(name, variants, options, commands), daemon=True)
         thread.start()

@@ -484,8 +484,11 @@ def environment(step, scratch, campaign):
     return env
 
 
-def main():
-    runner = Runner(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else None)
+def main(folder, keeper=None):
+    """Run the job in ``folder``; ``keeper``: the descriptor of the pipe to the keeper of a trial."""
+    with open("/proc/self/comm", "w") as name:
+        name.write("fleetmark-job")  # for ps and top
+    runner = Runner(folder, keeper)
     try:
         runner.take_lock()
     except OSError as error:
@@ -498,4 +501,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else None)

@@ -6,7 +6,9 @@ import errno
 import json
 import os
 import runpy
+import socket
 import stat
+import struct
 import sys
 import time
 from pathlib import Path
@@ -47,6 +49,14 @@ def events(session: Session) -> list[dict[str, Any]]:
     return docs
 
 
+def lock_holder() -> int:
+    """The process that runs the job of this machine."""
+    with socket.socket(socket.AF_UNIX) as lock:
+        lock.connect("\0fleetmark-host-job")
+        pid: int = struct.unpack("3i", lock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        return pid
+
+
 def test_one_process_tells_starts_and_follows(tmp_path: Path) -> None:
     job = Job(tmp_path, [step(0, ["echo", "out"]), step(1, ["sh", "-c", "exit 7"])])
     one = session()
@@ -65,6 +75,12 @@ def test_a_job_goes_on_where_its_session_is_cut_off(tmp_path: Path) -> None:
     one = session()
     facts_of(one)
     assert one.start(job.doc, 60.0)["state"] == "started"
+    runner = lock_holder()
+    assert Path(f"/proc/{runner}/comm").read_text() == "fleetmark-job\n"
+    assert os.getsid(runner) == runner, "the end of the session's terminal or group is not its own"
+    assert Path(f"/proc/{runner}/cwd").readlink() == Path("/")
+    assert Path(f"/proc/{runner}/fd/0").readlink() == Path("/dev/null")
+    assert Path(f"/proc/{runner}/fd/2").readlink() == job.folder / "runner.log"
     one.close()
     again = session()
     facts_of(again)

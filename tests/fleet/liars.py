@@ -88,5 +88,7 @@ def liars(fleet: Fleet, lies: Mapping[str, tuple[str, str]], inventory: Path) ->
         yield
     finally:
         for host in fleet.names:  # a lying host's job runs on, and its peers may wait at a gate
-            end = "pkill -f runner.p[y]; timeout 20 sh -c 'while pgrep -f runner.p[y]; do sleep 0.1; done' >/dev/null"
+            end = (
+                "pkill -x fleetmark-job; timeout 20 sh -c 'while pgrep -x fleetmark-job; do sleep 0.1; done' >/dev/null"
+            )
             fleet.exec(host, ["sh", "-c", f"{end}; rm -rf {PLACE} /var/tmp/fleetmark-0/jobs"], check=False)

@@ -167,7 +167,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(command: Command, suite: Cal
     assert running.wait(40) == 3, command.output()
     assert f"--resume {command.campaign}" in command.output().replace("\n", "")
     for host in command.fleet.names:
-        assert command.fleet.exec(host, ["pgrep", "-f", "runner.p[y]"], check=False).stdout == ""
+        assert command.fleet.exec(host, ["pgrep", "-x", "fleetmark-job"], check=False).stdout == ""
     finished = command.count()["passed"]
     assert finished >= 4
     done = command.run("--resume", "last")
