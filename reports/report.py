@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -14,6 +15,7 @@ from reports.campaign import grade_tables
 from reports.campaign import remarks as campaign_remarks
 from reports.campaign.against import NOTHING, Against, against
 from reports.campaign.conditions import Condition, conditions
+from reports.campaign.front import Front, front
 from reports.campaign.grades import NONE, Grades, grades
 from reports.campaign.problems import Problem, problems
 from reports.campaign.remarks import Remarks, remarks
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from fleetmark.record.compare import Answer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Report:
     """A campaign's results, or a comparison with everything behind it.
 
@@ -59,6 +61,11 @@ class Report:
     grades: Grades = NONE
     frontiers: tuple[Block, ...] = ()
     remarks: Remarks = campaign_remarks.NONE
+
+    @cached_property
+    def first(self) -> Front:
+        """The first screen of a campaign."""
+        return front(self.view, self.problems, self.against)
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -209,6 +209,8 @@ class Drive:
 
     def _hear(self, timeout: float | None = None) -> None:
         self._remind()
+        if self.heard.empty():
+            self.archive.sync()  # once for all that many hosts sent meanwhile
         try:
             host, what, details = self.heard.get(timeout=timeout or (HERE_S if self.trials else LOOK_S))
         except queue.Empty:
@@ -290,7 +292,7 @@ class Drive:
             self._launched(run, answer)
 
     def _launched(self, run: Run, answer: replies.Launch) -> None:
-        self.archive.note("launched", host=run.host, state=answer.state)
+        self.archive.note("launched", host=run.host, sync=False, state=answer.state)
         for workload, why in answer.failed_workloads.items():
             dropped = [s for s in run.steps.values() if s.workload == workload and s.id in run.pending]
             outcome = Outcome(Status.FAILED, f"could not be deployed: {why}")
@@ -344,6 +346,7 @@ class Drive:
         elif run.pending:
             self._over(run, "its agent reports the end of its job, and has not sent all steps")
         else:
+            self.archive.sync()  # from here on only we have what it measured
             self._write(run, order="clean")
             self._over(run, "")
 
@@ -424,9 +427,10 @@ class Drive:
         self._record(run, step, outcome)
         self.progress.ended(run.host, step.workload, step.case, outcome.status, outcome.reason, step.expect_s)
 
-    def _record(self, run: Run, step: Step, outcome: Outcome, sync: bool = True) -> None:
+    def _record(self, run: Run, step: Step, outcome: Outcome) -> None:
+        """Journal an outcome. It is on disk before its host is over, and before this process next waits."""
         if not step.serves:
-            self.archive.note("outcome", host=run.host, sync=sync, **about(step), **fields_of(outcome))
+            self.archive.note("outcome", host=run.host, sync=False, **about(step), **fields_of(outcome))
 
     def _over(self, run: Run, why: str) -> None:
         """End a host's part: the steps it still owes are lost, and its peers do not wait for it."""
@@ -436,7 +440,7 @@ class Drive:
         owed = [run.steps[i] for i in sorted(run.pending)]
         run.pending.clear()
         for step in owed:
-            self._record(run, step, Outcome(Status.LOST, why), sync=False)  # "over" below syncs them all
+            self._record(run, step, Outcome(Status.LOST, why))
         if owed:
             self._tell_dropped(run, owed, Outcome(Status.LOST, why))
             self.progress.rows[run.host].state = why

@@ -80,6 +80,7 @@ class Archive:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._journal: int | None = None
+        self._unsynced = False
         self._lock: int | None = None
 
     @property
@@ -174,19 +175,33 @@ class Archive:
         self._journal = self._lock = None
 
     def note(self, event: str, *, sync: bool = True, **more: Any) -> None:
-        """Append one event to the journal. With ``sync`` it is on disk when this returns."""
+        """Append one event to the journal. With ``sync`` it is on disk when this returns; else no later than the next
+        one with it, or ``sync``. Either way it outlives this process.
+        """
         assert self._journal is not None, "writable() comes first"
         line = (as_line({"t": utc(), "e": event, **more}) + "\n").encode()
         before = os.fstat(self._journal).st_size
         try:
             while line:
                 line = line[os.write(self._journal, line) :]
+            self._unsynced = True
             if sync:
-                os.fsync(self._journal)
+                self._sync(self._journal)
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._journal, before)  # no half line
             raise self._cannot_keep(self.path / "journal.jsonl", error) from error
+
+    def sync(self) -> None:
+        """Have all events so far on disk."""
+        if self._journal is not None:
+            with self.keeping(self.path / "journal.jsonl"):
+                self._sync(self._journal)
+
+    def _sync(self, journal: int) -> None:
+        if self._unsynced:
+            os.fsync(journal)
+            self._unsynced = False
 
     def save_facts(self, host: str, facts: Facts, raw: Mapping[str, Any]) -> None:
         self._keep(f"facts/{safe_name(host)}.json", facts_document(facts, raw))
@@ -200,12 +215,19 @@ class Archive:
         self._keep("campaign.json", json.dumps({"schema": SCHEMA, **campaign}, indent=1))
 
     def begin_step(self, host: str, step: Mapping[str, Any]) -> Path:
-        """An empty folder beside the step's final one, to fill and hand to ``save_step``."""
+        """A folder with step.json beside the step's final one, to fill and hand to ``save_step``."""
         final = self.raw_dir(host, step)
         part = final.with_name(f".part-{secrets.token_hex(4)}")
         with self.keeping(final):
             self._make_folder(part)
+            self._say_step(part, host, step)
         return part
+
+    def _say_step(self, part: Path, host: str, step: Mapping[str, Any]) -> None:
+        with self.new_file(part, "step.json") as out:
+            out.write(json.dumps({"host": host, **step}).encode())
+            out.flush()
+            os.fsync(out.fileno())
 
     def new_file(self, folder: Path, name: str) -> BinaryIO:
         """A new file in a folder of ``begin_step``, to write to. Raises OSError."""
@@ -215,16 +237,14 @@ class Archive:
         """Save the folder ``part`` as a finished step, all or nothing. Where the step is already saved (a resumed
         campaign), the first version stays. ``excuse``: why the controller skipped or ended the step.
         """
-        doc = {"host": host, **step, **({"excuse": excuse} if excuse else {})}
-        final = self.raw_dir(host, doc)
+        final = self.raw_dir(host, step)
         with self.keeping(final):
             if final.exists():
                 shutil.rmtree(part)
                 return final
-            with self.new_file(part, "step.json") as out:
-                out.write(json.dumps(doc).encode())
-                out.flush()
-                os.fsync(out.fileno())
+            if excuse:
+                (part / "step.json").unlink()
+                self._say_step(part, host, {**step, "excuse": excuse})
             part.rename(final)
         return final
 

@@ -17,7 +17,6 @@ from fleetmark.record.figures.pairs import pair_subjects
 from fleetmark.record.figures.summary import METRIC, plain
 from planner.centre import LEAST
 from reports import sheets
-from reports.campaign.front import front
 from reports.campaign.held import MOST
 from reports.campaign.view import View, meaning
 from reports.comparison.xlsx.hosts import MOST_SHOWN
@@ -79,7 +78,7 @@ def render(report: Report, every: bool = False) -> bytes:
     else:
         _raw(raw, measured, live, report)
     few = len(report.view.of_merged) <= MOST
-    first = front(report.view, report.problems, report.against)
+    first = report.first
     _values(hosts, layout, raw, few)
     _spreads(spread, layout, raw)
     _headlines(headlines, layout, hosts if few else None)
