@@ -159,6 +159,7 @@ def _resume_lent(
         return _drive(archive, options, console, [], credentials)
     job.look()
     if job.is_over:
+        console.print(f"Slurm job {job.id} ended ({job.state.word}): collecting what its nodes finished")
         reached = [
             Checked(host, SlurmReach(host, job), archive.facts_of(host.name), {})
             for host in hosts
@@ -173,6 +174,7 @@ def _resume_lent(
         folder = job.folder.with_name(str(int(job.folder.name) + 1))
         lent = slurm.lend(asked, "fleetmark", folder, console, lambda job: _note_job(archive, job))
     else:
+        console.print(f"Slurm job {job.id} goes on: following it")
         lent = slurm.Lent(job, slurm.wait(job, console))
     checked: list[Checked] = []
     finished = False
