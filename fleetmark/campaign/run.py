@@ -66,6 +66,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
     checked: list[Checked] = []
     try:
         hosts = lent.hosts if lent else _hosts(options)
+        options.turns.refuse_unknown([host.labels for host in hosts])
         checked = _check(hosts, settings_of(suite, settings), containers(suite), options, console, lent)
         able = {c.host.name: c for c in checked if c.facts}
         answered = [(c.host, c.facts) for c in able.values() if c.facts]
@@ -116,6 +117,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
     owed = owed_steps(archive, jobs, request.exchanges)
     away = {h.name for h in request.hosts} - jobs.keys()
     hosts = _hosts(options)
+    options.turns.refuse_unknown([host.labels for host in hosts])
     images = containers(request.suite_as_read)
     missing = [h for h in hosts if owed.get(h.name) or h.name in away]
     checked = _check(missing, request.settings, images, options, console)
