@@ -24,6 +24,8 @@ from pathlib import Path
 from tests.swarm import inventory
 
 FILES = 1024
+ABSENT_S = 10.0  # fleetmark's own patience with a host that does not answer
+SILENT_S = 17.4  # until a controller is told that a host's power was cut: benchmarks/links
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ def _campaign(root: Path, size: int, options: argparse.Namespace, *, killed: boo
     )
     socket, python = str(root / "agents.sock"), [sys.executable, "-m", "tests.swarm"]
     fates = [f"--absent={size // 100}", f"--cut={size // 50}", f"--dead={size // 100}", f"--seconds={options.seconds}"]
+    fates += [f"--absent-s={ABSENT_S}", f"--silent-s={SILENT_S}"]
     with subprocess.Popen([*python, "serve", socket, *fates]) as agents:
         try:
             while not Path(socket).exists():

@@ -22,7 +22,7 @@ from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.reach import LinkLost, ReachError
 from fleetmark.hosts.slurm import cluster
-from fleetmark.hosts.slurm.cluster import Request, State
+from fleetmark.hosts.slurm.cluster import Node, Request, State
 from fleetmark.hosts.slurm.job import _SCRIPT, UNSEEN, Job
 from fleetmark.hosts.slurm.reach import SlurmReach
 
@@ -109,6 +109,84 @@ def test_what_a_dead_job_left_is_removed_once_all_is_collected(job: Job, monkeyp
     nothing: Any = Mock()
     assert run._resume_lent(nothing, nothing, Request(), nothing, nothing, {}) is False
     assert not job.folder.parent.exists()
+
+
+PARTITION = [
+    Node(f"n{n}", "all", state, 2, 1 << 30, features, "", f"n{n}")
+    for n, state, features in (
+        (1, "idle", ("old", "ib")),
+        (2, "idle", ("new", "ib")),
+        (3, "down", ("new",)),
+        (4, "mixed", ("new",)),
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("asked", "nodes"),
+    [
+        (Request(), 3),
+        (Request(nodes=2), 2),
+        (Request(constraint="new"), 2),
+        (Request(constraint="new&ib"), 1),
+        (Request(constraint="old|new"), 3),
+        (Request(constraint="[old*1&new*1]", nodes=2), 2),
+        (Request(nodelist="n1,n[3-4]"), 3),
+        (Request(nodelist="n1", nodes=2), 2),
+    ],
+)
+def test_as_many_nodes_as_the_options_name(monkeypatch: pytest.MonkeyPatch, asked: Request, nodes: int) -> None:
+    monkeypatch.setattr(cluster, "hostnames", lambda text: {"n1": ["n1"], "n1,n[3-4]": ["n1", "n3", "n4"]}[text])
+    assert slurm.number_of_nodes(asked, PARTITION, "all") == nodes
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (Request(nodes=5), "--nodes 5: partition all has 4 nodes"),
+        (Request(nodelist="n[1-2]", nodes=1), "--nodes 1: --nodelist names 2; leave --nodes out"),
+        (Request(nodelist="n9"), "--nodelist n9: partition all has no node n9"),
+        (Request(nodelist="n[1-"), r"--nodelist n\[1-: write it as Slurm does"),
+        (Request(nodelist="n[1-99999]"), r"--nodelist n\[1-99999\]: write it as Slurm does"),
+        (Request(constraint="[old&new]"), r"--constraint \[old&new\]: say by --nodes how many nodes"),
+        (
+            Request(constraint="old", nodes=2),
+            "--constraint old: 1 of the 4 nodes of partition all fit; what there is: ",
+        ),
+        (Request(constraint="gpu"), "--constraint gpu: none of the 4 nodes of partition all fit"),
+    ],
+)
+def test_nodes_that_the_partition_lacks_are_named(
+    monkeypatch: pytest.MonkeyPatch, asked: Request, sentence: str
+) -> None:
+    def hostnames(nodelist: str) -> list[str]:
+        if "99999" in nodelist:
+            raise FleetmarkError("Slurm refuses: memory allocation failure")
+        return {"n[1-2]": ["n1", "n2"], "n9": ["n9"]}[nodelist]
+
+    monkeypatch.setattr(cluster, "hostnames", hostnames)
+    with pytest.raises(FleetmarkError, match=f"^{sentence}"):
+        slurm.number_of_nodes(asked, PARTITION, "all")
+
+
+@pytest.mark.parametrize(
+    ("printed", "sentence"),
+    [
+        ("sbatch: error: Batch job submission failed: Requested node configuration is not available", "refuses: Batch"),
+        ("sbatch: unrecognized option '--x'\nTry \"sbatch --help\" for more information", "refuses: unrecognized"),
+        ("sbatch: error: Batch job submission failed: Unable to contact slurm controller", "does not answer: Batch"),
+        ("sbatch: fatal: Unable to process configuration file", "does not answer: fatal"),
+    ],
+)
+def test_slurm_that_refuses_is_told_from_one_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str, sentence: str
+) -> None:
+    tool = tmp_path / "sbatch"
+    tool.write_text(f"#!/bin/sh\ncat >&2 <<'E'\n{printed}\nE\nexit 1\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(FleetmarkError, match=f"^Slurm {sentence}"):
+        cluster.submit(Request(), "x", "")
 
 
 def test_a_submission_that_slurm_refuses_leaves_nothing_and_can_be_repeated(

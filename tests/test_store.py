@@ -13,12 +13,15 @@ from pathlib import Path
 
 import pytest
 import requests
+from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
 from fleetmark import cli
 from fleetmark.base.errors import CannotKeep, FleetmarkError
 from fleetmark.cli.roots import results
 from fleetmark.record.store import Need, copy_of, held, name_of, url_of
+from fleetmark.record.store.objects import Objects
+from fleetmark.record.store.refusals import sentence as sentence_of
 from tests import stores
 from tests.commands import refused, run
 from tests.records import IOPS, TRIAD, record
@@ -273,6 +276,103 @@ def test_a_root_below_another_has_a_copy_of_its_own(store: stores.Store, folder:
         assert not (here / "site-a").exists()
     assert store.client.get_object(Bucket=store.bucket, Key=key)["Body"].read() == b"newer"
     assert not [k for k in store.objects() if ".store" in k]
+
+
+def test_profiles_and_addresses_with_one_name_of_a_bucket_have_copies_of_their_own(
+    store: stores.Store, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    store.put(folder)
+    config = tmp_path / "config"
+    other = store.endpoint.replace("127.0.0.1", "localhost")
+    config.write_text(
+        f"[profile a]\nendpoint_url={store.endpoint}\n[profile b]\nendpoint_url={other}\n"
+        f"[profile c]\nendpoint_url={other}\n[profile aws]\n[profile china]\nregion=cn-north-1\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    copies = [copy_of(store.url)]
+    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name)
+    for profile in ("a", "b", "c", "aws", "china"):
+        monkeypatch.setenv("AWS_PROFILE", profile)
+        copies.append(copy_of(store.url))
+    assert len({copy.root for copy in copies}) == 6
+    assert {name_of(copy.root) for copy in copies} == {store.url}
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    sentence = refused(Path(store.url), "campaigns")
+    assert "The config profile (nobody) could not be found; AWS_PROFILE is to name one of" in sentence
+
+
+def test_what_waits_in_another_copy_is_named_once(
+    store: stores.Store, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    mine = copy_of(store.url)
+    lab(mine.root)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "new")
+    theirs = copy_of(store.url)
+    (warning,) = recwarn
+    sentence = str(warning.message)
+    assert sentence.startswith(f"20261101T000000-lab-0001 in {mine.root} is left out: of other credentials")
+    assert sentence.endswith(f"move it to {theirs.root}")
+    copy_of(store.url)
+    assert len(recwarn) == 1
+    assert not theirs.push(), "nobody's campaign goes into another's store"
+
+
+def test_a_copy_that_told_no_credentials_apart_is_gone_on_with(store: stores.Store, folder: Path) -> None:
+    store.put(folder)
+    copy = copy_of(store.url)
+    copy.pull(Need.LIST)
+    lab(copy.root, "20261102T000000-lab-0002")
+    by = copy.root.parents[3]
+    assert by.name == "by=tests"
+    before = by.parent / copy.root.relative_to(by)
+    before.parent.mkdir(parents=True)
+    copy.root.rename(before)
+    assert copy_of(store.url).unstored() == ["20261102T000000-lab-0002"]
+    assert not before.exists()
+
+
+def test_a_file_and_a_folder_of_one_name_are_named(store: stores.Store, folder: Path) -> None:
+    store.put(folder)
+    where = f"{store.url}/20261101T000000-lab-0001/facts"
+    key = "lab/results/20261101T000000-lab-0001/facts"
+    store.client.put_object(Bucket=store.bucket, Key=f"{key}/a", Body=b"x")
+    with results(Path(store.url)):
+        pass
+    store.client.put_object(Bucket=store.bucket, Key=f"{key}/a/b", Body=b"x")
+    sentence = refused(Path(store.url), "report", "last")
+    assert sentence.startswith(f"{where}/a: an object, and a folder too (facts/a/b), which cannot both be fetched; ")
+    store.client.delete_object(Bucket=store.bucket, Key=f"{key}/a")
+    sentence = refused(Path(store.url), "report", "last")
+    assert "facts/a/b: a file here and a folder in s3://" in sentence and sentence.endswith("move it away")
+
+
+def test_what_is_no_store_is_not_measured_for(store: stores.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Objects, "folders", lambda _: [])
+    monkeypatch.setattr(Objects, "write", lambda *_: None)  # as a web server that answers anything does
+    assert "what is written there does not come back" in refused(Path(store.url), "run", "--suite", "quick")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("ExpiredToken", "the credentials have expired (ExpiredToken); log in again"),
+        ("InvalidAccessKeyId", "the store does not accept these credentials (InvalidAccessKeyId); set AWS_PROFILE"),
+        ("RequestTimeTooSkewed", "the store does not accept this machine's time (RequestTimeTooSkewed); set its clock"),
+        ("SlowDown", "cannot list it (SlowDown: "),
+    ],
+)
+def test_why_a_store_refuses(code: str, words: str) -> None:
+    error = ClientError({"Error": {"Code": code, "Message": "no"}}, "ListObjectsV2")  # type: ignore[typeddict-item]
+    assert words in sentence_of(error, "s3://lab/results", "list")
+
+
+@pytest.mark.parametrize("address", ["nonsense", "http://", "ftp://127.0.0.1:9"])
+def test_an_address_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    for name, value in {**stores.KEYS, "FLEETMARK_STORES": str(tmp_path), "AWS_ENDPOINT_URL": address}.items():
+        monkeypatch.setenv(name, value)
+    printed = refused(Path("s3://lab-bucket/x"), "campaigns")
+    assert "the store's address does not work" in printed and "https://HOST:PORT" in printed
 
 
 def test_what_a_killed_command_changed_is_stored_by_the_next(store: stores.Store, folder: Path) -> None:

@@ -33,6 +33,15 @@ def test_what_is_no_bound_is_refused(word: str) -> None:
         Turns.of([word])
 
 
+def test_a_label_that_no_host_has_is_refused() -> None:
+    turns = Turns.of(["rak=2", "gen=1"])
+    Turns.of(["8", "gen=1"]).refuse_unknown([{"rack": "r1"}, {"gen": "new"}])
+    with pytest.raises(FleetmarkError, match="--at-once rak=2: no host has this label; there are gen, rack "):
+        turns.refuse_unknown([{"rack": "r1"}, {"gen": "new"}])
+    with pytest.raises(FleetmarkError, match="there is none"):
+        turns.refuse_unknown([{}])
+
+
 def test_hosts_that_measure_one_another_take_no_turns() -> None:
     exchanges = [Exchange("h1", "00000", "h2", "00000")]
     Turns().refuse_together(exchanges)

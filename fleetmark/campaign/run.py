@@ -66,6 +66,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
     checked: list[Checked] = []
     try:
         hosts = lent.hosts if lent else _hosts(options)
+        options.turns.refuse_unknown([host.labels for host in hosts])
         checked = _check(hosts, settings_of(suite, settings), containers(suite), options, console, lent)
         able = {c.host.name: c for c in checked if c.facts}
         answered = [(c.host, c.facts) for c in able.values() if c.facts]
@@ -116,6 +117,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
     owed = owed_steps(archive, jobs, request.exchanges)
     away = {h.name for h in request.hosts} - jobs.keys()
     hosts = _hosts(options)
+    options.turns.refuse_unknown([host.labels for host in hosts])
     images = containers(request.suite_as_read)
     missing = [h for h in hosts if owed.get(h.name) or h.name in away]
     checked = _check(missing, request.settings, images, options, console)
@@ -159,6 +161,7 @@ def _resume_lent(
         return _drive(archive, options, console, [], credentials)
     job.look()
     if job.is_over:
+        console.print(f"Slurm job {job.id} ended ({job.state.word}): collecting what its nodes finished")
         reached = [
             Checked(host, SlurmReach(host, job), archive.facts_of(host.name), {})
             for host in hosts
@@ -173,6 +176,7 @@ def _resume_lent(
         folder = job.folder.with_name(str(int(job.folder.name) + 1))
         lent = slurm.lend(asked, "fleetmark", folder, console, lambda job: _note_job(archive, job))
     else:
+        console.print(f"Slurm job {job.id} goes on: following it")
         lent = slurm.Lent(job, slurm.wait(job, console))
     checked: list[Checked] = []
     finished = False

@@ -86,13 +86,7 @@ def refuse_impossible(request: Request, suite: Suite, settings: Settings, repeat
     """
     present = cluster.nodes(request.partition)
     partition = present[0].partition if present else request.partition or ""
-    usable = [node for node in present if node.is_usable]
-    named = len(request.nodelist.split(",")) if request.nodelist and "[" not in request.nodelist else None
-    nodes = request.nodes or named or len(usable)
-    if not nodes:
-        raise FleetmarkError(f"partition {partition}: none of its {count(len(present), 'node')} can run a job")
-    if nodes > len(present):
-        raise FleetmarkError(f"--nodes {nodes}: partition {partition} has {count(len(present), 'node')}")
+    nodes = number_of_nodes(request, present, partition)
     limit = cluster.time_limit_s(partition, request.time)
     if limit is not None:
         needed = estimate_s(present[:nodes], suite, settings, repeats)
@@ -103,6 +97,37 @@ def refuse_impossible(request: Request, suite: Suite, settings: Settings, repeat
                 "more with --time, or take a shorter suite"
             )
     return replace(request, partition=partition, nodes=nodes)
+
+
+def number_of_nodes(request: Request, present: Sequence[Node], partition: str) -> int:
+    """How many nodes to ask for. Raises FleetmarkError where the partition has not so many that fit."""
+    if request.nodes and request.nodes > len(present):
+        raise FleetmarkError(f"--nodes {request.nodes}: partition {partition} has {count(len(present), 'node')}")
+    if request.nodelist:
+        named = cluster.named(request.nodelist)
+        if absent := [name for name in named if name not in {node.name for node in present}]:
+            raise FleetmarkError(f"--nodelist {request.nodelist}: partition {partition} has no node {absent[0]}")
+        if request.nodes and request.nodes < len(named):
+            raise FleetmarkError(f"--nodes {request.nodes}: --nodelist names {len(named)}; leave --nodes out")
+        return request.nodes or len(named)
+    if not request.constraint:
+        fitting = list(present)
+    elif (choice := cluster.fitting(present, request.constraint)) is not None:
+        fitting = choice
+    elif request.nodes:  # only Slurm knows
+        return request.nodes
+    else:
+        raise FleetmarkError(f"--constraint {request.constraint}: say by --nodes how many nodes it is to find")
+    if request.constraint and len(fitting) < (request.nodes or 1):
+        features = sorted({feature for node in present for feature in node.features})
+        raise FleetmarkError(
+            f"--constraint {request.constraint}: {len(fitting) or 'none'} of the {count(len(present), 'node')} of "
+            f"partition {partition} fit; what there is: {cluster.some(features)}"
+        )
+    usable = sum(node.is_usable for node in fitting)
+    if not request.nodes and not usable:
+        raise FleetmarkError(f"partition {partition}: none of its {count(len(fitting), 'node')} can run a job")
+    return request.nodes or usable
 
 
 def estimate_s(nodes: Sequence[Node], suite: Suite, settings: Settings, repeats: int | None) -> float:
@@ -128,6 +153,7 @@ def lend(request: Request, name: str, folder: Path, console: Console, submitted:
     removed: nothing has run in it.
     """
     job = Job.submit(request, name, folder)
+    console.print(f"Slurm job {job.id} is submitted: {count(request.nodes or 1, 'node')} of partition {job.partition}")
     try:
         submitted(job)
         hosts = wait(job, console)

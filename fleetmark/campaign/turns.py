@@ -44,6 +44,15 @@ class Turns:
         """The same bounds over these hosts."""
         return replace(self, labels=labels)
 
+    def refuse_unknown(self, hosts: Sequence[Mapping[str, str]]) -> None:
+        """Raises FleetmarkError for a label that no host has: all of them would count as one value of it."""
+        known = {label for labels in hosts for label in labels}
+        if hosts and (unknown := [label for label in self.of_label if label not in known]):
+            raise FleetmarkError(
+                f"--at-once {unknown[0]}={self.of_label[unknown[0]]}: no host has this label; there "
+                f"{'are ' + ', '.join(sorted(known)) if known else 'is none'} (fleetmark_labels in the inventory)"
+            )
+
     def next(self, waiting: Sequence[str], busy: Sequence[str]) -> list[str]:
         """Those of ``waiting``, in their order, that may begin beside ``busy``."""
         chosen: list[str] = []

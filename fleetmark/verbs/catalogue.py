@@ -11,6 +11,7 @@ from rich.console import Console
 import workloads
 from fleetmark.base.terminal import unwrapped
 from fleetmark.record import listing
+from fleetmark.record.store.place import name_of
 from reports.terminal import campaigns as campaign_list
 from reports.terminal import catalogue
 
@@ -37,4 +38,6 @@ def show_campaigns(root: Path, console: Console, as_json: bool) -> None:
     elif summaries:
         console.print(campaign_list.table(summaries))
     else:
-        console.print(unwrapped(f"no campaigns under {root}; `fleetmark run` makes one, --results looks elsewhere"))
+        console.print(
+            unwrapped(f"no campaigns under {name_of(root)}; `fleetmark run` makes one, --results looks elsewhere")
+        )

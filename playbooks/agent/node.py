@@ -3,7 +3,7 @@
 ``python3 node.py SHARED NODE``, started by srun on every node of an allocation. In ``SHARED/nodes/NODE``: ``up`` (which
 start of the Slurm job this is), and a folder per process, numbered: ``request`` (argv; ``again``: once more after a
 requeue), ``in`` (what the controller writes to it; ``in.end`` when that is all), ``out``, ``err``, and at last ``rc``.
-The controller renames ``SHARED/alive`` into place every half minute, and leaves ``SHARED/done`` at the end.
+The controller renames ``SHARED/alive`` into place every two seconds, and leaves ``SHARED/done`` at the end.
 
 Processes go on without the controller, so that all they print is in ``out`` for the next one. Files are opened anew for
 every look and synced after every write: network file systems promise no more than that.

@@ -152,8 +152,9 @@ def test_tools_are_built_and_pairs_measured_without_ssh(lent: Lent, tmp_path: Pa
     (tmp_path / "suite.yml").write_text(text)
     for host in lent.fleet.names:
         lent.fleet.exec(host, ["pkill", "-x", "sshd"], check=False)
-    done = lent.run("--nodes", "2", "--constraint", "gen:old", "--suite", str(tmp_path / "suite.yml"))
+    done = lent.run("--nodelist", "h1,h[3-3]", "--constraint", "gen:old", "--suite", str(tmp_path / "suite.yml"))
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "is submitted: 2 nodes of partition all" in done.stdout
     frame = pd.read_parquet(lent.campaign / "measurements.parquet")
     assert set(frame.query("metric == 'triad'")["host"]) == {"h1", "h3"}
     assert {"h1>h3", "h3>h1"} <= set(frame["subject"])
@@ -239,8 +240,12 @@ def test_what_cannot_be_is_refused_before_a_job_is_submitted(lent: Lent, slow: s
     sentence = lent.refused("--partition", "short", "--time", "5")
     assert sentence == "fleetmark: --time 5: partition short gives a job at most 1:00; ask for less"
     sentence = lent.refused("--nodes", "1", "--constraint", "gen:none", "--suite", slow)
-    assert sentence.startswith("fleetmark: Slurm refuses: ") and "feature" in sentence
-    assert lent.refused("--nodelist", "h77", "--suite", slow).startswith("fleetmark: Slurm refuses: ")
+    none = "fleetmark: --constraint gen:none: none of the 8 nodes of partition all fit; what there is: gen:new, gen:old, ib"
+    assert sentence == none
+    sentence = lent.refused("--nodelist", "h[1-2],h77", "--suite", slow)
+    assert sentence == "fleetmark: --nodelist h[1-2],h77: partition all has no node h77"
+    sentence = lent.refused("--nodes", "1", "--sbatch=--licenses=none", "--suite", slow)
+    assert sentence.startswith("fleetmark: Slurm refuses: ") and "license" in sentence
     assert not (lent.root / FOLDER).exists(), "what is refused leaves nothing"
     sentence = lent.refused("--account", "x", "-i", "h1,")
     assert sentence.startswith("fleetmark: -i with --slurm: its nodes are chosen by --partition")

@@ -55,6 +55,21 @@ def test_open_mpi_takes_other_words(tmp_path: Path) -> None:
     assert " /opt/hccl_test/bin/all_reduce_test -p 8 " in line
 
 
+def test_in_a_slurm_job_srun_starts_the_processes_without_ssh(tmp_path: Path) -> None:
+    lent = [{"slurm_node": f"n{n}", "tools": {**TOOLS, "srun": "/usr/bin/srun"}} for n in (1, 2)]
+    steps = {s.case: shlex.join(s.argv) for s in scheduled(tmp_path, *lent).hosts["h1"].steps}
+    assert steps["all_reduce"].startswith("/usr/bin/srun --nodelist=n1 -N 1 -n 8 --ntasks-per-node 8 --chdir /tmp ")
+    together = steps["all_reduce-2n"]
+    assert together.startswith("/usr/bin/srun --nodelist=n1,n2 -N 2 -n 16 --ntasks-per-node 8 --chdir /tmp ")
+    assert " --mpi=pmi2 env FLEETMARK_CAMPAIGN=c1 " in together, "as MPICH has it"
+    assert "ssh" not in together
+    lent = [{**host, "software": {"cann": "8.0", "mpi": "Open MPI 4.1.4"}} for host in lent]
+    (step,) = scheduled(tmp_path, lent[0], settings=", mpi_args: --mpi=pmi1").hosts["h1"].steps
+    assert "--mpi=pmi1" in step.argv and "--mpi=pmix" not in step.argv
+    (step,) = scheduled(tmp_path, lent[0]).hosts["h1"].steps
+    assert "--mpi=pmix" in step.argv
+
+
 @pytest.mark.parametrize(
     ("host", "words"),
     [

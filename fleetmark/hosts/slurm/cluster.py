@@ -12,6 +12,7 @@ from fleetmark.base.errors import FleetmarkError
 
 _PATIENCE_S = 60.0  # of one command; Slurm's own commands try for some 30 s
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+_LIST = re.compile(r"(?:[A-Za-z0-9._-]|\[[\d,-]+\])+(?:,(?:[A-Za-z0-9._-]|\[[\d,-]+\])+)*", re.ASCII)
 # States of a job that may still give results: squeue(1), JOB STATE CODES.
 WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD", "CONFIGURING")
 HELD = ("REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
@@ -139,10 +140,24 @@ def nodes(partition: str | None) -> list[Node]:
     default = next((row[1].rstrip("*") for row in rows if len(row) == 8 and row[1].endswith("*")), None)
     chosen = partition or default
     if chosen is None:
-        raise FleetmarkError(f"this cluster has no default partition: name one with --partition ({_some(partitions)})")
+        raise FleetmarkError(f"this cluster has no default partition: name one with --partition ({some(partitions)})")
     if chosen not in partitions:
-        raise FleetmarkError(f"--partition {chosen}: there is none of this name; there are {_some(partitions)}")
+        raise FleetmarkError(f"--partition {chosen}: there is none of this name; there are {some(partitions)}")
     return [node for node in listed if node.partition == chosen]
+
+
+def fitting(nodes: Sequence[Node], constraint: str) -> list[Node] | None:
+    """Those with the features that ``--constraint`` names: joined by ``&`` or ``,``, or all by ``|``. None for what
+    else Slurm reads there: counts, brackets, both at once.
+    """
+    if not re.fullmatch(r"[^\s\[\]()*&|,]+([&|,][^\s\[\]()*&|,]+)*", constraint):
+        return None
+    features = re.split(r"[&|,]", constraint)
+    if "|" not in constraint:
+        return [node for node in nodes if set(features) <= set(node.features)]
+    if constraint.count("|") < len(features) - 1:
+        return None
+    return [node for node in nodes if not set(features).isdisjoint(node.features)]
 
 
 def time_limit_s(partition: str, time: str | None) -> float | None:
@@ -207,6 +222,17 @@ def hostnames(nodelist: str) -> list[str]:
     return _ask("scontrol", "show", "hostnames", nodelist).split()
 
 
+def named(nodelist: str) -> list[str]:
+    """The nodes that ``--nodelist`` names. Raises FleetmarkError for what is no list of nodes."""
+    try:
+        names = hostnames(nodelist) if _LIST.fullmatch(nodelist) else []
+    except FleetmarkError:
+        names = []
+    if not names:
+        raise FleetmarkError(f"--nodelist {nodelist}: write it as Slurm does: n1,n[3-5]")
+    return names
+
+
 def dead(names: Sequence[str]) -> Mapping[str, str]:
     """Those of ``names`` that are down or fail, and their state. A node that does not answer is not dead yet."""
     printed = _ask("sinfo", "-h", "-N", "-a", "-n", ",".join(names), "-o", "%N|%T")
@@ -248,9 +274,10 @@ def _run(words: Sequence[str], stdin: str = "") -> subprocess.CompletedProcess[s
 
 
 def _no_answer(command: str, done: subprocess.CompletedProcess[str]) -> FleetmarkError:
-    lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+    lines = [line.strip() for line in (done.stderr or done.stdout).splitlines()]
+    lines = [line for line in lines if line and not re.match(r"Try .* for more information", line)]
     words = re.sub(rf"^(slurm_load_\w+|{command}): (error: )?", "", lines[-1]) if lines else "it printed no reason"
-    if re.search(r"contact|connect|resolve|configuration|Protocol auth", " ".join(lines)):
+    if re.search(r"contact|connect|resolve|configuration (file|source)|Protocol auth", " ".join(lines)):
         return FleetmarkError(f"Slurm does not answer: {words}; is slurmctld up, and is this a machine of the cluster?")
     return FleetmarkError(f"Slurm refuses: {words}")
 
@@ -278,6 +305,7 @@ def _number(text: str) -> int:
     return int(digits[0]) if digits else 0
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
+    """The first of very many names."""
     listed = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
     return listed or "none"

@@ -14,29 +14,29 @@ import re
 import secrets
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import IntEnum
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import quote
 
-from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.errors import CannotKeep, FleetmarkError, leave_out
 from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER, replace
+from fleetmark.record.store import place
 from fleetmark.record.store.lock import NAME as DRIVEN
 from fleetmark.record.store.notes import Notes, entry_of, is_content, looked, looks_of
 from fleetmark.record.store.objects import Objects, Stored
+from fleetmark.record.store.place import ABOUT
 
 SHELVES = ("references", "baselines", "profiles", "imports")
-_ABOUT, _GONE, _INCOMING = ".store", ".gone", ".incoming"
+_GONE, _INCOMING = ".gone", ".incoming"
 _PAGE, _FIGURES = "summary.html", "measurements.parquet"
-_COPY = "@"  # below the folder of its URL, so that no root's copy lies in that of another
 _LOCKS = ("controller.lock", DRIVEN)  # say nothing elsewhere
+_MARK, _MARKED = ".fleetmark", b"a results root of Fleetmark\n"
 _HEAD = "campaign.json"  # stored last: without it a folder is no campaign
 _OF_HOSTS = ("facts", "jobs")
 _ID = re.compile(r"\d{8}T\d{6}-")
 _MOST = 20_000  # files of one campaign that are fetched with raw/
 _SPARE = 1 << 30  # bytes of a disk that a copy leaves free
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_URL")
 
 
 class Need(IntEnum):
@@ -47,34 +47,23 @@ class Need(IntEnum):
     FIGURES = 2  # and what was measured
 
 
-def url_of(root: Path) -> str | None:
-    """The URL that ``--results`` named, None for a folder: a path is what s3://BUCKET became on its way here."""
-    kind, slash, rest = str(root).partition(":/")
-    return f"{kind}://{rest.lstrip('/')}" if slash and kind.isalnum() and not root.exists() else None
-
-
-def name_of(root: Path) -> str:
-    """What ``--results`` is to name for ``root``: of a store or a copy the URL."""
-    file = root.absolute() / _ABOUT / "url"
-    try:
-        return file.read_text() if file.is_relative_to(_home()) else url_of(root) or str(root)
-    except OSError:
-        return str(root)
-
-
 def copy_of(url: str) -> StoreCopy:
     """The copy here of the root at ``url``. Raises FleetmarkError for a URL that is none."""
     objects = Objects(url)
-    endpoint = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "s3")
-    endpoint = re.sub(r"//[^/]*@", "//", endpoint)  # a password is no part of a folder's name
-    parts = [quote(part, safe=" +=,") for part in (endpoint, *objects.url.removeprefix("s3://").split("/"))]
-    return StoreCopy(_home().joinpath(*parts, _COPY), objects)
-
-
-def _home() -> Path:
-    data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    home = os.environ.get("FLEETMARK_STORES") or f"{data}/fleetmark/stores"
-    return Path(home).expanduser().absolute()
+    root = place.of(objects)
+    is_new = not root.exists()
+    if is_new and (before := place.before(objects)) and before.is_dir():
+        with _writing(root):
+            root.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            before.rename(root)
+    copy = StoreCopy(root, objects)
+    for other in place.others(objects) if is_new else ():
+        if kept := StoreCopy(other, objects).unstored():
+            why = (
+                f"of other credentials or another address, and stored nowhere; what belongs to {url}: move it to {root}"
+            )
+            leave_out(f"{', '.join(kept[:4])}{' and others' if kept[4:] else ''} in {other}", FleetmarkError(why))
+    return copy
 
 
 class StoreCopy:
@@ -82,17 +71,17 @@ class StoreCopy:
 
     def __init__(self, root: Path, objects: Objects) -> None:
         self.root, self.objects = root, objects
-        self._notes = Notes(root / _ABOUT)
+        self._notes = Notes(root / ABOUT)
         with _writing(root):
-            (root / _ABOUT).mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-            if not (root / _ABOUT / "url").exists():
-                replace(root / _ABOUT / "url", objects.url, private=True)
+            (root / ABOUT).mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            if not (root / ABOUT / "url").exists():
+                replace(root / ABOUT / "url", objects.url, private=True)
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Other commands on this machine wait meanwhile."""
         with _writing(self.root):
-            lock = os.open(self.root / _ABOUT / "lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+            lock = os.open(self.root / ABOUT / "lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 yield
@@ -155,6 +144,10 @@ class StoreCopy:
                 wanted[n] |= {f"{kind}/{name}": o for name, o in inner[f"{n}/{kind}"].items()}
         self._fetch({n: wanted[n] for n in changed})
 
+    def unstored(self) -> list[str]:
+        """The campaigns that were made here and are not, or not all, stored yet."""
+        return sorted(n for n in self._folders() - set(SHELVES) if self._is_own(n))
+
     def _is_own(self, name: str) -> bool:
         """Whether a campaign was made here and is not, or not all, stored yet."""
         return (self.root / name).is_dir() and not self._notes.has(name)
@@ -169,10 +162,16 @@ class StoreCopy:
         files: dict[str, tuple[str, str, Stored]] = {}
         for folder, objects in wanted.items():
             manifest = self._notes.of(folder)
+            self._refuse_clash(folder, objects)
             for name, o in objects.items():
                 entry = manifest.get(name, {})
                 if entry.get("version") == o.version:
                     continue
+                file = self.root / folder / name
+                if file.is_dir() or any(p.is_file() for p in file.parents[: name.count("/") + 1]):
+                    raise FleetmarkError(
+                        f"{file}: a file here and a folder in {self.objects.url}, or the other way; move it away"
+                    )
                 if self._is_changed(folder, name, entry, o):
                     raise FleetmarkError(
                         f"{self.root / folder / name}: changed here, and since then in {self.objects.url} too; "
@@ -195,6 +194,16 @@ class StoreCopy:
             self._place(files, incoming)
         finally:
             shutil.rmtree(self.root / _INCOMING, ignore_errors=True)
+
+    def _refuse_clash(self, folder: str, names: Collection[str]) -> None:
+        """Raises FleetmarkError where one name is an object and a folder too, as keys may be and files may not."""
+        for name in (n for n in names if "/" in n):
+            above = (str(parent) for parent in PurePosixPath(name).parents)
+            if clash := next((parent for parent in above if parent in names), None):
+                raise FleetmarkError(
+                    f"{self.objects.url}/{folder}/{clash}: an object, and a folder too ({name}), which cannot both be "
+                    "fetched; rename or remove one of them"
+                )
 
     def _is_changed(self, folder: str, name: str, entry: Mapping[str, Any], stored: Stored) -> bool:
         """Whether a file that is to be fetched would replace what was changed here, or saved here and never stored."""
@@ -230,7 +239,12 @@ class StoreCopy:
     def check_writable(self) -> None:
         """Raises CannotKeep where the store cannot be written, FleetmarkError where it does not answer."""
         self.objects.folders()
-        self.objects.write(".fleetmark", b"a results root of Fleetmark\n")
+        self.objects.write(_MARK, _MARKED)
+        if self.objects.read(_MARK) != _MARKED:
+            raise CannotKeep(
+                f"{self.objects.url}: what is written there does not come back; is it a store that AWS_ENDPOINT_URL "
+                "names?"
+            )
 
     def push(self, changed: Sequence[str] = ()) -> list[str]:
         """Store the folders made here, those ``changed``, and the shelves; their names. Raises CannotKeep where the
@@ -253,11 +267,11 @@ class StoreCopy:
 
     def _waiting(self) -> set[str]:
         with contextlib.suppress(FileNotFoundError):
-            return {*(self.root / _ABOUT / "waiting").read_text().splitlines()} - {""}
+            return {*(self.root / ABOUT / "waiting").read_text().splitlines()} - {""}
         return set()
 
     def _wait_for(self, names: set[str]) -> None:
-        replace(self.root / _ABOUT / "waiting", "\n".join(sorted(names)), private=True)
+        replace(self.root / ABOUT / "waiting", "\n".join(sorted(names)), private=True)
 
     def _store(self, folder: str) -> bool:
         """Store what was made or changed here in a folder, its head last: whether there was anything."""
@@ -293,10 +307,10 @@ class StoreCopy:
         """Every file of a folder by its path from there, and how it looks; without those being written."""
         top = self.root / folder
         looks: dict[str, list[int]] = {}
-        for place, folders, names in os.walk(top):
+        for level, folders, names in os.walk(top):
             folders[:] = [f for f in folders if not f.startswith(".part-")]
             for name in names:
-                file = Path(place, name)
+                file = Path(level, name)
                 if name not in _LOCKS and not file.is_symlink():
                     looks[str(file.relative_to(top))] = looks_of(file) or []
         return looks

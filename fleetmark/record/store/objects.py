@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from fleetmark.base.errors import CannotKeep, FleetmarkError
 from fleetmark.record.store.refusals import code_of, sentence
@@ -44,13 +46,32 @@ class Objects:
         about = {"connect_timeout": 10, "retries": {"total_max_attempts": 1}}  # s3fs itself tries five times
         self._store: Any = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True, config_kwargs=about)
 
+    def place(self) -> tuple[str, ...]:
+        """What tells this bucket from others of its name. Amazon's names are one for all accounts of a partition;
+        another store has an address, and may have buckets of one name for several accounts.
+        """
+        with self._asked("list"):
+            about = self._store.s3.meta
+        host = urlsplit(about.endpoint_url).hostname or ""
+        if host.endswith((".amazonaws.com", ".amazonaws.com.cn")):
+            return ("s3" if about.partition == "aws" else str(about.partition),)
+        address = re.sub(r"//[^/]*@", "//", about.endpoint_url)  # a password is no part of a folder's name
+        return address, f"by={self._account()}"  # no bucket's name has a =
+
+    def _account(self) -> str:
+        """Whose credentials are used. Those of a session change too often to be a name."""
+        key = os.environ.get("AWS_ACCESS_KEY_ID")  # goes before any profile
+        if key and not os.environ.get("AWS_SESSION_TOKEN"):
+            return key
+        return str(self._store.session.profile or "default")
+
     @contextlib.contextmanager
     def _asked(self, doing: str) -> Iterator[None]:
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
             yield
-        except (OSError, BotoCoreError, ClientError) as error:
+        except (OSError, BotoCoreError, ClientError, ValueError) as error:  # ValueError: an address that is none
             kind = CannotKeep if doing == "write in" else FleetmarkError
             raise kind(sentence(error, self.url, doing)) from error
 

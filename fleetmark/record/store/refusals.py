@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 _RIGHTS = {"list": "s3:ListBucket", "read": "s3:GetObject", "write in": "s3:PutObject"}
 _KEYS = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 _DENIED = ("AccessDenied", "Forbidden", "403", "AllAccessDisabled", "AccountProblem")
-_UNKNOWN_KEYS = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken", "TokenRefreshRequired")
-_NO_CREDENTIALS = ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "CredentialRetrievalError")
+_UNKNOWN_KEYS = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken")
+_EXPIRED = ("ExpiredToken", "TokenRefreshRequired", "RequestExpired", "UnauthorizedSSOTokenError", "SSOTokenLoadError")
+_NO_CREDENTIALS = ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError")
+_ADDRESS = ("SSLError", "EndpointResolutionError")
 _NO_ANSWER = ("EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "ConnectionClosedError")
 
 
@@ -18,20 +20,33 @@ def sentence(error: BaseException, url: str, doing: str) -> str:
     chain = list(_chain(error))
     codes = [code for e in chain if (code := _code(e))]
     kinds = [type(e).__name__ for e in chain]
+    reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
     if "NoSuchBucket" in codes:
         return f"{bucket}: there is no such bucket; check its name, or make it: aws s3 mb {bucket}"
-    if unknown := [code for code in codes if code in _UNKNOWN_KEYS]:
-        return f"{bucket}: the store does not accept these credentials ({unknown[0]}); {_KEYS}"
+    if why := _of_credentials(codes, kinds, reason):
+        return f"{bucket}: {why}"
     if any(code in _DENIED for code in codes) or any(isinstance(e, PermissionError) for e in chain):
         return f"{url}: no right to {doing} it; ask its owner for {_RIGHTS[doing]} there, or choose another --results"
-    if any(kind in _NO_CREDENTIALS for kind in kinds):
-        return f"{bucket}: no credentials; {_KEYS}"
-    reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+    if isinstance(error, ValueError) or any(kind in _ADDRESS for kind in kinds):
+        return f"{bucket}: the store's address does not work ({reason}); AWS_ENDPOINT_URL is to be https://HOST:PORT"
     if any(kind in _NO_ANSWER for kind in kinds) or isinstance(error, (TimeoutError, ConnectionError)):
         return (
             f"{bucket}: the store does not answer ({reason}); check the network, and AWS_ENDPOINT_URL where it is set"
         )
-    return f"{url}: cannot {doing} it ({reason})"
+    return f"{url}: cannot {doing} it ({': '.join([*codes[:1], reason])})"
+
+
+def _of_credentials(codes: Sequence[str], kinds: Sequence[str], reason: str) -> str:
+    """What is wrong with who asks, and what to do; empty where that is not the reason."""
+    if unknown := [code for code in codes if code in _UNKNOWN_KEYS]:
+        return f"the store does not accept these credentials ({unknown[0]}); {_KEYS}"
+    if expired := [word for word in (*codes, *kinds) if word in _EXPIRED]:
+        return f"the credentials have expired ({expired[0]}); log in again (aws sso login), or {_KEYS}"
+    if "RequestTimeTooSkewed" in codes:
+        return "the store does not accept this machine's time (RequestTimeTooSkewed); set its clock"
+    if "ProfileNotFound" in kinds:
+        return f"{reason}; AWS_PROFILE is to name one of ~/.aws/config"
+    return f"no credentials; {_KEYS}" if any(kind in _NO_CREDENTIALS for kind in kinds) else ""
 
 
 def code_of(error: BaseException) -> str:

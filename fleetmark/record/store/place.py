@@ -1,0 +1,66 @@
+"""Where the copy of a store's results root lies on this machine, and of which root a folder is the copy."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from fleetmark.record.store.objects import Objects
+
+ABOUT = ".store"  # the folder of a copy that says what it is of
+_COPY = "@"  # below the folder of its URL, so that no root's copy lies in that of another
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_URL")
+
+
+def url_of(root: Path) -> str | None:
+    """The URL that ``--results`` named, None for a folder: a path is what s3://BUCKET became on its way here."""
+    kind, slash, rest = str(root).partition(":/")
+    return f"{kind}://{rest.lstrip('/')}" if slash and kind.isalnum() and not root.exists() else None
+
+
+def name_of(root: Path) -> str:
+    """What ``--results`` is to name for ``root``: of a store or a copy the URL."""
+    file = root.absolute() / ABOUT / "url"
+    try:
+        return file.read_text() if file.is_relative_to(_home()) else url_of(root) or str(root)
+    except OSError:
+        return str(root)
+
+
+def of(objects: Objects) -> Path:
+    """The root of the copy. Raises FleetmarkError where the store's address is none, or its profile."""
+    return _folder(*objects.place(), *_path(objects))
+
+
+def before(objects: Objects) -> Path | None:
+    """Where the copy of a store with an address lay before its place told whose credentials fetched it."""
+    named = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
+    return _folder(re.sub(r"//[^/]*@", "//", named), *_path(objects)) if named else None
+
+
+def others(objects: Objects) -> Sequence[Path]:
+    """Other copies of this URL: by other credentials, or from another address."""
+    end = "/".join((*map(_quoted, _path(objects)), _COPY))
+    ours = of(objects)
+    return [root for depth in ("*", "*/*") for root in _home().glob(f"{depth}/{end}") if root != ours]
+
+
+def _path(objects: Objects) -> list[str]:
+    return objects.url.removeprefix("s3://").split("/")
+
+
+def _folder(*parts: str) -> Path:
+    return _home().joinpath(*map(_quoted, parts), _COPY)
+
+
+def _quoted(part: str) -> str:
+    return quote(part, safe=" +=,")
+
+
+def _home() -> Path:
+    data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    home = os.environ.get("FLEETMARK_STORES") or f"{data}/fleetmark/stores"
+    return Path(home).expanduser().absolute()
