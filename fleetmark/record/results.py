@@ -119,6 +119,11 @@ def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(columns, copy=False)
 
 
+def plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """``frame`` with text as itself where it may be categories."""
+    return frame.astype(dict.fromkeys(frame.select_dtypes("category").columns, object))
+
+
 def status_counts(outcomes: pd.DataFrame) -> dict[Status, int]:
     """How many repeats ended in each status; every status is named, those that never occurred with 0."""
     counts = outcomes["status"].value_counts()

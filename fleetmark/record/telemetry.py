@@ -87,7 +87,10 @@ def _of_headlines(outcomes: pd.DataFrame, measurements: pd.DataFrame) -> pd.Data
     ran = outcomes[(outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")]
     heads = measurements.loc[measurements["headline"].astype(bool), ["workload", "case"]].drop_duplicates()
     cases = {f"{w}\n{str(c).split('/', maxsplit=1)[0]}" for w, c in heads.itertuples(index=False)}
-    of_headlines = (ran["workload"] + "\n" + ran["case"]).isin(list(cases))
+    known = ran[["workload", "case"]].drop_duplicates().astype(object)
+    known = known[(known["workload"] + "\n" + known["case"]).isin(list(cases))]
+    case = ran.groupby(["workload", "case"], sort=False, observed=True).ngroup()
+    of_headlines = case.isin(case[known.index])
     return ran[of_headlines] if of_headlines.any() else ran
 
 

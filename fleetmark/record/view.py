@@ -254,7 +254,10 @@ def _moment(text: str) -> datetime:
 def _hashes(archive: Archive, about: dict[str, Any]) -> dict[str, str]:
     """SHA-256 of the figures, and of the manifests and programs that the campaign was run by."""
     file = archive.path / "measurements.parquet"
-    own = {file.name: hashlib.sha256(file.read_bytes()).hexdigest()} if file.exists() else {}
+    own = {}
+    if file.exists():
+        with file.open("rb") as source:
+            own = {file.name: hashlib.file_digest(source, "sha256").hexdigest()}
     return own | {str(name): str(value) for name, value in (about.get("sha256") or {}).items()}
 
 

@@ -13,8 +13,8 @@ import pandas as pd
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
-from fleetmark.record.figures.summary import METRIC, plain
-from fleetmark.record.results import stacked
+from fleetmark.record.figures.summary import METRIC
+from fleetmark.record.results import plain, stacked
 from reports.campaign.held import MOST
 from reports.campaign.view import Key, View, groups
 from reports.kit import format as fmt

@@ -11,7 +11,7 @@ import pandas as pd
 
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import message
-from fleetmark.record.results import HostInfo, Results
+from fleetmark.record.results import HostInfo, Results, plain
 from planner.centre import Interval
 from reports.campaign.problems import WORST_FIRST
 from reports.campaign.view import Key, View, groups, headlines, spread
@@ -163,7 +163,7 @@ def coverage(view: View) -> list[tuple[str, list[tuple[int, int] | None]]]:
 
 def failed(results: Results) -> pd.DataFrame:
     """Every run that did not pass, worst first."""
-    outcomes = results.outcomes[results.outcomes["status"] != Status.PASSED]
+    outcomes = plain(results.outcomes[results.outcomes["status"] != Status.PASSED])
     rank = outcomes["status"].map({s: i for i, s in enumerate(WORST_FIRST)})
     return outcomes.assign(rank=rank).sort_values(["rank", "host", "workload", "case", "repeat"], kind="stable")
 

@@ -14,7 +14,7 @@ from fleetmark.base.measurement import Centre, Standing, Status
 from fleetmark.base.text import joined, message
 from fleetmark.record.figures import summary
 from fleetmark.record.figures.packed import Packed
-from fleetmark.record.results import HostInfo, Results
+from fleetmark.record.results import HostInfo, Results, plain
 from planner.centre import Interval
 from planner.curves import CURVE, curve_point
 from reports.campaign.held import Held
@@ -186,7 +186,7 @@ def _without_curves(chosen: pd.DataFrame) -> pd.DataFrame:
     split = {text: curve_point(text) for text in chosen["labels"].unique()}
     if not any(split.values()):
         return chosen
-    sized = summary.plain(chosen[chosen["labels"].isin([text for text, point in split.items() if point is not None])])
+    sized = plain(chosen[chosen["labels"].isin([text for text, point in split.items() if point is not None])])
     if sized.empty:
         return chosen
     parts = sized["labels"].map(split)

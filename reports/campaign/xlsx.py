@@ -14,7 +14,8 @@ from fleetmark.base.measurement import Centre, Status
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
 from fleetmark.record.figures.pairs import pair_subjects
-from fleetmark.record.figures.summary import METRIC, plain
+from fleetmark.record.figures.summary import METRIC
+from fleetmark.record.results import plain
 from planner.centre import LEAST
 from reports import sheets
 from reports.campaign.front import front

@@ -12,7 +12,7 @@ from fleetmark.base.measurement import Centre, Status
 from fleetmark.record.figures.database import connect
 from fleetmark.record.figures.pairs import pair_subjects
 from fleetmark.record.figures.statement import RULES, groups, rule_of, spread
-from fleetmark.record.results import stacked
+from fleetmark.record.results import plain, stacked
 from planner.centre import ends
 
 METRIC = list(schema.KEY)
@@ -107,11 +107,6 @@ def _per_generation(stats: pd.DataFrame, generation: Mapping[str, str | None]) -
     hosts = ordered.groupby(keys, sort=False)["host"]
     at_ends = pd.DataFrame({"low_host": hosts.first(), "high_host": hosts.last()}).reset_index()
     return plain(figures).merge(at_ends, on=keys)
-
-
-def plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """``frame`` with text as itself where it may be categories."""
-    return frame.astype(dict.fromkeys(frame.select_dtypes("category").columns, object))
 
 
 def _figures(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
