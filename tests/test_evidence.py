@@ -19,7 +19,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence, journal
 from fleetmark.record.archive import Archive
-from fleetmark.record.results import Results, stacked
+from fleetmark.record.frames import stacked
+from fleetmark.record.results import Results
 from fleetmark.record.view import load_results, read_measurements
 from fleetmark.verbs import reference
 from reports import report

@@ -11,7 +11,8 @@ import pandas as pd
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import message
 from fleetmark.record.archive import safe_name
-from fleetmark.record.results import HostInfo, Results, plain
+from fleetmark.record.frames import plain
+from fleetmark.record.results import HostInfo, Results
 from reports.kit import format as fmt
 
 WORST_FIRST = (Status.FAILED, Status.LOST, Status.INVALID, Status.SKIPPED)
@@ -60,9 +61,9 @@ def absences(results: Results) -> dict[tuple[str, str, str], Status]:
         return {}
     case = outcomes.groupby(keys, sort=False, observed=True).ngroup()
     lacking = outcomes.loc[~case.isin(case[passed].unique()), [*keys, "status"]].astype(object)
-    worst = lacking["status"].map({s: i for i, s in enumerate((*WORST_FIRST, Status.PASSED))})
-    lacking = lacking.assign(worst=worst).groupby(keys, as_index=False)["worst"].min()
-    rows = zip(*(lacking[k] for k in (*keys, "worst")), strict=True)
+    rank = lacking["status"].map({s: i for i, s in enumerate((*WORST_FIRST, Status.PASSED))})
+    worst = rank.groupby([lacking[k] for k in keys]).min().reset_index()
+    rows = zip(*(worst[k] for k in (*keys, "status")), strict=True)
     return {(host, workload, case): WORST_FIRST[int(rank)] for host, workload, case, rank in rows}
 
 

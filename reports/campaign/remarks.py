@@ -9,7 +9,8 @@ import pandas as pd
 
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import Message, count, message
-from fleetmark.record.results import Results, plain
+from fleetmark.record.frames import plain
+from fleetmark.record.results import Results
 from reports.campaign.front import short, some
 from reports.kit import format as fmt
 from reports.kit.tabular import Part
