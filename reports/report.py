@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from fleetmark.base import schema
 from fleetmark.record.results import CampaignInfo, HostInfo, Results
 from planner.comparison import Comparison, Side
 from reports.campaign import grade_tables
@@ -22,7 +23,7 @@ from reports.campaign.remarks import Remarks, remarks
 from reports.campaign.view import View, view
 from reports.comparison.front import Around
 from reports.comparison.model import RatioRow, rows
-from reports.frontier.points import families
+from reports.frontier.points import families, metrics_of
 from reports.frontier.section import Block, blocks
 from reports.kit.language import Language
 from reports.kit.tabular import Part
@@ -128,7 +129,10 @@ def of_comparison(
 
 def _frontiers(view: View, comparison: Comparison | None = None) -> tuple[Block, ...]:
     titles = {g: view.title_of(g) for g in view.generations}
-    return frontiers(view.results.measurements, view.results.hosts, titles, comparison)
+    values = view.results.values
+    metrics = {str(w): of for w in values.distinct("workload")["workload"] if (of := metrics_of(str(w)))}
+    measurements = pd.concat(list(values.metrics(metrics)), ignore_index=True) if metrics else schema.frame()
+    return frontiers(measurements, view.results.hosts, titles, comparison)
 
 
 def frontiers(

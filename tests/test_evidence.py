@@ -19,7 +19,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence, journal
 from fleetmark.record.archive import Archive
-from fleetmark.record.results import Results, stacked
+from fleetmark.record.frames import stacked
+from fleetmark.record.results import Results
 from fleetmark.record.view import load_results, read_measurements
 from fleetmark.verbs import reference
 from reports import report
@@ -224,7 +225,7 @@ def test_the_last_word_on_a_run_counts(tmp_path: Path) -> None:
     ran(archive, [{"host": "a1", "status": "lost"}, {"host": "a2"}, {"host": "a1", "notes": ["again"]}])
     frame, others, last = journal.read(archive)
     assert frame.set_index("host")["status"].to_dict() == {"a1": "passed", "a2": "passed"}
-    assert frame.set_index("host")["notes"].to_dict() == {"a1": ["again"], "a2": []}
+    assert frame.set_index("host")["notes"].map(list).to_dict() == {"a1": ["again"], "a2": []}
     assert [e["e"] for e in others] == ["ended"] and last == others[-1]["t"]
 
 

@@ -17,12 +17,18 @@ from fleetmark.base.measurement import Centre, Status
 from fleetmark.record import figures
 from fleetmark.record.campaigns import find
 from fleetmark.record.compare import Question, compare
-from fleetmark.record.figures.summary import merge_pairs, per_generation, per_host, plain
+from fleetmark.record.figures.summary import merge_pairs, per_generation, per_host
+from fleetmark.record.frames import plain
 from fleetmark.record.results import status_counts
+from fleetmark.record.values import Values
 from fleetmark.record.view import load_results
 from planner.centre import Interval, ends, order_interval
 from tests import records
 from tests.reports import sample
+
+
+def of_hosts(measurements: pd.DataFrame) -> pd.DataFrame:
+    return per_host(Values(measurements))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +65,7 @@ def test_interval_is_the_narrowest_that_covers(n: int) -> None:
 def measured(values: list[float], centre: str = "", class_: str = "mem-bw") -> pd.Series:
     """The figure of one host's repeats, by the rule ``centre``."""
     measurements = sample.tiny({"h1": values}).measurements.assign(**{"centre": centre, "class": class_})
-    return per_host(measurements).iloc[0]
+    return of_hosts(measurements).iloc[0]
 
 
 def test_one_host_by_hand() -> None:
@@ -93,34 +99,34 @@ def test_a_geometric_mean_has_students_interval() -> None:
 
 
 def test_one_value_has_no_spread() -> None:
-    row = per_host(sample.tiny({"h1": [5.0]}).measurements).iloc[0]
+    row = of_hosts(sample.tiny({"h1": [5.0]}).measurements).iloc[0]
     assert (row["n"], row["value"], row["interval"]) == (1, 5.0, Interval.NONE)
     assert math.isnan(row["lo"]) and math.isnan(row["hi"]) and math.isnan(row["cv"])
 
 
 def test_mean_of_zero_has_no_cv() -> None:
-    assert math.isnan(per_host(sample.tiny({"h1": [0.0, 0.0]}).measurements).iloc[0]["cv"])
+    assert math.isnan(of_hosts(sample.tiny({"h1": [0.0, 0.0]}).measurements).iloc[0]["cv"])
 
 
 @pytest.mark.parametrize("status", [s for s in Status if s is not Status.PASSED])
 def test_only_what_passed_is_scored(status: Status) -> None:
     measurements = sample.tiny({"h1": [1.0, 1.0, 100.0], "h2": [3.0]}).measurements.copy()
     measurements.loc[[2, 3], "status"] = status
-    figures_of = per_host(measurements)
+    figures_of = of_hosts(measurements)
     assert figures_of["host"].tolist() == ["h1"]  # h2 is absent, not 0
     assert figures_of.iloc[0]["value"] == 1.0
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_left_out(value: float) -> None:
-    assert per_host(sample.tiny({"h1": [value, 2.0]}).measurements)["n"].tolist() == [1]
+    assert of_hosts(sample.tiny({"h1": [value, 2.0]}).measurements)["n"].tolist() == [1]
 
 
 def test_units_never_mix() -> None:
     measurements = pd.concat(
         [sample.tiny({"h1": [1.0]}).measurements, sample.tiny({"h1": [9.0]}, unit="1/s").measurements]
     )
-    frame = per_host(measurements)
+    frame = of_hosts(measurements)
     assert dict(zip(frame["unit"], frame["value"], strict=True)) == {
         "B/s": 1.0,
         "1/s": 9.0,
@@ -130,7 +136,7 @@ def test_units_never_mix() -> None:
 def test_hosts_are_the_unit_of_replication() -> None:
     generations = {"h1": "old", "h2": "old", "h3": "old", "h4": "new"}
     results = sample.tiny({"h1": [1.0] * 50, "h2": [2.0], "h3": [6.0, 6.0], "h4": [9.0]}, generations=generations)
-    figures_of = per_generation(per_host(results.measurements), generations).set_index("generation")
+    figures_of = per_generation(of_hosts(results.measurements), generations).set_index("generation")
     old = figures_of.loc["old"]
     # 50 repeats on h1 weigh no more than the one on h2.
     assert (old["n"], old["lo"], old["hi"]) == (3, 1.0, 6.0)
@@ -141,7 +147,7 @@ def test_hosts_are_the_unit_of_replication() -> None:
 
 def test_hosts_without_generation_stand_together() -> None:
     results = sample.tiny({"h1": [1.0], "h2": [3.0]})
-    figures_of = per_generation(per_host(results.measurements), {"h1": None, "h2": None})
+    figures_of = per_generation(of_hosts(results.measurements), {"h1": None, "h2": None})
     assert figures_of[["generation", "n", "value"]].values.tolist() == [["", 2, pytest.approx(math.sqrt(3))]]
 
 
@@ -156,7 +162,7 @@ def test_pairs_come_together_by_the_peers_generation() -> None:
         *(("a", "a>b", 10.0), ("a", "a>b", 40.0), ("a", "a>c", 7.0), ("a", "a>d", 5.0), ("a", "host", 1.0)),
         *(("a", "a>a", 8.0), ("a", "a>elsewhere", 9.0)),
     )
-    figures_of = merge_pairs(per_host(measurements), generation).set_index("subject")
+    figures_of = merge_pairs(of_hosts(measurements), generation).set_index("subject")
     assert figures_of["value"].to_dict() == {
         "to old": pytest.approx(20.0),
         "to new": 7.0,
@@ -171,7 +177,7 @@ def test_pairs_come_together_by_the_peers_generation() -> None:
 
 def test_names_with_the_pairs_sign_in_them() -> None:
     figures_of = merge_pairs(
-        per_host(_pairs(("<b>", "<b>>x>y", 3.0), ("x>y", "<b>>x>y", 4.0))), {"<b>": "one", "x>y": "two"}
+        of_hosts(_pairs(("<b>", "<b>>x>y", 3.0), ("x>y", "<b>>x>y", 4.0))), {"<b>": "one", "x>y": "two"}
     )
     assert dict(zip(figures_of["host"], figures_of["subject"], strict=True)) == {"<b>": "to two", "x>y": "to one"}
 
@@ -189,7 +195,7 @@ def test_every_status_is_counted() -> None:
 
 def test_nothing_gives_nothing() -> None:
     empty = sample.tiny({}).measurements
-    stats = per_host(empty)
+    stats = of_hosts(empty)
     assert stats.empty and {"value", "lo", "hi", "cv", "n", "host", "over"} <= set(stats.columns)
     assert merge_pairs(stats, {}).empty
     assert per_generation(stats, {}).empty
@@ -208,7 +214,7 @@ def test_nothing_gives_nothing() -> None:
 def test_agrees_with_a_plain_computation(rows: list[tuple[str, str, float]]) -> None:
     base = sample.tiny({"x": [1.0]}).measurements.iloc[0].to_dict()
     frame = pd.DataFrame([{**base, "host": h, "metric": m, "value": v} for h, m, v in rows])
-    stats = per_host(frame.assign(centre=["median" if m == "m1" else "geomean" for m in frame["metric"]]))
+    stats = of_hosts(frame.assign(centre=["median" if m == "m1" else "geomean" for m in frame["metric"]]))
     assert len(stats) == len({(h, m) for h, m, _ in rows})
     for row in stats.to_dict("records"):
         values = sorted(v for h, m, v in rows if (h, m) == (row["host"], row["metric"]))
@@ -244,7 +250,7 @@ def test_a_thousand_hosts_take_seconds() -> None:
     measurements = measurements.assign(**{k: v for k, v in records.row().items() if k not in measurements})
     generation: dict[str, str | None] = {f"h{i}": "ab"[i % 2] for i in range(hosts)}
     began = time.perf_counter()
-    stats = merge_pairs(per_host(measurements), generation)
+    stats = merge_pairs(of_hosts(measurements), generation)
     figures_of = per_generation(stats, generation)
     took = time.perf_counter() - began
     assert len(stats) == hosts * metrics and len(figures_of) == 2 * metrics
@@ -258,7 +264,7 @@ def test_metrics_in_parts_give_the_same_figures(monkeypatch: pytest.MonkeyPatch)
     )
 
     def both() -> list[pd.DataFrame]:
-        stats = per_host(measurements)
+        stats = of_hosts(measurements)
         keys = ["metric", "host"]
         return [
             plain(stats).sort_values(keys, ignore_index=True),
@@ -288,7 +294,7 @@ def test_files_give_the_figures_of_memory(tmp_path: Path) -> None:
     table = figures.read(files, [("c1", host) for host in VALUES])
     rows = table.rows.merge(table.keys["metric"], left_on="key", right_index=True)
     over_files = {(table.machines[r][1], m): math.exp(v) for r, m, v in rows[["record", "metric", "log"]].to_numpy()}
-    stats = per_host(load_results(find(tmp_path, "c1")).measurements)
+    stats = of_hosts(load_results(find(tmp_path, "c1")).values.frame)
     in_memory = {(h, m): v for h, m, v in stats[["host", "metric", "value"]].to_numpy()}
     assert over_files == pytest.approx(in_memory)
     assert over_files["b1", "read_iops"] == pytest.approx(6.5) and over_files["a1", "triad"] == pytest.approx(2.0)
@@ -330,7 +336,7 @@ def test_what_is_not_scored_is_counted(tmp_path: Path) -> None:
 def test_a_report_and_a_comparison_show_one_figure(tmp_path: Path) -> None:
     on_record(tmp_path)
     results = load_results(find(tmp_path, "c1"))
-    stats = per_generation(per_host(results.measurements), {host: host[0] for host in VALUES})
+    stats = per_generation(of_hosts(results.measurements), {host: host[0] for host in VALUES})
     answer = compare(Question(tmp_path, "gen=a", ["gen=b"])).comparison
     for row in stats.to_dict("records"):
         title = f"{row['workload']} {row['case']} {row['metric']}"

@@ -86,7 +86,8 @@ def _show(path: str, form: str, strict: bool) -> int:
 
     archive, console = Archive(Path(path)), Terminal(stderr=form == Format.JSON)
     results = report.campaign(archive, form, console)
-    if form == Format.TABLE and len(results.hosts) > 1 and (results.measurements["better"] != Better.NONE).any():
+    directions = set(results.values.distinct("better")["better"])
+    if form == Format.TABLE and len(results.hosts) > 1 and directions - {Better.NONE.value}:
         from fleetmark.verbs import diagnose  # with scipy, which only hosts that can be judged need
 
         diagnose.brief(archive, console)

@@ -323,13 +323,24 @@ class Archive:
         """The path of ``file`` relative to the campaign's folder."""
         return str(file.relative_to(self.path))
 
-    def journal_bytes(self) -> bytes:
-        """The journal's bytes; empty where there is none. Raises FleetmarkError where it cannot be read."""
+    def journal_blocks(self, size: int = 2 << 20) -> Iterator[bytes]:
+        """The journal in blocks of whole lines of about ``size`` bytes, none where there is none; what a crash cut off
+        stands last. Raises FleetmarkError where it cannot be read."""
         file = self.path / "journal.jsonl"
         try:
-            return self._read(file)
+            with open_inside(file, self.path) as journal:
+                rest = b""
+                while block := journal.read(size):
+                    lines, end, after = block.rpartition(b"\n")
+                    if end:
+                        yield rest + lines + end
+                        rest = after
+                    else:
+                        rest += block
+                if rest:
+                    yield rest
         except FileNotFoundError:
-            return b""
+            return
         except OSError as error:
             raise FleetmarkError(f"{file}: cannot be read: {fault(error)}") from error
 
@@ -339,17 +350,20 @@ class Archive:
         Raises FleetmarkError for a line that is no event.
         """
         file = self.path / "journal.jsonl"
-        lines = self.journal_bytes().split(b"\n")
-        for number, line in enumerate(lines, 1):
-            if not line:
-                continue
-            try:
-                yield event_of(line)
-            except ValueError as error:
-                if number < len(lines) or not line.startswith(b"{"):  # else it was cut off
-                    raise FleetmarkError(
-                        f"{file} line {number}: {error}: the journal was edited or damaged; take the line out"
-                    ) from error
+        before = 0
+        for block in self.journal_blocks():
+            *lines, cut_off = block.split(b"\n")
+            for number, line in enumerate((*lines, cut_off), before + 1):
+                if not line:
+                    continue
+                try:
+                    yield event_of(line)
+                except ValueError as error:
+                    if line is not cut_off or not line.startswith(b"{"):
+                        raise FleetmarkError(
+                            f"{file} line {number}: {error}: the journal was edited or damaged; take the line out"
+                        ) from error
+            before += len(lines)
 
     def facts(self) -> dict[str, Facts]:
         """Host name to facts, for the hosts that have them. What is the same on several is held once."""

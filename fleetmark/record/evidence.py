@@ -21,7 +21,8 @@ from fleetmark.record import references as reference
 from fleetmark.record import telemetry
 from fleetmark.record.archive import Archive
 from fleetmark.record.compare import Answer
-from fleetmark.record.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results, stacked
+from fleetmark.record.frames import stacked
+from fleetmark.record.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
 from fleetmark.record.select import Machine
 from fleetmark.record.view import load_results, read_measurements
 
@@ -54,6 +55,7 @@ def gather(root: Path, answer: Answer, command: Sequence[str], created: str) -> 
                 raise
             leave_out(f"{campaign}, whose figures are compared, in what stands behind them", error)
             continue
+        results = replace(results, measurements=results.values.frame, stored=None)
         called = [
             _restricted(results, side, hosts, {h: names[side, campaign, h] for h in hosts})
             for side, hosts in sides.items()

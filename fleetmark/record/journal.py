@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,9 +18,9 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.documents import KEY, event_of
 from fleetmark.record.results import OUTCOME_COLUMNS
 
-_TEXT = ("e", "host", "workload", "case", "subject", "status", "reason", "started")
+_CODED = ("host", "workload", "case", "subject", "status", "reason")  # what is the same in many outcomes
 _SCHEMA = pa.schema(
-    [(name, pa.string()) for name in _TEXT]
+    [(name, pa.string()) for name in ("e", *_CODED, "started")]
     + [
         ("repeat", pa.int64()),
         ("wall_s", pa.float64()),
@@ -28,7 +28,9 @@ _SCHEMA = pa.schema(
         ("notes", pa.list_(pa.string())),
     ]
 )
-_BLOCK = 8 << 20  # bytes that are read at once
+_TYPES = {name: pa.dictionary(pa.int32(), pa.string()) for name in _CODED} | {
+    field.name: field.type for field in _SCHEMA if field.name not in _CODED
+}
 _COLUMNS = [*OUTCOME_COLUMNS, "subject", "notes"]
 
 
@@ -37,7 +39,7 @@ _Read = tuple[pd.DataFrame, list[dict[str, Any]], str]
 
 def read(archive: Archive) -> _Read:
     """The last outcome of every run (OUTCOME_COLUMNS, subject, notes), all other events, oldest first, and the time of
-    the last event (ISO 8601; empty where there is none).
+    the last event (ISO 8601; empty where there is none). Names, status and reason are categories.
 
     Raises FleetmarkError where the journal is damaged.
     """
@@ -53,37 +55,31 @@ def read(archive: Archive) -> _Read:
     if joined:  # hosts that were lost entirely are back
         frame = frame[~(frame["host"].isin(joined) & (frame["case"] == "*") & (frame["status"] == Status.LOST))]
     last = frame.drop_duplicates(list(KEY), keep="last", ignore_index=True)
-    return last.astype({"repeat": "int64"}).fillna({"reason": "", "started": ""}), others, moment
+    return last.astype({"repeat": "int64"}).fillna({"started": ""}), others, moment
 
 
 def _at_once(archive: Archive) -> _Read | None:
     """Read with Arrow; None where anything is unexpected, which the slow reader then judges."""
-    frames: list[pd.DataFrame] = []
+    parts: list[pa.Table] = []
+    notes: list[npt.NDArray[np.object_]] = []
     others: list[dict[str, Any]] = []
     moment = ""
     try:
-        for block in _blocks(archive.journal_bytes()):
+        for block in archive.journal_blocks():
             part = _block(block)
             if part is None:
                 return None
-            frames.append(part[0])
+            parts.append(part[0])
+            notes.append(_notes(part[0].column("notes")))
             others += part[1]
             moment = part[2]
     except (pa.ArrowException, FleetmarkError, ValueError):
         return None
-    return (pd.concat(frames, ignore_index=True), others, moment) if frames else None
+    return (_frame(parts, notes), others, moment) if parts else None
 
 
-def _blocks(raw: bytes) -> Iterator[bytes]:
-    """``raw`` in parts of whole lines, so that what is made of it is not held beside all of it."""
-    at = 0
-    while at < len(raw):
-        end = raw.rfind(b"\n", at, at + _BLOCK) + 1 or raw.find(b"\n", at) + 1 or len(raw)
-        yield raw[at:end]
-        at = end
-
-
-def _block(raw: bytes) -> _Read | None:
+def _block(raw: bytes) -> tuple[pa.Table, list[dict[str, Any]], str] | None:
+    """The outcomes of a block of lines, its other events, and the time of the last."""
     options = pj.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore")
     table = pj.read_json(pa.BufferReader(raw), parse_options=options)
     lines = raw.splitlines()
@@ -91,11 +87,40 @@ def _block(raw: bytes) -> _Read | None:
         return None
     outcome = pc.equal(table.column("e"), "outcome")
     others = [event_of(lines[n]) for n in np.flatnonzero(~outcome.to_numpy())]
-    outcomes = table.filter(outcome)
-    some = pc.any(pc.greater(pc.list_value_length(outcomes.column("notes")), 0)).as_py()
-    notes = outcomes.column("notes").to_pylist() if some else [()] * outcomes.num_rows
-    frame = outcomes.drop_columns(["notes"]).to_pandas().assign(notes=pd.Series(notes, dtype=object))[_COLUMNS]
-    return frame, others, event_of(lines[-1]).get("t", "")
+    outcomes = table.filter(outcome).drop_columns(["e"])
+    for name in _CODED:
+        coded = outcomes.column(name).dictionary_encode()
+        outcomes = outcomes.set_column(outcomes.schema.get_field_index(name), name, coded)
+    return outcomes, others, event_of(lines[-1]).get("t", "")
+
+
+def _notes(column: pa.ChunkedArray) -> npt.NDArray[np.object_]:
+    """The notes of each run; those without share one empty tuple."""
+    notes = np.empty(len(column), dtype=object)
+    notes.fill(())
+    some = np.flatnonzero(pc.greater(pc.fill_null(pc.list_value_length(column), 0), 0).to_numpy())
+    for place, texts in zip(some.tolist(), column.take(some).to_pylist(), strict=True):
+        notes[place] = texts
+    return notes
+
+
+def _frame(parts: list[pa.Table], notes: list[npt.NDArray[np.object_]]) -> pd.DataFrame:
+    """The outcomes of ``parts`` below one another, column by column; categories are in the order of the alphabet."""
+    columns: dict[str, Any] = {}
+    for name in _COLUMNS[:-1]:
+        column = pa.chunked_array([chunk for part in parts for chunk in part.column(name).chunks], _TYPES.get(name))
+        columns[name] = column.unify_dictionaries().to_pandas()
+    return _coded(pd.DataFrame({**columns, "notes": np.concatenate(notes)}, copy=False))
+
+
+def _coded(frame: pd.DataFrame) -> pd.DataFrame:
+    """``frame`` with the columns of _CODED as categories in the order of the alphabet; no reason is an empty one."""
+    for name in _CODED:
+        known = frame[name].astype("category").cat
+        texts = sorted({*known.categories, *([""] if name == "reason" else ())})
+        frame[name] = known.set_categories(texts)
+    frame["reason"] = frame["reason"].fillna("")
+    return frame
 
 
 def _one_by_one(archive: Archive) -> _Read:
@@ -107,5 +132,5 @@ def _one_by_one(archive: Archive) -> _Read:
             raise FleetmarkError(f"{archive.path / 'journal.jsonl'}: {event!r} is no event: it was edited or damaged")
         (outcomes if event["e"] == "outcome" else others).append(event)
         moment = event["t"]
-    frame = pd.DataFrame(outcomes, columns=_COLUMNS)
+    frame = _coded(pd.DataFrame(outcomes, columns=_COLUMNS))
     return frame.astype({"wall_s": "float64", "foreign_cores": "float64"}), others, moment

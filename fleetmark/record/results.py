@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
-from pandas.api.types import union_categoricals
 
 from fleetmark.base import schema
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
+from fleetmark.record.values import Stored, Values
 
 OUTCOME_COLUMNS = (
     "host",
@@ -86,8 +86,8 @@ class Telemetry:
 @dataclass(frozen=True, slots=True)
 class Results:
     """A campaign's content. ``outcomes`` has OUTCOME_COLUMNS, one row per (host, workload, case, repeat), every one
-    of them; ``measurements`` the columns of ``base.schema``, text perhaps as categories. Neither frame is changed in
-    place.
+    of them; ``measurements`` the columns of ``base.schema``: those that are in memory, behind those in a file
+    (``stored``). In both text may be categories, and neither frame is changed in place.
     """
 
     campaign: CampaignInfo
@@ -95,6 +95,12 @@ class Results:
     outcomes: pd.DataFrame
     measurements: pd.DataFrame
     telemetry: Telemetry = field(default_factory=Telemetry)
+    stored: Stored | None = None
+
+    @property
+    def values(self) -> Values:
+        """All measurements, whether in memory or not."""
+        return Values(self.measurements, self.stored)
 
     def __post_init__(self) -> None:
         for name, frame, columns in (
@@ -104,19 +110,6 @@ class Results:
             missing = [c for c in columns if c not in frame.columns]
             if missing:
                 raise ValueError(f"{name} of campaign {self.campaign.id} lack the columns {', '.join(missing)}")
-
-
-def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """``frames`` of the same columns below one another; columns that are categories in all of them stay categories."""
-    filled = [f for f in frames if not f.empty] or list(frames[:1])
-    if len(filled) == 1:
-        return filled[0].reset_index(drop=True)
-    columns = {}
-    for name in filled[0].columns:  # one by one: a frame of all others would be a further copy
-        parts = [f[name] for f in filled]
-        coded = all(isinstance(part.dtype, pd.CategoricalDtype) for part in parts)
-        columns[name] = union_categoricals(parts) if coded else pd.concat(parts, ignore_index=True)
-    return pd.DataFrame(columns, copy=False)
 
 
 def status_counts(outcomes: pd.DataFrame) -> dict[Status, int]:

@@ -13,7 +13,9 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Status
 from fleetmark.record import replies
 from fleetmark.record.archive import Archive
-from fleetmark.record.results import EXTREME_COLUMNS, TELEMETRY_COLUMNS, Telemetry, stacked
+from fleetmark.record.frames import stacked
+from fleetmark.record.results import EXTREME_COLUMNS, TELEMETRY_COLUMNS, Telemetry
+from fleetmark.record.values import Values
 
 MOST_RUNS = 300  # whose samples are read, over all campaigns of a report
 MOST_SAMPLES = 120  # of each column of a run
@@ -30,12 +32,12 @@ _DEVICES = (
 _Run = tuple[str, str, str, int]  # host, workload, case, repeat
 
 
-def read(archive: Archive, outcomes: pd.DataFrame, measurements: pd.DataFrame, most: int = MOST_RUNS) -> Telemetry:
+def read(archive: Archive, outcomes: pd.DataFrame, values: Values, most: int = MOST_RUNS) -> Telemetry:
     """The telemetry of at most ``most`` runs of headline cases that passed, spread evenly over the hosts of each
     workload. ``outcomes`` with the column ``subject``."""
     if not (archive.path / "raw").is_dir():
         return Telemetry()
-    runs = _of_headlines(outcomes, measurements)
+    runs = _of_headlines(outcomes, values)
     samples: list[tuple[Any, ...]] = []
     extremes: list[tuple[Any, ...]] = []
     damaged, read_, size = [], 0, 0
@@ -82,12 +84,15 @@ def together(parts: Sequence[Telemetry]) -> Telemetry:
     )
 
 
-def _of_headlines(outcomes: pd.DataFrame, measurements: pd.DataFrame) -> pd.DataFrame:
+def _of_headlines(outcomes: pd.DataFrame, values: Values) -> pd.DataFrame:
     """The runs that passed of the cases that have a headline; of all cases where none has."""
     ran = outcomes[(outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")]
-    heads = measurements.loc[measurements["headline"].astype(bool), ["workload", "case"]].drop_duplicates()
+    heads = values.distinct("workload", "case", where="headline")
     cases = {f"{w}\n{str(c).split('/', maxsplit=1)[0]}" for w, c in heads.itertuples(index=False)}
-    of_headlines = (ran["workload"] + "\n" + ran["case"]).isin(list(cases))
+    known = ran[["workload", "case"]].drop_duplicates().astype(object)
+    known = known[(known["workload"] + "\n" + known["case"]).isin(list(cases))]
+    case = ran.groupby(["workload", "case"], sort=False, observed=True).ngroup()
+    of_headlines = case.isin(case[known.index])
     return ran[of_headlines] if of_headlines.any() else ran
 
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 import workloads
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
+from fleetmark.base.measurement import Status
 from fleetmark.base.text import count, message
 from fleetmark.record import journal, telemetry
 from fleetmark.record.archive import Archive
-from fleetmark.record.results import CampaignInfo, HostInfo, Results, stacked
+from fleetmark.record.frames import plain, stacked
+from fleetmark.record.results import CampaignInfo, HostInfo, Results
+from fleetmark.record.values import Stored, Values, stored
 from planner.scores import Rule, scores
 from planner.stability import FOREIGN_CORES
 
@@ -39,19 +39,20 @@ def load_results(
     """
     about = _campaign_file(archive)
     outcomes, events, last = journal.read(archive)
-    measurements, file_notes = _measurements(archive, facts)
-    measurements = _with_scores(measurements)
+    stored = _stored(archive, facts)
+    values = Values(schema.frame(), stored)
+    measurements = _scores(values)
     if facts is not None:
         outcomes = outcomes[outcomes["host"].isin(list(facts))].reset_index(drop=True)
-    notes = [*file_notes, *_disturbances(outcomes), *_adapted(events, about.get("until"))]
-    meanwhile = telemetry.read(archive, outcomes, measurements, telemetry_runs)
+    notes = [*_lacking(archive, stored), *_disturbances(outcomes), *_adapted(events, about.get("until"))]
+    meanwhile = telemetry.read(archive, outcomes, values, telemetry_runs)
     if meanwhile.damaged:
         first, more = meanwhile.damaged[0], len(meanwhile.damaged)
         notes.append(
             message("The telemetry of {runs} cannot be read, first {file}.", runs=count(more, "run"), file=first)
         )
-    info = _info(archive, about, events, last or about["created"], measurements, notes)
-    return Results(info, _hosts(archive, about, events, facts), outcomes, measurements, meanwhile)
+    info = _info(archive, about, events, last or about["created"], values, notes)
+    return Results(info, _hosts(archive, about, events, facts), outcomes, measurements, meanwhile, stored)
 
 
 _REQUIRED = ("created", "suite", "seed", "command", "versions", "workloads", "hosts")
@@ -142,76 +143,44 @@ _TELLING = ("standing", "class")  # without which a figure may be taken for anot
 
 def read_measurements(archive: Archive) -> pd.DataFrame:
     """The columns of ``base.schema``; without rows where nothing was measured yet."""
-    return _measurements(archive)[0]
+    return Values(schema.frame(), _stored(archive)).frame
 
 
-def _measurements(archive: Archive, hosts: Container[str] | None = None) -> tuple[pd.DataFrame, list[str]]:
-    """The measurements (of ``hosts``, where given), text as categories; and notes on the file.
+def _stored(archive: Archive, hosts: Collection[str] | None = None) -> Stored | None:
+    return stored(archive.inside("measurements.parquet"), archive.id, hosts)
 
-    Raises FleetmarkError for a file that is no whole Parquet file, or lacks a column that nothing goes without.
-    """
-    file = archive.inside("measurements.parquet")
-    if not file.exists():
-        return schema.frame(), []
-    mend = "`fleetmark parse` makes it anew from raw"
-    try:
-        names = set(pq.read_schema(file).names)
-        if lacking := sorted(schema.NEEDED - names):
-            raise FleetmarkError(f"{file}: lacks the columns {', '.join(lacking)}; {mend}")
-        present = [name for name in schema.NAMES if name in names]
-        with pq.ParquetFile(file, read_dictionary=[name for name in present if name in schema.TEXT]) as parquet:
-            # Column by column: what Arrow holds of one is several times what is kept of it.
-            columns = {name: parquet.read(columns=[name]).unify_dictionaries().to_pandas()[name] for name in present}
-            frame = pd.DataFrame(columns, copy=False)
-    except (pa.ArrowException, OSError) as error:
-        raise FleetmarkError(f"{file}: no whole Parquet file ({str(error).splitlines()[0]}); {mend}") from error
-    if hosts is not None:
-        chosen = [name in hosts for name in frame["host"].cat.categories]
-        if not all(chosen):
-            frame = frame[np.array(chosen)[frame["host"].cat.codes]].reset_index(drop=True)
-    lacking = [name for name in schema.NAMES if name not in present]
-    defaults = {**schema.DEFAULTS, "campaign": archive.id}
-    for name in lacking:
-        default = defaults[name]
-        frame[name] = pd.Categorical([default] * len(frame)) if name in schema.TEXT else default
-    for name in schema.TEXT:
-        if frame[name].hasnans:
-            empty = defaults.get(name, "")
-            column = frame[name] if empty in frame[name].cat.categories else frame[name].cat.add_categories([empty])
-            frame[name] = column.fillna(empty)
-    notes: list[str] = []
-    if missing := [name for name in lacking if name in _TELLING]:
-        notes.append(
-            message(
-                "The figures of {campaign} were kept by an earlier version, without {columns}: `fleetmark parse` makes "
-                "them anew.",
-                campaign=archive.id,
-                columns=", ".join(missing),
-            )
+
+def _lacking(archive: Archive, stored: Stored | None) -> list[str]:
+    """A note on what an earlier version did not keep."""
+    missing = [name for name in stored.lacking if name in _TELLING] if stored else []
+    if not missing:
+        return []
+    return [
+        message(
+            "The figures of {campaign} were kept by an earlier version, without {columns}: `fleetmark parse` makes "
+            "them anew.",
+            campaign=archive.id,
+            columns=", ".join(missing),
         )
-    return frame[list(schema.NAMES)], notes
+    ]
 
 
-def _with_scores(measurements: pd.DataFrame) -> pd.DataFrame:
-    """The measurements, followed by the scores that their workloads' manifests define."""
+def _scores(values: Values) -> pd.DataFrame:
+    """The scores that the manifests of the workloads among ``values`` define: rows as those have them."""
     known = set(workloads.names())
     rules = {
         name: [
             Rule(title, s.metric, s.mean, s.cases, s.runs, s.dropped)
             for title, s in workloads.load(name).scores.items()
         ]
-        for name in measurements["workload"].unique()
+        for name in values.distinct("workload")["workload"]
         if name in known
     }
     rules = {name: own for name, own in rules.items() if own}
-    rows = measurements[measurements["workload"].isin(list(rules))]
-    scored = scores(rows.astype(dict.fromkeys(schema.TEXT, object)), rules)
-    return measurements if scored.empty else stacked([measurements, scored.astype(_types(measurements))])
-
-
-def _types(frame: pd.DataFrame) -> dict[str, Any]:
-    """For a frame to be stacked with ``frame``: which of its columns are categories."""
-    return {name: "category" for name in frame.columns if isinstance(frame[name].dtype, pd.CategoricalDtype)}
+    if not rules:
+        return schema.frame()
+    parts = values.metrics({name: {rule.metric for rule in own} for name, own in rules.items()}, Status.INVALID)
+    return stacked([scores(plain(part), rules) for part in parts])
 
 
 def _info(
@@ -219,15 +188,13 @@ def _info(
     about: dict[str, Any],
     events: list[dict[str, Any]],
     last: str,
-    measurements: pd.DataFrame,
+    values: Values,
     notes: list[str],
 ) -> CampaignInfo:
     ended = [e for e in events if e["e"] == "ended"]
-    columns = ["workload", "tool_version"]
-    pairs = measurements[columns].drop_duplicates()
     versions = {
         workload: ", ".join(sorted(v for v in rows if v))
-        for workload, rows in pairs.astype(object).groupby("workload")["tool_version"]
+        for workload, rows in values.distinct("workload", "tool_version").groupby("workload")["tool_version"]
     }
     return CampaignInfo(
         id=archive.id,
@@ -254,7 +221,10 @@ def _moment(text: str) -> datetime:
 def _hashes(archive: Archive, about: dict[str, Any]) -> dict[str, str]:
     """SHA-256 of the figures, and of the manifests and programs that the campaign was run by."""
     file = archive.path / "measurements.parquet"
-    own = {file.name: hashlib.sha256(file.read_bytes()).hexdigest()} if file.exists() else {}
+    own = {}
+    if file.exists():
+        with file.open("rb") as source:
+            own = {file.name: hashlib.file_digest(source, "sha256").hexdigest()}
     return own | {str(name): str(value) for name, value in (about.get("sha256") or {}).items()}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,8 @@ from reports.report import Report
 from workloads import declared
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from fleetmark.record.compare import Answer, Question
     from planner.comparison import Comparison
     from reports.comparison.front import Around
@@ -84,7 +86,8 @@ def campaign(archive: Archive, form: str, console: Console, documents: Documents
     else:
         page = archive.write_page(html.render(of, templates=documents.templates))
     if form == "json":
-        typer.echo(json.dumps(_as_json(of, page), indent=1))
+        for text in _json(of, page):
+            typer.echo(text, nl=False)
     elif form == "md":
         typer.echo(markdown.render(of), nl=False)
     else:
@@ -95,7 +98,8 @@ def campaign(archive: Archive, form: str, console: Console, documents: Documents
 
 def _graded(results: Results) -> list[str]:
     """Patterns of all metrics of the workloads that hold operators against roofs."""
-    return sorted({f"{workload}/*" for workload, _ in declared.roofs(map(str, set(results.measurements["workload"])))})
+    measured = map(str, results.values.distinct("workload")["workload"])
+    return sorted({f"{workload}/*" for workload, _ in declared.roofs(measured)})
 
 
 def _beside_reference(archive: Archive, results: Results, only: Sequence[str] | None = None) -> Comparison | None:
@@ -104,7 +108,7 @@ def _beside_reference(archive: Archive, results: Results, only: Sequence[str] | 
     from fleetmark.record import references
 
     alike = len({h.generation for h in results.hosts}) if only else len(results.hosts)
-    if alike != 1 or results.measurements.empty or only == []:
+    if alike != 1 or not len(results.values) or only == []:
         return None
     root = archive.path.parent
     if not references.SHELF.versions(root):
@@ -139,11 +143,35 @@ def _as_json(of: Report, page: Path | None) -> dict[str, Any]:
         "odd": [str(line) for line in first.odd],
         "next": [{"advice": str(advice), "command": command} for advice, command in first.next],
         "notes": list(results.campaign.notes),
-        "footnotes": footnotes(results.measurements),
+        "footnotes": footnotes(results.values.distinct("standing")),
         **tabular.documents(of.parts),
-        "outcomes": _records(results.outcomes),
-        "measurements": _records(results.measurements),
     }
+
+
+_RUNS = 20_000  # that are written at once
+
+
+def _json(of: Report, page: Path | None) -> Iterator[str]:
+    """The document as ``json.dumps(..., indent=1)`` has it; runs and measurements are written some at a time."""
+    results = of.view.results
+    outcomes = results.outcomes
+    parts = (outcomes.iloc[n : n + _RUNS] for n in range(0, len(outcomes), _RUNS))
+    yield json.dumps(_as_json(of, page), indent=1).removesuffix("\n}")
+    yield from _listed("outcomes", parts)
+    yield from _listed("measurements", results.values.parts())
+    yield "\n}\n"
+
+
+def _listed(name: str, parts: Iterable[pd.DataFrame]) -> Iterator[str]:
+    """A further member of a document: the rows of ``parts``."""
+    yield f",\n {json.dumps(name)}: ["
+    between = ""
+    for part in parts:
+        rows = _records(part)
+        if rows:
+            yield between + json.dumps(rows, indent=1)[1:-2].replace("\n", "\n ")
+            between = ","
+    yield "\n ]" if between else "]"
 
 
 def _records(frame: Any) -> list[dict[str, Any]]:

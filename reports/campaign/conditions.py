@@ -49,7 +49,8 @@ def conditions(view: View) -> tuple[Condition, ...]:
     passed = outcomes[(outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")]
     if passed.empty:
         return ()
-    runs = passed.assign(generation=passed["host"].map(generation)).groupby(_OF)["foreign_cores"].agg(["size", "max"])
+    own = passed[["workload", "foreign_cores"]].assign(generation=passed["host"].map(generation).astype("category"))
+    runs = own.groupby(_OF, observed=True)["foreign_cores"].agg(["size", "max"])
     of = extremes.assign(generation=extremes["host"].map(generation))
     read = of.drop_duplicates([*_OF, "host", "case", "repeat"]).groupby(_OF).size()
     mean = of.groupby([*_OF, "column"])["mean"].median()

@@ -4,19 +4,20 @@ peers. Positive is better, for latencies too."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
-from fleetmark.record.figures.summary import METRIC, plain
-from fleetmark.record.results import stacked
-from reports.campaign.held import MOST
-from reports.campaign.view import Key, View, groups
+from fleetmark.record.figures.summary import METRIC
+from fleetmark.record.frames import plain
+from reports.campaign.view import Key, View, groups, of_metrics
 from reports.kit import format as fmt
 
 LEAST = 3  # hosts of a generation from which on one can be unlike the others
@@ -80,6 +81,26 @@ class Unlike:
     benchmark: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Collected:
+    """What several exhibits ask of all deviations. A deviation is ``amount`` of the host ``number``; ``peered``: it has
+    LEAST peers. ``hosts``: each host's generation, in the order of the numbers; ``columns``: benchmarks that several
+    hosts of a generation have; ``apart``: deviations that lie far from their peers', where these agree."""
+
+    hosts: Mapping[str, str]
+    number: npt.NDArray[np.int32]
+    amount: npt.NDArray[np.float64]
+    peered: npt.NDArray[np.bool_]
+    columns: Sequence[Column]
+    apart: pd.DataFrame
+
+    def by_host(self, rows: npt.NDArray[np.bool_] | None = None) -> Any:
+        """The deviations (``rows`` of them), grouped by the numbers of hosts."""
+        every = rows is None or bool(rows.all())
+        amount, number = (self.amount, self.number) if every else (self.amount[rows], self.number[rows])
+        return pd.Series(amount, copy=False).groupby(number)
+
+
 class Deviations:
     """The headline figures of a view with ``generation``, ``middle`` (its median), ``peers`` (hosts with that figure),
     and ``deviation``: the ratio to the median less 1, positive where better. In parts of which each has all rows of its
@@ -89,30 +110,63 @@ class Deviations:
         self._view = view
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
-        return iter([self.frame]) if len(self._view.of_merged) <= MOST else self._parts()
-
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        """All rows, which are held from then on."""
-        return stacked(list(self._parts()))
-
-    def _parts(self) -> Iterator[pd.DataFrame]:
         for rows in self._view.headlines_in_parts():
             yield _deviations(rows, self._view.generation)
 
+    def of(self, keys: Container[Key]) -> Iterator[pd.DataFrame]:
+        """The rows of the metrics ``keys``."""
+        for rows in self._view.headlines_in_parts():
+            mine = of_metrics(rows, keys)
+            if len(mine):
+                yield _deviations(mine, self._view.generation)
+
+    @cached_property
+    def collected(self) -> _Collected:
+        hosts: dict[str, str] = {}
+        numbers, amounts, peered, columns, apart = [], [], [], [], []
+        for frame in self:
+            names = frame["host"].astype("category").cat
+            for name in names.categories[np.unique(names.codes)]:
+                hosts.setdefault(str(name), self._view.generation.get(str(name)) or "")
+            place = {name: n for n, name in enumerate(hosts)}
+            number = np.array([place.get(str(name), 0) for name in names.categories], np.int32)
+            numbers.append(number[names.codes.to_numpy()])
+            amounts.append(frame["deviation"].to_numpy(float))
+            enough = frame["peers"].to_numpy() >= LEAST
+            peered.append(enough)
+            apart.append(_apart(frame[enough]))
+            for key, rows in groups(frame, METRIC):
+                if int(rows["peers"].max()) > 1:
+                    columns.append(Column(key, title(key), str(rows["better"].iloc[0])))
+        empty = not numbers
+        return _Collected(
+            hosts,
+            np.array([], np.int32) if empty else np.concatenate(numbers),
+            np.array([]) if empty else np.concatenate(amounts),
+            np.array([], bool) if empty else np.concatenate(peered),
+            columns,
+            pd.DataFrame() if empty else pd.concat(apart, ignore_index=True),
+        )
+
 
 def _deviations(frame: pd.DataFrame, generation: Mapping[str, str | None]) -> pd.DataFrame:
-    of = {host: generation.get(str(host)) or "" for host in frame["host"].unique()}
-    frame = frame.assign(generation=frame["host"].astype(object).map(of))
+    hosts = frame["host"].astype("category").cat
+    of_hosts = pd.Categorical([generation.get(str(host)) or "" for host in hosts.categories])
+    own = pd.Categorical.from_codes(of_hosts.codes[hosts.codes.to_numpy()], dtype=of_hosts.dtype)
+    frame = frame.assign(generation=own)
     frame = frame[(frame["value"] > 0).to_numpy()]
-    keys = [frame[c].astype(object) for c in METRIC] + [frame["generation"]]
     values = frame["value"].astype(float)
-    middle = values.groupby(keys, sort=False).transform("median")
-    peers = values.groupby(keys, sort=False).transform("size")
+    of = values.groupby(_number(frame))
+    middle, peers = of.transform("median"), of.transform("size")
     ratio = values / middle
     lower = (frame["better"].astype(str) == Better.LOWER).to_numpy()
     better = np.where(lower, 1 / ratio, ratio)
     return frame.assign(middle=middle, peers=peers, deviation=better - 1)
+
+
+def _number(frame: pd.DataFrame) -> npt.NDArray[np.integer[Any]]:
+    """Rows of one metric and generation have one number."""
+    return frame.groupby([*METRIC, "generation"], sort=False, observed=True).ngroup().to_numpy()
 
 
 def chosen(keys: Sequence[Key], most: int) -> list[Key]:
@@ -127,31 +181,32 @@ def chosen(keys: Sequence[Key], most: int) -> list[Key]:
     return [keys[place] for place in sorted(place for _, place in sorted(ranked)[:most])]
 
 
-def heat(view: View, frame: pd.DataFrame, rows_at_most: int = MOST_ROWS) -> Heat | None:
-    """The map of the deviations in ``frame``; None where no generation has several hosts with a figure."""
-    if frame.empty or int(frame["peers"].max()) < 2:
+def heat(view: View, deviations: Deviations, rows_at_most: int = MOST_ROWS) -> Heat | None:
+    """The map of the ``deviations``; None where no generation has several hosts with a figure."""
+    collected = deviations.collected
+    if not collected.columns:
         return None
-    by_key = dict(groups(frame, METRIC))
-    keys = [key for key, rows in by_key.items() if int(rows["peers"].max()) > 1]
-    shown = chosen(keys, MOST_COLUMNS)
-    columns = [Column(key, title(key), str(by_key[key]["better"].iloc[0])) for key in shown]
+    of = {column.key: column for column in collected.columns}
+    shown = chosen(list(of), MOST_COLUMNS)
     cells: dict[str, dict[Key, Cell]] = {}
-    for key in shown:
-        rows, scale = by_key[key], view.shown(key, by_key[key])
-        for host, value, middle, deviation in zip(
-            *(rows[c].tolist() for c in ("host", "value", "middle", "deviation")), strict=True
-        ):
-            cells.setdefault(str(host), {})[key] = _cell(scale, value, middle, deviation)
-    worst = frame.groupby(frame["host"].astype(object))["deviation"].agg(lambda d: float(d.abs().max())).to_dict()
-    middles = frame.groupby(frame["host"].astype(object))["deviation"].median().to_dict()
+    for part in deviations.of(set(shown)):
+        for key, rows in groups(part, METRIC):
+            scale = view.shown(key, rows)
+            columns = (rows[c].tolist() for c in ("host", "value", "middle", "deviation"))
+            for host, value, middle, deviation in zip(*columns, strict=True):
+                cells.setdefault(str(host), {})[key] = _cell(scale, value, middle, deviation)
+    by_host = collected.by_host()
+    ends = pd.concat([by_host.min(), by_host.max()], axis=1).abs().max(axis=1)
+    worst = dict(zip(collected.hosts, ends.tolist(), strict=True))
+    middles = dict(zip(collected.hosts, by_host.median().tolist(), strict=True))
     hosts = [h for h in view.hosts if h.name in cells]
     kept = {h.name for h in sorted(hosts, key=lambda h: -worst[h.name])[:rows_at_most]}
     table = [
-        Row(h.name, h.generation or "", float(middles[h.name]), [cells[h.name].get(key) for key in shown])
+        Row(h.name, h.generation or "", middles[h.name], [cells[h.name].get(key) for key in shown])
         for h in hosts
         if h.name in kept
     ]
-    return Heat(columns, table, len(hosts) - len(table), len(keys) - len(shown))
+    return Heat([of[key] for key in shown], table, len(hosts) - len(table), len(of) - len(shown))
 
 
 def _cell(scale: fmt.Shown, value: float, middle: float, deviation: float) -> Cell:
@@ -174,29 +229,22 @@ def title(key: Key) -> str:
 # --- hosts unlike their peers ----------------------------------------------------------------------------------------
 
 
-def unlike(parts: Iterable[pd.DataFrame]) -> list[Unlike]:
+def unlike(deviations: Deviations) -> list[Unlike]:
     """The hosts that are slower or faster than their peers, the furthest first: in most benchmarks, else in one in
-    which the peers agree. ``parts``: of ``Deviations``, or that frame."""
-    hosts: dict[str, tuple[int, str]] = {}  # name to a number and its generation
-    numbers, amounts, alone = [], [], []
-    for part in parts:
-        frame = part[part["peers"] >= LEAST]
-        named = frame[["host", "generation"]].drop_duplicates("host").astype(object).itertuples(index=False, name=None)
-        number = {host: hosts.setdefault(host, (len(hosts), generation))[0] for host, generation in named}
-        numbers.append(frame["host"].astype(object).map(number).to_numpy(np.int32))
-        amounts.append(frame["deviation"].to_numpy(float))
-        alone.append(_apart(frame))
-    if not hosts:
+    which the peers agree."""
+    collected = deviations.collected
+    if not collected.peered.any():
         return []
-    deviation = pd.Series(np.concatenate(amounts)).groupby(np.concatenate(numbers))
+    deviation = collected.by_host(collected.peered)
     middle, size = deviation.median(), deviation.size()
+    listed = [(name, generation, n) for n, (name, generation) in enumerate(collected.hosts.items()) if n in size.index]
     result = [
         Unlike(host, generation, float(middle[number]), int(size[number]))
-        for host, (number, generation) in sorted(hosts.items(), key=lambda item: (item[1][1], item[0]))
+        for host, generation, number in sorted(listed, key=lambda item: (item[1], item[0]))
         if abs(middle[number]) >= SLOW
     ]
     slow = {u.host for u in result}
-    candidates = pd.concat(alone, ignore_index=True).sort_values("size", ascending=False, kind="stable")
+    candidates = collected.apart.sort_values("size", ascending=False, kind="stable")
     for row in candidates.drop_duplicates("host").to_dict("records"):
         if row["host"] not in slow:
             key = tuple(str(row[c]) for c in METRIC)
@@ -206,9 +254,8 @@ def unlike(parts: Iterable[pd.DataFrame]) -> list[Unlike]:
 
 def _apart(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows that lie far from their peers, where these agree; with ``size``, how far."""
-    keys = [frame[c].astype(object) for c in METRIC] + [frame["generation"]]
     size = frame["deviation"].abs()
-    noise = size.groupby(keys, sort=False).transform("median")
+    noise = size.groupby(_number(frame)).transform("median")
     far = frame.assign(size=size)[size >= np.maximum(APART, _NOISE * noise)]
     return plain(far[[*METRIC, "host", "generation", "deviation", "size"]])
 

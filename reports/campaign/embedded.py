@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from reports.campaign.view import Key, View
+from fleetmark.record.figures.summary import METRIC
+from reports.campaign.view import Key, View, of_metrics
 from reports.kit import format as fmt
 
 Places = npt.NDArray[np.int64]
@@ -33,29 +34,25 @@ class Embedded:
 
 def embedded(view: View) -> Embedded:
     """The figures of ``view.merged``, headlines first, as many as fit."""
-    frame = view.merged
-    spreads = len(frame) * _A_SPREAD <= MOST
+    spreads = len(view.of_merged) * _A_SPREAD <= MOST
     room = MOST // (_A_SPREAD if spreads else _A_FIGURE)
-    ordered = pd.concat([frame[frame["headline"].astype(bool)], frame[~frame["headline"].astype(bool)]])
     places = {h.name: i for i, h in enumerate(view.hosts)}
-    ordered = ordered.assign(place=ordered["host"].astype(object).map(places))
-    numbers: dict[Key, int] = {}
-    metrics: list[str] = []
-    used, left_out = 0, 0
-    for key, rows, shown in view.by_metric(ordered):
-        if used + len(view.hosts) > room:
-            left_out += 1
-            continue
-        used += len(view.hosts)
-        numbers[key] = len(metrics)
-        metrics.append(_metric(key, rows, shown, len(places), spreads=spreads))
+    listed = view.of_merged.distinct(*METRIC, "headline").drop_duplicates(METRIC)
+    listed = listed.sort_values("headline", ascending=False, kind="stable")[METRIC]
+    fitting = list(listed.iloc[: room // max(1, len(places))].itertuples(index=False, name=None))
+    metrics = dict.fromkeys(fitting, "")
+    for part in view.of_merged:
+        for key, rows, shown in view.by_metric(of_metrics(part, metrics)):
+            mine = rows.assign(place=rows["host"].astype(object).map(places))
+            metrics[key] = _metric(key, mine, shown, len(places), spreads=spreads)
     head = {
         "hosts": [fmt.clean(h.name) for h in view.hosts],
         "sides": [view.generations.index(h.generation or "") for h in view.hosts],
         "titles": [str(view.title_of(g)) for g in view.generations],
     }
-    text = f'{{{json.dumps(head, ensure_ascii=False, separators=(",", ":"))[1:-1]},"metrics":[{",".join(metrics)}]}}'
-    return Embedded(_inert(text), numbers, left_out)
+    texts = ",".join(metrics.values())
+    text = f'{{{json.dumps(head, ensure_ascii=False, separators=(",", ":"))[1:-1]},"metrics":[{texts}]}}'
+    return Embedded(_inert(text), {key: n for n, key in enumerate(metrics)}, len(listed) - len(metrics))
 
 
 def _metric(key: Key, rows: pd.DataFrame, shown: fmt.Shown, size: int, *, spreads: bool) -> str:

@@ -14,12 +14,13 @@ import pandas as pd
 from fleetmark.base.measurement import Better, Status
 from fleetmark.base.text import joined, message
 from fleetmark.base.words import word
+from fleetmark.record.figures.engine import literal, quoted
 from fleetmark.record.figures.pairs import pair_subjects
 from fleetmark.record.figures.summary import METRIC
 from planner.curves import CURVE, curve_point
 from reports.campaign.drawn import Drawn, lazily, title_of
 from reports.campaign.maps import of_devices, of_hosts
-from reports.campaign.view import Key, View, groups, headlines
+from reports.campaign.view import Key, View, among, groups, headlines
 from reports.kit import charts
 from reports.kit import format as fmt
 from reports.kit.charts import Across, Box, Chart, Line, Spec
@@ -85,16 +86,17 @@ def _strips(view: View, _: Language) -> Iterator[Drawn]:
     if len(view.hosts) > charts.MANY_ROWS:
         yield from _crowds(view, _, colours)
         return
-    sources = _dots(view)
-    for key, rows, shown in view.by_metric(_of_worth(headlines(view.merged))):
+    merged = list(view.by_metric(_of_worth(headlines(view.merged))))
+    sources = _dots(view, [key for key, rows, _shown in merged if _says_more(view, key, rows)][:MOST])
+    for key, rows, shown in merged:
         axis = axis_title(fmt.clean(key[2]), shown, rows["better"].iloc[0], _)
+        if not _says_more(view, key, rows):
+            continue
         have = set(rows["host"])
         absent = {h.name: view.why_absent(h.name, key) for h in view.hosts if h.name not in have}
         names = [fmt.clean(h.name) for h in view.hosts if absent.get(h.name) != ""]
         dots = [(fmt.clean(h), view.generation[h] or "", v * shown.factor) for h, v in sources[key]]
         ticks = [(fmt.clean(h), v * shown.factor) for h, v in zip(rows["host"], rows["value"], strict=True)]
-        if len(dots) < FEW and len(names) == 1:
-            continue  # a few dots of one host say nothing that the spread in the table does not
         reasons = {fmt.clean(name): _(word(why)) for name, why in absent.items() if why}
         pairs, one = rows["over"].iloc[0] != "repeats", len(have) == 1
         note = {
@@ -111,6 +113,13 @@ def _of_worth(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[(frame["better"] != Better.NONE) | (frame["class"] != "none")]
 
 
+def _says_more(view: View, key: Key, rows: pd.DataFrame) -> bool:
+    """Whether dots say more than the table: a few of one host say nothing that its spread there does not."""
+    have = set(rows["host"])
+    named = [h for h in view.hosts if h.name in have or view.why_absent(h.name, key)]
+    return int(rows["n"].sum()) >= FEW or len(named) > 1
+
+
 def _crowds(view: View, _: Language, colours: Mapping[str, str]) -> Iterator[Drawn]:
     """A row per generation: a dot per host, or boxes where these are very many."""
     if len(view.hosts) > charts.MANY_DOTS:
@@ -120,14 +129,16 @@ def _crowds(view: View, _: Language, colours: Mapping[str, str]) -> Iterator[Dra
         )
     else:
         note = message("A dot per host, ticks at the geometric means.")
-    for key, rows in groups(_of_worth(headlines(view.merged)), METRIC):
-        yield Drawn(title_of(key), note, lazily(_crowd, view, _, colours, key, rows))
+    for part in view.headlines_in_parts():
+        for key, _rows in groups(_of_worth(part), METRIC):
+            yield Drawn(title_of(key), note, lazily(_crowd, view, _, colours, key))
 
 
-def _crowd(view: View, _: Language, colours: Mapping[str, str], key: Key, rows: pd.DataFrame) -> Spec:
+def _crowd(view: View, _: Language, colours: Mapping[str, str], key: Key) -> Spec:
+    rows = view.of_merged.where(lambda part: among(part, METRIC, {key}))
     shown = view.shown(key, rows)
     axis = axis_title(fmt.clean(key[2]), shown, rows["better"].iloc[0], _)
-    own = rows["host"].map({h: g or "" for h, g in view.generation.items()})
+    own = rows["host"].astype(object).map({h: g or "" for h, g in view.generation.items()})
     values = {g: (rows["value"][own == g] * shown.factor).tolist() for g in view.generations if (own == g).any()}
     names = {g: _(view.title_of(g)) for g in values}
     if len(view.hosts) > charts.MANY_DOTS:
@@ -138,16 +149,24 @@ def _crowd(view: View, _: Language, colours: Mapping[str, str], key: Key, rows: 
     return charts.strip(list(names.values()), dots, ticks, {}, colours, axis)
 
 
-def _dots(view: View) -> dict[Key, list[tuple[str, float]]]:
-    """The values of each host's headline, as (host, value): its repeats, or its pairs' values."""
-    passed = view.results.measurements[view.results.measurements["status"] == Status.PASSED]
+def _dots(view: View, keys: Sequence[Key]) -> dict[Key, list[tuple[str, float]]]:
+    """The values of each host in the metrics ``keys``, as (host, value): its repeats, or its pairs' values."""
+    passed = view.results.values.where(f"status = {literal(Status.PASSED)} and ({_one_of(keys)})")
     dots: dict[Key, list[tuple[str, float]]] = defaultdict(list)
-    for frame, pairs in ((headlines(passed), False), (headlines(view.stats), True)):
+    for frame, pairs in ((passed, False), (view.stats, True)):
         subject = pair_subjects(frame, view.generation)
         chosen = frame.assign(subject=subject)[(subject != frame["subject"].astype(object)) == pairs]
         for key, rows in groups(chosen, METRIC):
             dots[key] += zip(rows["host"], rows["value"], strict=True)
     return dots
+
+
+def _one_of(keys: Sequence[Key]) -> str:
+    """A condition in SQL: a value is of one of the metrics ``keys``; pairs are not told apart here."""
+    columns = [name for name in METRIC if name != "subject"]
+    places = [METRIC.index(name) for name in columns]
+    rows = dict.fromkeys(", ".join(literal(key[n]) for n in places) for key in keys)
+    return f"({quoted(columns)}) in ({', '.join(f'({row})' for row in rows)})" if rows else "false"
 
 
 # --- curves ----------------------------------------------------------------------------------------------------------
@@ -197,8 +216,10 @@ def _against(view: View, name: str, split: Callable[[str, str], tuple[str, float
     texts = view.of_merged.distinct("workload", name).itertuples(index=False, name=None)
     parts = [(workload, text, *part) for workload, text in texts if (part := split(workload, text)) is not None]
     table = pd.DataFrame(parts, columns=["workload", name, "rest", "x"])
+    known = set(table[["workload", name]].itertuples(index=False, name=None))
+    merged = view.of_merged.where(lambda part: among(part, ["workload", name], known))
     frames = []
-    for frame in (view.merged, view.generational):
+    for frame in (merged, view.generational):
         kept = frame.merge(table, on=["workload", name])
         frames.append(kept.assign(**{name: kept["rest"]}))
     generational = dict(groups(frames[1], METRIC))
@@ -249,7 +270,8 @@ def _depths(view: View, _: Language) -> Iterator[Drawn]:
 
 def _loaded(view: View, _: Language) -> Iterator[Drawn]:
     """Latency against the bandwidth that was moved meanwhile, where a workload measures both at several rates."""
-    both = [_with_bandwidth(frame, side) for frame, side in ((view.merged, "host"), (view.generational, "generation"))]
+    of_hosts_ = view.of_merged.where(lambda part: among(part, ["workload"], _loading(view)))
+    both = [_with_bandwidth(frame, side) for frame, side in ((of_hosts_, "host"), (view.generational, "generation"))]
     generational = dict(groups(both[1], METRIC))
     for key, rows in groups(both[0], METRIC):
         if rows["step"].nunique() < CURVE:
@@ -261,6 +283,12 @@ def _loaded(view: View, _: Language) -> Iterator[Drawn]:
         across = axis_title(rows["bandwidth"].iloc[0], bandwidth, "higher", _)
         title = message("{what} against bandwidth", what=title_of(key))
         yield Drawn(title, note, lazily(charts.curve, lines, across, axis, Across.LOAD), bool(rows["headline"].any()))
+
+
+def _loading(view: View) -> set[Key]:
+    """The workloads that measure latency under load."""
+    metrics = view.of_merged.distinct("workload", "metric").itertuples(index=False, name=None)
+    return {(workload,) for workload, metric in metrics if declared.plot(workload, metric) is not None}
 
 
 def _by_step(x: float, y: float) -> Callable[..., list[charts.Point]]:

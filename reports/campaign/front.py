@@ -198,7 +198,7 @@ def _odd(view: View, apart: Deviations) -> Iterator[str]:
     yield from _unstable(view)
     yield from (fmt.clean(note) for note in view.results.campaign.notes)
     yield from _settings(view)
-    for workload, version, names in mixed(view.results.measurements):
+    for workload, version, names in mixed(view.results.values):
         yield message(
             "{workload} {version} on {hosts}: versions do not compare",
             workload=fmt.clean(workload),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import pandas as pd
 
 from fleetmark.record.figures.packed import Packed, together
-from fleetmark.record.results import stacked
+from fleetmark.record.frames import stacked
 
 MOST = 500_000  # figures that are held as one frame
 
@@ -31,7 +31,13 @@ class Held:
     def frame(self) -> pd.DataFrame:
         """All rows as one frame, which is held from then on."""
         packed = [part for part in self._parts if isinstance(part, Packed)]
-        return together(packed) if packed else _frame(self._parts[0])
+        if not packed:
+            return _frame(self._parts[0])
+        return pd.DataFrame({name: together(packed, name) for name in packed[0].names}, copy=False)
+
+    def where(self, condition: Callable[[pd.DataFrame], pd.Series]) -> pd.DataFrame:
+        """The rows that meet a ``condition``."""
+        return stacked([rows for part in self if len(rows := part[condition(part)])] or [next(iter(self)).iloc[:0]])
 
     def distinct(self, *names: str) -> pd.DataFrame:
         """The combinations of those columns, each once, in the order of the rows."""

@@ -15,7 +15,7 @@ from reports.campaign.grade_tables import parts
 from reports.campaign.problems import WORST_FIRST
 from reports.campaign.remarks import listed
 from reports.campaign.roofline import pictures
-from reports.campaign.view import headlines, legend
+from reports.campaign.view import View, headlines, legend
 from reports.hosts.generations import by_generation
 from reports.kit import format as fmt
 from reports.kit.page import Medium, Section
@@ -35,11 +35,11 @@ def context(report: Report, medium: Medium) -> dict[str, Any]:
     return {
         "title": _title(report),
         "front": shown,
-        "heat": heat(view, shown.deviations.frame, **rows),
+        "heat": heat(view, shown.deviations, **rows),
         "generations": by_generation(view.hosts),
         "total": sum(counts.values()),
         "counts": [(str(s), counts[s]) for s in (Status.PASSED, *WORST_FIRST)],
-        "legend": legend({*headlines(view.merged)["interval"], *headlines(of)["interval"]}),
+        "legend": legend({*_intervals(view), *headlines(of)["interval"]}),
         "headlines": [tables.lines(view, *metric) for metric in view.by_metric(headlines(of))],
         "operators": parts(report.grades),
         "remarks": listed(report.remarks),
@@ -47,6 +47,11 @@ def context(report: Report, medium: Medium) -> dict[str, Any]:
         "across": tables.across(view),
         "down": tables.down(view),
     }
+
+
+def _intervals(view: View) -> set[str]:
+    """Which kinds of spread headlines of hosts have."""
+    return {str(i) for part in view.headlines_in_parts() for i in part["interval"].unique()}
 
 
 def _title(report: Report) -> Message:

@@ -18,7 +18,7 @@ from planner import peak
 from planner.peak import Peak
 from reports.campaign.against import Machines, machines_of
 from reports.campaign.drawn import Drawn, lazily, title_of
-from reports.campaign.view import View, groups, headlines
+from reports.campaign.view import View, among, groups, headlines
 from reports.kit import charts
 from reports.kit import format as fmt
 from reports.kit.language import Language
@@ -87,10 +87,10 @@ def of_devices(view: View, _: Language) -> Iterator[Drawn]:
     mapped = {pair for pair in metrics if declared.between_devices(*pair)}
     if not mapped:
         return
-    chosen = [pair in mapped for pair in zip(view.stats["workload"], view.stats["metric"], strict=True)]
+    stats = view.of_hosts.where(lambda part: among(part, ["workload", "metric"], mapped))
     cells: dict[Any, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
     columns = ["workload", "case", "metric", "standing", "unit", "better", "bits", "percent"]
-    for key, rows in groups(view.stats[chosen], columns):
+    for key, rows in groups(stats, columns):
         for host, text, value in zip(rows["host"], rows["labels"], rows["value"], strict=True):
             labels = json.loads(text)
             ends = labels.pop("from", None), labels.pop("to", None)

@@ -11,6 +11,7 @@ import pandas as pd
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import message
 from fleetmark.record.archive import safe_name
+from fleetmark.record.frames import plain
 from fleetmark.record.results import HostInfo, Results
 from reports.kit import format as fmt
 
@@ -32,7 +33,7 @@ class Problem:
 
 def problems(results: Results) -> list[Problem]:
     """Every run that did not pass is in exactly one of these, and so is a host never reached, even without runs."""
-    outcomes = results.outcomes[results.outcomes["status"] != Status.PASSED]
+    outcomes = plain(results.outcomes[results.outcomes["status"] != Status.PASSED])
     # Reasons that differ only in a measured number (1.42 or 1.47 foreign cores) are one cause.
     alike = outcomes["reason"].map(lambda r: re.sub(r"\d+\.\d+", "#", _reason(r)))
     causes = []
@@ -54,10 +55,15 @@ def problems(results: Results) -> list[Problem]:
 def absences(results: Results) -> dict[tuple[str, str, str], Status]:
     """The worst status of each (host, workload, case) of which nothing passed: why a figure is missing."""
     keys = ["host", "workload", "case"]
-    worst = results.outcomes["status"].map({s: i for i, s in enumerate((*WORST_FIRST, Status.PASSED))})
-    passed = (results.outcomes["status"] == Status.PASSED).groupby([results.outcomes[k] for k in keys]).transform("any")
-    lacking = results.outcomes[~passed].assign(worst=worst).groupby(keys, as_index=False)["worst"].min()
-    rows = zip(*(lacking[k] for k in (*keys, "worst")), strict=True)
+    outcomes = results.outcomes
+    passed = outcomes["status"] == Status.PASSED
+    if passed.all():
+        return {}
+    case = outcomes.groupby(keys, sort=False, observed=True).ngroup()
+    lacking = outcomes.loc[~case.isin(case[passed].unique()), [*keys, "status"]].astype(object)
+    rank = lacking["status"].map({s: i for i, s in enumerate((*WORST_FIRST, Status.PASSED))})
+    worst = rank.groupby([lacking[k] for k in keys]).min().reset_index()
+    rows = zip(*(worst[k] for k in (*keys, "status")), strict=True)
     return {(host, workload, case): WORST_FIRST[int(rank)] for host, workload, case, rank in rows}
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import Message, count, message
+from fleetmark.record.frames import plain
 from fleetmark.record.results import Results
 from reports.campaign.front import short, some
 from reports.kit import format as fmt
@@ -37,7 +38,7 @@ def remarks(results: Results) -> Remarks:
     if "notes" not in outcomes:
         return NONE
     noted = outcomes[(outcomes["status"] == Status.PASSED) & (outcomes["notes"].str.len() > 0)]
-    noted = noted[["workload", "host", "notes"]].explode("notes")
+    noted = plain(noted[["workload", "host", "notes"]]).explode("notes")
     if noted.empty:
         return NONE
     noted["alike"] = noted["notes"].map(lambda note: re.sub(r"\d+\.\d+", "#", str(note)))

@@ -11,7 +11,10 @@ import pandas as pd
 
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import message
+from fleetmark.record.figures.engine import literal
+from fleetmark.record.frames import plain
 from fleetmark.record.results import HostInfo, Results
+from fleetmark.record.values import Values
 from planner.centre import Interval
 from reports.campaign.problems import WORST_FIRST
 from reports.campaign.view import Key, View, groups, headlines, spread
@@ -128,9 +131,9 @@ def across(view: View) -> list[tuple[Line, list[Figure]]]:
 
 def down(view: View) -> tuple[list[Line], list[tuple[HostInfo, list[Figure]]]] | None:
     """Headlines with the hosts as rows, a scale for each column: columns, and rows; None for few hosts or too many."""
-    chosen = headlines(view.merged)
-    if len(view.hosts) <= ACROSS or len(chosen) > CELLS:
+    if len(view.hosts) <= ACROSS or sum(map(len, view.headlines_in_parts())) > CELLS:
         return None
+    chosen = headlines(view.merged)
     columns, figures = [], []
     for key, rows, shown in view.by_metric(chosen):
         columns.append(lines(view, key, rows, shown)[0])
@@ -163,25 +166,31 @@ def coverage(view: View) -> list[tuple[str, list[tuple[int, int] | None]]]:
 
 def failed(results: Results) -> pd.DataFrame:
     """Every run that did not pass, worst first."""
-    outcomes = results.outcomes[results.outcomes["status"] != Status.PASSED]
+    outcomes = plain(results.outcomes[results.outcomes["status"] != Status.PASSED])
     rank = outcomes["status"].map({s: i for i, s in enumerate(WORST_FIRST)})
     return outcomes.assign(rank=rank).sort_values(["rank", "host", "workload", "case", "repeat"], kind="stable")
 
 
-def mixed(measurements: pd.DataFrame) -> list[tuple[str, str, list[str]]]:
+def mixed(values: Values) -> list[tuple[str, str, list[str]]]:
     """Workloads whose tool came in several versions, which do not compare: workload, version, the hosts with it."""
-    several = measurements.groupby("workload", observed=True)["tool_version"].transform("nunique") > 1
+    versions = values.distinct("workload", "tool_version")
+    several = versions["workload"][versions["workload"].duplicated()]
+    if several.empty:
+        return []
+    of = f"workload in ({', '.join(map(literal, several.unique()))})"
+    hosts = values.distinct("workload", "tool_version", "host", where=of)
     return [
-        (workload, version or message("(not told)"), sorted(rows["host"].unique(), key=fmt.natural))
-        for (workload, version), rows in groups(measurements[several], ["workload", "tool_version"])
+        (workload, version or message("(not told)"), sorted(rows["host"], key=fmt.natural))
+        for (workload, version), rows in groups(hosts, ["workload", "tool_version"])
     ]
 
 
 def wide(view: View, most: int = ROWS) -> bool:
     """Whether figures of single hosts are more than ``most``, too many for rows of their own."""
-    return len(view.stats) > most and len(view.hosts) > 1
+    return len(view.of_hosts) > most and len(view.hosts) > 1
 
 
 def intervals(view: View, *, per_host: bool) -> set[Interval]:
     """Which kinds of spread the tables of all metrics show."""
-    return {Interval(i) for i in (view.stats if per_host else view.generational)["interval"].unique()}
+    shown = view.of_hosts.distinct("interval") if per_host else view.generational
+    return {Interval(i) for i in shown["interval"].unique()}

@@ -14,6 +14,7 @@ from fleetmark.base.measurement import Centre, Standing, Status
 from fleetmark.base.text import joined, message
 from fleetmark.record.figures import summary
 from fleetmark.record.figures.packed import Packed
+from fleetmark.record.frames import plain
 from fleetmark.record.results import HostInfo, Results
 from planner.centre import Interval
 from planner.curves import CURVE, curve_point
@@ -101,11 +102,11 @@ def view(results: Results, first: Sequence[str] = ()) -> View:
     named = sorted({g or "" for g in generation.values()}, key=lambda g: (g == "", fmt.natural(g)))
     generations = [*(g for g in first if g in named), *(g for g in named if g not in first)]
     hosts.sort(key=lambda h: (generations.index(h.generation or ""), fmt.natural(h.name)))
-    as_printed = [str(m) for m in results.measurements["metric"].unique()]
+    values = results.values
+    as_printed = [str(m) for m in values.distinct("metric")["metric"]]
     orders = {"metric": as_printed, "workload": results.campaign.workloads, "generation": generations}
     of_hosts, of_merged, of_generations = [], [], []
-    for part in summary.per_host_in_parts(results.measurements, partial(_places, orders)):
-        stats = in_order(part, orders)
+    for stats in summary.per_host_in_parts(values, partial(_places, orders)):
         paired = summary.merge_pairs(stats, generation)
         merged = stats if paired is stats else in_order(paired, orders)
         of_hosts.append(Packed(stats))
@@ -161,6 +162,18 @@ def groups(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Any, pd.D
     yield from frame.groupby(list(keys), sort=False, observed=True)
 
 
+def of_metrics(frame: pd.DataFrame, keys: Container[Key]) -> pd.DataFrame:
+    """The rows of ``frame`` whose metric is among ``keys``."""
+    return frame[among(frame, summary.METRIC, keys)]
+
+
+def among(frame: pd.DataFrame, columns: Sequence[str], known: Container[Key]) -> pd.Series:
+    """Whether the ``columns`` of a row of ``frame`` are among the ``known``."""
+    number = frame.groupby(list(columns), sort=False, observed=True).ngroup()
+    first = frame.loc[~number.duplicated(), list(columns)].astype(object).itertuples(index=False, name=None)
+    return number.isin([n for n, values in enumerate(first) if values in known])
+
+
 def shown_as(rows: pd.DataFrame, unit: str) -> fmt.Shown:
     """The one way to write a metric's ``rows`` (value, lo, hi, bits, percent), base ``unit``."""
     figures = zip(*(rows[name].tolist() for name in ("value", "lo", "hi")), strict=True)
@@ -186,7 +199,7 @@ def _without_curves(chosen: pd.DataFrame) -> pd.DataFrame:
     split = {text: curve_point(text) for text in chosen["labels"].unique()}
     if not any(split.values()):
         return chosen
-    sized = summary.plain(chosen[chosen["labels"].isin([text for text, point in split.items() if point is not None])])
+    sized = plain(chosen[chosen["labels"].isin([text for text, point in split.items() if point is not None])])
     if sized.empty:
         return chosen
     parts = sized["labels"].map(split)

@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from fleetmark.base import schema
 from fleetmark.base.measurement import Centre, Status
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
 from fleetmark.record.figures.pairs import pair_subjects
-from fleetmark.record.figures.summary import METRIC, plain
+from fleetmark.record.figures.summary import METRIC
+from fleetmark.record.frames import plain
 from planner.centre import LEAST
 from reports import sheets
 from reports.campaign.held import MOST
@@ -35,7 +36,6 @@ _REST = ("tool_version", "time", "raw")
 _VALUE = _RAW.index("value")
 
 _Key = tuple[str, ...]
-Numbers = npt.NDArray[np.int32]
 _POINT = (
     Head(message("workload")),
     Head(message("case")),
@@ -61,8 +61,9 @@ class _Layout:
 def render(report: Report, every: bool = False) -> bytes:
     """The workbook of a campaign's report; ``every`` value stands in it, also where they are too many for formulas."""
     title = message("Campaign {id}", id=report.campaign.id)
-    measured = _scored(report.view)
-    live = len(measured) <= LIVE
+    number = sum(int(part["n"].sum()) for part in report.view.of_hosts)
+    live = number <= LIVE
+    measured = _scored(report.view) if live else schema.frame()
     book = Book(title, report.date, report.language, on_disk=every and not live)
     readme = book.sheet(message("Readme"), "#1F3A5F")
     headlines = book.sheet(message("Headlines"), COLOURS[0])
@@ -72,11 +73,13 @@ def render(report: Report, every: bool = False) -> bytes:
     raw = book.sheet(message("Raw"), COLOURS[2], in_rows=every and not live)
     failed = book.sheet(message("Not passed"), COLOURS[5])
     facts = book.sheet(message("Facts"), COLOURS[5])
-    layout = _layout(report.view, measured if live else measured.iloc[:0])
-    if every and not live:
-        _every(raw, measured)
+    layout = _layout(report.view, measured)
+    if live:
+        _raw(raw, measured)
+    elif every:
+        _every(raw, report.view)
     else:
-        _raw(raw, measured, live, report)
+        _elsewhere(raw, number, report)
     few = len(report.view.of_merged) <= MOST
     first = report.first
     _values(hosts, layout, raw, few)
@@ -105,7 +108,7 @@ def render(report: Report, every: bool = False) -> bytes:
     counts = report.view.results.outcomes["status"].value_counts()
     prose.pair(message("Hosts"), f"{len(report.view.hosts):,}")
     prose.pair(message("Runs"), ", ".join(f"{int(counts[s]):,} {book.words(word(s))}" for s in Status if s in counts))
-    prose.pair(message("Measurements that passed"), f"{len(measured):,}")
+    prose.pair(message("Measurements that passed"), f"{number:,}")
     tabs = _TABS if live else _TABS_OF_EVERY if every else _TABS_OF_VALUES
     about = dict(zip((headlines, hosts, spread, raw, failed, facts), tabs, strict=True))
     prose.tabs({sheet.name: text for sheet, text in {headlines: about[headlines], **parts, **about}.items()})
@@ -135,18 +138,16 @@ _TABS_OF_EVERY: Sequence[Message] = (
 )
 
 
+_PASSED = f"status = '{Status.PASSED}' and isfinite(value)"
+
+
 def _scored(view: View) -> pd.DataFrame:
     """The measurements behind the values, those of one value next to each other; with ``merged``, the subject under
     which pairs are brought together.
     """
-    m = view.results.measurements
-    scored = (m["status"] == Status.PASSED) & np.isfinite(m["value"].astype(float))
-    m = m if scored.all() else m[scored]
-    if len(m) > LIVE:
-        return m
     order = view.stats.reset_index(names="place")[["place", *METRIC, "host"]]
     m = (
-        plain(m)
+        plain(view.results.values.where(_PASSED))
         .merge(plain(order), on=[*METRIC, "host"])
         .sort_values(["place", "repeat"], kind="stable", ignore_index=True)
     )
@@ -174,53 +175,54 @@ def _keys(frame: pd.DataFrame) -> list[_Key]:
     return list(zip(*(frame[c].astype(str).tolist() for c in METRIC), strict=True)) if len(frame) else []
 
 
-def _every(sheet: Sheet, measured: pd.DataFrame) -> None:
-    """Every value, a row for each host and repeat, a column for each metric. Row after row: the sheet holds one."""
+def _every(sheet: Sheet, view: View) -> None:
+    """Every value, a row for each host and repeat, a column for each metric. Row after row: the sheet holds one, and of
+    the values some hosts' are read at once."""
     sheet.top(
         message("Measurements"),
         message("What passed, in base units: a row for each host and repeat, a column for each metric."),
     )
-    metric = _numbered(measured, METRIC)
-    again = measured.groupby([metric, "host", "repeat"], sort=False, observed=True).cumcount().to_numpy(np.int32)
-    row = _numbered(measured.assign(again=again), ["host", "repeat", "again"])
+    values = view.results.values
+    keys, hosts = values.distinct(*METRIC, where=_PASSED), values.distinct("host", where=_PASSED)["host"].tolist()
     heads = [Head(message("host"), "", 18), Head(message("repeat"), message("from 0"), 9)]
-    for key in _keys(measured[METRIC][_first(metric)]):
+    for key in _keys(keys):
         heads.append(Head(f"{fmt.clean(key[0])} {fmt.clean(key[1])} {fmt.point(*key[2:6])}", fmt.clean(key[-1]), 16))
-    hosts = measured[["host", "repeat"]][_first(row)]
     sheet.heads(_FIRST_ROW - 1, heads)
-    sheet.filtered(_FIRST_ROW - 1, _FIRST_ROW + len(hosts) - 1, len(heads), frozen_columns=2)
-    order = np.lexsort((metric, row))
+    row = _FIRST_ROW
+    for part in values.host_by_host(hosts, keys, _PASSED):
+        row = _some_hosts(sheet, row, part, hosts)
+    sheet.filtered(_FIRST_ROW - 1, row - 1, len(heads), frozen_columns=2)
+
+
+def _some_hosts(sheet: Sheet, first: int, part: pd.DataFrame, hosts: Sequence[str]) -> int:
+    """The rows of some hosts from ``first`` on; the one behind the last."""
+    again = part.groupby(["key", "host", "repeat"], sort=False).cumcount()
+    row = part.assign(again=again).groupby(["host", "repeat", "again"], sort=False).ngroup().to_numpy()
+    about = part.loc[~pd.Series(row).duplicated(), ["host", "repeat"]].itertuples(index=False, name=None)
+    order = np.lexsort((part["key"].to_numpy(), row))
     ends = np.cumsum(np.bincount(row)).tolist()
-    values, columns = measured["value"].to_numpy(float)[order], metric[order]
-    for n, (host, repeat) in enumerate(hosts.itertuples(index=False, name=None)):
-        sheet.text(_FIRST_ROW + n, 0, host)
-        sheet.number(_FIRST_ROW + n, 1, repeat, INTEGER)
-        mine = slice(ends[n - 1] if n else 0, ends[n])
-        for column, value in zip(columns[mine].tolist(), values[mine].tolist(), strict=True):
-            sheet.number(_FIRST_ROW + n, 2 + column, value, "0.000000E+00")
+    amounts, columns = part["value"].to_numpy(float)[order].tolist(), part["key"].to_numpy()[order].tolist()
+    for n, (host, repeat) in enumerate(about):
+        sheet.text(first + n, 0, hosts[host])
+        sheet.number(first + n, 1, repeat, INTEGER)
+        for place in range(ends[n - 1] if n else 0, ends[n]):
+            sheet.number(first + n, 2 + columns[place], amounts[place], "0.000000E+00")
+    return first + len(ends)
 
 
-def _numbered(frame: pd.DataFrame, names: Sequence[str]) -> Numbers:
-    """Rows that are alike in the columns ``names`` have one number; numbers count from 0 as they first occur."""
-    return frame.groupby(list(names), sort=False, observed=True).ngroup().to_numpy().astype(np.int32)
+def _elsewhere(sheet: Sheet, number: int, report: Report) -> None:
+    """Where the measurements are, which are too many."""
+    text = message(
+        "{n} measurements are too many for formulas over each (at most {most}): the tabs hold numbers. Every "
+        "measurement is in measurements.parquet in {path}.",
+        n=f"{number:,}",
+        most=f"{LIVE:,}",
+        path=str(report.campaign.path),
+    )
+    sheet.top(message("Measurements"), text)
 
 
-def _first(numbers: Numbers) -> npt.NDArray[np.bool_]:
-    """Where each number occurs first."""
-    return ~pd.Series(numbers).duplicated().to_numpy()
-
-
-def _raw(sheet: Sheet, measured: pd.DataFrame, live: bool, report: Report) -> None:
-    if not live:
-        text = message(
-            "{n} measurements are too many for formulas over each (at most {most}): the tabs hold numbers. Every "
-            "measurement is in measurements.parquet in {path}.",
-            n=f"{len(measured):,}",
-            most=f"{LIVE:,}",
-            path=str(report.campaign.path),
-        )
-        sheet.top(message("Measurements"), text)
-        return
+def _raw(sheet: Sheet, measured: pd.DataFrame) -> None:
     sheet.top(
         message("Measurements"),
         message("What passed. Filter as you like, but do not sort: the values of the tab Per host are of ranges here."),

@@ -55,6 +55,15 @@ def families(frame: pd.DataFrame, hosts: Sequence[HostInfo], only: Collection[st
     return listed
 
 
+def metrics_of(workload: str) -> set[str]:
+    """The metrics of a workload that its frontier is made of; none where it has none."""
+    about = declared.frontier(workload)
+    if about is None:
+        return set()
+    size = declared.devices(workload)
+    return {m for m in (about.work, about.speed, about.wait, size, *_powers(about)) if m}
+
+
 def _apart(rows: pd.DataFrame, about: Frontier) -> Iterator[pd.DataFrame]:
     """The rows of each family, with the power of its runs."""
     drawn = rows["metric"].isin(_powers(about))
@@ -69,9 +78,9 @@ def _powers(about: Frontier) -> list[str]:
 
 def _rows(frame: pd.DataFrame, about: Frontier, size: str) -> pd.DataFrame:
     """The rows of a frontier's metrics and its ``size``, with the family and machine that each is of."""
-    metrics = [m for m in (about.work, about.speed, about.wait, size, *_powers(about)) if m]
+    metrics = metrics_of(str(frame["workload"].iloc[0])) if len(frame) else set()
     cases = {c: re.sub(about.each, "", c) for c in map(str, frame["case"].unique()) if _is_one(c, about)}
-    rows = frame[frame["metric"].isin(metrics) & frame["case"].isin(list(cases))]
+    rows = frame[frame["metric"].isin(list(metrics)) & frame["case"].isin(list(cases))]
     subjects = rows["subject"].astype(str)
     served = subjects.str.partition(">")[2]
     labels, drawn = rows["labels"].astype(str), rows["metric"].isin(_powers(about))

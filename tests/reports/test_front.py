@@ -34,7 +34,7 @@ def test_deviations_are_from_the_own_generations_median_and_positive_is_better()
     generations = {"a": "old", "b": "old", "c": "old", "d": "new"}
     for better, sign in ((Better.HIGHER, 1), (Better.LOWER, -1)):
         seen = view(sample.tiny(values, generations=generations, better=better))
-        apart = dict(zip(*(Deviations(seen).frame[c] for c in ("host", "deviation")), strict=True))
+        apart = dict(zip(*(pd.concat(list(Deviations(seen)))[c] for c in ("host", "deviation")), strict=True))
         assert apart["a"] == apart["d"] == 0
         assert math.copysign(1, apart["b"]) == sign == -math.copysign(1, apart["c"])
 
@@ -62,10 +62,10 @@ def test_repeats_that_vary_are_odd_and_marked() -> None:
 
 def test_of_very_many_hosts_those_furthest_from_their_median_are_shown() -> None:
     seen = view(sample.many(60))
-    shown = heat(seen, Deviations(seen).frame, rows_at_most=5)
+    shown = heat(seen, Deviations(seen), rows_at_most=5)
     assert shown is not None and len(shown.rows) == 5 and shown.hosts_left_out > 50
     assert "n0017" in [row.host for row in shown.rows]
-    assert heat(view(sample.one()), Deviations(view(sample.one())).frame) is None
+    assert heat(view(sample.one()), Deviations(view(sample.one()))) is None
 
 
 def test_four_hundred_benchmarks_leave_a_first_screen() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from fleetmark.record.figures import summary
 from fleetmark.record.figures.packed import Packed, together
+from fleetmark.record.frames import plain
 from reports.campaign import deviation, held
 from reports.campaign.front import front
 from reports.campaign.view import headlines, meaning, view
@@ -24,11 +25,11 @@ def test_parts_give_the_same_view_and_first_screen_as_one_frame(make, monkeypatc
     parts = view(results)
     assert len(list(parts.of_merged)) > 1
     for name in ("stats", "merged", "generational"):
-        shown, as_one = (summary.plain(getattr(of, name)) for of in (parts, one))
+        shown, as_one = (plain(getattr(of, name)) for of in (parts, one))
         pd.testing.assert_frame_equal(shown, as_one, check_dtype=False, check_exact=False, rtol=1e-12)
-    rows = pd.concat([summary.plain(part) for part in parts.headlines_in_parts()], ignore_index=True)
+    rows = pd.concat([plain(part) for part in parts.headlines_in_parts()], ignore_index=True)
     pd.testing.assert_frame_equal(
-        rows, summary.plain(headlines(one.merged)).reset_index(drop=True), check_dtype=False, rtol=1e-12
+        rows, plain(headlines(one.merged)).reset_index(drop=True), check_dtype=False, rtol=1e-12
     )
     seen = front(parts, [])
     assert (seen.odd, seen.benchmarks, seen.status) == (expected.odd, expected.benchmarks, expected.status)
@@ -39,7 +40,8 @@ def test_a_packed_frame_is_the_frame_again() -> None:
     frame = pd.DataFrame({"a": pd.Categorical(["x", "x", "x"]), "b": [1.0, 2.0, 3.0], "c": [float("nan")] * 3, "d": 7})
     pd.testing.assert_frame_equal(Packed(frame).frame(), frame)
     pd.testing.assert_frame_equal(Packed(frame).frame(["c", "a"]), frame[["c", "a"]])
-    pd.testing.assert_frame_equal(
-        together([Packed(frame), Packed(frame)]), pd.concat([frame, frame], ignore_index=True), check_categorical=False
-    )
+    both = pd.concat([frame, frame], ignore_index=True)
+    for name in frame:
+        column = together([Packed(frame), Packed(frame)], str(name))
+        pd.testing.assert_series_equal(column, both[name], check_categorical=False)
     assert Packed(frame.iloc[:0]).frame().empty

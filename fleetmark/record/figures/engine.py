@@ -13,6 +13,7 @@ from fleetmark.record.figures.database import connect
 
 if TYPE_CHECKING:
     import pandas as pd
+    from duckdb import DuckDBPyConnection
 
 
 class Answer(Protocol):
@@ -40,13 +41,23 @@ class Engine:
 def duckdb() -> Iterator[Engine]:
     """DuckDB, in memory."""
     with connect() as con:
-        yield Engine(con.execute, con.register, _scan, _hashed, "ubigint")
+        yield in_memory(con)
+
+
+def in_memory(con: DuckDBPyConnection) -> Engine:
+    """A connection of DuckDB as an engine."""
+    return Engine(con.execute, con.register, _scan, _hashed, "ubigint")
 
 
 def _scan(paths: Sequence[Path]) -> tuple[str, list[str]]:
+    return scanned(paths, "filename"), [str(path.resolve()) for path in paths]
+
+
+def scanned(paths: Sequence[Path], *columns: str) -> str:
+    """What stands after FROM to read Parquet files by DuckDB, with further ``columns`` of its own."""
     names = [str(path.resolve()) for path in paths]  # as globs give them back, without "..", which rows are told by
     globs = ", ".join(literal(re.sub(r"([*?\[])", r"[\1]", name)) for name in names)  # no character is a pattern
-    return f"read_parquet([{globs}], filename = true, hive_partitioning = false)", names
+    return f"read_parquet([{globs}], {', '.join(f'{name} = true' for name in columns)}, hive_partitioning = false)"
 
 
 def _hashed(columns: Sequence[str], salt: int) -> str:

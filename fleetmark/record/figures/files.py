@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 
 import duckdb
@@ -19,6 +18,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Centre, Kind, Status
 from fleetmark.record.figures.engine import Engine, literal, quoted
 from fleetmark.record.figures.engine import duckdb as in_process
+from fleetmark.record.figures.hashed import ranges, told_apart
 from fleetmark.record.figures.named import engine
 from fleetmark.record.figures.statement import RULES, groups, rule_of
 from workloads.declared import about
@@ -29,8 +29,6 @@ _DETAIL = ("repeat", "time", "tool_version", "raw")
 _MEND = "for a campaign `fleetmark parse` makes it anew from raw; import a table again"
 DEVICES_POWER = "accelerator_power"
 HEADLINES, EVERYTHING = "headline", "true"  # which rows are read
-# Into how many parts rows are divided to be grouped: what is held is several times a part, but each looks at all files.
-_PARTS = ((500_000, 4), (2_500_000, 16))  # rows of a part that are wanted, and the most parts for that
 _TINY = math.log(1e-30)  # stands for the logarithm of zero
 OF_MEDIAN = math.sqrt(math.pi / 2)  # times the standard error of a mean that of a median, of normal values
 
@@ -91,8 +89,9 @@ def read(
             zeros = bool((keys["kind"] == Kind.GUARDRAIL).any())
             rules = [rule for rule in RULES if rule in set(keys["rule"])] or RULES[:1]
             # One rule and one range of hosts after the other: less has to be held at once.
-            ranges = _ranges(files, [host for _, host in machines])
-            rows = _joined([_centres(con, rule, spread, zeros, own) for own in ranges for rule in rules])
+            number = sum(pq.read_metadata(path).num_rows for path in files.values())
+            parts = ranges(number, [host for _, host in machines])
+            rows = _joined([_centres(con, rule, spread, zeros, own) for own in parts for rule in rules])
             why = f"case when status <> '{Status.PASSED}' then status else 'zero or negative' end as why"
             left_out = pd.DataFrame({"record": [], "key": [], "why": [], "n": []})
             if rows["unscored"].any():
@@ -104,19 +103,6 @@ def read(
     del rows["unscored"]
     rows = rows if (rows["n"] > 0).all() else rows[rows["n"] > 0]
     return Figures(machines, keys, rows, left_out, files, which)
-
-
-def _ranges(files: Mapping[str, Path], hosts: Sequence[str]) -> list[str]:
-    """Conditions that divide the rows of ``hosts`` into parts of a size to be grouped at once. They go by the order of
-    names, so that DuckDB passes over what a file notes to hold other names only."""
-    rows = sum(pq.read_metadata(path).num_rows for path in files.values())
-    names = sorted({*hosts}, key=str.encode)  # as DuckDB has them in order
-    parts = min(len(names), max(min(-(-rows // size), most) for size, most in _PARTS))
-    if parts <= 1:
-        return ["true"]
-    starts = [names[n * len(names) // parts] for n in range(parts)]
-    ends = [f" and v.host < {literal(end)}" for end in starts[1:]]
-    return [f"v.host >= {literal(start)}{end}" for start, end in zip(starts, [*ends, ""], strict=True)]
 
 
 def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:
@@ -172,12 +158,7 @@ def _prepare(
     scan = " union all ".join(_scans(con, files, number, which)) or _NOTHING
     con.execute(f"create view measurements as {scan}")
     con.execute(f"create table kinds as select distinct {quoted(_KEY)} from measurements")
-    columns = _telling(con.execute("from kinds").df())
-    for salt in count():
-        hashed = con.hashed(columns, salt)
-        raw = con.execute(f"select {hashed} as h, * from kinds").df()
-        if raw["h"].is_unique:  # so that a hash says as much as all columns, and costs a tenth
-            break
+    raw, hashed = told_apart(con, "kinds")
     raw = raw.fillna({name: str(schema.DEFAULTS.get(name, "")) for name in _KEY})
     raw["rule"] = [rule_of(c, of_class).value for c, of_class in zip(raw["centre"], raw["class"], strict=True)]
     raw = _with_kinds(raw)
@@ -191,16 +172,6 @@ def _prepare(
     con.execute(f"create table hashes as select h::{con.hash_type} as h, key::int as key, rule, least from hash_frame")
     con.execute(f"create view hashed as select *, {hashed} as h from measurements")
     return keys
-
-
-def _telling(kinds: pd.DataFrame) -> list[str]:
-    """The few columns of ``kinds``, rows that differ, that tell these apart: a hash of fewer costs less."""
-    telling = list(kinds.columns)
-    for name in reversed(kinds.columns):
-        rest = [n for n in telling if n != name]
-        if rest and not kinds.duplicated(rest).any():
-            telling = rest
-    return telling
 
 
 def _with_kinds(keys: pd.DataFrame) -> pd.DataFrame:

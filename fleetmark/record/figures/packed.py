@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from fleetmark.record.results import stacked
+from fleetmark.record.frames import stacked
 
 
 class Packed:
@@ -16,7 +16,7 @@ class Packed:
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._rows = len(frame)
-        self._columns = {str(name): _once(frame[name]) for name in frame}
+        self._columns = {str(name): once(frame[name]) for name in frame}
 
     @property
     def names(self) -> list[str]:
@@ -29,25 +29,29 @@ class Packed:
     def frame(self, names: Sequence[str] | None = None) -> pd.DataFrame:
         """The frame again, or those of its columns; its index counts from 0."""
         chosen = self._columns if names is None else names
-        return pd.DataFrame({name: self._column(name) for name in chosen}, copy=False)
+        return pd.DataFrame({name: again(self._columns[name], self._rows) for name in chosen}, copy=False)
 
-    def _column(self, name: str) -> pd.Series:
-        column = self._columns[name]
-        if len(column) == self._rows:
-            return column
-        return column.take(np.zeros(self._rows, dtype=np.intp)).reset_index(drop=True)
+    def pop(self, name: str) -> pd.Series:
+        """A column, which is no longer held."""
+        return again(self._columns.pop(name), self._rows)
 
 
-def together(parts: Sequence[Packed]) -> pd.DataFrame:
-    """The rows of ``parts`` of the same columns below one another, column by column: they are never all held twice."""
-    columns = {name: stacked([part.frame([name]) for part in parts])[name] for name in parts[0].names}
-    return pd.DataFrame(columns, copy=False)
-
-
-def _once(column: pd.Series) -> pd.Series:
+def once(column: pd.Series) -> pd.Series:
     """The first row of ``column`` where all are the same; else all of it."""
     column = column.reset_index(drop=True)
     same = column.cat.codes if isinstance(column.dtype, pd.CategoricalDtype) else column
     if len(column) < 2 or not (bool((same == same.iloc[0]).all()) or bool(same.isna().all())):
-        return column.copy()
+        return column
     return column.iloc[:1].copy()
+
+
+def again(column: pd.Series, rows: int, part: slice = slice(None)) -> pd.Series:
+    """What ``once`` was given, or a ``part`` of it that has so many ``rows``."""
+    if len(column) == 1:
+        return column.take(np.zeros(rows, dtype=np.intp)).reset_index(drop=True)
+    return column.iloc[part].reset_index(drop=True)
+
+
+def together(parts: Sequence[Packed], name: str) -> pd.Series:
+    """The column ``name`` of ``parts`` of the same columns, below one another."""
+    return stacked([part.frame([name]) for part in parts])[name]

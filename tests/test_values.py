@@ -1,0 +1,97 @@
+"""What a report says of values in a file, which are never all held, is what it says of the same values in memory."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fleetmark.base import schema
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.record import values
+from fleetmark.record.figures import summary
+from fleetmark.record.frames import plain
+from fleetmark.record.results import Results
+from fleetmark.record.values import Values, stored
+from fleetmark.verbs import report as verb
+from reports import html, report
+from reports.campaign.view import view
+from tests.reports import sample
+
+
+def filed(results: Results, folder: Path) -> Results:
+    """``results`` whose measurements lie in a file, in small groups of rows."""
+    file = folder / "measurements.parquet"
+    rows = plain(results.measurements)[list(schema.NAMES)]
+    pq.write_table(pa.Table.from_pandas(rows, schema.arrow(), preserve_index=False), file, row_group_size=100)
+    return replace(results, measurements=schema.frame(), stored=stored(file, results.campaign.id))
+
+
+def rounded(text: str) -> str:
+    """Without the digits in which sums differ whose terms stood in another order."""
+    return re.sub(r"(\d\.\d{6})\d+", r"\1", text)
+
+
+@pytest.mark.parametrize("make", [sample.six, lambda: sample.many(30)], ids=["six", "many"])
+def test_a_report_of_a_file_is_that_of_a_frame(make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    results = make()
+    expected = report.of_campaign(results)
+    monkeypatch.setattr(summary, "_SIZES", ((200, 7),))
+    monkeypatch.setattr(values, "_PART", 70)
+    seen = report.of_campaign(filed(results, tmp_path))
+    for name in ("stats", "merged", "generational"):
+        shown, as_before = (plain(getattr(of.view, name)) for of in (seen, expected))
+        pd.testing.assert_frame_equal(shown, as_before, check_dtype=False, rtol=1e-12)
+    assert rounded("".join(verb._json(seen, None))) == rounded("".join(verb._json(expected, None)))
+    if make is sample.six:
+        assert rounded(html.render(seen)) == rounded(html.render(expected))
+
+
+def test_json_is_what_the_whole_document_would_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for rows in (3, 10_000):
+        monkeypatch.setattr(values, "_PART", rows)
+        monkeypatch.setattr(verb, "_RUNS", rows)
+        text = "".join(verb._json(report.of_campaign(sample.six()), None))
+        assert text == json.dumps(json.loads(text), indent=1) + "\n"
+    read = json.loads(text)
+    assert len(read["measurements"]) == len(sample.six().measurements) > 10
+    assert len(read["outcomes"]) == len(sample.six().outcomes)
+
+
+def test_values_of_a_file_and_of_a_frame_are_one_row_behind_the_other(tmp_path: Path) -> None:
+    every = sample.six().measurements
+    file = filed(replace(sample.six(), measurements=every.iloc[:500]), tmp_path).stored
+    both = Values(every.iloc[500:], file)
+    assert len(both) == len(every)
+    for frame in (both.frame, both.where("true"), pd.concat(list(both.parts()))):
+        pd.testing.assert_frame_equal(
+            plain(frame).reset_index(drop=True), plain(every).reset_index(drop=True), check_dtype=False
+        )
+    known = every[["workload", "metric"]].drop_duplicates().astype(object).reset_index(drop=True)
+    pd.testing.assert_frame_equal(both.distinct("workload", "metric"), known, check_dtype=False)
+
+
+def test_only_the_hosts_that_are_named_are_read(tmp_path: Path) -> None:
+    results = sample.six()
+    host = results.hosts[1].name
+    filed(results, tmp_path)
+    only = Values(schema.frame(), stored(tmp_path / "measurements.parquet", "c", [host]))
+    expected = plain(results.measurements[results.measurements["host"] == host]).reset_index(drop=True)
+    for frame in (only.frame, only.where("true"), pd.concat(list(only.parts()))):
+        pd.testing.assert_frame_equal(plain(frame).reset_index(drop=True), expected, check_dtype=False)
+
+
+def test_a_file_that_breaks_off_is_named(tmp_path: Path) -> None:
+    broken = filed(sample.six(), tmp_path)
+    file = tmp_path / "measurements.parquet"
+    raw = bytearray(file.read_bytes())
+    raw[100:-2000] = bytes(len(raw) - 2100)
+    file.write_bytes(raw)
+    with pytest.raises(FleetmarkError, match=r"measurements.parquet: no whole Parquet file .* `fleetmark parse`"):
+        view(broken)
