@@ -17,11 +17,14 @@ from reports.campaign.conditions import Condition, conditions
 from reports.campaign.grades import NONE, Grades, grades
 from reports.campaign.problems import Problem, problems
 from reports.campaign.remarks import Remarks, remarks
+from reports.campaign.roofs import lines
 from reports.campaign.view import View, view
 from reports.comparison.front import Around
 from reports.comparison.model import RatioRow, rows
 from reports.frontier.points import families
 from reports.frontier.section import Block, blocks
+from reports.hosts import roofs as under_roofs
+from reports.hosts.roofs import Line
 from reports.kit.language import Language
 from reports.kit.tabular import Part
 
@@ -40,7 +43,7 @@ class Report:
     ``around``: what is known beside a comparison's figures. ``date``: the document's, ISO 8601. ``conditions``: the
     hosts while they measured. ``against``: headlines beside the machines' peaks and a reference. ``grades``: of its
     operators, where a workload measures such. ``frontiers``: work against speed, in a comparison with what replaces
-    what. ``remarks``: what a campaign's passed runs say beside their figures.
+    what. ``remarks``: what a campaign's passed runs say beside their figures. ``roofs``: what parts of its hosts did.
     """
 
     view: View
@@ -59,6 +62,7 @@ class Report:
     grades: Grades = NONE
     frontiers: tuple[Block, ...] = ()
     remarks: Remarks = campaign_remarks.NONE
+    roofs: tuple[Line, ...] = ()
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -68,7 +72,8 @@ class Report:
     @property
     def tables(self) -> tuple[Part, ...]:
         """The parts that are made of tables."""
-        return (*grade_tables.parts(self.grades), *(block.part for block in self.frontiers))
+        own = (under_roofs.part(self.roofs),) if self.roofs else ()
+        return (*own, *grade_tables.parts(self.grades), *(block.part for block in self.frontiers))
 
 
 def of_campaign(
@@ -93,6 +98,7 @@ def of_campaign(
         grades=grades(seen, rated),
         frontiers=_frontiers(seen),
         remarks=remarks(results),
+        roofs=tuple(lines(seen)),
     )
 
 

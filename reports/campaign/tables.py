@@ -169,8 +169,9 @@ def failed(results: Results) -> pd.DataFrame:
 
 
 def mixed(measurements: pd.DataFrame) -> list[tuple[str, str, list[str]]]:
-    """Workloads whose tool came in several versions, which do not compare: workload, version, the hosts with it."""
-    several = measurements.groupby("workload", observed=True)["tool_version"].transform("nunique") > 1
+    """Workloads of which a case was measured by several versions of its tool, which do not compare: workload, version,
+    the hosts with it. Cases among themselves may differ: some tools say a case's precision as part of the version."""
+    several = measurements.groupby(["workload", "case"], observed=True)["tool_version"].transform("nunique") > 1
     return [
         (workload, version or message("(not told)"), sorted(rows["host"].unique(), key=fmt.natural))
         for (workload, version), rows in groups(measurements[several], ["workload", "tool_version"])

@@ -16,7 +16,7 @@ from fleetmark.base.errors import FleetmarkError, leave_out
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, count, message
-from fleetmark.record import figures
+from fleetmark.record import figures, store
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import pairs
 from fleetmark.record.diagnosis.baselines import Baseline, since
@@ -33,13 +33,14 @@ _HEAVY = 2.0  # times the usual spread of runs, from which on a host's distribut
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a campaign shows of its hosts. ``hosts``: how many; ``judged``: how many values were held against others;
-    ``benchmarks``: how many. ``findings``: the hosts with the largest deficits first. ``notes``: what could not be
-    judged, and why.
+    """What a campaign shows of its hosts. ``root``: what ``--results`` names for the folder it lies in. ``hosts``: how
+    many; ``judged``: how many values were held against others; ``benchmarks``: how many. ``findings``: the hosts with
+    the largest deficits first. ``notes``: what could not be judged, and why.
     """
 
     campaign: str
     path: Path
+    root: str
     created: str
     hosts: int
     benchmarks: int
@@ -127,6 +128,7 @@ def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | 
     return Diagnosis(
         archive.id,
         archive.path.resolve(),
+        store.name_of(archive.path.resolve().parent),
         str(about.get("created", "")),
         len(hosts),
         len(table.keys),
