@@ -67,13 +67,13 @@ class Report:
     @property
     def parts(self) -> tuple[Part, ...]:
         """The parts that are made of tables and sentences."""
-        return (*self.tables, *campaign_remarks.parts(self.remarks))
+        own = (under_roofs.part(self.roofs),) if self.roofs else ()
+        return (*own, *self.tables, *campaign_remarks.parts(self.remarks))
 
     @property
     def tables(self) -> tuple[Part, ...]:
-        """The parts that are made of tables."""
-        own = (under_roofs.part(self.roofs),) if self.roofs else ()
-        return (*own, *grade_tables.parts(self.grades), *(block.part for block in self.frontiers))
+        """The parts that a terminal shows too."""
+        return (*grade_tables.parts(self.grades), *(block.part for block in self.frontiers))
 
 
 def of_campaign(
