@@ -20,11 +20,14 @@ from reports.campaign.front import Front, front
 from reports.campaign.grades import NONE, Grades, grades
 from reports.campaign.problems import Problem, problems
 from reports.campaign.remarks import Remarks, remarks
+from reports.campaign.roofs import lines
 from reports.campaign.view import View, view
 from reports.comparison.front import Around
 from reports.comparison.model import RatioRow, rows
 from reports.frontier.points import families, metrics_of
 from reports.frontier.section import Block, blocks
+from reports.hosts import roofs as under_roofs
+from reports.hosts.roofs import Line
 from reports.kit.language import Language
 from reports.kit.tabular import Part
 
@@ -43,7 +46,7 @@ class Report:
     ``around``: what is known beside a comparison's figures. ``date``: the document's, ISO 8601. ``conditions``: the
     hosts while they measured. ``against``: headlines beside the machines' peaks and a reference. ``grades``: of its
     operators, where a workload measures such. ``frontiers``: work against speed, in a comparison with what replaces
-    what. ``remarks``: what a campaign's passed runs say beside their figures.
+    what. ``remarks``: what a campaign's passed runs say beside their figures. ``roofs``: what parts of its hosts did.
     """
 
     view: View
@@ -62,6 +65,7 @@ class Report:
     grades: Grades = NONE
     frontiers: tuple[Block, ...] = ()
     remarks: Remarks = campaign_remarks.NONE
+    roofs: tuple[Line, ...] = ()
 
     @cached_property
     def first(self) -> Front:
@@ -71,11 +75,12 @@ class Report:
     @property
     def parts(self) -> tuple[Part, ...]:
         """The parts that are made of tables and sentences."""
-        return (*self.tables, *campaign_remarks.parts(self.remarks))
+        own = (under_roofs.part(self.roofs),) if self.roofs else ()
+        return (*own, *self.tables, *campaign_remarks.parts(self.remarks))
 
     @property
     def tables(self) -> tuple[Part, ...]:
-        """The parts that are made of tables."""
+        """The parts that a terminal shows too."""
         return (*grade_tables.parts(self.grades), *(block.part for block in self.frontiers))
 
 
@@ -101,6 +106,7 @@ def of_campaign(
         grades=grades(seen, rated),
         frontiers=_frontiers(seen),
         remarks=remarks(results),
+        roofs=tuple(lines(seen)),
     )
 
 

@@ -9,8 +9,8 @@ from fleetmark.base.words import word
 from fleetmark.record.results import CampaignInfo
 from reports.hosts.columns import side_by_side
 from reports.kit import format as fmt
-from reports.kit.tabular import Part
-from reports.kit.workbook import COLOURS, Book, Head, Sheet, cell
+from reports.kit.tabular import Cell, Part
+from reports.kit.workbook import COLOURS, Book, Head, Sheet, cell, form_for
 from reports.report import Report
 
 MOST_NAMED = 20  # hosts named in one cell
@@ -88,6 +88,7 @@ def _campaign(prose: Prose, c: CampaignInfo) -> None:
 
 PARTS: Mapping[str, tuple[Message, Message]] = {
     "operators": (message("Operators"), message("Operators graded by the roofs of their own device; the worst.")),
+    "roofs": (message("Roofs"), message("What each kind of host reached beside its theoretical peak.")),
     "frontiers": (message("Frontiers"), message("Work against speed for each load, and what replaces what.")),
     "remarks": (message("Notes of runs"), message("What runs that passed say beside their figures.")),
 }
@@ -97,15 +98,21 @@ def parts(book: Book, report: Report) -> dict[Sheet, Message]:
     """A tab for each kind of part that is made of tables, and what it is. Figures are values: what they are made of is
     interpolated, or is in the tab Raw."""
     tabs: dict[Sheet, Message] = {}
-    for key, (title, about) in PARTS.items():
+    for key, (_, about) in PARTS.items():
         mine = [part for part in report.parts if part.key == key]
         if mine:
-            sheet = book.sheet(title, COLOURS[0])
-            row = sheet.top(title, about)
-            for part in mine:
-                row = _part(sheet, row, part)
-            tabs[sheet] = about
+            tabs[tab(book, key, mine)] = about
     return tabs
+
+
+def tab(book: Book, key: str, parts_of_it: Sequence[Part]) -> Sheet:
+    """The tab of the parts of a kind."""
+    title, about = PARTS[key]
+    sheet = book.sheet(title, COLOURS[0])
+    row = sheet.top(title, about)
+    for part in parts_of_it:
+        row = _part(sheet, row, part)
+    return sheet
 
 
 def _part(sheet: Sheet, row: int, part: Part) -> int:
@@ -118,13 +125,18 @@ def _part(sheet: Sheet, row: int, part: Part) -> int:
         sheet.text(row, 0, table.title, "note")
         for n, cells in enumerate(table.rows, row + 2):
             for column, cell_ in enumerate(cells):
-                if cell_.form:
-                    sheet.number(n, column, cell_.value, cell_.form, "value")
+                if form := _form(cell_):
+                    sheet.number(n, column, cell_.value, form, "value")
                 else:
                     sheet.text(n, column, cell_.text, "strong" if column == 0 else "text")
         sheet.heads(row + 1, [Head(c.title) for c in table.columns])
         row += len(table.rows) + 3
     return row
+
+
+def _form(shown: Cell) -> str:
+    """The number format of a cell; empty where it is text."""
+    return form_for((shown.value,), shown.unit) if shown.unit and shown.value is not None else shown.form
 
 
 def excluded(sheet: Sheet, report: Report, row: int) -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from fleetmark.base.facts import Nic
 from fleetmark.record.archive import Archive
 from tests.records import IOPS, NULL, TRIAD, Bench, record
+from tests.schedules import facts
 
 HOSTS = tuple(f"n{i:02d}" for i in range(16))
 Values = dict[tuple[str, Bench], list[float]]
@@ -48,3 +50,23 @@ def campaign(
 ) -> Archive:
     hosts = {host: (labels or {}).get(host, {}) for host in dict.fromkeys(h for h, _ in values)}
     return record(root, name, hosts, values)
+
+
+HPL = Bench("hpcc", "all-cores", "hpl", "FLOP/s", "higher", "cpu-fp")
+L3 = Bench("lmbench", "bw_cache-l3", "rd", "B/s", "higher", "core-bw")
+
+
+def sick(root: Path) -> Archive:
+    """A campaign in which n03's memory and n05's network are slow, with rates of computing and caches, and ports of
+    2.5 GB/s."""
+    values = usual()
+    scaled(values, "n03", TRIAD, 0.8)
+    values |= {(host, HPL): [1.6e12] for host in HOSTS} | {(host, L3): [2e12] for host in HOSTS}
+    pairs: Values = {}
+    for (host, bench), each in ring("n05", ("n02", "n04")).items():
+        named = {name: getattr(bench, name) for name in bench.__dataclass_fields__}
+        pairs[host, Bench(**{**named, "case": "tcp-1"})] = each
+    archive = campaign(root, values | pairs)
+    for host in HOSTS:
+        archive.save_facts(host, facts(nics=(Nic(name="ens1", speed=2.5e9, state="up"),)), {})
+    return archive

@@ -52,6 +52,13 @@ def test_no_change_is_no_finding(tmp_path: Path) -> None:
         assert result.findings == ()
 
 
+def test_a_baseline_of_other_benchmarks_is_no_pass(tmp_path: Path) -> None:
+    then = {(h, Bench("w", "c", "m", "1", "higher", "x")): [1.0, 1.0, 1.0] for h in HOSTS}
+    result = compared(tmp_path, then, usual())
+    assert result.judged == 48 and not result.findings and not result.healthy
+    assert "Nothing could be held against the baseline b@1." in map(str, result.notes)
+
+
 def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
     other = Bench("stream", "all-cores", "triad", "1", "higher", "mem-bw")
     then = {(h, b if b is not TRIAD else other): v for (h, b), v in usual(FEW[:3]).items()}

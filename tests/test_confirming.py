@@ -139,6 +139,13 @@ def test_an_interrupted_confirmation_goes_on(tmp_path: Path) -> None:
     assert unfinished(archive) is None
 
 
+def test_nothing_to_confirm_is_no_error(tmp_path: Path) -> None:
+    campaign(tmp_path, usual())
+    done = CliRunner().invoke(cli.app, ["diagnose", "--confirm", "--results", str(tmp_path)], catch_exceptions=False)
+    assert done.exit_code == 0 and "no host or link is suspect, so there is nothing to confirm" in done.stdout
+    assert "No host of 16 hosts is slower than its peers." in done.stdout
+
+
 def test_bad_requests(tmp_path: Path) -> None:
     campaign(tmp_path, usual())
     assert "--inventory without --confirm" in refused(tmp_path, "diagnose", "-i", "x,")

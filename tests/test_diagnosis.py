@@ -182,6 +182,10 @@ def test_nobody_judged_is_no_pass(tmp_path: Path) -> None:
 def test_a_campaign_without_measurements_is_refused(tmp_path: Path) -> None:
     Archive.create(tmp_path, "20260101T000000-x", {"hosts": [{"name": "a"}], "suite": "x", "created": ""})
     assert "nothing was measured, so there is nothing to diagnose" in refused(tmp_path, "diagnose", "last")
+    running = Archive(tmp_path / "20260101T000000-x").writable()
+    running.note("launched", host="a")
+    assert "it is still running, or was interrupted" in refused(tmp_path, "diagnose", "last")
+    running.close()
 
 
 def test_a_run_ends_with_the_suspects_in_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,6 +71,12 @@ def test_what_a_rule_says_of_many_hosts_stands_once(tmp_path: Path) -> None:
     assert "16 hosts: n00, n01, n02, n03, …" in " ".join(done.stdout.split())
 
 
+def test_a_rule_that_nearly_names_a_benchmark_says_which(tmp_path: Path) -> None:
+    rule = rules(tmp_path, {"name": "ghost", "metric": "stram/all-cores/triad", "at_least": "1 B/s"})
+    results = hold(campaign(tmp_path, usual()), read_rules(rule), "rules.yml").results
+    assert {why(r) for r in results} == {"not measured (did you mean stream/all-cores/triad?)"}
+
+
 def test_what_is_broken_names_its_worst_run(tmp_path: Path) -> None:
     values = usual()
     scaled(values, "n03", TRIAD, 0.8)
@@ -129,6 +135,8 @@ def test_too_few_peers_are_no_pass(tmp_path: Path) -> None:
         ({"name": "x", "metric": "a", "within": "5 GB/s"}, "within: 5 GB/s is no share"),
         ({"name": "x", "metric": "a", "within": "5%", "at_least": 1}, "within: stands alone"),
         ({"name": "x", "metric": "a", "at_least": 1, "eval": "__import__('os')"}, "rules.0.eval: is no key here"),
+        ({"name": "x", "metrc": "a", "at_least": 1}, "rules.0.metrc: is no key here (did you mean metric?)"),
+        ({"name": "x", "metric": 5, "at_least": 1}, "rules.0.metric: is no text; put it into quotes"),
         ({"name": "x", "metric": "a", "at_least": 1, "severity": "fatal"}, "rules.0.severity"),
     ],
 )

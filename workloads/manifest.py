@@ -17,6 +17,7 @@ from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.measurement import BASE_UNITS, Better, Centre, Kind
 from fleetmark.base.units import parse_bytes, parse_seconds
 from fleetmark.base.yaml import read_yaml
+from workloads.misfit import misfit
 
 HERE = Path(__file__).parent
 T = TypeVar("T", bound=BaseModel)
@@ -483,18 +484,8 @@ def read_model(path: Path, model: type[T], **more: Any) -> T:
     return _validate(path, model, {**more, **read_yaml(path)})
 
 
-_PLAIN = {"too_short": "is empty; name one at least", "missing": "is missing", "extra_forbidden": "is no key here"}
-
-
-def _plain(kind: str, text: str) -> str:
-    """What is wrong with a value, as a user reads it."""
-    return _PLAIN.get(kind, text.removeprefix("Value error, ").lower())
-
-
 def _validate(path: Path, model: type[T], values: Mapping[str, Any]) -> T:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(p) for p in first["loc"])
-        raise FleetmarkError(f"{path}: {place}: {_plain(first['type'], first['msg'])}") from error
+        raise FleetmarkError(f"{path}: {misfit(error, model)}") from error

@@ -102,6 +102,8 @@ def campaign_document(
                 "name": h.name,
                 "address": h.address,
                 "peer": h.peer_address,
+                "port": h.port,
+                "user": h.user,
                 "generation": h.labels.get("gen"),
                 "labels": dict(h.labels),
             }

@@ -207,7 +207,7 @@ def _restricted(results: Results, side: str, machines: Mapping[str, Machine], na
     labels are those of ``machines``."""
     m = _called(results.measurements, names)
     hosts = tuple(
-        HostInfo(names[h.name], side, machines[h.name].labels, h.facts, h.reachable, h.reason, h.address)
+        replace(h, name=names[h.name], generation=side, labels=machines[h.name].labels)
         for h in results.hosts
         if h.name in names
     )

@@ -74,5 +74,10 @@ class Shelf:
             if doc["schema"] != SCHEMA:
                 raise FleetmarkError(f"{path}: schema {doc['schema']} is not one this version reads ({SCHEMA})")
             return build(doc)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise FleetmarkError(f"{path}: damaged ({error!r}); {self.damaged}") from error
+        except json.JSONDecodeError as error:
+            where = f"line {error.lineno} column {error.colno}"
+            raise FleetmarkError(f"{path}: damaged (no JSON from {where} on); {self.damaged}") from error
+        except KeyError as error:
+            raise FleetmarkError(f"{path}: damaged (lacks {error.args[0]}); {self.damaged}") from error
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise FleetmarkError(f"{path}: damaged ({error}); {self.damaged}") from error

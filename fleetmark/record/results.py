@@ -47,6 +47,7 @@ class CampaignInfo:
     notes: Sequence[str] = ()
     hashes: Mapping[str, str] = field(default_factory=dict)  # a file that figures rest on to its SHA-256
     pinned: bool = False  # not a campaign, but a saved reference
+    root: str = ""  # what --results names for the folder it lies in
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class HostInfo:
     facts: Facts | None = None
     reachable: bool = True
     reason: str | None = None
-    address: str | None = None  # where SSH goes
+    ssh: Sequence[str] = ()  # the words after ssh that log in there; none where the record lacks them
 
 
 def _no_rows(columns: Sequence[str]) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import count, message
-from fleetmark.record import journal, telemetry
+from fleetmark.record import journal, store, telemetry
 from fleetmark.record.archive import Archive
 from fleetmark.record.frames import plain, stacked
 from fleetmark.record.results import CampaignInfo, HostInfo, Results
@@ -204,6 +204,7 @@ def _info(
         command=about["command"],
         fleetmark_version=about["versions"]["fleetmark"],
         path=archive.path.resolve(),
+        root=store.name_of(archive.path.resolve().parent),
         finished=bool(ended) and ended[-1]["owed"] == 0,
         wall_s=(_moment(last) - _moment(about["created"])).total_seconds(),
         workloads=about["workloads"],
@@ -228,6 +229,15 @@ def _hashes(archive: Archive, about: dict[str, Any]) -> dict[str, str]:
     return own | {str(name): str(value) for name, value in (about.get("sha256") or {}).items()}
 
 
+def _login(host: Mapping[str, Any]) -> tuple[str, ...]:
+    """How a host was logged in to: port and user of the inventory, where it names them, and the address."""
+    port, user, address = host.get("port"), host.get("user"), host.get("address")
+    if not isinstance(address, str):
+        return ()
+    ported = ("-p", str(port)) if isinstance(port, int) else ()
+    return (*ported, *(("-l", user) if isinstance(user, str) else ()), address)
+
+
 def _hosts(
     archive: Archive,
     about: dict[str, Any],
@@ -241,7 +251,7 @@ def _hosts(
     return tuple(
         HostInfo(
             name=h["name"],
-            address=h.get("address"),
+            ssh=_login(h),
             generation=h.get("generation"),
             labels=h["labels"],
             facts=known.get(h["name"]),

@@ -34,16 +34,17 @@ def confirm(archive: Archive, diagnosis: Diagnosis, where: Where, console: Conso
     """Measure again what suspects are slow in; the campaign lies inside the one that it confirms. One that was
     interrupted goes on. Returns whether the user interrupted it.
 
-    Raises FleetmarkError where there is nothing that a repeat could settle.
+    Raises FleetmarkError where no sound host is left to be measured beside suspects.
     """
-    request = request_of(archive)
     root = archive.path / FOLDER
     before = unfinished(archive)
+    if before is None and not any(map(can_be_settled, diagnosis.findings)):
+        console.print("no host or link is suspect, so there is nothing to confirm", soft_wrap=True)
+        return False
+    request = request_of(archive)
     if before is not None:
         options = replace(options_of(request, where, ()), suite="", root=root)
         return campaign.resume(before, options, console)
-    if not any(map(can_be_settled, diagnosis.findings)):
-        raise FleetmarkError(f"{archive.id}: no host or link is suspect, so there is nothing to confirm")
     again = rerun(archive, diagnosis)
     for note in again.notes:
         console.print(note, soft_wrap=True)

@@ -138,10 +138,10 @@ def _setting(rule: Rule, subject: Subject, asked: Question) -> Setting:
     setting = rule.setting(subject)
     if setting is None:
         raise FleetmarkError(f"{rule.name} cannot be tried on {asked.host}: its facts show nothing to set")
-    if asked.on is not None:
-        setting = setting.on(asked.on)
     if asked.to is not None:
         setting = setting.to(asked.to)
+    if asked.on is not None:
+        setting = setting.on(asked.on)
     if any(not item.value for item in setting.items):
         raise FleetmarkError(f"{rule.name}: nothing says which value {asked.host} should have; name it by --to")
     return setting

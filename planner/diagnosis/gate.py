@@ -57,7 +57,8 @@ class Value:
 @dataclass(frozen=True, slots=True)
 class Result:
     """One rule on one host and benchmark. ``limit``: in the value's unit. ``why``: what is missing (REASONS).
-    ``evidence``: the raw file of what is broken, relative to the campaign."""
+    ``evidence``: the raw file of what is broken, relative to the campaign. ``near``: a benchmark that was measured, and
+    that the rule may mean."""
 
     rule: str
     severity: Severity
@@ -73,6 +74,7 @@ class Result:
     evidence: str = ""
     bits: bool = False
     percent: bool = False
+    near: str = ""
 
 
 NOT_MEASURED, REPEATS, PEERS, UNIT, PEAK = "not measured", "repeats", "peers", "unit", "peak"
@@ -101,9 +103,9 @@ def judge(rule: Rule, values: Mapping[str, Sequence[Value]]) -> list[Result]:
     return results
 
 
-def missing(rule: str, severity: Severity, host: str, benchmark: str = "") -> Result:
+def missing(rule: str, severity: Severity, host: str, benchmark: str = "", near: str = "") -> Result:
     """The result of a host that did not measure what a rule names."""
-    return Result(rule, severity, host, benchmark, Verdict.MISSING, why=NOT_MEASURED)
+    return Result(rule, severity, host, benchmark, Verdict.MISSING, why=NOT_MEASURED, near=near)
 
 
 def _one(rule: Rule, bound: Bound, host: str, value: Value) -> Result:

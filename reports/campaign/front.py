@@ -11,7 +11,7 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import count, joined, message
 from fleetmark.base.units import human
-from fleetmark.record.commands import command
+from fleetmark.record.commands import on
 from fleetmark.record.figures.summary import METRIC
 from fleetmark.record.results import status_counts
 from reports.campaign.against import NOTHING, Against
@@ -285,13 +285,13 @@ def _next(view: View, problems: Sequence[Problem]) -> Iterator[tuple[str, str]]:
 
 
 def _after(view: View) -> Iterator[tuple[str, str]]:
-    root = view.results.campaign.path.parent
+    root = view.results.campaign.root
     named = [g for g in view.generations if g]
     if len(named) > 1:
         sides = ["-b", f"gen={named[0]}", *(word for g in named[1:3] for word in ("-c", f"gen={g}"))]
-        yield fmt.typed(command(root, "compare", *sides)), message("Compare the generations")
+        yield fmt.typed(on(root, "compare", *sides)), message("Compare the generations")
     elif view.hosts and len(view.of_merged):
         which = f"gen={named[0]}" if named else f"host={view.hosts[0].name}"
         name = named[0] if named else view.hosts[0].name
         text = message("Save these figures as a reference for later")
-        yield fmt.typed(command(root, "reference", "save", name, "--from", which)), text
+        yield fmt.typed(on(root, "reference", "save", name, "--from", which)), text

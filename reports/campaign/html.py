@@ -16,6 +16,7 @@ from reports.campaign.problems import WORST_FIRST
 from reports.campaign.remarks import listed
 from reports.campaign.roofline import pictures
 from reports.campaign.view import View, headlines, legend
+from reports.hosts import roofs as under_roofs
 from reports.hosts.generations import by_generation
 from reports.kit import format as fmt
 from reports.kit.page import Medium, Section
@@ -44,6 +45,8 @@ def context(report: Report, medium: Medium) -> dict[str, Any]:
         "operators": parts(report.grades),
         "remarks": listed(report.remarks),
         "rooflines": pictures(report.grades, report.language),
+        "roofs": under_roofs.part(report.roofs, narrow=medium == "paper") if report.roofs else None,
+        "roof_pictures": under_roofs.pictures(report.roofs, report.language),
         "across": tables.across(view),
         "down": tables.down(view),
     }
@@ -82,6 +85,7 @@ def sections(context: dict[str, Any]) -> list[Section]:
         (bool(context["problems"] or context["coverage"]), "status-of-runs", message("Run status")),
         (bool(context["remarks"]), "remarks", message("Notes of runs")),
         (True, "headlines", message("Headlines")),
+        (context["roofs"] is not None, "roofs", message("Hosts under their own roofs")),
         (bool(context["operators"]), "grades", message("Operators")),
         (bool(context["frontier_pictures"]), "frontier", message("Frontiers")),
         (True, "charts", message("Charts")),

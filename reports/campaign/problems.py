@@ -92,4 +92,6 @@ def _next(status: Status, row: pd.Series, results: Results) -> tuple[str, str]:
 
 
 def _answers(host: HostInfo) -> tuple[str, str]:
-    return message("try it and mend it, then finish the campaign"), f"ssh {shlex.quote(host.address or host.name)} true"
+    return message("try it and mend it, then finish the campaign"), shlex.join(
+        ["ssh", *(host.ssh or [host.name]), "true"]
+    )

@@ -172,15 +172,18 @@ def failed(results: Results) -> pd.DataFrame:
 
 
 def mixed(values: Values) -> list[tuple[str, str, list[str]]]:
-    """Workloads whose tool came in several versions, which do not compare: workload, version, the hosts with it."""
-    versions = values.distinct("workload", "tool_version")
-    several = versions["workload"][versions["workload"].duplicated()]
+    """Workloads of which a case was measured by several versions of its tool, which do not compare: workload, version,
+    the hosts with it. Cases among themselves may differ: some tools say a case's precision as part of the version."""
+    versions = values.distinct("workload", "case", "tool_version")
+    several = versions[versions.duplicated(["workload", "case"])][["workload", "case"]].drop_duplicates()
     if several.empty:
         return []
-    of = f"workload in ({', '.join(map(literal, several.unique()))})"
-    hosts = values.distinct("workload", "tool_version", "host", where=of)
+    of = f"workload in ({', '.join(map(literal, several['workload'].unique()))})"
+    hosts = values.distinct("workload", "case", "tool_version", "host", where=of).merge(
+        several, on=["workload", "case"]
+    )
     return [
-        (workload, version or message("(not told)"), sorted(rows["host"], key=fmt.natural))
+        (workload, version or message("(not told)"), sorted(rows["host"].unique(), key=fmt.natural))
         for (workload, version), rows in groups(hosts, ["workload", "tool_version"])
     ]
 

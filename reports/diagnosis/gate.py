@@ -39,6 +39,8 @@ def why(result: Result) -> Message:
 
 def _missing(result: Result) -> Message:
     have, need = result.numbers
+    if result.why == NOT_MEASURED and result.near:
+        return message("not measured (did you mean {near}?)", near=fmt.clean(result.near))
     if result.why == NOT_MEASURED:
         return message("not measured")
     if result.why == REPEATS:

@@ -12,9 +12,10 @@ from fleetmark.base.text import message
 from fleetmark.record.diagnosis import Diagnosis
 from fleetmark.record.roofs import Roof
 from planner.diagnosis.finding import Finding
-from reports.diagnosis import bottleneck, heat
+from reports.diagnosis import heat
 from reports.diagnosis.sentences import amounts, benchmark, between, certainty, headline, sentence, share, whose
 from reports.diagnosis.steps import steps
+from reports.hosts import roofs as under_roofs
 from reports.kit.language import Language
 from reports.kit.page import Medium, Section, page
 
@@ -51,7 +52,7 @@ def render(
     this = Page(diagnosis.campaign, about.created, __version__, about.language)
     groups = diagnosis.groups()
     suspects = [*diagnosis.suspects().items(), *((between(link), [link]) for link in diagnosis.links())]
-    of_parts = bottleneck.lines(roofs, kinds(diagnosis))
+    lines = under_roofs.lines(roofs, kinds(diagnosis))
     parts = [
         (True, "answer", message("The answer")),
         (bool(suspects), "suspects", message("Suspects")),
@@ -59,7 +60,7 @@ def render(
         (bool(groups), "groups", message("Two groups of hosts")),
         (bool(diagnosis.cleared()), "cleared", message("Cleared by a repeat")),
         (bool(diagnosis.notes), "unjudged", message("Not judged")),
-        (bool(of_parts), "bottlenecks", message("Hosts under their own roofs")),
+        (bool(lines), "roofs", message("Hosts under their own roofs")),
         (True, "cohorts", message("Who was compared with whom")),
         (True, "provenance", message("Provenance")),
     ]
@@ -81,9 +82,8 @@ def render(
         "everywhere": [line(f) for f in diagnosis.everywhere()],
         "groups": [line(f) for f in groups],
         "cleared": [(whose(f), line(f)) for f in diagnosis.cleared()],
-        "parts": bottleneck.tables(of_parts, narrow=medium == "paper"),
-        "part_notes": bottleneck.notes(of_parts),
-        "roof_pictures": bottleneck.pictures(of_parts, about.language),
+        "roofs": under_roofs.part(lines, narrow=medium == "paper") if lines else None,
+        "roof_pictures": under_roofs.pictures(lines, about.language),
         "command_line": about.command,
     }
     return page("diagnosis.html.j2", context, about.language, templates=templates, medium=medium)

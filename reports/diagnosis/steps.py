@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fleetmark.base.text import Message, message
-from fleetmark.record.commands import command
+from fleetmark.record.commands import on
 from fleetmark.record.diagnosis import Diagnosis
 from planner.diagnosis.confirm import Verdict
 from planner.diagnosis.finding import Finding, Kind
@@ -91,4 +91,4 @@ def _named(findings: Sequence[Finding]) -> str:
 
 
 def _command(diagnosis: Diagnosis, *words: str) -> str:
-    return fmt.typed(command(diagnosis.path.parent, *words))
+    return fmt.typed(on(diagnosis.root, *words))

@@ -14,7 +14,8 @@ from fleetmark.base.text import Message, count, message
 from fleetmark.record.diagnosis.tuning import Advice, Tuning
 from fleetmark.record.roofs import Roof
 from planner.diagnosis.tuning.rules import RULES
-from reports.diagnosis import bottleneck, trial
+from reports.diagnosis import trial
+from reports.hosts import roofs as under_roofs
 from reports.kit import format as fmt
 from reports.kit.language import Language
 from reports.markdown import escaped
@@ -81,8 +82,8 @@ def _roofs(roofs: Sequence[Roof], _: Language) -> RenderableType:
         lines.add_column(name, justify="right", no_wrap=True)
     lines.add_column("", overflow="fold")
     for share, best, top, roof in sorted(measured, key=lambda m: m[0])[:MOST_ROOFS]:
-        numbers = (bottleneck.rate(best, roof.unit), bottleneck.rate(top.rate, roof.unit), f"{share:.0%}")
-        part = _(bottleneck.part_name(roof.of, roof.called))
+        numbers = (under_roofs.rate(best, roof.unit), under_roofs.rate(top.rate, roof.unit), f"{share:.0%}")
+        part = _(under_roofs.part_name(roof.of, roof.called))
         lines.add_row(Text(fmt.clean(roof.host)), part, *numbers, fmt.clean(_(top.basis)))
     return lines
 
@@ -129,7 +130,7 @@ def as_json(tuning: Tuning) -> str:
                 }
                 for a in tuning.advice
             ],
-            "roofs": bottleneck.as_json(tuning.roofs),
+            "roofs": under_roofs.as_json(tuning.roofs),
             "rules": [{"rule": r.number, "name": r.name} for r in RULES],
             "without_facts": list(tuning.without_facts),
         },

@@ -9,25 +9,15 @@ from fleetmark.base.text import Message, count, message
 from fleetmark.record.diagnosis import Diagnosis
 from fleetmark.record.roofs import Roof
 from planner.diagnosis.finding import Finding
-from reports.diagnosis import bottleneck
 from reports.diagnosis.html import About, kinds
 from reports.diagnosis.sentences import benchmark, certainty, headline, sentence, whose
 from reports.diagnosis.steps import steps
+from reports.hosts import roofs as under_roofs
 from reports.kit.workbook import COLOURS, INTEGER, PERCENT, Book, Head, Sheet, form_for
-from reports.sheets import Prose
+from reports.sheets import PARTS, Prose, tab
 from workloads import declared
 
 _SHARE = "0.0%"
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table: ``width`` in characters, ``role`` of its texts."""
-
-    title: str
-    width: int
-    role: str = "text"
-    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +41,8 @@ def render(diagnosis: Diagnosis, roofs: Sequence[Roof], about: About) -> bytes:
         _cohorts(book, diagnosis): message("Which hosts were held against which."),
     }
     if roofs:
-        of_parts = bottleneck.lines(roofs, kinds(diagnosis))
-        tabs[_parts(book, of_parts)] = message("What each kind of host reached beside its theoretical peak.")
+        if of_parts := under_roofs.lines(roofs, kinds(diagnosis)):
+            tabs[tab(book, "roofs", [under_roofs.part(of_parts)])] = PARTS["roofs"][1]
         tabs[_hosts(book, roofs)] = message("The same host by host.")
     _readme(readme, diagnosis, about, tabs)
     return book.bytes()
@@ -77,23 +67,23 @@ def _readme(sheet: Sheet, diagnosis: Diagnosis, about: About, tabs: dict[Sheet, 
 def _findings(book: Book, diagnosis: Diagnosis) -> Sheet:
     sheet = book.sheet(message("Findings"), COLOURS[5])
     row = sheet.top(message("Findings"), headline(diagnosis))
-    columns = (
-        Column(message("host"), 18, "strong"),
-        Column(message("kind"), 12),
-        Column(message("benchmark"), 34, "wrap"),
-        Column(message("worse by"), 9),
-        Column(message("value"), 14),
-        Column(message("expected"), 14),
-        Column(message("peers"), 8),
-        Column("z", 8),
-        Column(message("cleared"), 9),
-        Column(message("what"), 60, "wrap"),
-        Column(message("how sure"), 50, "wrap"),
-        Column(message("raw files"), 60, "code"),
+    heads = (
+        Head(message("host"), "", 18, "strong"),
+        Head(message("kind"), "", 12),
+        Head(message("benchmark"), "", 34, "wrap"),
+        Head(message("worse by"), "", 9),
+        Head(message("value"), "", 14),
+        Head(message("expected"), "", 14),
+        Head(message("peers"), "", 8),
+        Head("z", "", 8),
+        Head(message("cleared"), "", 9),
+        Head(message("what"), "", 60, "wrap"),
+        Head(message("how sure"), "", 50, "wrap"),
+        Head(message("raw files"), "", 60, "code"),
     )
     if not diagnosis.findings:
         sheet.text(row + 1, 0, message("Nothing is slower than expected."), "note")
-    _table(sheet, row, columns, [_finding(f) for f in diagnosis.findings], frozen=1)
+    _table(sheet, row, heads, [_finding(f) for f in diagnosis.findings], frozen=1)
     return sheet
 
 
@@ -119,74 +109,34 @@ def _finding(finding: Finding) -> Row:
 
 def _cohorts(book: Book, diagnosis: Diagnosis) -> Sheet:
     sheet = book.sheet(message("Cohorts"), COLOURS[5])
-    columns = (
-        Column(message("kind of host"), 50, "wrap"),
-        Column(message("firmware"), 40, "wrap"),
-        Column(message("hosts"), 9),
-        Column(message("compared with"), 14),
-        Column(message("names"), 80, "wrap"),
+    heads = (
+        Head(message("kind of host"), "", 50, "wrap"),
+        Head(message("firmware"), "", 40, "wrap"),
+        Head(message("hosts"), "", 9),
+        Head(message("compared with"), "", 14),
+        Head(message("names"), "", 80, "wrap"),
     )
     rows = [
         (c.kind, c.firmware, Figure(len(c.hosts), INTEGER), Figure(len(c.peers), INTEGER), ", ".join(c.hosts))
         for c in diagnosis.cohorts
     ]
-    _table(sheet, sheet.top(message("Who was compared with whom")), columns, rows)
+    _table(sheet, sheet.top(message("Who was compared with whom")), heads, rows)
     return sheet
-
-
-def _parts(book: Book, of_parts: Sequence[bottleneck.Line]) -> Sheet:
-    sheet = book.sheet(message("Roofs"), COLOURS[0])
-    row = sheet.top(message("Hosts under their own roofs"))
-    for note in bottleneck.notes(of_parts):
-        sheet.text(row, 0, note, "note")
-        row += 1
-    columns = (
-        Column(message("kind of host"), 40, "wrap"),
-        Column(message("part"), 28, "strong"),
-        Column(message("measured"), 14),
-        Column(message("peak"), 14),
-        Column(message("% of peak"), 9),
-        Column(message("operations a byte"), 11),
-        Column(message("hosts"), 8),
-        Column(message("lowest"), 14),
-        Column(message("lowest on"), 16),
-        Column(message("measured by"), 36, "wrap"),
-        Column(message("peak from"), 40, "wrap"),
-    )
-    _table(sheet, row + 1, columns, [_part(line) for line in of_parts], frozen=2)
-    return sheet
-
-
-def _part(line: bottleneck.Line) -> Row:
-    top, form = line.roof.peak, form_for((line.rate,), line.roof.unit)
-    return (
-        line.kind,
-        line.name,
-        Figure(line.rate, form),
-        Figure(top.rate if top else None, form),
-        Figure(line.share, PERCENT),
-        Figure(line.balance, "0.00"),
-        Figure(line.hosts, INTEGER),
-        Figure(line.lowest.best, form),
-        line.lowest.host,
-        line.roof.benchmark,
-        top.basis if top else "",
-    )
 
 
 def _hosts(book: Book, roofs: Sequence[Roof]) -> Sheet:
     sheet = book.sheet(message("Roofs of hosts"), COLOURS[0])
-    columns = (
-        Column(message("host"), 18, "strong"),
-        Column(message("part"), 28),
-        Column(message("measured"), 14),
-        Column(message("peak"), 14),
-        Column(message("% of peak"), 10, unit=message("measured / peak")),
-        Column(message("measured by"), 36, "wrap"),
-        Column(message("peak from"), 40, "wrap"),
-        Column(message("source"), 60, "wrap"),
+    heads = (
+        Head(message("host"), "", 18, "strong"),
+        Head(message("part"), "", 28),
+        Head(message("measured"), "", 14),
+        Head(message("peak"), "", 14),
+        Head(message("% of peak"), message("measured / peak"), 10),
+        Head(message("measured by"), "", 36, "wrap"),
+        Head(message("peak from"), "", 40, "wrap"),
+        Head(message("source"), "", 60, "wrap"),
     )
-    _table(sheet, sheet.top(message("Hosts under their own roofs")), columns, [_roof(r) for r in roofs], frozen=2)
+    _table(sheet, sheet.top(message("Hosts under their own roofs")), heads, [_roof(r) for r in roofs], frozen=2)
     return sheet
 
 
@@ -195,7 +145,7 @@ def _roof(roof: Roof) -> Row:
     form = form_for([v for v in (roof.best, top.rate if top else None) if v], roof.unit)
     return (
         roof.host,
-        bottleneck.part_name(roof.of, roof.called),
+        under_roofs.part_name(roof.of, roof.called),
         Figure(roof.best, form),
         Figure(top.rate if top else None, form),
         Figure(roof.share, PERCENT, "=C{line}/D{line}"),
@@ -205,15 +155,15 @@ def _roof(roof: Roof) -> Row:
     )
 
 
-def _table(sheet: Sheet, row: int, columns: Sequence[Column], rows: Sequence[Row], *, frozen: int = 0) -> None:
+def _table(sheet: Sheet, row: int, heads: Sequence[Head], rows: Sequence[Row], *, frozen: int = 0) -> None:
     """The sheet's one table, its heads at ``row``; ``frozen`` columns stay visible."""
     for at, cells in enumerate(rows, row + 1):
-        for n, (column, cell) in enumerate(zip(columns, cells, strict=True)):
+        for n, (head, cell) in enumerate(zip(heads, cells, strict=True)):
             if not isinstance(cell, Figure):
-                sheet.text(at, n, cell, column.role)
+                sheet.text(at, n, cell, head.role)
             elif cell.formula and cell.value is not None:
                 sheet.formula(at, n, cell.formula.format(line=at + 1), cell.value, cell.form)
             else:
                 sheet.number(at, n, cell.value, cell.form, "value")
-    sheet.heads(row, [Head(c.title, c.unit, c.width) for c in columns])
-    sheet.filtered(row, row + len(rows), len(columns), frozen_columns=frozen)
+    sheet.heads(row, heads)
+    sheet.filtered(row, row + len(rows), len(heads), frozen_columns=frozen)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from reports.kit.charts import COLOURS, DESCRIBED, MANY_HOVER, WIDTH, Spec, on_hover
 
+_LONG = 300.0  # an axis whose ends are this far apart has powers of ten alone
+
 
 @dataclass(frozen=True, slots=True)
 class Dot:
@@ -41,16 +43,24 @@ def roofline(ceilings: Sequence[Ceiling], dots: Sequence[Dot], x_title: str, y_t
         low, high = top / max(rates) / 30, 6 * top / min(rates)
         bottom = min(rates) * low
     short = "datum.value < 0.001 ? format(datum.value, '.0e') : format(datum.value, '~g')"  # not 0.0001
-    axis = {"tickCount": 6, "labelExpr": short}
-    x: Spec = {"field": "x", "type": "quantitative", "title": x_title, "axis": axis}
+    x: Spec = {"field": "x", "type": "quantitative", "title": x_title}
+    x |= {"axis": {"values": _ticks(low, high), "labelExpr": short}}
     x |= {"scale": {"type": "log", "domain": [low, high], "nice": False}}
     y: Spec = {"field": "y", "type": "quantitative", "title": y_title}
-    y |= {"axis": {"tickCount": 6, "format": "~s"} if top > 1e3 else axis}
+    y |= {"axis": {"values": _ticks(bottom, 1.6 * top)} | ({"format": "~s"} if top > 1e3 else {"labelExpr": short})}
     y |= {"scale": {"type": "log", "domain": [bottom, 1.6 * top], "nice": False}}
     names = list(dict.fromkeys(c.name for c in ceilings if c.name))
     colour = _legend(names) if names else None
     layers = [_ceiling(c, (low, high), (bottom, top), max(rates), {"x": x, "y": y}, colour) for c in ceilings]
     return {"width": 1.4 * WIDTH, "height": 300, "layer": [*layers, *([_dots(dots, x, y)] if dots else [])]}
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Powers of ten, with 2 and 5 times those on a short axis: Vega's own crowd on a logarithmic one."""
+    steps = (1,) if high / low >= _LONG else (1, 2, 5)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    values = (float(f"{step}e{power}") for power in powers for step in steps)
+    return [value for value in values if low <= value <= high]
 
 
 def _legend(names: Sequence[str]) -> Spec:

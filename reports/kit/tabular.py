@@ -28,10 +28,12 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What is read, and the number behind it with every digit; None for words, and where there is none."""
+    """What is read, and the number behind it with every digit; None for words, and where there is none. ``unit``: the
+    base unit of ``value`` where ``text`` has one too."""
 
     text: str = ""
     value: float | None = None
+    unit: str = ""
 
     @property
     def form(self) -> str:

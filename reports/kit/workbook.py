@@ -85,11 +85,13 @@ _ROLES: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A column's head: its name, its unit (below the name), its width in characters (by content where 0)."""
+    """A column's head: its name, its unit (below the name), its width in characters (by content where 0). ``role``: of
+    the texts below it, for who writes a table row by row."""
 
     name: str
     unit: str = ""
     width: int = 0
+    role: str = "text"
 
 
 class Book:

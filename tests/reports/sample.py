@@ -210,6 +210,7 @@ def _campaign(
         fleetmark_version="0.1.0",
         tool_versions={**_VERSIONS, "ansible-core": "2.19.3", "python": "3.11.2"},
         path=Path("results") / campaign,
+        root="results",
         finished=True,
         wall_s=4215.0 if len(hosts) > 1 else 412.0,
         notes=() if len(hosts) == 1 else ("The clock of ice-b is 41 s ahead of the controller's.",),

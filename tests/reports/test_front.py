@@ -17,6 +17,7 @@ from reports import html
 from reports.campaign.deviation import Deviations, heat, percent, unlike
 from reports.campaign.front import front
 from reports.campaign.problems import problems
+from reports.campaign.tables import mixed
 from reports.campaign.view import view
 from reports.kit import format as fmt
 from reports.plan import front as plan_front
@@ -51,6 +52,14 @@ def test_nothing_is_odd_where_hosts_agree() -> None:
     shown = front(view(sample.tiny(ONE, generations=ALIKE)), [])
     assert shown.odd == () and shown.status == "All 10 runs passed."
     assert "Nothing: repeats agree" in Page(html.render(of_campaign(sample.tiny(ONE, generations=ALIKE)))).words
+
+
+def test_versions_of_a_tool_are_mixed_within_a_case_alone() -> None:
+    results = sample.tiny({"h1": [1.0, 1.0], "h2": [1.0, 1.0]})
+    own = results.measurements.assign(tool_version=["2.13 bf16", "2.13 fp32"] * 2, case=["bf16", "fp32"] * 2)
+    assert mixed(own) == []  # each case has a precision of its own, which its tool says in the version
+    other = own.assign(tool_version=["2.13 bf16", "2.13 fp32", "2.12 bf16", "2.13 fp32"])
+    assert mixed(other) == [("stream", "2.13 bf16", ["h1"]), ("stream", "2.12 bf16", ["h2"])]
 
 
 def test_repeats_that_vary_are_odd_and_marked() -> None:

@@ -90,7 +90,10 @@ def test_unreachable_host_without_any_run_is_told() -> None:
     results = sample.tiny({"h1": [1.0]})
     gone = HostInfo("h2", reachable=False, reason="No route to host")
     words = " ".join(Page(render(replace(results, hosts=(*results.hosts, gone)))).words.split())
-    assert "unreachable: No route to host" in words
+    assert "unreachable: No route to host" in words and "ssh h2 true" in words
+    gone = replace(gone, ssh=("-p", "2222", "-l", "ops", "10.0.0.2"))
+    words = " ".join(Page(render(replace(results, hosts=(*results.hosts, gone)))).words.split())
+    assert "ssh -p 2222 -l ops 10.0.0.2 true" in words
 
 
 @pytest.mark.parametrize("make", [sample.one, sample.six, lambda: sample.many(60)])

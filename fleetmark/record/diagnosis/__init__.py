@@ -16,10 +16,10 @@ from fleetmark.base.errors import FleetmarkError, leave_out
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, count, message
-from fleetmark.record import figures
+from fleetmark.record import figures, journal, store
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import pairs
-from fleetmark.record.diagnosis.baselines import Baseline, since
+from fleetmark.record.diagnosis.baselines import Baseline, since, titled
 from fleetmark.record.diagnosis.table import BENCHMARK, Table, some, title
 from fleetmark.record.figures import Figures
 from planner.diagnosis import outliers, tails
@@ -33,13 +33,15 @@ _HEAVY = 2.0  # times the usual spread of runs, from which on a host's distribut
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a campaign shows of its hosts. ``hosts``: how many; ``judged``: how many values were held against others;
-    ``benchmarks``: how many. ``findings``: the hosts with the largest deficits first. ``notes``: what could not be
-    judged, and why.
+    """What a campaign shows of its hosts. ``root``: what ``--results`` names for the folder it lies in. ``hosts``: how
+    many; ``judged``: how many values were held against others; ``benchmarks``: how many. ``findings``: the hosts with
+    the largest deficits first. ``notes``: what could not be judged, and why. ``uncompared``: a baseline was named, and
+    nothing could be held against it.
     """
 
     campaign: str
     path: Path
+    root: str
     created: str
     hosts: int
     benchmarks: int
@@ -47,6 +49,7 @@ class Diagnosis:
     cohorts: tuple[Cohort, ...]
     findings: tuple[Finding, ...]
     notes: tuple[Message, ...]
+    uncompared: bool = False
 
     def suspects(self) -> dict[str, list[Finding]]:
         """Host to what it is slow in and no repeat cleared, the worst host first."""
@@ -75,7 +78,7 @@ class Diagnosis:
     @property
     def healthy(self) -> bool:
         """Whether nothing is slower than expected, once what a repeat cleared is left out."""
-        return all(f.kind is Kind.GROUPS or f.cleared for f in self.findings)
+        return not self.uncompared and all(f.kind is Kind.GROUPS or f.cleared for f in self.findings)
 
 
 def read(archive: Archive, *, everything: bool = False) -> tuple[figures.Figures, list[str]]:
@@ -85,11 +88,20 @@ def read(archive: Archive, *, everything: bool = False) -> tuple[figures.Figures
     """
     file = archive.inside("measurements.parquet")
     if not file.exists():
-        raise FleetmarkError(f"{archive.id}: nothing was measured, so there is nothing to diagnose")
+        raise FleetmarkError(f"{archive.id}: {_why_nothing(archive)}")
     hosts = [str(h["name"]) for h in archive.campaign()["hosts"]]
     which = figures.EVERYTHING if everything else figures.HEADLINES
     machines = [(archive.id, host) for host in hosts]
     return figures.read({archive.id: file}, machines, which=which, spread=True), hosts
+
+
+def _why_nothing(archive: Archive) -> str:
+    """Why a campaign has no measurements."""
+    events = journal.read(archive)[1]
+    if events and not any(event["e"] == "ended" for event in events):
+        resume = f"fleetmark run --resume {archive.id}"
+        return f"nothing is measured yet: it is still running, or was interrupted (`{resume}` goes on with it)"
+    return "nothing was measured, so there is nothing to diagnose"
 
 
 def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | None = None) -> Diagnosis:
@@ -104,7 +116,7 @@ def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | 
     of = partial(_facts, archive)
     groups = cohorts({host: kind_at(archive, host, labels[host]) for host in hosts}, outliers.LEAST)
     table = Table(measured, hosts)
-    findings, notes, judged = [], [*_alone(groups)], 0
+    findings, notes, judged, uncompared = [], [*_alone(groups)], 0, False
     for cohort in groups:
         if len(cohort.peers) < outliers.LEAST:
             continue
@@ -121,12 +133,16 @@ def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | 
         findings += own
         notes += more
         judged += values
+        uncompared = not values
+        if uncompared:
+            notes.append(message("Nothing could be held against the baseline {name}.", name=titled(against)))
     findings = _with_evidence(findings, measured, hosts)
     worst = {host: max(f.deficit for f in findings if f.host == host) for host in {f.host for f in findings}}
     findings.sort(key=lambda f: (f.kind is Kind.GROUPS, -worst[f.host], f.host, -f.deficit))
     return Diagnosis(
         archive.id,
         archive.path.resolve(),
+        store.name_of(archive.path.resolve().parent),
         str(about.get("created", "")),
         len(hosts),
         len(table.keys),
@@ -134,6 +150,7 @@ def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | 
         tuple(groups),
         tuple(findings),
         tuple(notes),
+        uncompared,
     )
 
 

@@ -116,7 +116,7 @@ def since(table: Table, baseline: Baseline) -> tuple[list[Finding], list[Message
                     benchmark=title(benchmark),
                     unit=benchmark["unit"],
                     other=unit,
-                    name=_titled(baseline),
+                    name=titled(baseline),
                 )
             )
         else:
@@ -126,12 +126,13 @@ def since(table: Table, baseline: Baseline) -> tuple[list[Finding], list[Message
             compared += number
     if unknown:
         notes.append(
-            message("The baseline {name} lacks {benchmarks}.", name=_titled(baseline), benchmarks=some(unknown))
+            message("The baseline {name} lacks {benchmarks}.", name=titled(baseline), benchmarks=some(unknown))
         )
     return findings, notes, compared
 
 
-def _titled(baseline: Baseline) -> str:
+def titled(baseline: Baseline) -> str:
+    """A baseline and its version: ``genoa-2026@2``."""
     return f"{baseline.name}@{baseline.version}"
 
 
@@ -142,7 +143,7 @@ def _new_hosts(table: Table, baseline: Baseline) -> list[Message]:
     return [
         message(
             "Not in the baseline {name}: {hosts} ({names}).",
-            name=_titled(baseline),
+            name=titled(baseline),
             hosts=count(len(new), "host"),
             names=some(new),
         )
@@ -169,7 +170,7 @@ def _benchmark(table: Table, row: int, baseline: Baseline, old: int) -> tuple[li
             expected=table.value(row, float(before.values[column])),
             n=int(after.runs[column]),
             z=float(z),
-            cohort=_titled(baseline),
+            cohort=titled(baseline),
             members=tuple(shared[c] for c in judged.columns) if judged.everywhere else (),
         )
         for column, change, z in judged.slower

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -196,12 +197,13 @@ def _held(
     for host, figures_of in named.items():
         for key, row in figures_of.items():
             alike.setdefault(_unpaired(key), []).append((host, key, float(row["value"])))
+    near = "" if any(named.values()) else _near(rule.metric, by_host)
     expected = dict.fromkeys(key[:_TRIPLE] for host in hosts for key in named.get(host, {}))
     results = []
     for host in hosts:
         own = named.get(host, {})
         if not own:
-            results.append(gate.missing(rule.name, rule.severity, host, rule.metric))
+            results.append(gate.missing(rule.name, rule.severity, host, rule.metric, near))
         by_side: dict[bool, list[gate.Value]] = {True: [], False: []}
         for key, row in own.items():
             others = [v for h, k, v in alike[_unpaired(key)] if (h, k) != (host, key) and h in peers.get(host, ())]
@@ -226,6 +228,12 @@ def _held(
         lacking = [key for key in expected if own and key not in {k[:_TRIPLE] for k in own}]
         results += [gate.missing(rule.name, rule.severity, host, " ".join(key)) for key in lacking]
     return results
+
+
+def _near(pattern: str, by_host: Mapping[str, pd.DataFrame]) -> str:
+    """What a rule may mean that names nothing: of what was measured the benchmark whose name is nearest."""
+    names = {"/".join(key) for rows in by_host.values() for key in rows[[*METRIC[:_TRIPLE]]].itertuples(index=False)}
+    return next(iter(difflib.get_close_matches(pattern, sorted(names), 1)), "")
 
 
 def _peak(row: Mapping[Any, Any], host: str, facts: Mapping[str, Callable[[], Facts | None]]) -> float | None:

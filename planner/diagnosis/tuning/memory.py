@@ -84,11 +84,15 @@ def _corrected(s: Subject) -> Message | None:
     return None
 
 
-def _set_numa_balancing(_: Subject) -> Setting:
+def _set_numa_balancing(s: Subject) -> Setting | None:
+    if s.facts.numa_balancing is None:
+        return None
     return file("/proc/sys/kernel/numa_balancing", "0")
 
 
-def _set_hugepages(_: Subject) -> Setting:
+def _set_hugepages(s: Subject) -> Setting | None:
+    if not s.facts.thp:
+        return None
     return file("/sys/kernel/mm/transparent_hugepage/enabled", "madvise")
 
 

@@ -80,11 +80,15 @@ def _others(s: Subject) -> Message | None:
     return None
 
 
-def _set_governor(_: Subject) -> Setting:
+def _set_governor(s: Subject) -> Setting | None:
+    if not s.facts.governor:
+        return None
     return file(f"{_CPU}/cpufreq/policy*/scaling_governor", "performance")
 
 
-def _set_boost(_: Subject) -> Setting:
+def _set_boost(s: Subject) -> Setting | None:
+    if s.facts.boost is None:
+        return None
     return Setting((Item("1", f"{_CPU}/cpufreq/boost"), Item("0", f"{_CPU}/intel_pstate/no_turbo")))
 
 
@@ -94,11 +98,15 @@ def _set_idle(s: Subject) -> Setting | None:
     return Setting(items) if items else None
 
 
-def _set_clocksource(_: Subject) -> Setting:
+def _set_clocksource(s: Subject) -> Setting | None:
+    if not s.facts.clocksource:
+        return None
     return file("/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc")
 
 
-def _set_threads(_: Subject) -> Setting:
+def _set_threads(s: Subject) -> Setting | None:
+    if s.facts.smt is None:
+        return None
     return file(f"{_CPU}/smt/control", "off")
 
 

@@ -34,9 +34,8 @@ class Item:
     @property
     def shown(self) -> str:
         """What is set, in a line."""
-        if self.path:
-            return f"{self.path} = {self.value}"
-        return " ".join(self.write).replace("{}", self.words.get(self.value, self.value))
+        value = self.words.get(self.value, self.value) or "VALUE"
+        return f"{self.path} = {self.value or value}" if self.path else " ".join(self.write).replace("{}", value)
 
 
 @dataclass(frozen=True, slots=True)

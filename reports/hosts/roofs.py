@@ -12,13 +12,14 @@ from typing import Any
 
 from fleetmark.base.text import Message, count, message
 from fleetmark.base.units import significant
-from fleetmark.record.roofs import KINDS, Part, Roof
+from fleetmark.record.roofs import KINDS, Roof
+from fleetmark.record.roofs import Part as Which
 from reports.kit import charts, tabular
 from reports.kit import format as fmt
 from reports.kit.charts import Chart
 from reports.kit.language import Language
 from reports.kit.roofline import Ceiling, roofline
-from reports.kit.tabular import Cell, Column, Tabular
+from reports.kit.tabular import Cell, Column, Part, Tabular
 
 FIRST_ID = 3000  # of ids in these SVGs, apart from those of other charts
 MOST_PICTURES = 12
@@ -69,14 +70,14 @@ def rate(value: float, unit: str) -> str:
 
 def lines(roofs: Sequence[Roof], kinds: Mapping[str, str]) -> list[Line]:
     """Every part that was measured, by kind of host (``kinds``: host to kind)."""
-    of: dict[str, dict[Part, list[Roof]]] = {}
+    of: dict[str, dict[Which, list[Roof]]] = {}
     for roof in roofs:
         if roof.best is not None:
             of.setdefault(kinds.get(roof.host, ""), {}).setdefault((roof.of, roof.called), []).append(roof)
     return [line for kind, parts in of.items() for line in _of_kind(kind, parts)]
 
 
-def _of_kind(kind: str, parts: Mapping[Part, Sequence[Roof]]) -> Iterator[Line]:
+def _of_kind(kind: str, parts: Mapping[Which, Sequence[Roof]]) -> Iterator[Line]:
     medians = {part: statistics.median(r.best or 0.0 for r in own) for part, own in parts.items()}
     for of, called in sorted(parts, key=lambda part: (KINDS.index(part[0]), part[1])):
         own = sorted(parts[of, called], key=lambda r: r.best or 0.0)
@@ -94,7 +95,7 @@ def _of_kind(kind: str, parts: Mapping[Part, Sequence[Roof]]) -> Iterator[Line]:
         )
 
 
-def _against(medians: Mapping[Part, float], of: str) -> float | None:
+def _against(medians: Mapping[Which, float], of: str) -> float | None:
     """The rate of computing that a bandwidth is held against."""
     device = of in _OF_DEVICES
     name = "device_compute" if device else "compute"
@@ -129,12 +130,12 @@ def _row(line: Line) -> tuple[Cell, ...]:
     unit = line.roof.unit
     return (
         Cell(line.name),
-        Cell(rate(line.rate, unit), line.rate),
-        Cell(rate(top.rate, unit), top.rate) if top else Cell(),
+        Cell(rate(line.rate, unit), line.rate, unit),
+        Cell(rate(top.rate, unit), top.rate, unit) if top else Cell(),
         Cell(fmt.share(line.share, 0), line.share) if line.share is not None else Cell(),
         Cell(significant(line.balance), line.balance) if line.balance is not None else Cell(),
         Cell(f"{line.hosts:,}", line.hosts),
-        Cell(rate(line.lowest.best or 0.0, unit), line.lowest.best) if several else Cell(),
+        Cell(rate(line.lowest.best or 0.0, unit), line.lowest.best, unit) if several else Cell(),
         Cell(fmt.clean(line.lowest.host)) if several else Cell(),
         Cell(fmt.clean(line.roof.benchmark)),
         Cell(top.basis) if top else Cell(),
@@ -155,6 +156,12 @@ def notes(of_parts: Sequence[Line]) -> list[Message]:
         share = fmt.share(furthest.share or 0.0, 0)
         listed.append(message("Furthest from its peak: {part}, {share}.", part=furthest.name, share=share))
     return listed
+
+
+def part(of_parts: Sequence[Line], *, narrow: bool = False) -> Part:
+    """What every document says of the parts; ``narrow`` as for ``tables``."""
+    title = message("Hosts under their own roofs")
+    return Part("roofs", title, tuple(notes(of_parts)), tuple(tables(of_parts, narrow=narrow)))
 
 
 def pictures(of_parts: Sequence[Line], _: Language) -> list[Chart]:

@@ -1,0 +1,59 @@
+"""A campaign's hosts under their own roofs: the best rate that each part reached, beside what it could do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from fleetmark.record.figures.pairs import peer
+from fleetmark.record.roofs import Rate, best_of, part_of, roofs
+from planner.diagnosis.cohorts import kind_of
+from reports.campaign.view import View
+from reports.hosts.roofs import Line
+from reports.hosts.roofs import lines as of_kinds
+from reports.kit import format as fmt
+
+_METRIC = ["workload", "case", "metric", "unit"]
+_COLUMNS = ["host", *_METRIC, "class", "subject", "labels", "standing", "value"]
+
+
+def lines(view: View) -> list[Line]:
+    """Every part that was measured, by kind of host; none where nothing stands beside a peak or another part."""
+    facts = {host.name: host.facts for host in view.hosts if host.facts is not None}
+    kinds = {host.name: kind_of(host.facts, host.generation or "")[0] for host in view.hosts}
+    listed = of_kinds(list(roofs(facts, list(kinds), best_of(_rates(view), facts))), kinds)
+    return listed if any(line.share is not None or line.balance is not None for line in listed) else []
+
+
+def _rates(view: View) -> Iterator[Rate]:
+    """The rates of single hosts, and for both its ends those of a pair."""
+    chosen = _metrics_of_parts(view)
+    if not chosen:
+        return
+    hosts = {host.name for host in view.hosts}
+    for figures in view.of_hosts:
+        rows = figures[pd.MultiIndex.from_frame(figures[_METRIC]).isin(chosen)][_COLUMNS]
+        for host, workload, case, metric, unit, class_, subject, labels, standing, value in rows.itertuples(
+            index=False
+        ):
+            of, pair = chosen[workload, case, metric, unit], ">" in subject
+            other = peer(host, subject, hosts) if pair else None
+            if (pair and other is None) or (of == "link" and not pair):  # a host's own loopback is no link
+                continue
+            title = f"{workload} {case} {fmt.point(metric, 'pairs' if pair else subject, labels, standing)}"
+            for end in filter(None, (host, other)):
+                yield Rate(end, workload, case, metric, class_, unit, value, title)
+
+
+def _metrics_of_parts(view: View) -> dict[tuple[str, ...], str]:
+    """The metrics that are a rate of a part of one host, and of which part. What several hosts ran together is none."""
+    measured = view.results.measurements
+    joint = {
+        *measured.loc[measured["members"] != "", ["workload", "case"]]
+        .drop_duplicates()
+        .itertuples(index=False, name=None)
+    }
+    known = view.of_hosts.distinct(*_METRIC).itertuples(index=False, name=None)
+    parts = {key: part_of(*key) for key in known if key[:2] not in joint}
+    return {key: held.of for key, held in parts.items() if held is not None}
