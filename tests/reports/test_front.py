@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from fleetmark.base.measurement import Better
+from fleetmark.record.values import Values
 from planner.capacity.answer import Answer
 from planner.capacity.nothing import do_nothing
 from planner.capacity.question import Cohort
@@ -57,9 +58,9 @@ def test_nothing_is_odd_where_hosts_agree() -> None:
 def test_versions_of_a_tool_are_mixed_within_a_case_alone() -> None:
     results = sample.tiny({"h1": [1.0, 1.0], "h2": [1.0, 1.0]})
     own = results.measurements.assign(tool_version=["2.13 bf16", "2.13 fp32"] * 2, case=["bf16", "fp32"] * 2)
-    assert mixed(own) == []  # each case has a precision of its own, which its tool says in the version
+    assert mixed(Values(own)) == []  # each case has a precision of its own, which its tool says in the version
     other = own.assign(tool_version=["2.13 bf16", "2.13 fp32", "2.12 bf16", "2.13 fp32"])
-    assert mixed(other) == [("stream", "2.13 bf16", ["h1"]), ("stream", "2.12 bf16", ["h2"])]
+    assert mixed(Values(other)) == [("stream", "2.13 bf16", ["h1"]), ("stream", "2.12 bf16", ["h2"])]
 
 
 def test_repeats_that_vary_are_odd_and_marked() -> None:
