@@ -56,8 +56,8 @@ def to_svg(spec: Spec, number: int) -> str:
         {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **_STYLE, **spec}
     )
     svg = _ROLES.sub("", _LABELLED.sub(_titled, svg))
-    for name in set(re.findall(r' id="([^"]+)"', svg)):
-        svg = svg.replace(f' id="{name}"', f' id="c{number}-{name}"').replace(f"#{name})", f"#c{number}-{name})")
+    for i, name in enumerate(dict.fromkeys(re.findall(r' id="([^"]+)"', svg))):  # the engine counts over all charts
+        svg = svg.replace(f' id="{name}"', f' id="c{number}-{i}"').replace(f"#{name})", f"#c{number}-{i})")
     return svg
 
 
