@@ -8,6 +8,8 @@ from math import comb, log
 
 import numpy as np
 
+from planner.diagnosis.covers import covering
+
 FAULTS = 4  # at most, in one set
 NODE, NONE = 254, 255  # in the place of a link's other end: it is a node; no fault at all
 _EMPTY = 0xFFFF
@@ -16,9 +18,11 @@ _CLEAR = 5.0  # deviations at most between a sound run and a slow one: noise has
 _PROVEN = 30.0  # the same of a fault that runs of two hosts showed, or did not show
 _BEYOND = 1.25  # of what a fault loses: a slower run says no more
 _NUMBER = (0.04, 0.43, 0.25, 0.16, 0.12)  # how likely there are so many faults: somebody asks who it is
+_LINKS = 2.0  # how many times as likely one more of them is a link: to name it takes twice the runs of a node
 _FEW = 0.05  # of all sets, by how likely they are
 _BORDER = 0.1  # how likely it is a border, before anything is known
-_ROWS = 20_000  # sets that are kept
+_ROWS = 6_000  # sets that are kept
+_AGAIN = 5  # runs, after which sets are looked for anew where some were dropped
 _LEAST = 1e-8  # of the likeliest set: what is less likely is dropped
 
 
@@ -27,7 +31,8 @@ class Posterior:
 
     Hosts that were in the same runs are one class, which a run of some of them splits: so a set names classes, and
     counts for as many sets of hosts as it may be. That is exact (Bayes), and as small for a thousand hosts as for
-    ten. No fault to FAULTS of them are equally likely before anything is known, and so is any mix of hosts and links.
+    ten. Of the sets the likeliest are kept; when runs have told more, those that explain all of them are looked for
+    again, since the true one may have been dropped before.
 
     How fast a sound group of a size is, nobody knows: runs of one size are held against each other.
 
@@ -46,7 +51,8 @@ class Posterior:
         self.hosts, self.drop, self.noise = list(hosts), drop, noise
         self.place = {host: n for n, host in enumerate(self.hosts)}
         named = set(suspects)
-        self.of = np.array([0 if host in named else 1 for host in self.hosts])  # the class of each host
+        self._suspect = np.array([host in named for host in self.hosts])
+        self.of = np.where(self._suspect, 0, 1)  # the class of each host
         n = int((self.of == 0).sum())
         self.sizes = [n, len(self.hosts) - n]
         mixes = [(nodes, links) for nodes in range(FAULTS + 1) for links in range(FAULTS + 1 - nodes)]
@@ -61,10 +67,13 @@ class Posterior:
         )  # ln of how likely each set of so many nodes and links is
         for nodes, links in mixes:
             ways = comb(n, nodes) * comb(n * (n - 1) // 2, links)
-            even = log(_NUMBER[nodes + links]) - log(nodes + links + 1)
-            self._mix[nodes, links] = even - log(ways) if ways else -np.inf
+            mix = links * log(_LINKS) - log(sum(_LINKS**n for n in range(nodes + links + 1)))
+            self._mix[nodes, links] = log(_NUMBER[nodes + links]) + mix - log(ways) if ways else -np.inf
         self._slow = np.zeros((len(self.cells), 0), dtype=bool)  # which runs each set makes slow
         self._runs: list[tuple[int, float]] = []  # size and rate
+        self._inside = np.zeros((len(self.hosts), 0), dtype=bool)  # who was in which run
+        self._settled: dict[int, bool] = {}  # of hosts and links, by their codes: whether they have a fault
+        self._cut_at: int | None = None  # how many runs there were, when likely sets were dropped for their number
         self._shown = np.zeros(len(self.cells))
         self.share = np.zeros(len(self.cells))
         self._count()
@@ -77,8 +86,11 @@ class Posterior:
         if self._torn(inside):  # it has no more classes: the run says nothing that it can hold
             return
         self._slow = np.column_stack([self._slow, self.slow(inside)])
+        self._inside = np.column_stack([self._inside, inside])
         self._runs.append((len(group), rate))
         self._weigh()
+        if self._cut_at is not None and len(self._runs) >= self._cut_at + _AGAIN:
+            self._regrow()
 
     def slow(self, inside: np.ndarray) -> np.ndarray:
         """Which sets make a run slow of the hosts ``inside`` (one for each host), who are whole classes."""
@@ -101,9 +113,61 @@ class Posterior:
         self._split(np.array([host == of[-1] for host in self.hosts]))
         if (code := self._code(of)) == _EMPTY:  # no set has it
             return
-        has = (self.cells == code).any(axis=1)
-        self._shown = self._shown + np.where(has == fault, 0.0, -_PROVEN)
+        self._settled[code] = fault
+        self._shown = self._shown + self._contrary(self.cells, code)
         self._weigh()
+        if self._cut_at is not None:
+            self._regrow()
+
+    def _contrary(self, cells: np.ndarray, code: int) -> np.ndarray:
+        """ln of how likely sets are by what runs of two hosts showed of a fault."""
+        has = (cells == code).any(axis=1)
+        return np.where(has == self._settled[code], 0.0, -_PROVEN)
+
+    def _regrow(self) -> None:
+        """Add the sets that explain all runs: they were dropped when the runs so far said little of them."""
+        classes = np.unique(self.of[self._suspect])
+        first, second = (classes[at] for at in np.triu_indices(len(classes)))
+        two = (first != second) | (np.array(self.sizes)[first] > 1)
+        pairs = np.concatenate([np.stack([classes, classes], 1), np.stack([first, second], 1)[two]])
+        codes = pairs[:, 0] << 8 | np.where(np.arange(len(pairs)) < len(classes), NODE, pairs[:, 1])
+        refuted = [code for code, fault in self._settled.items() if not fault]
+        may = ~np.isin(codes, refuted)
+        inside = np.zeros((256, len(self._runs)), dtype=bool)
+        inside[self.of] = self._inside
+        known = [code for code, fault in self._settled.items() if fault]
+        more = covering(inside, self._odds(), codes[may], pairs[may], known, FAULTS, _EMPTY)
+        self._cut_at = len(self._runs)
+        self._add(more, inside)
+
+    def _add(self, cells: np.ndarray, inside: np.ndarray) -> None:
+        """Sets that are new; ``inside``: for each class and run, whether the run has it."""
+        here = self.cells[self.border < 0].copy().view(np.uint64).ravel()
+        cells = cells[~np.isin(cells.copy().view(np.uint64).ravel(), here)]
+        slow = np.zeros((len(cells), len(self._runs)), dtype=bool)
+        inside[NODE] = True
+        for column in range(FAULTS):
+            slow |= inside[cells[:, column] >> 8] & inside[cells[:, column] & 255]
+        shown = np.zeros(len(cells))
+        for code in self._settled:
+            shown += self._contrary(cells, code)
+        self.cells, self._slow = np.concatenate([self.cells, cells]), np.concatenate([self._slow, slow])
+        self.border = np.append(self.border, np.full(len(cells), -1))
+        self._shown = np.append(self._shown, shown)
+        self._count()
+        self._weigh()
+
+    def _odds(self) -> np.ndarray:
+        """ln of the odds of each run that it was slow."""
+        result = np.zeros(len(self._runs))
+        noise = max(self.noise, self.drop / _CLEAR)
+        sizes = np.array([size for size, _ in self._runs])
+        for size in self.sizes_run():
+            own = sizes == size
+            rates = _cut(np.array([rate for of, rate in self._runs if of == size]), self.drop)
+            if rates.min() < -self.drop / 2:  # else all are slow, or none
+                result[own] = -self.drop * (rates + self.drop / 2) / noise**2
+        return result
 
     def more(self, faults: Iterable[Sequence[str]]) -> float:
         """How likely there are others than those ``faults``."""
@@ -246,6 +310,8 @@ class Posterior:
         keep = np.flatnonzero(share > _LEAST * share.max())
         if len(keep) > _ROWS:
             keep = keep[np.argpartition(share[keep], -_ROWS)[-_ROWS:]]
+            if self._cut_at is None:
+                self._cut_at = len(self._runs)
         if len(keep) < len(share):
             self._take(keep)
             self._prior, share = self._prior[keep], _normal(weight[keep])

@@ -25,7 +25,7 @@ def counted(runs: list[tuple[str, float]]) -> dict[tuple[str, ...], float]:
         for chosen in combinations(faults, number):
             nodes = sum(len(of) == 1 for of in chosen)
             ways = math.comb(len(HOSTS), nodes) * math.comb(len(faults) - len(HOSTS), number - nodes)
-            weight = BEFORE[number] / (number + 1) / ways
+            weight = BEFORE[number] * 2 ** (number - nodes) / (2 ** (number + 1) - 1) / ways
             for size in {len(group) for group, _ in runs}:
                 sound = [
                     rate + DROP * any(set(of) <= set(group) for of in chosen)
@@ -82,6 +82,24 @@ def test_more_runs_than_it_can_tell_hosts_apart_by_are_passed_over(monkeypatch: 
         posterior.learn(frozenset(hosts[start : start + 2]), 0.0 if start else -DROP)
     assert len(posterior.sizes) == 6 and len(posterior.sizes_run()) == 1
     assert posterior.more([]) > 0.5  # the first run was slow
+
+
+def test_sets_that_were_dropped_come_back_when_runs_tell_them_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.diagnosis.posterior._ROWS", 50)
+    hosts = [f"n{i:02d}" for i in range(32)]
+    links = [{"n03", "n17"}, {"n08", "n30"}, {"n11", "n12"}]
+    posterior = Posterior(hosts, hosts, DROP, 0.02)
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        group = {str(h) for h in rng.choice(hosts, 16, replace=False)}
+        posterior.learn(group, -DROP if any(link <= group for link in links) else 0.0)
+    named: list[tuple[str, ...]] = []
+    for _ in links:
+        of, odds = posterior.likeliest(named)
+        assert set(of) in links and odds > math.log(5)
+        posterior.settle(of, fault=True)
+        named.append(of)
+    assert posterior.more(named) < 0.05
 
 
 def test_a_group_says_most_and_has_none_that_is_barred() -> None:
