@@ -84,7 +84,7 @@ def _measure(words: Sequence[str], root: Path, until: int | None = None) -> Cost
     with (root / "out.txt").open("w") as out:
         limited = ["sh", "-c", f'ulimit -Sn {FILES}; exec "$@"', "sh", *words]
         process = subprocess.Popen(limited, stdout=out, stderr=subprocess.STDOUT)
-    status, threads, files, proc = None, 0, 0, Path(f"/proc/{process.pid}")
+    status, threads, files, proc, killed = None, 0, 0, Path(f"/proc/{process.pid}"), False
     while status is None:
         pid, code, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:
@@ -95,8 +95,9 @@ def _measure(words: Sequence[str], root: Path, until: int | None = None) -> Cost
             files = max(files, sum(1 for _ in proc.joinpath("fd").iterdir()))
         except OSError:
             continue  # it has just ended
-        if until is not None and _outcomes(root)["passed"] >= until:
-            process.send_signal(signal.SIGKILL)
+        if until is not None and not killed and _outcomes(root)["passed"] >= until:
+            os.kill(process.pid, signal.SIGKILL)  # send_signal would take its exit status from wait4
+            killed = True
         time.sleep(0.3)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in (0, 1) and until is None:

@@ -36,7 +36,7 @@ def shown(hosts: int, width: int, height: int = 30) -> list[str]:
 def test_a_thousand_hosts_fit_a_terminal(width: int) -> None:
     lines = shown(1000, width)
     assert len(lines) <= 30 and max(map(len, lines)) <= width
-    assert lines[1] == "1 failed"
+    assert lines[1] == "1 of 26,000 runs ended: 1 failed"
     assert lines[2] == "1,000 hosts: 890 at work, 100 waiting for a turn, 10 in trouble"
     assert lines[4].startswith("rack39-node0999")  # the slowest
     assert not any("turn" in line for line in lines[3:])  # those at work come first

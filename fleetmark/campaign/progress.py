@@ -201,7 +201,9 @@ class Progress:
         for row in rows:
             for cell in row.cells.values():
                 ended.update(cell.ended)
-        counts = ", ".join(f"{n:,} {s.value}" for s, n in ended.items()) or "nothing finished yet"
+        total = sum(cell.total for row in rows for cell in row.cells.values())
+        counts = ", ".join(f"{n:,} {s.value}" for s, n in ended.items())
+        counts = f"{ended.total():,} of {count(total, 'run')} ended: {counts}" if counts else "nothing finished yet"
         left = max((row.time_left() for row in rows), default=0.0)
         lines = [f"{self.title}   about {duration(left)} left", counts]
         if many:

@@ -70,14 +70,17 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
         checked = _check(hosts, settings_of(suite, settings), containers(suite), options, console, lent)
         able = {c.host.name: c for c in checked if c.facts}
         answered = [(c.host, c.facts) for c in able.values() if c.facts]
-        schedule = make_schedule(answered, suite, settings, campaign=name, seed=seed, repeats=repeats)
-        options.turns.refuse_together(schedule.exchanges)
-        campaign = campaign_document(options, name, seed, hosts, schedule, suite)
-        jobs = {host.name: job_text(campaign, schedule.hosts[host.name], facts) for host, facts in answered}
-        campaign |= {"planned": [list(jobs)], "jobs": {host: digest(text) for host, text in jobs.items()}}
-        of_facts = {host.name: facts_document(facts, able[host.name].raw or {}) for host, facts in answered}
-        documents = {host: Scheduled(of_facts[host], text) for host, text in jobs.items()}
-        archive = Archive.create(options.root, name, campaign, documents).writable()
+        with console.status(
+            f"scheduling what {count(len(answered), 'host')} {'runs' if len(answered) == 1 else 'run'}"
+        ):
+            schedule = make_schedule(answered, suite, settings, campaign=name, seed=seed, repeats=repeats)
+            options.turns.refuse_together(schedule.exchanges)
+            campaign = campaign_document(options, name, seed, hosts, schedule, suite)
+            jobs = {host.name: job_text(campaign, schedule.hosts[host.name], facts) for host, facts in answered}
+            campaign |= {"planned": [list(jobs)], "jobs": {host: digest(text) for host, text in jobs.items()}}
+            of_facts = {host.name: facts_document(facts, able[host.name].raw or {}) for host, facts in answered}
+            documents = {host: Scheduled(of_facts[host], text) for host, text in jobs.items()}
+            archive = Archive.create(options.root, name, campaign, documents).writable()
         if lent:
             _note_job(archive, lent.job)
         _note_early_outcomes(archive, checked, schedule)
