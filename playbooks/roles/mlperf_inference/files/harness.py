@@ -26,10 +26,7 @@ LOGS = ("mlperf_log_summary.txt", "mlperf_log_detail.txt")
 LARGE = 256 << 10  # a detail log of more bytes is packed
 WARM_S = 3.0  # warm-up time, and time to measure the pace; less in runs below 12 s
 SPARE = 1.2  # Offline: more samples than the pace requires, so that a faster phase does not end the run early
-LONGER, MORE = (
-    3,
-    1.5,
-)  # Offline: runs, and how much more than it needs each has, where one ended early: the pace was slow
+LONGER, MORE = 3, 1.5  # Offline: runs, and how much more than needed each has, where one ended early: the pace was slow
 FEWEST_SERVED = 662  # requests: LoadGen's early stopping then allows one to be late
 PROBES, ATTEMPTS, NEAR = 5, 6, 1.04  # Server: short runs, runs at full length, ratio of rates that are close enough
 
