@@ -186,7 +186,7 @@ def test_a_campaign_interrupted_among_its_pairs_is_resumed(command: Command, sui
         assert running.wait(200) == 3, command.output()
     finally:
         command.fleet.on("h4")
-    done = command.run("--resume", "last", "--patience", "20", timeout=150)
+    done = command.run("--resume", "last", "--patience", "20")
     assert done.returncode == 0, done.stdout + done.stderr
     assert command.count() == {"passed": 6 + 18}
 
@@ -212,7 +212,7 @@ def test_a_cut_link_heals_and_nothing_is_lost(command: Command, suite: Callable[
     command.until(lambda: command.count(host="h2")["passed"] >= 2)
     command.fleet.cut("h2")
     try:
-        command.until(lambda: "h2: does not answer" in command.output(), patience=40)
+        command.until(lambda: "h2: does not answer" in command.output())
     finally:
         command.fleet.heal("h2")
     assert running.wait(200) == 0, command.output()
