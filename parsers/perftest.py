@@ -8,6 +8,7 @@ Outputs of client and server in one text say all twice, and count once. The rule
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -83,7 +84,7 @@ def _row(case: str, columns: Sequence[tuple[str, str]], line: str) -> Iterator[M
         return
     for (name, unit), figure in zip(columns, figures[2:], strict=True):
         metric, scale = _METRICS.get(name), _UNITS.get(unit)
-        if metric and scale and figure:  # a peak of 0 is one that was not measured
+        if metric and scale and figure and math.isfinite(figure * scale[0]):  # a peak of 0 is one that was not measured
             better = Better.LOWER if scale[1] == "s" else Better.HIGHER
             labels = {"size": str(int(cells[0]))}
             yield Measurement(_TOOL, case, metric, figure * scale[0], scale[1], better, labels=labels)

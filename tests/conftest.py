@@ -19,3 +19,9 @@ CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]  # which a busy machin
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=CALM)
 settings.register_profile("explore", deadline=None, suppress_health_check=CALM, print_blob=True)
 settings.load_profile("same")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    from tests.longest import first
+
+    first(items)

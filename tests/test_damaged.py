@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -60,10 +61,10 @@ DAMAGE: list[tuple[str, str, Callable[[Path], object]]] = [
 ]
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Three campaigns of the same two generations; the second, c1, is the one that breaks."""
-    root = tmp_path / "record"
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three campaigns of the same two generations."""
+    root = tmp_path_factory.mktemp("sound")
     for name in ("c0", "c1", "c2"):
         hosts = {f"{g}{n}": {"gen": g} for g in "ab" for n in range(3)}
         figures = {
@@ -80,6 +81,12 @@ def root(tmp_path: Path) -> Path:
         archive.save_campaign({**doc, "jobs": dict.fromkeys(hosts, "")})
         archive.close()
     return root
+
+
+@pytest.fixture
+def root(sound: Path, tmp_path: Path) -> Path:
+    """A copy of the three; the second, c1, is the one that breaks."""
+    return Path(shutil.copytree(sound, tmp_path / "record"))
 
 
 def invoke(root: Path, *words: str) -> Any:

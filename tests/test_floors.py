@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from tests.longest import LONGEST
+
 HOUSE = Path(__file__).parents[1]
 FLOORS = (
     ("fleetmark", "fleetmark/base"),  # fleetmark/__init__.py itself: the version
@@ -114,6 +116,10 @@ def test_a_borrowed_helper_is_seen_however_it_is_imported() -> None:
     ):
         (fault,) = borrowed("tests.a", text, paths)
         assert re.match(r"tests/a\.py:[12] imports tests\.(test_b|c\.test_d): ", fault)
+
+
+def test_the_files_that_begin_first_are_there() -> None:
+    assert [name for name in LONGEST if not (HOUSE / "tests" / name.removeprefix("tests/")).is_file()] == []
 
 
 def test_no_folder_is_crowded() -> None:

@@ -98,7 +98,7 @@ def transfer(
 
 
 def _record(history: pd.DataFrame, families: Mapping[str, str], facts: pd.DataFrame | None) -> _Record:
-    machines, columns = [str(m) for m in history.index], [str(c) for c in history.columns]
+    machines, columns = [str(m) for m in history.index.tolist()], [str(c) for c in history.columns]
     for what, names in (("machine", machines), ("benchmark", columns)):
         if len(set(names)) < len(names):
             twice = next(n for n in names if names.count(n) > 1)

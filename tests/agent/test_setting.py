@@ -40,7 +40,7 @@ def knob(tmp_path: Path) -> Path:
     return path
 
 
-def until(condition: Callable[[], object], patience_s: float = 60.0) -> None:
+def until(condition: Callable[[], object], patience_s: float = 120.0) -> None:
     deadline = time.monotonic() + patience_s
     while not condition():
         assert time.monotonic() < deadline, f"not so within {patience_s:g} s"

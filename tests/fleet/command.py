@@ -15,6 +15,7 @@ from typing import Any
 from tests.fleet.hosts import Fleet
 
 FLEETMARK = str(Path(sys.executable).parent / "fleetmark")
+LONG_S = 600.0  # patience with what must come: it is never reached but by a fault, however busy the machine is
 
 
 class Command:
@@ -27,14 +28,14 @@ class Command:
     def words(self, *more: str) -> list[str]:
         return [FLEETMARK, "run", "-i", str(self.fleet.inventory), *more]
 
-    def run(self, *more: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    def run(self, *more: str, timeout: float = LONG_S) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             self.words(*more), capture_output=True, text=True, timeout=timeout, env=self.env, cwd=self.root
         )
         assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
         return done
 
-    def passes(self, *more: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    def passes(self, *more: str, timeout: float = LONG_S) -> subprocess.CompletedProcess[str]:
         """A run of which every case passes; where one does not, the test fails with what the command said of it."""
         done = self.run(*more, timeout=timeout)
         short = [o for o in self.outcomes() if o["status"] != "passed"]
@@ -72,7 +73,7 @@ class Command:
     def count(self, **where: Any) -> Counter[str]:
         return Counter(o["status"] for o in self.outcomes() if all(o[k] == v for k, v in where.items()))
 
-    def until(self, what: Callable[[], bool], patience: float = 60) -> None:
+    def until(self, what: Callable[[], bool], patience: float = LONG_S) -> None:
         deadline = time.monotonic() + patience
         while not what():
             assert time.monotonic() < deadline, f"not within {patience} s; the command said:\n{self.output()}"
@@ -81,6 +82,6 @@ class Command:
 
 def as_ops(inventory: Path, command: Command, *more: str) -> subprocess.CompletedProcess[str]:
     words = [FLEETMARK, "run", "-i", str(inventory), *more]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=200, env=command.env, cwd=command.root)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LONG_S, env=command.env, cwd=command.root)
     assert "Traceback" not in done.stdout + done.stderr
     return done

@@ -23,7 +23,7 @@ def programs(fleet: Fleet) -> dict[str, set[str]]:
     return {h: {str(f) for p in PROGRAMS for f in (upper / p).glob("*")} for h, upper in uppers.items()}
 
 
-def remains(fleet: Fleet, before: dict[str, set[str]], patience_s: float = 60.0) -> list[str]:
+def remains(fleet: Fleet, before: dict[str, set[str]], patience_s: float = 120.0) -> list[str]:
     """What is there now that no host begins with, one line each; processes have a while to end, then are ended."""
     deadline = time.monotonic() + patience_s
     left: list[str] = []

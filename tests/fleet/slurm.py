@@ -26,8 +26,8 @@ StateSaveLocation=/var/spool/slurm
 SlurmdSpoolDir=/var/spool/slurm/%n
 SlurmctldPidFile=/run/slurmctld.pid
 SlurmdPidFile=/run/slurmd.%n.pid
-SlurmctldTimeout=10
-SlurmdTimeout=10
+SlurmctldTimeout=30
+SlurmdTimeout=30
 ReturnToService=2
 KillWait=5
 InactiveLimit=0
@@ -117,13 +117,13 @@ class Cluster:
 
     def ask(self, *words: str) -> str:
         """The output of one of Slurm's commands; empty where it fails."""
-        return subprocess.run(words, capture_output=True, text=True, check=False, env=self.env, timeout=60).stdout
+        return subprocess.run(words, capture_output=True, text=True, check=False, env=self.env, timeout=200).stdout
 
     def tell(self, *words: str) -> None:
         """One of Slurm's commands, again until it works: on a busy machine a credential may be too old on arrival."""
 
         def works() -> bool:
-            return subprocess.run(words, capture_output=True, check=False, env=self.env, timeout=60).returncode == 0
+            return subprocess.run(words, capture_output=True, check=False, env=self.env, timeout=200).returncode == 0
 
         self.until(works)
 
@@ -131,7 +131,7 @@ class Cluster:
         """The states of all jobs that are not over."""
         return self.ask("squeue", "-h", "-o", "%T").split()
 
-    def until(self, what: Callable[[], bool], patience: float = 90) -> None:
+    def until(self, what: Callable[[], bool], patience: float = 300) -> None:
         deadline = time.monotonic() + patience
         while not what():
             assert time.monotonic() < deadline, f"not within {patience} s:\n{self.ask('scontrol', 'show', 'node')}"

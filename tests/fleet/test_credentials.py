@@ -130,7 +130,7 @@ class Here:
             text=True,
             env=self.env,
             cwd=self.root,
-            timeout=300,
+            timeout=600,
         )
         assert "Traceback" not in done.stderr, done.stderr
         return done

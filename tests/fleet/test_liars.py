@@ -60,7 +60,7 @@ else:
 def fleetmark(root: Path, *words: str, rc: int | None = None) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "COLUMNS": "160", "FLEETMARK_RESULTS": str(root / "results")}
     done = subprocess.run(
-        [FLEETMARK, *words], capture_output=True, text=True, timeout=300, env=env, cwd=root, check=False
+        [FLEETMARK, *words], capture_output=True, text=True, timeout=600, env=env, cwd=root, check=False
     )
     assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
     if rc is not None:

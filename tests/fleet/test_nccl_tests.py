@@ -25,6 +25,7 @@ STANDIN = Path(__file__).parents[1] / "standins" / "nccl_tests"
 ROLE = Path(__file__).parents[2] / "playbooks/roles/nccl_tests/files"
 ARCHIVE = ROLE.parents[1] / "source/files/archive.sh"
 OURS = "all_reduce_perf|orted|mpirun|srun"
+HANGS_S = 15  # what hangs is ended then, and what does not has ended long before, even on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -123,12 +124,12 @@ def test_one_host_two_and_three_by_mpirun(command: Command, suite: Callable[...,
 
 
 def test_hangs_wrong_data_and_a_rank_that_dies(command: Command, suite: Callable[..., str]) -> None:
-    text = suite(nodes="2", timeout=6, sweep=["STANDIN_HANG=1", "STANDIN_WRONG=1", "STANDIN_DIE=h2"])
+    text = suite(nodes="2", timeout=HANGS_S, sweep=["STANDIN_HANG=1", "STANDIN_WRONG=1", "STANDIN_DIE=h2"])
     done = command.run("--suite", text, "--limit", "h1,h2")
     assert done.returncode == 1
     results = {o["case"].partition("@")[2]: (o["status"], o["reason"]) for o in command.outcomes()}
     assert results["STANDIN_HANG=1"][0] == "failed"
-    assert results["STANDIN_HANG=1"][1].startswith("no end after 6 s; nccl_tests")
+    assert results["STANDIN_HANG=1"][1].startswith(f"no end after {HANGS_S} s; nccl_tests")
     assert results["STANDIN_WRONG=1"][0] == "invalid"
     assert "wrong data" in results["STANDIN_WRONG=1"][1]
     assert results["STANDIN_DIE=h2"][0] == "failed"
@@ -146,7 +147,7 @@ def test_a_node_that_loses_power_costs_its_case_alone_and_resume_completes(
     command.until(lambda: "all_reduce_perf" in sh(command.fleet, "h3", "pgrep -fa '[/]all_reduce_perf'"))
     command.fleet.off("h3")
     try:
-        assert running.wait(100) == 1, command.output()
+        assert running.wait(200) == 1, command.output()
         (lost,) = [o for o in command.outcomes() if o["workload"] == "nccl_tests"]
         assert lost["host"] == "h1"
         assert lost["status"] == "lost"
@@ -294,12 +295,12 @@ def test_two_hosts_by_srun(command: Command, suite: Callable[..., str]) -> None:
         pytest.skip("Slurm is not installed here (slurm-wlm)")
     for host in ("h1", "h2"):
         command.fleet.exec(host, ["sh", "-s", "h1", "h[1-2]"], input=(STANDIN / "slurm.sh").read_text())
-    text = suite(nodes="2", launcher="srun", timeout=6, sweep=["NCCL_ALGO=Tree", "STANDIN_HANG=1"])
+    text = suite(nodes="2", launcher="srun", timeout=HANGS_S, sweep=["NCCL_ALGO=Tree", "STANDIN_HANG=1"])
     done = command.run("--suite", text, "--limit", "h1,h2")
     assert done.returncode == 1
     results = {o["case"].partition("@")[2]: (o["status"], o["reason"]) for o in command.outcomes()}
     assert results["NCCL_ALGO=Tree"] == ("passed", "")
-    assert results["STANDIN_HANG=1"][1].startswith("no end after 6 s")
+    assert results["STANDIN_HANG=1"][1].startswith(f"no end after {HANGS_S} s")
     frame = pd.read_parquet(command.campaign / "measurements.parquet")
     assert set(frame.query("metric == 'ranks'")["value"]) == {4}
     assert idle(command.fleet, "h1", "h2")

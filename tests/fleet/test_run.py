@@ -111,7 +111,7 @@ def test_a_host_that_dies_in_mid_run_costs_only_what_it_had_not_finished(
     command.until(lambda: command.count(host="h3", workload="selftest")["passed"] >= 2)
     command.fleet.off("h3")
     try:
-        assert running.wait(120) == 1
+        assert running.wait(200) == 1
     finally:
         command.fleet.on("h3")
     dead = command.count(host="h3")
@@ -164,7 +164,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(command: Command, suite: Cal
     running = command.begin("--suite", suite("  selftest: {set: {commands: 12, seconds: 0.7}}\n"))
     command.until(lambda: command.count()["passed"] >= 4)
     os.kill(running.pid, signal.SIGINT)
-    assert running.wait(40) == 3, command.output()
+    assert running.wait(200) == 3, command.output()
     assert f"--resume {command.campaign}" in command.output().replace("\n", "")
     for host in command.fleet.names:
         assert command.fleet.exec(host, ["pgrep", "-x", "fleetmark-job"], check=False).stdout == ""
@@ -183,10 +183,10 @@ def test_a_campaign_interrupted_among_its_pairs_is_resumed(command: Command, sui
     command.fleet.off("h4")
     os.kill(running.pid, signal.SIGINT)
     try:
-        assert running.wait(60) == 3, command.output()
+        assert running.wait(200) == 3, command.output()
     finally:
         command.fleet.on("h4")
-    done = command.run("--resume", "last", "--patience", "20", timeout=150)
+    done = command.run("--resume", "last", "--patience", "20")
     assert done.returncode == 0, done.stdout + done.stderr
     assert command.count() == {"passed": 6 + 18}
 
@@ -212,10 +212,10 @@ def test_a_cut_link_heals_and_nothing_is_lost(command: Command, suite: Callable[
     command.until(lambda: command.count(host="h2")["passed"] >= 2)
     command.fleet.cut("h2")
     try:
-        command.until(lambda: "h2: does not answer" in command.output(), patience=40)
+        command.until(lambda: "h2: does not answer" in command.output())
     finally:
         command.fleet.heal("h2")
-    assert running.wait(90) == 0, command.output()
+    assert running.wait(200) == 0, command.output()
     assert command.count() == {"passed": 40}
 
 
@@ -377,7 +377,7 @@ def test_two_campaigns_share_a_results_root_but_no_host(command: Command, suite:
     assert command.count(host="h3") == {"passed": 6}
     assert command.count(host="h2") == {"lost": 6}
     os.killpg(first.pid, signal.SIGINT)
-    assert first.wait(60) == 3, command.output()
+    assert first.wait(200) == 3, command.output()
     done = command.run("--resume", "last")
     assert done.returncode == 0, done.stdout
     assert command.count() == {"passed": 12}

@@ -110,7 +110,7 @@ def test_a_job_out_of_time_leaves_what_it_finished_and_only_the_rest_is_submitte
     resumed = lent.begin("--resume", "last")
     lent.until(lambda: lent.count()["passed"] >= before["passed"] + 2)
     os.killpg(resumed.pid, signal.SIGINT)
-    assert resumed.wait(60) in (0, 3), lent.output()  # 0: a busy machine was late with the order
+    assert resumed.wait(200) in (0, 3), lent.output()  # 0: a busy machine was late with the order
     assert lent.job() != job
     owed = next(e["owed"] for e in lent.events() if e["e"] == "resumed")
     assert sum(owed.values()) == 160 - before["passed"]
@@ -207,7 +207,7 @@ def test_ctrl_c_cancels_the_job(lent: Lent, slow: str) -> None:
     running = lent.begin("--nodes", "2", "--suite", slow)
     lent.until(lambda: lent.count()["passed"] >= 1)
     os.killpg(running.pid, signal.SIGINT)
-    assert running.wait(60) == 3, lent.output()
+    assert running.wait(200) == 3, lent.output()
     lent.cluster.until(lambda: not lent.cluster.jobs())
     assert lent.count()["passed"] >= 1
 
@@ -264,7 +264,7 @@ def test_a_node_that_fails_costs_what_it_had_not_finished_and_resumes(lent: Lent
     lent.until(lambda: lent.count(host="h3")["passed"] >= 2)
     lent.fleet.off("h3")
     try:
-        assert running.wait(120) == 1, lent.output()
+        assert running.wait(240) == 1, lent.output()
     finally:
         lent.fleet.on("h3")
         lent.cluster.join("h3")

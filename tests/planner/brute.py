@@ -444,14 +444,26 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
         alone = [sum(g * active[p] for (p, v), g in zip(combos, gives, strict=True) if v == w) for w in q.workloads]
         if any(most < work.point[t] - 1e-9 for most, work in zip(alone, q.workloads.values(), strict=True)):
             continue  # infeasible even if each server did all its workloads at once
-        for sizes in itertools.product(*(range(active[p] + 1) for p, _ in own)):
+        cost, tried, bound = [*swing, *[0.0] * many], itertools.product(*(range(active[p] + 1) for p, _ in own)), 0.0
+        if own:  # pools apart need as much as all together, or more
+            joined = np.zeros((2 * len(pairs), 2 * many))
+            for k, (p, _) in enumerate([*((p, "") for p in range(len(pairs))), *own]):
+                joined[2 * p : 2 * p + 2] += matrix[caps + 2 * k : caps + 2 * k + 2]
+            together = np.vstack([matrix[:caps], joined])
+            bound = _energy(cost, together, [*high[:caps], *(n for n in active for _ in range(2))])
+        for sizes in tried:
+            if fixed_cost + rest + bound >= cheapest - 1e-9:
+                break
             common = list(active)
             for (p, _), n in zip(own, sizes, strict=True):
                 common[p] -= n
-            if min(common, default=0) < 0:
-                continue
-            limit = [*high[:caps], *(n for n in (*common, *sizes) for _ in range(2))]
-            result = linprog([*swing, *[0.0] * many], A_ub=matrix, b_ub=limit)
-            if result.status == 0:
-                cheapest = min(cheapest, fixed_cost + rest + float(result.fun))
+            if min(common, default=0) >= 0:
+                limit = [*high[:caps], *(n for n in (*common, *sizes) for _ in range(2))]
+                cheapest = min(cheapest, fixed_cost + rest + _energy(cost, matrix, limit))
     return cheapest
+
+
+def _energy(cost: list[float], matrix: np.ndarray, most: list[float]) -> float:
+    """The least cost of energy that serves the demand; infinite where these servers cannot."""
+    result = linprog(cost, A_ub=matrix, b_ub=most)
+    return float(result.fun) if result.status == 0 else math.inf

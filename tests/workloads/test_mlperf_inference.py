@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 import tarfile
-import time
 import zipfile
 from collections.abc import Callable, Mapping
 from importlib.util import module_from_spec, spec_from_file_location
@@ -451,24 +450,31 @@ def test_a_container_gets_only_what_it_may_use(placement: ModuleType, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("ends", "left_s", "expected"),
+    ("ends", "took_s", "left_s", "expected"),
     [
-        (["short", "short", "valid"], 1000.0, [120.0, 180.0, 270.0]),
-        (["short"] * 4, 1000.0, [120.0, 180.0, 270.0]),  # and no more
-        (["slow", "valid"], 1000.0, [120.0]),  # another reason, which more samples do not mend
-        (["short", "valid"], -1.0, [120.0]),  # no time left
+        (["short", "short", "valid"], 10.0, 1000.0, [120.0, 180.0, 270.0]),
+        (["short"] * 4, 10.0, 1000.0, [120.0, 180.0, 270.0]),  # and no more
+        (["short", "valid"], 2.5, 1000.0, [120.0, 720.0]),  # the pace was far too slow: a quarter of the duration
+        (["short", "valid"], 2.5, 30.0, [120.0]),  # no time for that
+        (["slow", "valid"], 10.0, 1000.0, [120.0]),  # another reason, which more samples do not mend
+        (["short", "valid"], 10.0, -1.0, [120.0]),  # no time left
     ],
 )
 def test_offline_that_ends_early_is_run_again_with_more_samples(
-    ends: list[str], left_s: float, expected: list[float]
+    ends: list[str], took_s: float, left_s: float, expected: list[float]
 ) -> None:
-    harness: Any = module("harness").Harness.__new__(module("harness").Harness)
-    harness.ends, harness.report, harness.too_short = time.monotonic() + left_s, {}, False
+    program: Any = module("harness")
+    clock = [0.0]
+    program.time = SimpleNamespace(monotonic=lambda: clock[0])
+    harness: Any = program.Harness.__new__(program.Harness)
+    harness.options = SimpleNamespace(duration=10.0)
+    harness.ends, harness.report, harness.too_short = left_s, {}, False
     settings = SimpleNamespace(min_query_count=1, offline_expected_qps=0.0)
     seen: list[float] = []
 
     def finish(settings: Any) -> bool:
         seen.append(settings.offline_expected_qps)
+        clock[0] += took_s
         harness.too_short = ends[len(seen) - 1] == "short"
         return ends[len(seen) - 1] == "valid"
 

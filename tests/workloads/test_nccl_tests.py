@@ -79,7 +79,7 @@ def test_open_mpi_starts_a_process_for_each_gpu_of_all_hosts_over_plain_ssh(tmp_
     line = command(lead, "all_reduce-4n")
     assert line.startswith(
         "mpirun --host 10.0.0.1:2,10.0.0.2:2,10.0.0.3:2,10.0.0.4:2 -np 8 --map-by ppr:2:node --allow-run-as-root --bind-to none "
-        "--mca plm_rsh_no_tree_spawn 1 --mca plm_rsh_args '-o BatchMode=yes -o ConnectTimeout=10' "
+        "--mca plm_rsh_no_tree_spawn 1 --mca plm_rsh_args '-o BatchMode=yes -o ConnectTimeout=30' "
         "--mca oob_tcp_if_include eth0 env FLEETMARK_CAMPAIGN=c1 nccl_tests-"
     )
     (step,) = [s for s in lead.steps if s.case == "all_reduce-4n"]

@@ -26,7 +26,7 @@ LOGS = ("mlperf_log_summary.txt", "mlperf_log_detail.txt")
 LARGE = 256 << 10  # a detail log of more bytes is packed
 WARM_S = 3.0  # warm-up time, and time to measure the pace; less in runs below 12 s
 SPARE = 1.2  # Offline: more samples than the pace requires, so that a faster phase does not end the run early
-LONGER, MORE = 3, 1.5  # Offline: runs, and how many more samples each has, where one ended early as the pace was slow
+LONGER, MORE = 3, 1.5  # Offline: runs, and how much more than needed each has, where one ended early: the pace was slow
 FEWEST_SERVED = 662  # requests: LoadGen's early stopping then allows one to be late
 PROBES, ATTEMPTS, NEAR = 5, 6, 1.04  # Server: short runs, runs at full length, ratio of rates that are close enough
 
@@ -117,9 +117,10 @@ class Harness:
             valid = self._finish(settings)
             tried.append({"expected_qps": settings.offline_expected_qps, "valid": valid})
             took = time.monotonic() - begun
-            if valid or not self.too_short or self.ends - time.monotonic() < 2 * MORE * took:
+            missing = max(1.0, self.options.duration / took)
+            if valid or not self.too_short or self.ends - time.monotonic() < 2 * MORE * missing * took:
                 break
-            settings.offline_expected_qps *= MORE
+            settings.offline_expected_qps *= MORE * missing
 
     def _server(self) -> None:
         settings = self.settings()

@@ -1,0 +1,11 @@
+"""How many examples a test of hypothesis draws."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+
+def examples(most: int) -> settings:
+    """``most`` where others are drawn each time (``make explore``), a third where they are the same each time."""
+    same = settings().derandomize
+    return settings(max_examples=most // 3 if same else most, deadline=None)
