@@ -11,7 +11,6 @@ from fleetmark.record.results import status_counts
 from planner.comparison import Comparison
 from planner.ratio import Verdict
 from reports.campaign.against import Against
-from reports.campaign.front import front
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
 from reports.campaign.view import View, footnotes, headlines, legend, meaning, spread
 from reports.comparison.front import Cell, Front
@@ -131,7 +130,7 @@ def _ratio(figure: Figure, _: Language) -> str:
 
 def _campaign(report: Report, _: Language) -> Iterator[str]:
     view, campaign = report.view, report.campaign
-    first = front(view, report.problems, report.against)
+    first = report.front
     counts = status_counts(view.results.outcomes)
     total = sum(counts.values())
     yield from (f"# {_line(campaign.id)}", "", f"**{_line(_(first.status))}**", "")

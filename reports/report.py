@@ -15,6 +15,7 @@ from reports.campaign import grade_tables
 from reports.campaign import remarks as campaign_remarks
 from reports.campaign.against import NOTHING, Against, against
 from reports.campaign.conditions import Condition, conditions
+from reports.campaign.front import Front, front
 from reports.campaign.grades import NONE, Grades, grades
 from reports.campaign.problems import Problem, problems
 from reports.campaign.remarks import Remarks, remarks
@@ -60,6 +61,14 @@ class Report:
     grades: Grades = NONE
     frontiers: tuple[Block, ...] = ()
     remarks: Remarks = campaign_remarks.NONE
+    _front: list[Front] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def front(self) -> Front:
+        """The first screen of a campaign, worked out once for all formats."""
+        if not self._front:
+            self._front.append(front(self.view, self.problems, self.against))
+        return self._front[0]
 
     @property
     def parts(self) -> tuple[Part, ...]:

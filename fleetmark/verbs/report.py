@@ -128,11 +128,10 @@ def _beside_reference(archive: Archive, results: Results, only: Sequence[str] | 
 
 
 def _as_json(of: Report, page: Path | None) -> dict[str, Any]:
-    from reports.campaign.front import front
     from reports.campaign.view import footnotes
     from reports.kit import tabular
 
-    results, first = of.view.results, front(of.view, of.problems, of.against)
+    results, first = of.view.results, of.front
     return {
         "campaign": results.campaign.id,
         "path": str(results.campaign.path),

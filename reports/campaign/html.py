@@ -11,7 +11,6 @@ from fleetmark.record.results import status_counts
 from reports.campaign import tables
 from reports.campaign.deviation import heat
 from reports.campaign.figures import Figures
-from reports.campaign.front import front
 from reports.campaign.grade_tables import parts
 from reports.campaign.problems import WORST_FIRST
 from reports.campaign.remarks import listed
@@ -31,7 +30,7 @@ def context(report: Report, medium: Medium) -> dict[str, Any]:
     view = report.view
     counts = status_counts(view.results.outcomes)
     of = view.merged if len(view.hosts) == 1 else view.generational
-    shown = front(view, report.problems, report.against)
+    shown = report.front
     rows = {"rows_at_most": ROWS_ON_PAPER} if medium == "paper" else {}
     return {
         "title": _title(report),

@@ -21,7 +21,7 @@ from fleetmark.base.words import word
 from fleetmark.record.figures.summary import METRIC
 from fleetmark.record.results import Results, status_counts
 from reports.campaign.against import Against
-from reports.campaign.front import front, some
+from reports.campaign.front import some
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
 from reports.campaign.remarks import FEW, Remarks, listed
 from reports.campaign.tables import NOISY
@@ -45,7 +45,7 @@ _STYLE = {
 def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
     """What to print at the end of a run, in order, for 80 columns and wider. ``page``: where the HTML page lies."""
     view, problems, results, _ = report.view, report.problems, report.view.results, report.language
-    first = front(view, problems, report.against)
+    first = report.front
     shown: list[RenderableType] = [Text(_(first.status), style="bold"), *_counts(results, _)]
     shown += [Text(_(line), style="dim") for line in first.machines]
     shown.append(Text())

@@ -18,7 +18,6 @@ from fleetmark.record.figures.summary import METRIC
 from fleetmark.record.frames import plain
 from planner.centre import LEAST
 from reports import sheets
-from reports.campaign.front import front
 from reports.campaign.held import MOST
 from reports.campaign.view import View, meaning
 from reports.comparison.xlsx.hosts import MOST_SHOWN
@@ -82,7 +81,7 @@ def render(report: Report, every: bool = False) -> bytes:
     else:
         _elsewhere(raw, number, report)
     few = len(report.view.of_merged) <= MOST
-    first = front(report.view, report.problems, report.against)
+    first = report.front
     _values(hosts, layout, raw, few)
     _spreads(spread, layout, raw)
     _headlines(headlines, layout, hosts if few else None)
