@@ -130,7 +130,7 @@ def _ratio(figure: Figure, _: Language) -> str:
 
 def _campaign(report: Report, _: Language) -> Iterator[str]:
     view, campaign = report.view, report.campaign
-    first = report.first
+    first = report.front
     counts = status_counts(view.results.outcomes)
     total = sum(counts.values())
     yield from (f"# {_line(campaign.id)}", "", f"**{_line(_(first.status))}**", "")

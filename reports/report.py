@@ -68,8 +68,8 @@ class Report:
     roofs: tuple[Line, ...] = ()
 
     @cached_property
-    def first(self) -> Front:
-        """The first screen of a campaign."""
+    def front(self) -> Front:
+        """The first screen of a campaign, worked out once for all formats."""
         return front(self.view, self.problems, self.against)
 
     @property

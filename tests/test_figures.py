@@ -294,7 +294,7 @@ def test_files_give_the_figures_of_memory(tmp_path: Path) -> None:
     table = figures.read(files, [("c1", host) for host in VALUES])
     rows = table.rows.merge(table.keys["metric"], left_on="key", right_index=True)
     over_files = {(table.machines[r][1], m): math.exp(v) for r, m, v in rows[["record", "metric", "log"]].to_numpy()}
-    stats = of_hosts(load_results(find(tmp_path, "c1")).values.frame)
+    stats = per_host(load_results(find(tmp_path, "c1")).values)
     in_memory = {(h, m): v for h, m, v in stats[["host", "metric", "value"]].to_numpy()}
     assert over_files == pytest.approx(in_memory)
     assert over_files["b1", "read_iops"] == pytest.approx(6.5) and over_files["a1", "triad"] == pytest.approx(2.0)
@@ -314,7 +314,7 @@ def test_hosts_in_parts_give_the_same_figures(tmp_path: Path, monkeypatch: pytes
 
     at_once = read()
     assert len(at_once) == len(names)
-    monkeypatch.setattr("fleetmark.record.figures.files._PARTS", ((4, 16),))
+    monkeypatch.setattr("fleetmark.record.figures.hashed._SIZES", ((4, 16),))
     pd.testing.assert_frame_equal(read(), at_once)
 
 
@@ -336,7 +336,7 @@ def test_what_is_not_scored_is_counted(tmp_path: Path) -> None:
 def test_a_report_and_a_comparison_show_one_figure(tmp_path: Path) -> None:
     on_record(tmp_path)
     results = load_results(find(tmp_path, "c1"))
-    stats = per_generation(of_hosts(results.measurements), {host: host[0] for host in VALUES})
+    stats = per_generation(per_host(results.values), {host: host[0] for host in VALUES})
     answer = compare(Question(tmp_path, "gen=a", ["gen=b"])).comparison
     for row in stats.to_dict("records"):
         title = f"{row['workload']} {row['case']} {row['metric']}"

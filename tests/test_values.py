@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,8 +35,8 @@ def filed(results: Results, folder: Path) -> Results:
 
 
 def rounded(text: str) -> str:
-    """Without the digits in which sums differ whose terms stood in another order."""
-    return re.sub(r"(\d\.\d{6})\d+", r"\1", text)
+    """Without the digits in which sums differ whose terms stood in another order, and without drawings."""
+    return re.sub(r"(\d\.\d{6})\d+", r"\1", re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL))
 
 
 @pytest.mark.parametrize("make", [sample.six, lambda: sample.many(30)], ids=["six", "many"])
@@ -95,3 +96,23 @@ def test_a_file_that_breaks_off_is_named(tmp_path: Path) -> None:
     file.write_bytes(raw)
     with pytest.raises(FleetmarkError, match=r"measurements.parquet: no whole Parquet file .* `fleetmark parse`"):
         view(broken)
+
+
+def test_another_tool_reads_many_campaigns_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for campaign in ("c1", "c2"):
+        rows = plain(sample.six().measurements)[list(schema.NAMES)].assign(campaign=campaign)
+        folder = tmp_path / "fleetmark-results" / campaign
+        folder.mkdir(parents=True)
+        table = pa.Table.from_pandas(rows, schema.arrow(), preserve_index=False)
+        pq.write_table(table.drop_columns(["members"]) if campaign == "c1" else table, folder / "measurements.parquet")
+    page = (Path(__file__).parents[1] / "docs" / "scale.md").read_text("utf-8")
+    code = textwrap.dedent(page[page.index("    import duckdb") :].split("\n\n`", maxsplit=1)[0])
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, pd.DataFrame] = {}
+    exec(code, names)
+    mine = rows[(rows["workload"] == "stream") & (rows["metric"] == "triad") & (rows["status"] == "passed")]
+    expected = mine.groupby(["host", "case"])["value"].median() / 1e9
+    latest = names["latest"]
+    assert len(expected) > 1 and set(latest["campaign"]) == {"c1", "c2"}
+    for _, of in latest.groupby("campaign"):
+        assert of.set_index(["host", "case"])["GB/s"].to_dict() == pytest.approx(expected.to_dict(), rel=1e-12)

@@ -97,13 +97,10 @@ class Results:
     measurements: pd.DataFrame
     telemetry: Telemetry = field(default_factory=Telemetry)
     stored: Stored | None = None
-
-    @property
-    def values(self) -> Values:
-        """All measurements, whether in memory or not."""
-        return Values(self.measurements, self.stored)
+    values: Values = field(init=False, repr=False, compare=False)  # all measurements, whether in memory or not
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "values", Values(self.measurements, self.stored))
         for name, frame, columns in (
             ("outcomes", self.outcomes, OUTCOME_COLUMNS),
             ("measurements", self.measurements, schema.NAMES),

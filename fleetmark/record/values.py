@@ -77,6 +77,7 @@ class Values:
 
     def __init__(self, rows: pd.DataFrame, file: Stored | None = None) -> None:
         self._rows, self._file = rows, file
+        self._distinct: dict[tuple[str, ...], pd.DataFrame] = {}
 
     def __len__(self) -> int:
         """How many; also those of other hosts in a file of which some hosts are named."""
@@ -104,9 +105,12 @@ class Values:
 
     def distinct(self, *names: str, where: str = "true") -> pd.DataFrame:
         """The combinations of those columns, each once, in the order of the values."""
-        columns = quoted(names)
-        with self.database() as con:
-            return _frame(con, f"select {columns} from every where {where} group by {columns} order by min(row)")
+        if (*names, where) not in self._distinct:  # several parts of a report ask for the same
+            columns = quoted(names)
+            with self.database() as con:
+                distinct = f"select {columns} from every where {where} group by {columns} order by min(row)"
+                self._distinct[*names, where] = _frame(con, distinct)
+        return self._distinct[*names, where]
 
     def where(self, condition: str) -> pd.DataFrame:
         """The values that meet a ``condition`` in SQL, in their order, text as categories."""

@@ -131,7 +131,7 @@ def _as_json(of: Report, page: Path | None) -> dict[str, Any]:
     from reports.campaign.view import footnotes
     from reports.kit import tabular
 
-    results, first = of.view.results, of.first
+    results, first = of.view.results, of.front
     return {
         "campaign": results.campaign.id,
         "path": str(results.campaign.path),

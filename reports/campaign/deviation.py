@@ -188,19 +188,20 @@ def heat(view: View, deviations: Deviations, rows_at_most: int = MOST_ROWS) -> H
         return None
     of = {column.key: column for column in collected.columns}
     shown = chosen(list(of), MOST_COLUMNS)
-    cells: dict[str, dict[Key, Cell]] = {}
-    for part in deviations.of(set(shown)):
-        for key, rows in groups(part, METRIC):
-            scale = view.shown(key, rows)
-            columns = (rows[c].tolist() for c in ("host", "value", "middle", "deviation"))
-            for host, value, middle, deviation in zip(*columns, strict=True):
-                cells.setdefault(str(host), {})[key] = _cell(scale, value, middle, deviation)
+    columns = [group for part in deviations.of(set(shown)) for group in groups(part, METRIC)]
+    present = {str(host) for _, rows in columns for host in rows["host"].unique()}
     by_host = collected.by_host()
     ends = pd.concat([by_host.min(), by_host.max()], axis=1).abs().max(axis=1)
     worst = dict(zip(collected.hosts, ends.tolist(), strict=True))
     middles = dict(zip(collected.hosts, by_host.median().tolist(), strict=True))
-    hosts = [h for h in view.hosts if h.name in cells]
+    hosts = [h for h in view.hosts if h.name in present]
     kept = {h.name for h in sorted(hosts, key=lambda h: -worst[h.name])[:rows_at_most]}
+    cells: dict[str, dict[Key, Cell]] = {}
+    for key, rows in columns:
+        scale = view.shown(key, rows)
+        mine = rows[rows["host"].isin(list(kept))]
+        for values in zip(*(mine[c].tolist() for c in ("host", "value", "middle", "deviation")), strict=True):
+            cells.setdefault(str(values[0]), {})[key] = _cell(scale, *values[1:])
     table = [
         Row(h.name, h.generation or "", middles[h.name], [cells[h.name].get(key) for key in shown])
         for h in hosts

@@ -129,13 +129,13 @@ def _crowds(view: View, _: Language, colours: Mapping[str, str]) -> Iterator[Dra
         )
     else:
         note = message("A dot per host, ticks at the geometric means.")
-    for part in view.headlines_in_parts():
-        for key, _rows in groups(_of_worth(part), METRIC):
-            yield Drawn(title_of(key), note, lazily(_crowd, view, _, colours, key))
+    keys = (group for part in view.headlines_in_parts() for group in groups(_of_worth(part), METRIC))
+    for number, (key, rows) in enumerate(keys):
+        held = rows if number < MOST else rows.iloc[:0]  # those beyond are not drawn
+        yield Drawn(title_of(key), note, lazily(_crowd, view, _, colours, key, held.copy()))
 
 
-def _crowd(view: View, _: Language, colours: Mapping[str, str], key: Key) -> Spec:
-    rows = view.of_merged.where(lambda part: among(part, METRIC, {key}))
+def _crowd(view: View, _: Language, colours: Mapping[str, str], key: Key, rows: pd.DataFrame) -> Spec:
     shown = view.shown(key, rows)
     axis = axis_title(fmt.clean(key[2]), shown, rows["better"].iloc[0], _)
     own = rows["host"].astype(object).map({h: g or "" for h, g in view.generation.items()})
@@ -216,6 +216,8 @@ def _against(view: View, name: str, split: Callable[[str, str], tuple[str, float
     texts = view.of_merged.distinct("workload", name).itertuples(index=False, name=None)
     parts = [(workload, text, *part) for workload, text in texts if (part := split(workload, text)) is not None]
     table = pd.DataFrame(parts, columns=["workload", name, "rest", "x"])
+    if table.empty:
+        return
     known = set(table[["workload", name]].itertuples(index=False, name=None))
     merged = view.of_merged.where(lambda part: among(part, ["workload", name], known))
     frames = []
@@ -270,8 +272,11 @@ def _depths(view: View, _: Language) -> Iterator[Drawn]:
 
 def _loaded(view: View, _: Language) -> Iterator[Drawn]:
     """Latency against the bandwidth that was moved meanwhile, where a workload measures both at several rates."""
-    of_hosts_ = view.of_merged.where(lambda part: among(part, ["workload"], _loading(view)))
-    both = [_with_bandwidth(frame, side) for frame, side in ((of_hosts_, "host"), (view.generational, "generation"))]
+    loading = _loading(view)
+    if not loading:
+        return
+    merged = view.of_merged.where(lambda part: among(part, ["workload"], loading))
+    both = [_with_bandwidth(frame, side) for frame, side in ((merged, "host"), (view.generational, "generation"))]
     generational = dict(groups(both[1], METRIC))
     for key, rows in groups(both[0], METRIC):
         if rows["step"].nunique() < CURVE:

@@ -31,7 +31,7 @@ def context(report: Report, medium: Medium) -> dict[str, Any]:
     view = report.view
     counts = status_counts(view.results.outcomes)
     of = view.merged if len(view.hosts) == 1 else view.generational
-    shown = report.first
+    shown = report.front
     rows = {"rows_at_most": ROWS_ON_PAPER} if medium == "paper" else {}
     return {
         "title": _title(report),

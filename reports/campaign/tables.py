@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import pandas as pd
@@ -131,7 +132,7 @@ def across(view: View) -> list[tuple[Line, list[Figure]]]:
 
 def down(view: View) -> tuple[list[Line], list[tuple[HostInfo, list[Figure]]]] | None:
     """Headlines with the hosts as rows, a scale for each column: columns, and rows; None for few hosts or too many."""
-    if len(view.hosts) <= ACROSS or sum(map(len, view.headlines_in_parts())) > CELLS:
+    if len(view.hosts) <= ACROSS or _more_than(CELLS, view.headlines_in_parts()):
         return None
     chosen = headlines(view.merged)
     columns, figures = [], []
@@ -141,6 +142,11 @@ def down(view: View) -> tuple[list[Line], list[tuple[HostInfo, list[Figure]]]] |
     return columns, [
         (h, [of.get(h.name) or Figure(why=view.why_absent(h.name, key)) for key, of in figures]) for h in view.hosts
     ]
+
+
+def _more_than(most: int, parts: Iterator[pd.DataFrame]) -> bool:
+    """Whether ``parts`` have more rows; as few of them are looked at as tell."""
+    return any(rows > most for rows in accumulate(map(len, parts)))
 
 
 def metrics(view: View, numbers: Mapping[Key, int], *, per_host: bool) -> Iterator[Workload]:

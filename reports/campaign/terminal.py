@@ -45,7 +45,7 @@ _STYLE = {
 def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
     """What to print at the end of a run, in order, for 80 columns and wider. ``page``: where the HTML page lies."""
     view, problems, results, _ = report.view, report.problems, report.view.results, report.language
-    first = report.first
+    first = report.front
     shown: list[RenderableType] = [Text(_(first.status), style="bold"), *_counts(results, _)]
     shown += [Text(_(line), style="dim") for line in first.machines]
     shown.append(Text())

@@ -81,7 +81,7 @@ def render(report: Report, every: bool = False) -> bytes:
     else:
         _elsewhere(raw, number, report)
     few = len(report.view.of_merged) <= MOST
-    first = report.first
+    first = report.front
     _values(hosts, layout, raw, few)
     _spreads(spread, layout, raw)
     _headlines(headlines, layout, hosts if few else None)

@@ -8,7 +8,7 @@ import pytest
 from fleetmark.record.figures import summary
 from fleetmark.record.figures.packed import Packed, together
 from fleetmark.record.frames import plain
-from reports.campaign import deviation, held
+from reports.campaign import held
 from reports.campaign.front import front
 from reports.campaign.view import headlines, meaning, view
 from tests.reports import sample
@@ -20,8 +20,7 @@ def test_parts_give_the_same_view_and_first_screen_as_one_frame(make, monkeypatc
     one = view(results)
     expected = front(one, [])
     monkeypatch.setattr(summary, "_AT_ONCE", 300)
-    for module in (held, deviation):
-        monkeypatch.setattr(module, "MOST", 100)
+    monkeypatch.setattr(held, "MOST", 100)
     parts = view(results)
     assert len(list(parts.of_merged)) > 1
     for name in ("stats", "merged", "generational"):

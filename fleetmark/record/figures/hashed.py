@@ -36,11 +36,11 @@ def _telling(kinds: pd.DataFrame) -> list[str]:
     return telling
 
 
-def ranges(rows: int, hosts: Sequence[str], column: str = "v.host", sizes: Sizes = _SIZES) -> list[str]:
+def ranges(rows: int, hosts: Sequence[str], column: str = "v.host", sizes: Sizes | None = None) -> list[str]:
     """Conditions on ``column`` that divide ``rows`` of ``hosts`` into parts of a size to be grouped at once. They go by
     the order of names, so that DuckDB passes over what a file notes to hold other names only."""
     names = sorted({*hosts}, key=str.encode)  # as DuckDB has them in order
-    parts = min(len(names), max(min(-(-rows // size), most) for size, most in sizes))
+    parts = min(len(names), max(min(-(-rows // size), most) for size, most in sizes or _SIZES))
     if parts <= 1:
         return ["true"]
     starts = [names[n * len(names) // parts] for n in range(parts)]

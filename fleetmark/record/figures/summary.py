@@ -205,7 +205,8 @@ def _per_generation(stats: pd.DataFrame, generation: Mapping[str, str | None]) -
     order = np.lexsort((frame["value"].to_numpy(), number))
     starts = np.flatnonzero(np.diff(number[order], prepend=-1))
     names = frame["host"].astype(object).to_numpy()
-    low, high = names[order[starts]], names[order[np.append(starts[1:], len(order)) - 1]]
+    last = np.append(starts[1:], len(order))[: len(starts)] - 1
+    low, high = names[order[starts]], names[order[last]]
     return plain(figures).assign(low_host=low, high_host=high)
 
 
