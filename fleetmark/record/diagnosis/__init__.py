@@ -347,20 +347,19 @@ def _alone(groups: Sequence[Cohort]) -> list[Message]:
 
 def _with_evidence(findings: Sequence[Finding], measured: Figures, hosts: Sequence[str]) -> list[Finding]:
     """The findings with the raw files that they rest on, those of the worst values first."""
-    keys = measured.keys.reset_index(names="key")
+    keys = _by_benchmark(measured.keys)
     place = {host: n for n, host in enumerate(hosts)}
     wanted: list[tuple[int, int, int]] = []
     for number, finding in enumerate(findings):
-        same = np.ones(len(keys), dtype=bool)
-        for name in BENCHMARK:
-            if finding.benchmark["subject"] != "pairs" or name != "subject":
-                same &= (keys[name] == finding.benchmark[name]).to_numpy(bool)
-        of = keys[same]
+        about = finding.benchmark
+        of = keys.get(tuple(about[name] for name in _UNPAIRED), [])
+        if about["subject"] != "pairs":
+            of = [(key, subject) for key, subject in of if subject == about["subject"]]
         if finding.kind in (Kind.NODE, Kind.LINK):
-            of = of[[_is_of(str(s), finding) for s in of["subject"]]]
+            of = [(key, subject) for key, subject in of if _is_of(subject, finding)]
         record = place.get(finding.host or (finding.members or ("",))[0], -1)
         records = [record, place.get(finding.other, -1)] if finding.kind is Kind.LINK else [record]
-        wanted += [(number, r, int(k)) for r in records if r >= 0 for k in of["key"]]
+        wanted += [(number, r, key) for r in records if r >= 0 for key, _ in of]
     if not wanted:
         return list(findings)
     parts = pd.DataFrame(wanted, columns=["number", "record", "key"])
@@ -372,6 +371,18 @@ def _with_evidence(findings: Sequence[Finding], measured: Figures, hosts: Sequen
         if path and path not in (listed := paths.setdefault(int(number), [])) and len(listed) < MOST_EVIDENCE:
             listed.append(str(path))
     return [replace(f, evidence=tuple(paths.get(number, ()))) for number, f in enumerate(findings)]
+
+
+_UNPAIRED = tuple(name for name in BENCHMARK if name != "subject")
+
+
+def _by_benchmark(keys: pd.DataFrame) -> dict[tuple[str, ...], list[tuple[int, str]]]:
+    """A benchmark without its subject to its keys, each with its subject."""
+    of: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    about = zip(*(keys[name].astype(str) for name in _UNPAIRED), strict=True)
+    for key, subject, benchmark in zip(keys.index, keys["subject"].astype(str), about, strict=True):
+        of.setdefault(benchmark, []).append((int(key), subject))
+    return of
 
 
 def _is_of(subject: str, finding: Finding) -> bool:

@@ -29,6 +29,7 @@ class Table:
         self.hosts = list(hosts)
         self.keys = np.flatnonzero(single)  # the key of each row
         self.about = keys.iloc[self.keys]
+        self._names = list(zip(*(self.about[name].astype(str) for name in BENCHMARK), strict=True))
         row_of = np.full(len(keys), -1)
         row_of[self.keys] = range(len(self.keys))
         rows = measured.rows
@@ -58,7 +59,7 @@ class Table:
         return usual[:, None] / np.sqrt(np.maximum(self.runs[:, columns], 1))
 
     def benchmark(self, row: int) -> dict[str, str]:
-        return {name: str(self.about.iloc[row][name]) for name in BENCHMARK}
+        return dict(zip(BENCHMARK, self._names[row], strict=True))
 
     def value(self, row: int, oriented: float) -> float:
         """An oriented logarithm as a value in the base unit."""
