@@ -1,4 +1,4 @@
-"""How many group runs it takes to name faulty nodes and links, and whom the search names wrongly, in simulation.
+"""How many group runs it takes to name faulty nodes, links and borders, and whom the search names wrongly, in simulation.
 
 ``python -m benchmarks.isolation [TRIALS] [N ...]`` (100 64 512). The search is that of ``diagnose --isolate``: it does not know how fast a
 sound group is, and rates fall with the size of the group. A group is as slow as its slowest part: faults lose 10%, a run
@@ -20,7 +20,11 @@ from planner.diagnosis import groups
 SEED, NOISE, SLOW = 18, 0.02, 0.10
 BY_SIZE = 0.1  # ln of what a group loses when it is e times as large
 MOST = 4
-MIXES = [(faults - links, links) for faults in range(MOST + 1) for links in range(faults + 1)]  # nodes, links
+RACKS = 8  # where a border between two of them is slow
+MIXES = [
+    (faults - links, links, 0) for faults in range(MOST + 1) for links in range(faults + 1)
+]  # nodes, links, borders
+MIXES += [(0, 0, 1), (1, 0, 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,46 +39,54 @@ class Trial:
     all: int
 
 
-def trial(n: int, nodes: int, links: int, number: int) -> Trial:
+def trial(n: int, nodes: int, links: int, number: int, borders: int = 0) -> Trial:
     rng = np.random.default_rng([SEED, n, nodes, links, number])
     members = [f"n{i:03d}" for i in range(n)]
     chosen = [str(c) for c in rng.choice(members, nodes + 2 * links, replace=False)]
     bad, pairs = set(chosen[:nodes]), {frozenset(chosen[nodes + 2 * i : nodes + 2 * i + 2]) for i in range(links)}
+    labels = {member: f"r{place % RACKS}" for place, member in enumerate(members)} if borders else {}
+    ends = {f"r{rack}" for rack in rng.choice(RACKS, 2 * borders, replace=False)}
 
     def together(group: tuple[str, ...]) -> list[float]:
         here = set(group)
         slow = bool(here & bad) or any(pair <= here for pair in pairs)
+        slow |= borders > 0 and ends <= {labels[member] for member in group}
         rate = (math.log1p(-SLOW) if slow else 0.0) + float(rng.normal(0, NOISE))
         return [rate - BY_SIZE * math.log(len(group))]
 
-    result = groups.isolate({}, members, lambda _: {}, together, deficit=SLOW, noise=NOISE)
+    result = groups.isolate({}, members, lambda _: {}, together, deficit=SLOW, noise=NOISE, labels=labels)
     named = {f.of[0] for f in result.faults if f.kind == "node"}
     named_links = {frozenset(f.of) for f in result.faults if f.kind == "link"}
-    right = named == bad and named_links == pairs
+    named_borders = [set(f.of) for f in result.faults if f.kind == "border"]
+    right = named == bad and named_links == pairs and named_borders == [ends] * borders
     return Trial(right, bool(named - bad), result.named_after, result.confirming, result.runs)
 
 
 def main() -> None:
     trials, *sizes = [int(a) for a in sys.argv[1:]] or [100]
     print(f"seed {SEED}, {trials} trials a row; noise {NOISE:.0%}, faults {SLOW:.0%}")
-    print("   N nodes links |  all named  sound node named  group runs median  95%  limit  all named within", end="")
+    print(
+        "   N nodes links borders |  all named  sound node named  group runs median  95%  limit  all named within",
+        end="",
+    )
     print("  pairs, median  in all, median | all pairs  bisection of one")
     for n in sizes or (64, 512):
-        for nodes, links in MIXES:
-            if nodes + links <= n // 8:
-                print(line(n, nodes, links, [trial(n, nodes, links, number) for number in range(trials)]), flush=True)
+        for nodes, links, borders in MIXES:
+            if nodes + links + borders <= n // 8:
+                results = [trial(n, nodes, links, number, borders) for number in range(trials)]
+                print(line(n, nodes, links, borders, results), flush=True)
 
 
-def line(n: int, nodes: int, links: int, results: list[Trial]) -> str:
+def line(n: int, nodes: int, links: int, borders: int, results: list[Trial]) -> str:
     """The results of trials as a row of the table."""
     trials = len(results)
     runs = sorted(r.groups for r in results)
-    limit = 2 * math.log2(n) * (nodes + links) + 4
+    limit = 2 * math.log2(n) * (nodes + links + borders) + 4
     within = sum(r.right and r.groups <= limit for r in results) / trials
     pairs, every = (sorted(getattr(r, name) for r in results)[trials // 2] for name in ("pairs", "all"))
     right, blamed = (sum(getattr(r, name) for r in results) / trials for name in ("right", "blamed"))
     ends = f"{runs[trials // 2]:18} {runs[int(0.95 * trials)]:4} {limit:6.0f} {within:17.1%} {pairs:14} {every:15}"
-    return f"{n:4} {nodes:5} {links:5} | {right:10.1%} {blamed:17.1%} {ends} | {n * (n - 1) // 2:9} {2 * math.log2(n):17.0f}"
+    return f"{n:4} {nodes:5} {links:5} {borders:7} | {right:10.1%} {blamed:17.1%} {ends} | {n * (n - 1) // 2:9} {2 * math.log2(n):17.0f}"
 
 
 if __name__ == "__main__":

@@ -9,11 +9,12 @@ import numpy as np
 from planner.diagnosis.posterior import NODE, NONE, Posterior
 
 SETS = 300  # drawn from the posterior
-ORDERS = 8  # of classes, each of whose beginnings is a candidate
+ORDERS, MORE = 8, 32  # of classes, each of whose beginnings is a candidate; where none says much
 _COARSE = 16  # beginnings that are looked at first
 _ENOUGH = 0.95  # bits: no order is better by what matters
 _HOT = 1e-3  # how likely a class has the end of a fault, for it to be tested
 _FEW = 5  # classes: fewer are halved
+_MUCH = 0.75  # bits
 _SPLIT = 0.05  # bits that a class has to bring, for it to be split
 
 
@@ -25,10 +26,10 @@ def choose(posterior: Posterior, size: int, barred: Sequence[Collection[str]]) -
     """
     design = _Design(posterior, size)
     best: tuple[list[str], float, float] = ([], 0.0, -1.0)
-    for nth in range(ORDERS):
+    for nth in range(MORE):
         candidate = design.group(barred[nth % len(barred)], nth)
         best = max(best, candidate, key=lambda c: c[2])
-        if best[2] > _ENOUGH:
+        if best[2] > (_ENOUGH if nth < ORDERS else _MUCH):
             break
     return best[0], best[2]
 

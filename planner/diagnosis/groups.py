@@ -20,7 +20,7 @@ Alone = Callable[[Sequence[str]], Mapping[str, float]]
 PARTS = 4  # into which the hosts are cut: every two of the parts have to run together
 CUTS = (2, 4, 8)  # of the hosts that run together: every second, fourth or eighth
 MOST_OF = 0.7  # of what a slow group loses: noise may have made it more
-SUSPECT = math.log(3)  # odds of a fault, at which runs of two hosts settle it
+SUSPECT = 0.0  # ln of the odds of a fault, at which runs of two hosts settle it: they then say as much as a group can
 RATHER = math.log(1 / 2)  # the same of a border, which three pairs settle
 FAILS = math.log(2)  # what tells a run that fails from one that is slow
 MOST_RUNS = 500
@@ -122,8 +122,8 @@ class _Hunt(Settling):
             else:  # sound hosts are as slow by themselves: it says nothing
                 self.alone_vary = math.exp(max(good) - min(good))
 
-    def _name(self, fault: Fault) -> None:
-        """A host that is slow with two others, each alone, is no link."""
+    def _name(self, fault: Fault) -> Fault:
+        """The fault as it is named: a host that is slow with two others, each alone, is no link."""
         shared = [f for f in self.faults if f.kind == fault.kind == "link" and set(f.of) & set(fault.of)]
         if shared:
             (host, *_) = set(shared[0].of) & set(fault.of)
@@ -131,6 +131,7 @@ class _Hunt(Settling):
             fault = Fault("node", (host,), Reason.ALL_PARTNERS, fault.deficit)
         self.faults.append(fault)
         self.named_after = self.runs - self.confirming
+        return fault
 
     def search(self) -> None:
         """Name faults until every host and, in parts of all hosts, every two blocks ran as sound ones do."""
@@ -187,6 +188,10 @@ class _Hunt(Settling):
             together |= here[:, None] & here
         return bool(together.all())
 
+    def _sound(self) -> list[Group]:
+        """Groups that ran as sound ones do: none with a known fault, which may be as fast as any of their size."""
+        return [group for group in super()._sound() if not self._explained(group)]
+
     def _explained(self, group: Group) -> bool:
         """Whether a fault is named that this group has."""
         sides = {self.labels.get(m) for m in group}
@@ -203,10 +208,14 @@ class _Hunt(Settling):
         posterior = self._posterior(slow, drop)
         before, most = len(self.faults), self.runs + MOST_LOOKED
         refuted: list[tuple[str, ...]] = []
+        settled: list[tuple[str, ...]] = []
         while self.runs < min(self.most, most):
             known = [f.of for f in self.faults if f.kind != "border"]
-            of, odds = posterior.likeliest([*known, *refuted])
+            of, odds = posterior.likeliest([*known, *settled])
             if odds > (RATHER if of in posterior.borders else SUSPECT):
+                settled.append(of)
+                if of not in posterior.borders and not self.guilty().isdisjoint(of):  # its host is named
+                    continue
                 fault = self.across(of, drop) if of in posterior.borders else self.confirmed(of, drop)
                 if fault is None or set(fault.of) != set(of):
                     posterior.settle(of, fault=False)
@@ -214,9 +223,9 @@ class _Hunt(Settling):
                 if fault is not None and not any(
                     (f.kind, set(f.of)) == (fault.kind, set(fault.of)) for f in self.faults
                 ):
-                    self._name(fault)
+                    named = self._name(fault)
                     most = self.runs + MOST_LOOKED
-                    if fault.kind == "border":
+                    if named.kind == "border" or named is not fault:
                         break
                     posterior.settle(fault.of, fault=True)
             elif posterior.more(known) < MORE or not self._step(posterior):
@@ -251,6 +260,8 @@ class _Hunt(Settling):
         base = set(self.base()) if not self.blocks else set()
         suspects = [m for m in self.order if m not in self.guilty() and (m in slow or m not in base)]
         posterior = Posterior(self.order, suspects, drop, self.deviation, self.labels)
+        for border in self.pairs("border"):
+            posterior.beside(border)
         beside = 0  # groups of others, which only say how fast a sound one is
         for group, rates in self.rates.items():
             if len(group) in self.sizes and not self._explained(group):

@@ -73,6 +73,7 @@ class Posterior:
         self._runs: list[tuple[int, float]] = []  # size and rate
         self._inside = np.zeros((len(self.hosts), 0), dtype=bool)  # who was in which run
         self._settled: dict[int, bool] = {}  # of hosts and links, by their codes: whether they have a fault
+        self._known_borders: list[tuple[str, ...]] = []
         self._cut_at: int | None = None  # how many runs there were, when likely sets were dropped for their number
         self._shown = np.zeros(len(self.cells))
         self.share = np.zeros(len(self.cells))
@@ -119,6 +120,26 @@ class Posterior:
         if self._cut_at is not None:
             self._regrow()
 
+    def beside(self, border: tuple[str, ...]) -> None:
+        """That border is known to be slow: neither it nor a link across it is looked for any more."""
+        self.settle(border, fault=False)
+        for side in border:
+            self._split(self.labels == side)
+        self._known_borders.append(border)
+        ends = [self.cells >> 8, self.cells & 255]
+        self._shown = self._shown - _PROVEN * self._across(*ends).any(axis=1)
+        self._weigh()
+
+    def _across(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Whether links between these classes are across a border that is known."""
+        labels = np.full(256, "", dtype=object)
+        labels[self.of] = self.labels
+        one, other = labels[first], labels[second]
+        result = np.zeros(first.shape, dtype=bool)
+        for a, b in self._known_borders:
+            result |= ((one == a) & (other == b)) | ((one == b) & (other == a))
+        return result
+
     def _contrary(self, cells: np.ndarray, code: int) -> np.ndarray:
         """ln of how likely sets are by what runs of two hosts showed of a fault."""
         has = (cells == code).any(axis=1)
@@ -132,7 +153,7 @@ class Posterior:
         pairs = np.concatenate([np.stack([classes, classes], 1), np.stack([first, second], 1)[two]])
         codes = pairs[:, 0] << 8 | np.where(np.arange(len(pairs)) < len(classes), NODE, pairs[:, 1])
         refuted = [code for code, fault in self._settled.items() if not fault]
-        may = ~np.isin(codes, refuted)
+        may = ~np.isin(codes, refuted) & ~self._across(pairs[:, 0], pairs[:, 1])
         inside = np.zeros((256, len(self._runs)), dtype=bool)
         inside[self.of] = self._inside
         known = [code for code, fault in self._settled.items() if fault]
