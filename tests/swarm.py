@@ -75,7 +75,8 @@ class Swarm:
         """One of a measured distribution."""
         share = self.random.random()
         n = bisect.bisect_right(AT, share) - 1
-        return seconds[n] + (seconds[n + 1] - seconds[n]) * (share - AT[n]) / (AT[n + 1] - AT[n])
+        within = (share - AT[n]) / (AT[n + 1] - AT[n])
+        return float(self.options.pace * (seconds[n] + (seconds[n + 1] - seconds[n]) * within))
 
     async def serve(self) -> None:
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -320,6 +321,7 @@ def main() -> None:
     for fate in ("absent", "cut", "dead", "seed"):
         serve.add_argument(f"--{fate}", type=int, default=0)
     serve.add_argument("--seconds", type=float, default=0.2)
+    serve.add_argument("--pace", type=float, default=1.0, help="of the delays that were measured")
     serve.add_argument("--absent-s", type=float, default=0.0, help="until it is known that one does not answer")
     serve.add_argument("--silent-s", type=float, default=0.0, help="until it is known that one has died")
     serve.add_argument("--hold", type=Path, help="a file: while it exists, no agent begins its last command")

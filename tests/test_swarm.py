@@ -29,7 +29,7 @@ class Swarmed(Command):
         self.env["PYTHONPATH"] = str(Path(__file__).parents[1])
         self.hold = root / "hold"
         self.hold.touch()
-        lost = ("--absent=1", "--cut=1", "--dead=1", "--seconds=0.1", f"--hold={self.hold}")
+        lost = ("--absent=1", "--cut=1", "--dead=1", "--seconds=0.1", "--pace=0.1", f"--hold={self.hold}")
         words = [sys.executable, "-m", "tests.swarm", "serve", str(self.socket), *lost]
         self.agents = subprocess.Popen(words, env=self.env)
 
