@@ -15,11 +15,10 @@ import pytest
 
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.record import values
-from fleetmark.record.figures import summary
-from fleetmark.record.frames import plain
+from fleetmark.base.frames import plain
+from fleetmark.record.figures import summary, values
+from fleetmark.record.figures.values import Values, stored
 from fleetmark.record.results import Results
-from fleetmark.record.values import Values, stored
 from fleetmark.verbs import report as verb
 from reports import html, report
 from reports.campaign.view import view
