@@ -14,7 +14,7 @@ from fleetmark.base.frames import stacked
 from fleetmark.base.measurement import Status
 from fleetmark.record import replies
 from fleetmark.record.archive import Archive
-from fleetmark.record.figures.values import Values
+from fleetmark.record.figures.measured import Values
 from fleetmark.record.results import EXTREME_COLUMNS, TELEMETRY_COLUMNS, Telemetry
 
 MOST_RUNS = 300  # whose samples are read, over all campaigns of a report

@@ -18,7 +18,7 @@ from fleetmark.base.measurement import Status
 from fleetmark.base.text import count, message
 from fleetmark.record import journal, telemetry
 from fleetmark.record.archive import Archive
-from fleetmark.record.figures.values import Stored, Values, stored
+from fleetmark.record.figures.measured import Stored, Values, stored
 from fleetmark.record.results import CampaignInfo, HostInfo, Results
 from planner.scores import Rule, scores
 from planner.stability import FOREIGN_CORES

@@ -14,7 +14,7 @@ from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import message
 from fleetmark.record.figures.engine import literal
-from fleetmark.record.figures.values import Values
+from fleetmark.record.figures.measured import Values
 from fleetmark.record.results import HostInfo, Results
 from planner.centre import Interval
 from reports.campaign.problems import WORST_FIRST
