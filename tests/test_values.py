@@ -16,7 +16,7 @@ import pytest
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.frames import plain
-from fleetmark.record.figures import summary
+from fleetmark.record.figures import measured, summary
 from fleetmark.record.figures.measured import Values, stored
 from fleetmark.record.results import Results
 from fleetmark.verbs import report as verb
