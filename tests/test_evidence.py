@@ -16,10 +16,10 @@ import pytest
 
 from benchmarks.comparison import record as large
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.frames import stacked
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence, journal
 from fleetmark.record.archive import Archive
-from fleetmark.record.frames import stacked
 from fleetmark.record.results import Results
 from fleetmark.record.view import load_results, read_measurements
 from fleetmark.verbs import reference

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Centre, Status
 from fleetmark.record import figures
 from fleetmark.record.campaigns import find
 from fleetmark.record.compare import Question, compare
+from fleetmark.record.figures.measured import Values
 from fleetmark.record.figures.summary import merge_pairs, per_generation, per_host
-from fleetmark.record.frames import plain
 from fleetmark.record.results import status_counts
-from fleetmark.record.values import Values
 from fleetmark.record.view import load_results
 from planner.centre import Interval, ends, order_interval
 from tests import records

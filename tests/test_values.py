@@ -15,11 +15,10 @@ import pytest
 
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.record import values
-from fleetmark.record.figures import summary
-from fleetmark.record.frames import plain
+from fleetmark.base.frames import plain
+from fleetmark.record.figures import measured, summary
+from fleetmark.record.figures.measured import Values, stored
 from fleetmark.record.results import Results
-from fleetmark.record.values import Values, stored
 from fleetmark.verbs import report as verb
 from reports import html, report
 from reports.campaign.view import view
@@ -44,7 +43,7 @@ def test_a_report_of_a_file_is_that_of_a_frame(make, tmp_path: Path, monkeypatch
     results = make()
     expected = report.of_campaign(results)
     monkeypatch.setattr(summary, "_SIZES", ((200, 7),))
-    monkeypatch.setattr(values, "_PART", 70)
+    monkeypatch.setattr(measured, "_PART", 70)
     seen = report.of_campaign(filed(results, tmp_path))
     for name in ("stats", "merged", "generational"):
         shown, as_before = (plain(getattr(of.view, name)) for of in (seen, expected))
@@ -56,7 +55,7 @@ def test_a_report_of_a_file_is_that_of_a_frame(make, tmp_path: Path, monkeypatch
 
 def test_json_is_what_the_whole_document_would_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for rows in (3, 10_000):
-        monkeypatch.setattr(values, "_PART", rows)
+        monkeypatch.setattr(measured, "_PART", rows)
         monkeypatch.setattr(verb, "_RUNS", rows)
         text = "".join(verb._json(report.of_campaign(sample.six()), None))
         assert text == json.dumps(json.loads(text), indent=1) + "\n"

@@ -16,12 +16,12 @@ import pandas as pd
 from fleetmark import __version__
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError, leave_out
+from fleetmark.base.frames import stacked
 from fleetmark.base.text import message
 from fleetmark.record import references as reference
 from fleetmark.record import telemetry
 from fleetmark.record.archive import Archive
 from fleetmark.record.compare import Answer
-from fleetmark.record.frames import stacked
 from fleetmark.record.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
 from fleetmark.record.select import Machine
 from fleetmark.record.view import load_results, read_measurements

@@ -11,7 +11,7 @@ import pandas as pd
 from fleetmark.base import schema
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
-from fleetmark.record.values import Stored, Values
+from fleetmark.record.figures.measured import Stored, Values
 
 OUTCOME_COLUMNS = (
     "host",

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.frames import stacked
 from fleetmark.base.measurement import Status
 from fleetmark.record import replies
 from fleetmark.record.archive import Archive
-from fleetmark.record.frames import stacked
+from fleetmark.record.figures.measured import Values
 from fleetmark.record.results import EXTREME_COLUMNS, TELEMETRY_COLUMNS, Telemetry
-from fleetmark.record.values import Values
 
 MOST_RUNS = 300  # whose samples are read, over all campaigns of a report
 MOST_SAMPLES = 120  # of each column of a run

@@ -13,13 +13,13 @@ import workloads
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
+from fleetmark.base.frames import plain, stacked
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import count, message
 from fleetmark.record import journal, store, telemetry
 from fleetmark.record.archive import Archive
-from fleetmark.record.frames import plain, stacked
+from fleetmark.record.figures.measured import Stored, Values, stored
 from fleetmark.record.results import CampaignInfo, HostInfo, Results
-from fleetmark.record.values import Stored, Values, stored
 from planner.scores import Rule, scores
 from planner.stability import FOREIGN_CORES
 

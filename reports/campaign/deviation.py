@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
 from fleetmark.record.figures.summary import METRIC
-from fleetmark.record.frames import plain
 from reports.campaign.view import Key, View, groups, of_metrics
 from reports.kit import format as fmt
 

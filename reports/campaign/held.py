@@ -7,8 +7,8 @@ from functools import cached_property
 
 import pandas as pd
 
+from fleetmark.base.frames import stacked
 from fleetmark.record.figures.packed import Packed, together
-from fleetmark.record.frames import stacked
 
 MOST = 500_000  # figures that are held as one frame
 

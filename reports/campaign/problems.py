@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import message
 from fleetmark.record.archive import safe_name
-from fleetmark.record.frames import plain
 from fleetmark.record.results import HostInfo, Results
 from reports.kit import format as fmt
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import Message, count, message
-from fleetmark.record.frames import plain
 from fleetmark.record.results import Results
 from reports.campaign.front import short, some
 from reports.kit import format as fmt

@@ -10,12 +10,12 @@ from typing import Any
 
 import pandas as pd
 
+from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import message
 from fleetmark.record.figures.engine import literal
-from fleetmark.record.frames import plain
+from fleetmark.record.figures.measured import Values
 from fleetmark.record.results import HostInfo, Results
-from fleetmark.record.values import Values
 from planner.centre import Interval
 from reports.campaign.problems import WORST_FIRST
 from reports.campaign.view import Key, View, groups, headlines, spread

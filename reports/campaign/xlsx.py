@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base import schema
+from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Centre, Status
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
 from fleetmark.record.figures.pairs import pair_subjects
 from fleetmark.record.figures.summary import METRIC
-from fleetmark.record.frames import plain
 from planner.centre import LEAST
 from reports import sheets
 from reports.campaign.held import MOST

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from fleetmark.base.frames import plain
 from fleetmark.record.figures import summary
 from fleetmark.record.figures.packed import Packed, together
-from fleetmark.record.frames import plain
 from reports.campaign import held
 from reports.campaign.front import front
 from reports.campaign.view import headlines, meaning, view

@@ -21,9 +21,9 @@ from fleetmark.base.units import parse_quantity
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import kind_at
 from fleetmark.record.diagnosis.table import title
+from fleetmark.record.figures.measured import Values
 from fleetmark.record.figures.summary import METRIC, per_host
 from fleetmark.record.select import Machine, choose
-from fleetmark.record.values import Values
 from fleetmark.record.view import read_measurements
 from planner import peak
 from planner.diagnosis import gate

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from fleetmark.record.frames import stacked
+from fleetmark.base.frames import stacked
 
 
 class Packed:

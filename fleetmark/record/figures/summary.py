@@ -11,15 +11,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base import schema
+from fleetmark.base.frames import plain, stacked
 from fleetmark.base.measurement import Centre, Status
 from fleetmark.record.figures.database import connect
 from fleetmark.record.figures.engine import Engine, in_memory, literal, quoted
 from fleetmark.record.figures.hashed import ranges, told_apart
+from fleetmark.record.figures.measured import Values
 from fleetmark.record.figures.packed import Packed, again, once
 from fleetmark.record.figures.pairs import pair_subjects
 from fleetmark.record.figures.statement import RULES, groups, rule_of, spread
-from fleetmark.record.frames import plain, stacked
-from fleetmark.record.values import Values
 from planner.centre import Interval, ends
 
 METRIC = list(schema.KEY)

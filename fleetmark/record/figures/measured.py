@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.frames import plain, stacked
 from fleetmark.record.figures.database import connect
 from fleetmark.record.figures.engine import literal, quoted, scanned
 from fleetmark.record.figures.hashed import ranges
-from fleetmark.record.frames import plain, stacked
 
 _MEND = "`fleetmark parse` makes it anew from raw"
 _AT_ONCE = 300_000  # values of hosts that are read at once, as numbers
