@@ -8,7 +8,7 @@ in headless Chromium where that and Playwright are installed.
 
 Beside the workbook stand figures of SuperBench's ``result summary`` of 10,000 nodes, measured on this machine when it was quiet
 (2026-11-22): 24.0 s and 203 MB without raw values, as ours, and 51.7 s and 873 MB for a workbook with all of them. It is not on
-PyPI to be measured in the same run.
+PyPI; docs/performance.md has both from one session.
 """
 
 from __future__ import annotations

@@ -116,6 +116,14 @@ def runs(hosts: int, repeats: int, heavy: set[int], seed: int) -> pd.DataFrame:
     return pd.DataFrame({"row": 0, "column": host.ravel(), "value": values.ravel() + 0.1 * host.ravel()})
 
 
+def test_several_sick_hosts_do_not_hide_each_others_tails() -> None:
+    rng = np.random.default_rng(3)
+    values = rng.normal(0, 0.01, (64, 10))
+    values[[4, 20, 50], :2] += np.log(0.8)  # two of ten runs, so that the median is as others'
+    flat = pd.DataFrame({"row": 0, "column": np.repeat(np.arange(64), 10), "value": values.ravel()})
+    assert {*tails.judge(flat)["column"]} == {4, 20, 50}
+
+
 def test_a_heavy_tail_is_seen_where_the_median_is_as_usual() -> None:
     for seed in range(3):
         result = tails.judge(runs(32, 10, {5, 9}, seed))
