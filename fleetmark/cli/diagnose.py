@@ -64,7 +64,7 @@ def diagnose(
     command = shlex.join(["fleetmark", *sys.argv[1:]])
     paths = {"html": html, "pdf": pdf, "xlsx": xlsx}
     if isolate is not None:
-        others = {"--confirm": confirm, "--against": against, "--xlsx": xlsx, "--everything": everything}
+        others = {"--confirm": confirm, "--against": against, "--everything": everything}
         if other := next((name for name, value in others.items() if value), None):
             raise FleetmarkError(f"{other} with --isolate: it looks for who makes one case slow, and nothing else")
         documents = documents_of(paths, lang, templates, date)

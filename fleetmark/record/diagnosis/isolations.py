@@ -17,10 +17,11 @@ from fleetmark.record.campaigns import campaigns, container_of, summarise
 from fleetmark.record.diagnosis import gangs, pairs
 from fleetmark.record.diagnosis.table import Table
 from fleetmark.record.figures.pairs import peer
-from planner.diagnosis.partners import Pair, Suspicion
+from planner.diagnosis.partners import Fault, Pair, Suspicion
 
 FOLDER = "isolations"  # of campaigns, inside the one whose slow pairs they explain
 REPEATS = 2
+PAIR = 2
 FAILED = float("-inf")
 _MEDIAN_DIFFERENCE = 0.954  # the median of how much two normal values differ, in their deviations
 
@@ -37,12 +38,25 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Isolated:
-    """What was asked of which campaign, who it is, and the campaigns (paths relative to it) that were run for it."""
+    """What was asked of which campaign, who it is, the campaigns (paths relative to it) that were run for it, and the
+    groups of hosts that each of them ran (``ran``)."""
 
     campaign: str
     question: Question
     suspicion: Suspicion
     campaigns: tuple[str, ...]
+    ran: tuple[tuple[frozenset[str], ...], ...] = ()
+
+    def evidence(self, fault: Fault) -> list[str]:
+        """The raw files of a fault: its hosts by themselves or in pairs, else all that was run; the campaign's own
+        where nothing was."""
+        own = set(fault.of)
+        few = [
+            name
+            for name, groups in zip(self.campaigns, self.ran, strict=False)
+            if any(len(group) <= PAIR and own <= group for group in groups)
+        ]
+        return [f"{name}/raw" for name in few or self.campaigns] or ["raw"]
 
 
 def question(archive: Archive, text: str, label: str) -> Question:
