@@ -53,7 +53,7 @@ def test_the_slower_direction_counts_and_a_failure_most(tmp_path: Path) -> None:
         values[host, own] = [rate]
     values |= {("n03", bench): [1.0]}
     archive = campaign(tmp_path, values).writable()
-    asked = isolations.question(archive, "iperf3/tcp", "rack")
+    asked = isolations.question(archive, "iperf3/tcp")
     assert asked.metric == "bitrate"
     common = {"workload": "iperf3", "case": "tcp", "repeat": 0, "status": "failed", "reason": "timeout"}
     archive.note("outcome", host="n02", subject="n02>n03", **common)
@@ -65,7 +65,7 @@ def test_the_slower_direction_counts_and_a_failure_most(tmp_path: Path) -> None:
 
 def test_what_was_run_for_the_same_question_is_not_run_again(tmp_path: Path) -> None:
     archive = sound(tmp_path)
-    asked = isolations.question(archive, "iperf3/tcp/bitrate", "rack")
+    asked = isolations.question(archive, "iperf3/tcp/bitrate")
     wanted = isolations.suite(archive, asked, [("n00", "n01")])
     suite = Suite.model_validate({"name": "pairs", **wanted})
     assert suite.chosen()["iperf3"].is_for("tcp", "n01", "n00") and isolations.before(archive, wanted) is None
@@ -87,7 +87,7 @@ def test_labels_are_those_of_the_campaign(tmp_path: Path) -> None:
 
 def test_every_reason_is_a_sentence(tmp_path: Path) -> None:
     archive = sound(tmp_path)
-    asked = isolations.question(archive, "iperf3/tcp", "rack")
+    asked = isolations.question(archive, "iperf3/tcp")
     faults = (
         Fault("node", ("n1",), Reason.INTRA_HOST, 0.5),
         Fault("node", ("n2",), Reason.ALL_PARTNERS, 0.9),
@@ -105,7 +105,7 @@ def test_every_reason_is_a_sentence(tmp_path: Path) -> None:
 
 def test_a_failure_is_not_called_slow_and_has_its_raw_files_in_every_form(tmp_path: Path) -> None:
     archive = sound(tmp_path)
-    asked = isolations.question(archive, "iperf3/tcp", "rack")
+    asked = isolations.question(archive, "iperf3/tcp")
     fault = Fault("node", ("n2",), Reason.ALL_PARTNERS, 1.0)
     ran = (tuple(map(frozenset, (("n1", "n2", "n3"),))), (frozenset(("n2", "n3")),))
     result = Isolated(archive.id, asked, Suspicion((fault,), 8, 9, ()), ("isolations/all", "isolations/pair"), ran)
@@ -133,9 +133,11 @@ def test_the_workbook_of_a_sound_fleet_names_nobody(tmp_path: Path) -> None:
 def test_bad_requests(tmp_path: Path) -> None:
     archive = sound(tmp_path)
     assert "there is iperf3/tcp" in refused(tmp_path, "diagnose", "last", "--isolate", "iperf3/udp")
+    unknown = refused(tmp_path, "diagnose", "last", "--isolate", "iperf3/tcp", "--border", "row")
+    assert "--border row: no host of" in unknown and "has this label; they have none" in unknown
     assert "--confirm with --isolate" in refused(tmp_path, "diagnose", "--isolate", "iperf3/tcp", "--confirm")
     (tmp_path / "alone").mkdir()
     alone = campaign(tmp_path / "alone", usual())
     with pytest.raises(FleetmarkError, match="no case ran between two hosts"):
-        isolations.question(alone, "stream/all-cores", "rack")
+        isolations.question(alone, "stream/all-cores")
     assert archive.id

@@ -30,7 +30,10 @@ def diagnose(
     isolate: Annotated[
         str | None, typer.Option(metavar="WORKLOAD/CASE", help="Find who makes this case between hosts slow.")
     ] = None,
-    border: Annotated[str, typer.Option(help="With --isolate: the label whose borders may be slow.")] = "rack",
+    border: Annotated[
+        str | None,
+        typer.Option(help="With --isolate: the label whose borders may be slow (rack, where none is given)."),
+    ] = None,
     inventory: Annotated[
         list[str] | None,
         typer.Option("--inventory", "-i", help="Of --confirm and --isolate: this inventory, not the campaign's."),
@@ -83,7 +86,9 @@ def diagnose(
     raise typer.Exit(OK if healthy else SOME_FAILED)
 
 
-def _isolate(archive: Any, case: str, border: str, where: Any, as_: ReportFormat, documents: Any, command: str) -> bool:
+def _isolate(
+    archive: Any, case: str, border: str | None, where: Any, as_: ReportFormat, documents: Any, command: str
+) -> bool:
     from fleetmark.record.diagnosis.isolations import question
     from fleetmark.verbs import isolate as isolating
 

@@ -20,6 +20,7 @@ from fleetmark.record.figures.pairs import peer
 from planner.diagnosis.partners import Fault, Pair, Suspicion
 
 FOLDER = "isolations"  # of campaigns, inside the one whose slow pairs they explain
+LABEL = "rack"
 REPEATS = 2
 PAIR = 2
 FAILED = float("-inf")
@@ -59,11 +60,18 @@ class Isolated:
         return [f"{name}/raw" for name in few or self.campaigns] or ["raw"]
 
 
-def question(archive: Archive, text: str, label: str) -> Question:
-    """``iperf3/tcp-1`` (or with a metric behind it) as a question.
+def question(archive: Archive, text: str, label: str | None = None) -> Question:
+    """``iperf3/tcp-1`` (or with a metric behind it) as a question; borders are those of LABEL by default.
 
-    Raises FleetmarkError for a case that no hosts ran together, and names those that there are.
+    Raises FleetmarkError for a case that no hosts ran together, and names those that there are; the same for a label
+    that no host has.
     """
+    if label is not None and not labels(archive, label):
+        known = sorted({str(name) for host in archive.campaign()["hosts"] for name in host.get("labels") or {}})
+        raise FleetmarkError(
+            f"--border {label}: no host of {archive.id} has this label; they have {', '.join(known) or 'none'}"
+        )
+    label = label or LABEL
     workload, _, rest = text.partition("/")
     case, _, metric = rest.partition("/")
     together = gangs.groups(archive)
