@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pytest
 from typer.testing import CliRunner
 
@@ -15,7 +17,8 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import isolations
 from fleetmark.record.diagnosis.isolations import FOLDER, Isolated
 from planner.diagnosis.partners import Fault, Reason, Suspicion
-from reports.diagnosis import isolation
+from reports.diagnosis import isolation, isolation_xlsx
+from reports.diagnosis.html import About
 from reports.kit.language import language
 from tests.commands import refused
 from tests.fleets import HOSTS, Values, campaign, ring, usual
@@ -50,7 +53,7 @@ def test_the_slower_direction_counts_and_a_failure_most(tmp_path: Path) -> None:
         values[host, own] = [rate]
     values |= {("n03", bench): [1.0]}
     archive = campaign(tmp_path, values).writable()
-    asked = isolations.question(archive, "iperf3/tcp", "rack")
+    asked = isolations.question(archive, "iperf3/tcp")
     assert asked.metric == "bitrate"
     common = {"workload": "iperf3", "case": "tcp", "repeat": 0, "status": "failed", "reason": "timeout"}
     archive.note("outcome", host="n02", subject="n02>n03", **common)
@@ -62,7 +65,7 @@ def test_the_slower_direction_counts_and_a_failure_most(tmp_path: Path) -> None:
 
 def test_what_was_run_for_the_same_question_is_not_run_again(tmp_path: Path) -> None:
     archive = sound(tmp_path)
-    asked = isolations.question(archive, "iperf3/tcp/bitrate", "rack")
+    asked = isolations.question(archive, "iperf3/tcp/bitrate")
     wanted = isolations.suite(archive, asked, [("n00", "n01")])
     suite = Suite.model_validate({"name": "pairs", **wanted})
     assert suite.chosen()["iperf3"].is_for("tcp", "n01", "n00") and isolations.before(archive, wanted) is None
@@ -84,7 +87,7 @@ def test_labels_are_those_of_the_campaign(tmp_path: Path) -> None:
 
 def test_every_reason_is_a_sentence(tmp_path: Path) -> None:
     archive = sound(tmp_path)
-    asked = isolations.question(archive, "iperf3/tcp", "rack")
+    asked = isolations.question(archive, "iperf3/tcp")
     faults = (
         Fault("node", ("n1",), Reason.INTRA_HOST, 0.5),
         Fault("node", ("n2",), Reason.ALL_PARTNERS, 0.9),
@@ -93,19 +96,48 @@ def test_every_reason_is_a_sentence(tmp_path: Path) -> None:
     )
     result = Isolated(archive.id, asked, Suspicion(faults, 8, 9, (frozenset(("n5", "n6")),)), ("isolations/x",))
     text = isolation.markdown(result, language("en"))
-    assert text.startswith("**iperf3 tcp is made slow by n1, n2, n3 - n4, r1 - r2.**")
+    assert text.startswith("**iperf3 tcp is slow and fails because of n1, n2, n3 - n4, r1 - r2.**")
     assert "n1 is 50% slower than others by itself" in text and "n3 - n4 fails; both work with others" in text
     assert "n5 - n6 was slow in the campaign and fast when it ran again" in text
     reasons = [f["reason"] for f in json.loads(isolation.as_json(result))["faults"]]
     assert reasons == [str(r) for r in Reason]
 
 
+def test_a_failure_is_not_called_slow_and_has_its_raw_files_in_every_form(tmp_path: Path) -> None:
+    archive = sound(tmp_path)
+    asked = isolations.question(archive, "iperf3/tcp")
+    fault = Fault("node", ("n2",), Reason.ALL_PARTNERS, 1.0)
+    ran = (tuple(map(frozenset, (("n1", "n2", "n3"),))), (frozenset(("n2", "n3")),))
+    result = Isolated(archive.id, asked, Suspicion((fault,), 8, 9, ()), ("isolations/all", "isolations/pair"), ran)
+    assert result.evidence(fault) == ["isolations/pair/raw"]
+    assert json.loads(isolation.as_json(result))["faults"][0]["evidence"] == ["isolations/pair/raw"]
+    for lang, answer, file in (("en", "iperf3 tcp fails because of n2.", "raw files"), ("zh-CN", "失败", "原始文件")):
+        about = About("2026-01-01T00:00:00Z", "fleetmark", language(lang))
+        book = openpyxl.load_workbook(io.BytesIO(isolation_xlsx.render(result, archive.path, about)))
+        assert len(book.sheetnames) == 3
+        cells = [str(c.value) for row in book.worksheets[1].iter_rows() for c in row if c.value is not None]
+        assert any(answer in cell for cell in cells) and file in cells
+        assert {str(Reason.ALL_PARTNERS), "isolations/pair/raw"} <= set(cells)
+        page = isolation.render(result, archive.path, about)
+        assert answer in page and "isolations/pair/raw" in page
+
+
+def test_the_workbook_of_a_sound_fleet_names_nobody(tmp_path: Path) -> None:
+    sound(tmp_path)
+    assert answered(tmp_path, "--xlsx", str(tmp_path / "i.xlsx"))[0] == 0
+    book = openpyxl.load_workbook(tmp_path / "i.xlsx")
+    values = [cell.value for row in book["Faults"].iter_rows() for cell in row]
+    assert "Nobody is named." in values and book["Runs"].max_row > 3
+
+
 def test_bad_requests(tmp_path: Path) -> None:
     archive = sound(tmp_path)
     assert "there is iperf3/tcp" in refused(tmp_path, "diagnose", "last", "--isolate", "iperf3/udp")
+    unknown = refused(tmp_path, "diagnose", "last", "--isolate", "iperf3/tcp", "--border", "row")
+    assert "--border row: no host of" in unknown and "has this label; they have none" in unknown
     assert "--confirm with --isolate" in refused(tmp_path, "diagnose", "--isolate", "iperf3/tcp", "--confirm")
     (tmp_path / "alone").mkdir()
     alone = campaign(tmp_path / "alone", usual())
     with pytest.raises(FleetmarkError, match="no case ran between two hosts"):
-        isolations.question(alone, "stream/all-cores", "rack")
+        isolations.question(alone, "stream/all-cores")
     assert archive.id

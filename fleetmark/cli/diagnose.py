@@ -30,7 +30,10 @@ def diagnose(
     isolate: Annotated[
         str | None, typer.Option(metavar="WORKLOAD/CASE", help="Find who makes this case between hosts slow.")
     ] = None,
-    border: Annotated[str, typer.Option(help="With --isolate: the label whose borders may be slow.")] = "rack",
+    border: Annotated[
+        str | None,
+        typer.Option(help="With --isolate: the label whose borders may be slow (rack, where none is given)."),
+    ] = None,
     inventory: Annotated[
         list[str] | None,
         typer.Option("--inventory", "-i", help="Of --confirm and --isolate: this inventory, not the campaign's."),
@@ -64,7 +67,7 @@ def diagnose(
     command = shlex.join(["fleetmark", *sys.argv[1:]])
     paths = {"html": html, "pdf": pdf, "xlsx": xlsx}
     if isolate is not None:
-        others = {"--confirm": confirm, "--against": against, "--xlsx": xlsx, "--everything": everything}
+        others = {"--confirm": confirm, "--against": against, "--everything": everything}
         if other := next((name for name, value in others.items() if value), None):
             raise FleetmarkError(f"{other} with --isolate: it looks for who makes one case slow, and nothing else")
         documents = documents_of(paths, lang, templates, date)
@@ -83,7 +86,9 @@ def diagnose(
     raise typer.Exit(OK if healthy else SOME_FAILED)
 
 
-def _isolate(archive: Any, case: str, border: str, where: Any, as_: ReportFormat, documents: Any, command: str) -> bool:
+def _isolate(
+    archive: Any, case: str, border: str | None, where: Any, as_: ReportFormat, documents: Any, command: str
+) -> bool:
     from fleetmark.record.diagnosis.isolations import question
     from fleetmark.verbs import isolate as isolating
 

@@ -50,15 +50,14 @@ def show(
     """
     spoken = documents.language
     together = gangs.groups(archive).get((question.workload, question.case))
+    runs: _Runs
     if together:
-        of_groups = _GroupRuns(archive, question, where, console, max(map(len, together.values())))
+        runs = of_groups = _GroupRuns(archive, question, where, console, max(map(len, together.values())))
         suspicion = _of_groups(of_groups, tuple(dict.fromkeys(m for members in together.values() for m in members)))
-        campaigns = of_groups.campaigns
     else:
-        of_pairs = _PairRuns(archive, question, where, console)
+        runs = of_pairs = _PairRuns(archive, question, where, console)
         suspicion = _of_pairs(of_pairs)
-        campaigns = of_pairs.campaigns
-    result = Isolated(archive.id, question, suspicion, tuple(campaigns))
+    result = Isolated(archive.id, question, suspicion, tuple(runs.campaigns), tuple(runs.ran))
     about = About(documents.date or utc(), command, spoken)
     _write(archive, result, documents, about, console)
     if form == "json":
@@ -75,7 +74,12 @@ def _write(archive: Archive, result: Isolated, documents: Documents, about: Abou
     def html(medium: Medium) -> str:
         return isolation.render(result, archive.path, about, templates=documents.templates, medium=medium)
 
-    write(documents, page_and_pdf(html), console)
+    def workbook() -> bytes:
+        from reports.diagnosis import isolation_xlsx
+
+        return isolation_xlsx.render(result, archive.path, about)
+
+    write(documents, {**page_and_pdf(html), "xlsx": workbook}, console)
 
 
 class _Runs:
@@ -84,15 +88,16 @@ class _Runs:
     def __init__(self, archive: Archive, question: Question, where: Where, console: Console) -> None:
         self.archive, self.question, self.where, self.console = archive, question, where, console
         self.campaigns: list[str] = []
+        self.ran: list[tuple[frozenset[str], ...]] = []  # the groups of hosts of each of them
 
     def _measured(self, suite: Mapping[str, Any], name: str, saying: str, nth: int = -1) -> Archive:
         """The campaign of a suite: the ``nth`` of an earlier call, else a new one, announced as ``saying``."""
         root = self.archive.path / isolations.FOLDER
+        (choice,) = suite["workloads"].values()
+        (groups,) = choice["hosts"].values()
         begun = isolations.before(self.archive, suite, nth)
         interrupted = False
         if begun is None:
-            (choice,) = suite["workloads"].values()
-            (groups,) = choice["hosts"].values()
             hosts = tuple(dict.fromkeys(host for group in groups for host in group))
             self.console.print(f"measuring again {saying}: {count(len(hosts), 'host')}", soft_wrap=True)
             options = replace(self._options(hosts, root), suite=written(root, name, suite))
@@ -104,6 +109,7 @@ class _Runs:
         if interrupted:
             raise KeyboardInterrupt
         self.campaigns.append(str(Path(isolations.FOLDER) / archive.id))
+        self.ran.append(tuple(frozenset(group) for group in groups))
         return archive
 
     def _options(self, hosts: tuple[str, ...], root: Path) -> Options:

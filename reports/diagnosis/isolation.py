@@ -77,6 +77,11 @@ def headline(isolated: Isolated) -> Message:
     if not isolated.suspicion.faults:
         return message("No host, link or border makes {case} slow.", case=fmt.clean(case))
     named = [fmt.clean(" - ".join(f.of)) for f in isolated.suspicion.faults]
+    failing = [fault.deficit >= 1 for fault in isolated.suspicion.faults]
+    if all(failing):
+        return message("{case} fails because of {names}.", case=fmt.clean(case), names=", ".join(named))
+    if any(failing):
+        return message("{case} is slow and fails because of {names}.", case=fmt.clean(case), names=", ".join(named))
     return message("{case} is made slow by {names}.", case=fmt.clean(case), names=", ".join(named))
 
 
@@ -99,7 +104,7 @@ def cost(isolated: Isolated) -> Message:
     )
 
 
-def _open(isolated: Isolated) -> list[Message]:
+def open_questions(isolated: Isolated) -> list[Message]:
     s = isolated.suspicion
     notes = [_unexplained(fmt.clean(" - ".join(sorted(hosts))), len(hosts)) for hosts in s.open]
     if s.alone_vary:
@@ -123,7 +128,7 @@ def table(isolated: Isolated, _: Language) -> list[RenderableType]:
     faults = isolated.suspicion.faults
     parts: list[RenderableType] = [Text(_(headline(isolated)), style=_style(isolated.suspicion))]
     parts += [Padding(Text(_(sentence(f))), (0, 0, 0, 2)) for f in faults]
-    parts += [Padding(Text(_(note)), (0, 0, 0, 2)) for note in _open(isolated)]
+    parts += [Padding(Text(_(note)), (0, 0, 0, 2)) for note in open_questions(isolated)]
     parts.append(Text(_(cost(isolated)), style="dim"))
     parts += [unwrapped(f"  {fmt.clean(name)}", "dim") for name in isolated.campaigns]
     return parts
@@ -138,7 +143,9 @@ def _style(suspicion: Suspicion) -> str:
 def markdown(isolated: Isolated, _: Language) -> str:
     """The same for a ticket."""
     lines = [f"**{escaped(_(headline(isolated)))}**", ""]
-    lines += [f"- {escaped(_(text))}" for text in (*map(sentence, isolated.suspicion.faults), *_open(isolated))]
+    lines += [
+        f"- {escaped(_(text))}" for text in (*map(sentence, isolated.suspicion.faults), *open_questions(isolated))
+    ]
     lines += ["", escaped(_(cost(isolated))), *(code(name) for name in isolated.campaigns)]
     return "\n".join(lines) + "\n"
 
@@ -158,11 +165,12 @@ def render(
         "asked": isolated.question,
         "hosts": s.hosts,
         "faults": [
-            (fault, fmt.clean(" - ".join(fault.of)), share(fault.deficit), sentence(fault)) for fault in s.faults
+            (fault, fmt.clean(" - ".join(fault.of)), share(fault.deficit), sentence(fault), isolated.evidence(fault))
+            for fault in s.faults
         ],
-        "open": _open(isolated),
+        "open": open_questions(isolated),
         "cost": cost(isolated),
-        "ways": _ways(isolated),
+        "ways": ways(isolated),
         "campaigns": isolated.campaigns,
         "folder": folder.resolve(),
         "command_line": about.command,
@@ -170,7 +178,7 @@ def render(
     return page("isolation.html.j2", context, about.language, templates=templates, medium=medium)
 
 
-def _ways(isolated: Isolated) -> list[tuple[Message, int]]:
+def ways(isolated: Isolated) -> list[tuple[Message, int]]:
     """How many runs each way of looking takes."""
     s = isolated.suspicion
     return [
@@ -187,7 +195,14 @@ def as_json(isolated: Isolated) -> str:
         "campaign": isolated.campaign,
         "question": asdict(isolated.question),
         "faults": [
-            {"kind": f.kind, "of": list(f.of), "reason": f.reason.value, "deficit": f.deficit} for f in s.faults
+            {
+                "kind": f.kind,
+                "of": list(f.of),
+                "reason": f.reason.value,
+                "deficit": f.deficit,
+                "evidence": isolated.evidence(f),
+            }
+            for f in s.faults
         ],
         "open": [sorted(p) for p in s.open],
         "hosts": s.hosts,

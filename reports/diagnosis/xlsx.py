@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from fleetmark.base.text import Message, count, message
 from fleetmark.record.diagnosis import Diagnosis
@@ -12,24 +11,13 @@ from planner.diagnosis.finding import Finding
 from reports.diagnosis.html import About, kinds
 from reports.diagnosis.sentences import benchmark, certainty, headline, sentence, whose
 from reports.diagnosis.steps import steps
+from reports.diagnosis.tables import Figure, Row, table
 from reports.hosts import roofs as under_roofs
 from reports.kit.workbook import COLOURS, INTEGER, PERCENT, Book, Head, Sheet, form_for
 from reports.sheets import PARTS, Prose, tab
 from workloads import declared
 
 _SHARE = "0.0%"
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A number with its format; ``formula``: by which the sheet computes it, ``{line}`` for the number of its row."""
-
-    value: float | None
-    form: str
-    formula: str = ""
-
-
-Row = tuple[str | Figure, ...]
 
 
 def render(diagnosis: Diagnosis, roofs: Sequence[Roof], about: About) -> bytes:
@@ -83,7 +71,7 @@ def _findings(book: Book, diagnosis: Diagnosis) -> Sheet:
     )
     if not diagnosis.findings:
         sheet.text(row + 1, 0, message("Nothing is slower than expected."), "note")
-    _table(sheet, row, heads, [_finding(f) for f in diagnosis.findings], frozen=1)
+    table(sheet, row, heads, [_finding(f) for f in diagnosis.findings], frozen=1)
     return sheet
 
 
@@ -120,7 +108,7 @@ def _cohorts(book: Book, diagnosis: Diagnosis) -> Sheet:
         (c.kind, c.firmware, Figure(len(c.hosts), INTEGER), Figure(len(c.peers), INTEGER), ", ".join(c.hosts))
         for c in diagnosis.cohorts
     ]
-    _table(sheet, sheet.top(message("Who was compared with whom")), heads, rows)
+    table(sheet, sheet.top(message("Who was compared with whom")), heads, rows)
     return sheet
 
 
@@ -136,7 +124,7 @@ def _hosts(book: Book, roofs: Sequence[Roof]) -> Sheet:
         Head(message("peak from"), "", 40, "wrap"),
         Head(message("source"), "", 60, "wrap"),
     )
-    _table(sheet, sheet.top(message("Hosts under their own roofs")), heads, [_roof(r) for r in roofs], frozen=2)
+    table(sheet, sheet.top(message("Hosts under their own roofs")), heads, [_roof(r) for r in roofs], frozen=2)
     return sheet
 
 
@@ -153,17 +141,3 @@ def _roof(roof: Roof) -> Row:
         top.basis if top else "",
         top.source if top else "",
     )
-
-
-def _table(sheet: Sheet, row: int, heads: Sequence[Head], rows: Sequence[Row], *, frozen: int = 0) -> None:
-    """The sheet's one table, its heads at ``row``; ``frozen`` columns stay visible."""
-    for at, cells in enumerate(rows, row + 1):
-        for n, (head, cell) in enumerate(zip(heads, cells, strict=True)):
-            if not isinstance(cell, Figure):
-                sheet.text(at, n, cell, head.role)
-            elif cell.formula and cell.value is not None:
-                sheet.formula(at, n, cell.formula.format(line=at + 1), cell.value, cell.form)
-            else:
-                sheet.number(at, n, cell.value, cell.form, "value")
-    sheet.heads(row, heads)
-    sheet.filtered(row, row + len(rows), len(heads), frozen_columns=frozen)

@@ -17,10 +17,12 @@ from fleetmark.record.campaigns import campaigns, container_of, summarise
 from fleetmark.record.diagnosis import gangs, pairs
 from fleetmark.record.diagnosis.table import Table
 from fleetmark.record.figures.pairs import peer
-from planner.diagnosis.partners import Pair, Suspicion
+from planner.diagnosis.partners import Fault, Pair, Suspicion
 
 FOLDER = "isolations"  # of campaigns, inside the one whose slow pairs they explain
+LABEL = "rack"
 REPEATS = 2
+PAIR = 2
 FAILED = float("-inf")
 _MEDIAN_DIFFERENCE = 0.954  # the median of how much two normal values differ, in their deviations
 
@@ -37,19 +39,39 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Isolated:
-    """What was asked of which campaign, who it is, and the campaigns (paths relative to it) that were run for it."""
+    """What was asked of which campaign, who it is, the campaigns (paths relative to it) that were run for it, and the
+    groups of hosts that each of them ran (``ran``)."""
 
     campaign: str
     question: Question
     suspicion: Suspicion
     campaigns: tuple[str, ...]
+    ran: tuple[tuple[frozenset[str], ...], ...] = ()
+
+    def evidence(self, fault: Fault) -> list[str]:
+        """The raw files of a fault: its hosts by themselves or in pairs, else all that was run; the campaign's own
+        where nothing was."""
+        own = set(fault.of)
+        few = [
+            name
+            for name, groups in zip(self.campaigns, self.ran, strict=False)
+            if any(len(group) <= PAIR and own <= group for group in groups)
+        ]
+        return [f"{name}/raw" for name in few or self.campaigns] or ["raw"]
 
 
-def question(archive: Archive, text: str, label: str) -> Question:
-    """``iperf3/tcp-1`` (or with a metric behind it) as a question.
+def question(archive: Archive, text: str, label: str | None = None) -> Question:
+    """``iperf3/tcp-1`` (or with a metric behind it) as a question; borders are those of LABEL by default.
 
-    Raises FleetmarkError for a case that no hosts ran together, and names those that there are.
+    Raises FleetmarkError for a case that no hosts ran together, and names those that there are; the same for a label
+    that no host has.
     """
+    if label is not None and not labels(archive, label):
+        known = sorted({str(name) for host in archive.campaign()["hosts"] for name in host.get("labels") or {}})
+        raise FleetmarkError(
+            f"--border {label}: no host of {archive.id} has this label; they have {', '.join(known) or 'none'}"
+        )
+    label = label or LABEL
     workload, _, rest = text.partition("/")
     case, _, metric = rest.partition("/")
     together = gangs.groups(archive)
