@@ -24,6 +24,7 @@ from fleetmark.record.figures.hashed import ranges
 
 _MEND = "`fleetmark parse` makes it anew from raw"
 _AT_ONCE = 300_000  # values of hosts that are read at once, as numbers
+_FEW = 50_000  # values whose database stays open
 _PART = 20_000  # values that are read at once, with all of their text
 
 
@@ -78,6 +79,7 @@ class Values:
     def __init__(self, rows: pd.DataFrame, file: Stored | None = None) -> None:
         self._rows, self._file = rows, file
         self._distinct: dict[tuple[str, ...], pd.DataFrame] = {}
+        self._kept: duckdb.DuckDBPyConnection | None = None
 
     def __len__(self) -> int:
         """How many; also those of other hosts in a file of which some hosts are named."""
@@ -94,27 +96,44 @@ class Values:
 
         Raises FleetmarkError where the file turns out to be damaged.
         """
-        with connect() as con, _whole(self._file.file) if self._file else contextlib.nullcontext():
-            con.register("held", self._rows.assign(row=np.arange(len(self._rows)) + (len(self) - len(self._rows))))
-            held = ", ".join(f'"{name}"::{_SQL[name]} as "{name}"' for name in schema.NAMES)
-            scans = [f'select {held}, "row" from held']
-            if self._file:
-                scans.insert(0, _scan(self._file))
-            con.execute(f"create view every as {' union all '.join(scans)}")
-            yield con
+        with self._checked(), connect() as con:
+            yield self._with_every(con)
+
+    @contextlib.contextmanager
+    def _asked(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """As ``database``, to be asked only. Of few values it stays open: to open it takes longer than to ask it."""
+        if len(self) > _FEW:
+            with self.database() as con:
+                yield con
+            return
+        with self._checked():
+            self._kept = self._kept or self._with_every(connect())
+            yield self._kept
+
+    def _checked(self) -> contextlib.AbstractContextManager[None]:
+        return _whole(self._file.file) if self._file else contextlib.nullcontext()
+
+    def _with_every(self, con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+        con.register("held", self._rows.assign(row=np.arange(len(self._rows)) + (len(self) - len(self._rows))))
+        held = ", ".join(f'"{name}"::{_SQL[name]} as "{name}"' for name in schema.NAMES)
+        scans = [f'select {held}, "row" from held']
+        if self._file:
+            scans.insert(0, _scan(self._file))
+        con.execute(f"create view every as {' union all '.join(scans)}")
+        return con
 
     def distinct(self, *names: str, where: str = "true") -> pd.DataFrame:
         """The combinations of those columns, each once, in the order of the values."""
         if (*names, where) not in self._distinct:  # several parts of a report ask for the same
             columns = quoted(names)
-            with self.database() as con:
+            with self._asked() as con:
                 distinct = f"select {columns} from every where {where} group by {columns} order by min(row)"
                 self._distinct[*names, where] = _frame(con, distinct)
         return self._distinct[*names, where]
 
     def where(self, condition: str) -> pd.DataFrame:
         """The values that meet a ``condition`` in SQL, in their order, text as categories."""
-        with self.database() as con:
+        with self._asked() as con:
             return _frame(con, f"select {quoted(schema.NAMES)} from every where {condition} order by row", coded=True)
 
     def metrics(self, metrics: Mapping[str, Collection[str]], status: str = "") -> Iterator[pd.DataFrame]:
@@ -142,7 +161,7 @@ class Values:
         """The values that meet a condition ``where``, some ``hosts`` after the other, all of a host in one part: their
         ``host`` and ``key`` by their places among ``hosts`` and the rows of ``keys``, ``repeat`` and ``value``."""
         at_once = max(1, _AT_ONCE * len(hosts) // max(1, len(self)))
-        with self.database() as con:
+        with self._asked() as con:
             con.register("keys", keys.reset_index(drop=True).reset_index(names="key"))
             for first in range(0, len(hosts), at_once):
                 mine = pd.DataFrame({"host": hosts[first : first + at_once]}).reset_index(names="place")
