@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -54,10 +55,13 @@ def isolate(
     Every set of up to four hosts and links, and every border, has its odds by all runs so far; the next group is the
     one whose run says most by them. Who is suspected is settled by runs of two hosts: a node is slow with each of two
     known-good ones, a link is two hosts that are slow together, a border a link with others across. The worst faults
-    are looked for first, and last those who have not run in a sound group.
+    are looked for first, and last those who have not run in a sound group. Where all that was measured failed, it is
+    asked who makes it fail: a run that passes is sound, however fast.
     """
     labels = labels or {}
     order = sorted(members, key=lambda m: labels.get(m, ""))
+    if measured and not np.isfinite(np.concatenate(list(measured.values()))).any():
+        together = partial(_passed, together)
     hunt = _Hunt(order, together, -math.log1p(-deficit), noise, dict(labels), most_runs)
     by_host = alone(order)
     hunt.compare(measured)
@@ -282,6 +286,11 @@ class _Hunt(Settling):
                 barred |= {m for m in self.order if self.labels.get(m) == border[end]}
             ways.append(barred)
         return ways
+
+
+def _passed(together: Together, group: tuple[str, ...]) -> list[float]:
+    """What ``together`` gives of a group, where only failures count."""
+    return [0.0 if np.isfinite(rate) else -math.inf for rate in together(group)]
 
 
 def _cut(order: Sequence[str], parts: int) -> list[list[str]]:

@@ -94,11 +94,16 @@ class Panel:
         """The centre of the runs of a group so far."""
         return median(self.rates[group])
 
+    def has_enough(self, group: Group) -> bool:
+        """Whether further runs of a group would not make it clearer: it counts as what is likelier."""
+        return len(self.rates.get(group, ())) > MOST_REPEATS
+
     def _settle(self) -> None:
         """Run groups again that may be sound as well as slow (Wald's odds), and a single fastest run."""
         for _ in range(MOST_REPEATS):
             near = LIKELY * self.deviation**2 / self.loss
-            unclear = [g for g in self.panel if abs(self.rate(g) - self._limit(g)) * len(self.rates[g]) < near]
+            open_ = [g for g in self.panel if not self.has_enough(g)]
+            unclear = [g for g in open_ if abs(self.rate(g) - self._limit(g)) * len(self.rates[g]) < near]
             if not unclear and self.slow():
                 fastest = [*self._fastest()]
                 unclear = fastest if len(fastest) == 1 == len(self.rates[fastest[0]]) else []

@@ -93,7 +93,10 @@ class Settling(Panel):
             clear = not np.isfinite(loss) or drop * abs(loss - drop / 2) > SURELY * variance
             if clear and len(self.rates[pair]) >= least:
                 break
-            self.run(min(groups, key=lambda g: len(self.rates[g])))
+            fewest = min(groups, key=lambda g: len(self.rates[g]))
+            if self.has_enough(fewest):
+                break
+            self.run(fewest)
         return lost()
 
     def _two_good(self, but: Group) -> Group:

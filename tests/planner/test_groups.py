@@ -152,3 +152,17 @@ def test_a_host_is_not_named_by_what_sound_hosts_reach_alone_as_well() -> None:
 
 def test_too_few_hosts_to_compare_name_nobody() -> None:
     assert solve(2, lost({"n001"})).faults == () and solve(1, lost()).runs == 0
+
+
+@pytest.mark.parametrize(("n", "most"), [(4, 20), (8, 30)])
+def test_who_makes_a_case_fail_is_not_hidden_by_runs_that_vary(n: int, most: int) -> None:
+    rng = np.random.default_rng(0)
+
+    def together(group: Sequence[str]) -> list[float]:
+        return [-math.inf] * 3 if "n002" in group else [float(rate) for rate in rng.normal(0, 0.5, 3)]
+
+    everybody = {frozenset(names(n)): [-math.inf] * 3}
+    for _ in range(5):
+        result = isolate(everybody, names(n), alone_not, together, deficit=0.1)
+        assert [(f.kind, f.of) for f in result.faults] == [("node", ("n002",))]
+        assert result.runs <= most and not result.open
