@@ -101,25 +101,26 @@ class Values:
 
     @contextlib.contextmanager
     def _asked(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """As ``database``, to be asked only. Of few values it stays open: to open it takes longer than to ask it."""
+        """As ``database``, to be asked only. Of few values it stays open, with a copy of them: to open it takes longer
+        than to ask it."""
         if len(self) > _FEW:
             with self.database() as con:
                 yield con
             return
         with self._checked():
-            self._kept = self._kept or self._with_every(connect())
+            self._kept = self._kept or self._with_every(connect(), "table")
             yield self._kept
 
     def _checked(self) -> contextlib.AbstractContextManager[None]:
         return _whole(self._file.file) if self._file else contextlib.nullcontext()
 
-    def _with_every(self, con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    def _with_every(self, con: duckdb.DuckDBPyConnection, kind: str = "view") -> duckdb.DuckDBPyConnection:
         con.register("held", self._rows.assign(row=np.arange(len(self._rows)) + (len(self) - len(self._rows))))
         held = ", ".join(f'"{name}"::{_SQL[name]} as "{name}"' for name in schema.NAMES)
         scans = [f'select {held}, "row" from held']
         if self._file:
             scans.insert(0, _scan(self._file))
-        con.execute(f"create view every as {' union all '.join(scans)}")
+        con.execute(f"create {kind} every as {' union all '.join(scans)}")
         return con
 
     def distinct(self, *names: str, where: str = "true") -> pd.DataFrame:
