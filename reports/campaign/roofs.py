@@ -48,12 +48,9 @@ def _rates(view: View) -> Iterator[Rate]:
 
 def _metrics_of_parts(view: View) -> dict[tuple[str, ...], str]:
     """The metrics that are a rate of a part of one host, and of which part. What several hosts ran together is none."""
-    measured = view.results.measurements
-    joint = {
-        *measured.loc[measured["members"] != "", ["workload", "case"]]
-        .drop_duplicates()
-        .itertuples(index=False, name=None)
-    }
+    joint = set(
+        view.results.values.distinct("workload", "case", where="members <> ''").itertuples(index=False, name=None)
+    )
     known = view.of_hosts.distinct(*_METRIC).itertuples(index=False, name=None)
     parts = {key: part_of(*key) for key in known if key[:2] not in joint}
     return {key: held.of for key, held in parts.items() if held is not None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import openpyxl
@@ -21,7 +22,7 @@ from reports.campaign.view import view
 from reports.hosts import roofs as under_roofs
 from reports.kit.language import Language, language
 from reports.kit.roofline import Ceiling, roofline
-from tests.fleets import HOSTS, campaign, sick, usual
+from tests.fleets import HOSTS, HPL, L3, campaign, sick, usual
 from tests.reports.pages import Page
 from tests.reports.tagged import faults
 
@@ -75,6 +76,13 @@ def test_report_and_diagnosis_have_the_same_figures(tmp_path: Path) -> None:
         assert (own.rate, own.share, own.balance) == pytest.approx((line.rate, line.share, line.balance), nan_ok=True)
         assert (own.hosts, own.lowest.host, own.kind) == (line.hosts, line.lowest.host, line.kind)
     assert not shown
+
+
+def test_what_several_hosts_ran_together_is_no_hosts_rate(tmp_path: Path) -> None:
+    together = replace(HPL, members=("n00", "n01"))
+    archive = campaign(tmp_path, usual() | {(h, L3): [2e12] for h in HOSTS} | {("n00", together): [9e12]})
+    assert {roof.of for roof in roofs_of(archive)} == {"memory", "cache"}
+    assert of_campaign(view(load_results(archive))) == []  # without compute nothing stands beside anything
 
 
 def test_no_section_where_nothing_stands_beside_anything(tmp_path: Path) -> None:
