@@ -102,8 +102,8 @@ class Panel:
         """Run groups again that may be sound as well as slow (Wald's odds), and a single fastest run."""
         for _ in range(MOST_REPEATS):
             near = LIKELY * self.deviation**2 / self.loss
-            open_ = [g for g in self.panel if not self.has_enough(g)]
-            unclear = [g for g in open_ if abs(self.rate(g) - self._limit(g)) * len(self.rates[g]) < near]
+            runnable = [g for g in self.panel if not self.has_enough(g)]
+            unclear = [g for g in runnable if abs(self.rate(g) - self._limit(g)) * len(self.rates[g]) < near]
             if not unclear and self.slow():
                 fastest = [*self._fastest()]
                 unclear = fastest if len(fastest) == 1 == len(self.rates[fastest[0]]) else []

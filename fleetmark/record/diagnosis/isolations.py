@@ -17,12 +17,12 @@ from fleetmark.record.campaigns import campaigns, container_of, summarise
 from fleetmark.record.diagnosis import gangs, pairs
 from fleetmark.record.diagnosis.table import Table
 from fleetmark.record.figures.pairs import peer
+from planner.diagnosis.panel import PAIR
 from planner.diagnosis.partners import Fault, Pair, Suspicion
 
 FOLDER = "isolations"  # of campaigns, inside the one whose slow pairs they explain
 LABEL = "rack"
 REPEATS = 2
-PAIR = 2
 FAILED = float("-inf")
 _MEDIAN_DIFFERENCE = 0.954  # the median of how much two normal values differ, in their deviations
 
