@@ -14,6 +14,7 @@ from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Centre, Status
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
+from fleetmark.record.figures.measured import PASSED
 from fleetmark.record.figures.pairs import pair_subjects
 from fleetmark.record.figures.summary import METRIC
 from planner.centre import LEAST
@@ -138,16 +139,13 @@ _TABS_OF_EVERY: Sequence[Message] = (
 )
 
 
-_PASSED = f"status = '{Status.PASSED}' and isfinite(value)"
-
-
 def _scored(view: View) -> pd.DataFrame:
     """The measurements behind the values, those of one value next to each other; with ``merged``, the subject under
     which pairs are brought together.
     """
     order = view.stats.reset_index(names="place")[["place", *METRIC, "host"]]
     m = (
-        plain(view.results.values.where(_PASSED))
+        plain(view.results.values.where(PASSED))
         .merge(plain(order), on=[*METRIC, "host"])
         .sort_values(["place", "repeat"], kind="stable", ignore_index=True)
     )
@@ -183,13 +181,13 @@ def _every(sheet: Sheet, view: View) -> None:
         message("What passed, in base units: a row for each host and repeat, a column for each metric."),
     )
     values = view.results.values
-    keys, hosts = values.distinct(*METRIC, where=_PASSED), values.distinct("host", where=_PASSED)["host"].tolist()
+    keys, hosts = values.distinct(*METRIC, where=PASSED), values.distinct("host", where=PASSED)["host"].tolist()
     heads = [Head(message("host"), "", 18), Head(message("repeat"), message("from 0"), 9)]
     for key in _keys(keys):
         heads.append(Head(f"{fmt.clean(key[0])} {fmt.clean(key[1])} {fmt.point(*key[2:6])}", fmt.clean(key[-1]), 16))
     sheet.heads(_FIRST_ROW - 1, heads)
     row = _FIRST_ROW
-    for part in values.host_by_host(hosts, keys, _PASSED):
+    for part in values.host_by_host(hosts, keys, PASSED):
         row = _some_hosts(sheet, row, part, hosts)
     sheet.filtered(_FIRST_ROW - 1, row - 1, len(heads), frozen_columns=2)
 

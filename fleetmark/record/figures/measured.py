@@ -18,12 +18,14 @@ import pyarrow.parquet as pq
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.frames import plain, stacked
+from fleetmark.base.measurement import Status
 from fleetmark.record.figures.database import connect
 from fleetmark.record.figures.engine import literal, quoted, scanned
 from fleetmark.record.figures.hashed import ranges
 
 _MEND = "`fleetmark parse` makes it anew from raw"
 _AT_ONCE = 300_000  # values of hosts that are read at once, as numbers
+PASSED = f"status = '{Status.PASSED}' and isfinite(value)"  # in SQL: a value that counts
 _FEW = 50_000  # values whose database stays open
 _PART = 20_000  # values that are read at once, with all of their text
 

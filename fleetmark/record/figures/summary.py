@@ -12,11 +12,11 @@ import pandas as pd
 
 from fleetmark.base import schema
 from fleetmark.base.frames import plain, stacked
-from fleetmark.base.measurement import Centre, Status
+from fleetmark.base.measurement import Centre
 from fleetmark.record.figures.database import connect
 from fleetmark.record.figures.engine import Engine, in_memory, literal, quoted
 from fleetmark.record.figures.hashed import ranges, told_apart
-from fleetmark.record.figures.measured import Values
+from fleetmark.record.figures.measured import PASSED, Values
 from fleetmark.record.figures.packed import Packed, again, once
 from fleetmark.record.figures.pairs import pair_subjects
 from fleetmark.record.figures.statement import RULES, groups, rule_of, spread
@@ -74,13 +74,10 @@ def _alphabet(_: str, values: Sequence[str]) -> Sequence[int]:
     return [place[value] for value in values]
 
 
-_SCORED = f"status = '{Status.PASSED}' and isfinite(value)"
-
-
 def _keys(con: Engine, rank: Rank) -> pd.DataFrame:
     """A row per metric, in order; the view ``hashed`` has the values that count, with a hash ``h``, and the table
     ``hashes`` each hash's ``key`` (the place of its metric among the rows) and ``rule``."""
-    con.execute(f"create view scored as select * from every where {_SCORED}")
+    con.execute(f"create view scored as select * from every where {PASSED}")
     con.execute(f"create table kinds as select distinct {quoted([*METRIC, *_ABOUT])} from scored")
     raw, hashed = told_apart(con, "kinds")
     raw["rule"] = [rule_of(*of).value for of in zip(raw["centre"], raw["class"], strict=True)]
