@@ -232,7 +232,7 @@ def _hashes(archive: Archive, about: dict[str, Any]) -> dict[str, str]:
 def _login(host: Mapping[str, Any]) -> tuple[str, ...]:
     """How a host was logged in to: port and user of the inventory, where it names them, and the address."""
     port, user, address = host.get("port"), host.get("user"), host.get("address")
-    if not isinstance(address, str):
+    if not isinstance(address, str) or address.startswith("-"):  # an archive may come from anywhere: no option of ssh
         return ()
     ported = ("-p", str(port)) if isinstance(port, int) else ()
     return (*ported, *(("-l", user) if isinstance(user, str) else ()), address)
