@@ -8,9 +8,7 @@ from pathlib import Path
 
 import openpyxl
 import pytest
-from typer.testing import CliRunner
 
-from fleetmark import cli
 from fleetmark.base.text import message
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis.roofs import roofs_of
@@ -22,6 +20,7 @@ from reports.campaign.view import view
 from reports.hosts import roofs as under_roofs
 from reports.kit.language import Language, language
 from reports.kit.roofline import Ceiling, roofline
+from tests.commands import run
 from tests.fleets import HOSTS, HPL, L3, campaign, sick, usual
 from tests.reports.pages import Page
 from tests.reports.tagged import faults
@@ -30,9 +29,7 @@ TITLE = "Hosts under their own roofs"
 
 
 def reported(root: Path, *words: str) -> str:
-    done = CliRunner().invoke(cli.app, ["report", "last", *words, "--results", str(root)], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
+    return run(root, "report", "last", *words)
 
 
 def test_a_campaigns_report_has_the_roofs_in_every_format(tmp_path: Path) -> None:
