@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import uuid
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -15,10 +17,28 @@ _CONFIG: dict[str, Any] = {
 }
 
 
-def connect() -> duckdb.DuckDBPyConnection:
-    """A database of its own, which is gone when it is closed."""
+FEW = 50_000  # rows that a shared database may be asked about
+
+
+def connect(rows: float = math.inf) -> duckdb.DuckDBPyConnection:
+    """A connection for statements on so many ``rows``. What it creates as temporary is gone when it is closed.
+
+    For few it is one to a database that stays: to open another takes longer than to ask it. For many it has a
+    database of its own, since one that stays keeps the memory.
+    """
+    connection = _shared().cursor() if rows <= FEW else _opened()
+    connection.execute(
+        "set enable_progress_bar = false"
+    )  # it would go into CSV and JSON on stdout, from two seconds on
+    return connection
+
+
+@cache
+def _shared() -> duckdb.DuckDBPyConnection:
+    return _opened()
+
+
+def _opened() -> duckdb.DuckDBPyConnection:
     # Its own choice for what does not fit into memory is a folder where Fleetmark was called.
     spill = f"{tempfile.gettempdir()}/fleetmark-{uuid.uuid4().hex}"
-    database = duckdb.connect(config={**_CONFIG, "temp_directory": spill})
-    database.execute("set enable_progress_bar = false")  # it would go into CSV and JSON on stdout, from two seconds on
-    return database
+    return duckdb.connect(config={**_CONFIG, "temp_directory": spill})

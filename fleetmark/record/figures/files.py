@@ -154,10 +154,12 @@ def _prepare(
     number = {campaign: n for n, campaign in enumerate(files)}
     of = [(number[c], host, n) for n, (c, host) in enumerate(machines) if c in number]
     con.register("machine_frame", pd.DataFrame(of, columns=["file", "host", "record"]))
-    con.execute("create table machines as select file::int as file, host, record::int as record from machine_frame")
+    con.execute(
+        "create temp table machines as select file::int as file, host, record::int as record from machine_frame"
+    )
     scan = " union all ".join(_scans(con, files, number, which)) or _NOTHING
-    con.execute(f"create view measurements as {scan}")
-    con.execute(f"create table kinds as select distinct {quoted(_KEY)} from measurements")
+    con.execute(f"create temp view measurements as {scan}")
+    con.execute(f"create temp table kinds as select distinct {quoted(_KEY)} from measurements")
     raw, hashed = told_apart(con, "kinds")
     raw = raw.fillna({name: str(schema.DEFAULTS.get(name, "")) for name in _KEY})
     raw["rule"] = [rule_of(c, of_class).value for c, of_class in zip(raw["centre"], raw["class"], strict=True)]
@@ -169,8 +171,10 @@ def _prepare(
     # The least value that is scored: of a guardrail zero is, as a loss of nothing is the best there is.
     hashes["least"] = (hashes["kind"] != Kind.GUARDRAIL) * math.ulp(0.0)
     con.register("hash_frame", hashes[["h", "key", "rule", "least"]])
-    con.execute(f"create table hashes as select h::{con.hash_type} as h, key::int as key, rule, least from hash_frame")
-    con.execute(f"create view hashed as select *, {hashed} as h from measurements")
+    con.execute(
+        f"create temp table hashes as select h::{con.hash_type} as h, key::int as key, rule, least from hash_frame"
+    )
+    con.execute(f"create temp view hashed as select *, {hashed} as h from measurements")
     return keys
 
 

@@ -19,14 +19,13 @@ from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.frames import plain, stacked
 from fleetmark.base.measurement import Status
-from fleetmark.record.figures.database import connect
+from fleetmark.record.figures.database import FEW, connect
 from fleetmark.record.figures.engine import literal, quoted, scanned
 from fleetmark.record.figures.hashed import ranges
 
 _MEND = "`fleetmark parse` makes it anew from raw"
 _AT_ONCE = 300_000  # values of hosts that are read at once, as numbers
 PASSED = f"status = '{Status.PASSED}' and isfinite(value)"  # in SQL: a value that counts
-_FEW = 50_000  # values whose database stays open
 _PART = 20_000  # values that are read at once, with all of their text
 
 
@@ -98,19 +97,19 @@ class Values:
 
         Raises FleetmarkError where the file turns out to be damaged.
         """
-        with self._checked(), connect() as con:
+        with self._checked(), connect(len(self)) as con:
             yield self._with_every(con)
 
     @contextlib.contextmanager
     def _asked(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """As ``database``, to be asked only. Of few values it stays open, with a copy of them: to open it takes longer
         than to ask it."""
-        if len(self) > _FEW:
+        if len(self) > FEW:
             with self.database() as con:
                 yield con
             return
         with self._checked():
-            self._kept = self._kept or self._with_every(connect(), "table")
+            self._kept = self._kept or self._with_every(connect(len(self)), "table")
             yield self._kept
 
     def _checked(self) -> contextlib.AbstractContextManager[None]:
@@ -122,7 +121,7 @@ class Values:
         scans = [f'select {held}, "row" from held']
         if self._file:
             scans.insert(0, _scan(self._file))
-        con.execute(f"create {kind} every as {' union all '.join(scans)}")
+        con.execute(f"create temp {kind} every as {' union all '.join(scans)}")
         return con
 
     def distinct(self, *names: str, where: str = "true") -> pd.DataFrame:

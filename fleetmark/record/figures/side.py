@@ -77,7 +77,7 @@ def _renumbered(frame: pd.DataFrame, number: npt.NDArray[np.int64]) -> pd.DataFr
 
 
 def _centres(values: pd.DataFrame) -> pd.DataFrame:
-    with connect() as con:
+    with connect(len(values)) as con:
         con.register("centres", values)
         by_rule = (groups("select * from centres", "record, benchmark", rule) for rule in RULES)
         return pd.concat(

@@ -22,7 +22,7 @@ import pandas as pd
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.record.figures.engine import Engine
 
-_CREATE = re.compile(r"\s*create (table|view) (\w+) as (.*)", re.DOTALL)
+_CREATE = re.compile(r"\s*create temp (table|view) (\w+) as (.*)", re.DOTALL)
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

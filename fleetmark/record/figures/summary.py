@@ -77,8 +77,8 @@ def _alphabet(_: str, values: Sequence[str]) -> Sequence[int]:
 def _keys(con: Engine, rank: Rank) -> pd.DataFrame:
     """A row per metric, in order; the view ``hashed`` has the values that count, with a hash ``h``, and the table
     ``hashes`` each hash's ``key`` (the place of its metric among the rows) and ``rule``."""
-    con.execute(f"create view scored as select * from every where {PASSED}")
-    con.execute(f"create table kinds as select distinct {quoted([*METRIC, *_ABOUT])} from scored")
+    con.execute(f"create temp view scored as select * from every where {PASSED}")
+    con.execute(f"create temp table kinds as select distinct {quoted([*METRIC, *_ABOUT])} from scored")
     raw, hashed = told_apart(con, "kinds")
     raw["rule"] = [rule_of(*of).value for of in zip(raw["centre"], raw["class"], strict=True)]
     keys = raw.groupby(METRIC, sort=False)[_ABOUT].min().reset_index()
@@ -86,8 +86,8 @@ def _keys(con: Engine, rank: Rank) -> pd.DataFrame:
     keys = keys.iloc[np.lexsort(places[::-1])].reset_index(drop=True)
     hashes = raw.merge(keys[METRIC].reset_index(names="key"), on=METRIC)[["h", "key", "rule"]]
     con.register("hash_frame", hashes)
-    con.execute(f"create table hashes as select h::{con.hash_type} as h, key::int as key, rule from hash_frame")
-    con.execute(f"create view hashed as select *, {hashed} as h from scored")
+    con.execute(f"create temp table hashes as select h::{con.hash_type} as h, key::int as key, rule from hash_frame")
+    con.execute(f"create temp view hashed as select *, {hashed} as h from scored")
     return keys
 
 
@@ -101,7 +101,7 @@ def _hosts(con: duckdb.DuckDBPyConnection, rank: Rank) -> list[str]:
     names = [str(name) for (name,) in con.execute("select distinct host from scored").fetchall()]
     places = rank("host", names)
     con.register("host_frame", pd.DataFrame({"host": pd.Series(names, dtype=object), "place": places}))
-    con.execute("create table hosts as select host::varchar as host, place::int as place from host_frame")
+    con.execute("create temp table hosts as select host::varchar as host, place::int as place from host_frame")
     return [name for _, name in sorted(zip(places, names, strict=True))]
 
 
@@ -119,7 +119,7 @@ def _rules(con: Engine) -> list[Centre]:
 
 def _with_spread(con: Engine, grouped: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
     """The ``columns`` of groups, with what lies around them; their texts are categories."""
-    con.execute(f"create or replace table grouped as {' union all '.join(grouped)}")
+    con.execute(f"create or replace temp table grouped as {' union all '.join(grouped)}")
     con.register("ends", ends(con.execute("select distinct n from grouped").df()["n"].tolist()))
     texts = {"rule": Centre, "interval": Interval}
     coded = [f"{name}::enum({', '.join(map(literal, of))}) as {name}" for name, of in texts.items()]
@@ -214,7 +214,7 @@ def _figures(frame: pd.DataFrame, keys: Sequence[str]) -> tuple[pd.DataFrame, np
     columns = [*keys, *(name for name in _ABOUT if name not in keys)]
     about = frame.loc[~pd.Series(number, frame.index).duplicated(), columns]
     values = pd.DataFrame({"key": number, "rule": frame["rule"].astype(object), "value": frame["value"]}, copy=False)
-    with connect() as con:
+    with connect(len(values)) as con:
         con.register("frame", values)
         of = [groups("select key, rule, value from frame", "key", rule) for rule in RULES]
         figures = _with_spread(in_memory(con), of, ["key", *_FIGURES, "low", "high"])
