@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.cli.app import app
 
 
 def run(root: Path, *words: str) -> str:
-    done = CliRunner().invoke(cli.app, [*words, "--results", str(root)], catch_exceptions=False)
+    done = CliRunner().invoke(app, [*words, "--results", str(root)], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
 
 
 def refused(root: Path, *words: str) -> str:
     with pytest.raises(FleetmarkError) as error:
-        CliRunner().invoke(cli.app, [*words, "--results", str(root)], catch_exceptions=False)
+        CliRunner().invoke(app, [*words, "--results", str(root)], catch_exceptions=False)
     assert "\n" not in str(error.value)
     return str(error.value)

@@ -332,12 +332,11 @@ def main() -> None:
     if options.verb == "serve":
         asyncio.run(Swarm(options).serve())
         return
-    from fleetmark import cli
     from fleetmark.campaign import run as campaign
 
     campaign.connect = lambda host, _=None: SwarmReach(host, Path(options.socket))  # type: ignore[attr-defined]
     sys.argv = ["fleetmark", *options.words]
-    cli.main()
+    main()
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fleetmark.cli import INTERRUPTED, OK, SOME_FAILED, USAGE
-from fleetmark.cli.showing import exit_status
+from fleetmark.cli.common import INTERRUPTED, OK, SOME_FAILED, USAGE
+from fleetmark.cli.shown import exit_status
 
 FLEETMARK = Path(sys.executable).with_name("fleetmark")
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from fleetmark import cli
+from fleetmark.cli.app import app
 from tests.commands import refused, run
 from tests.comparisons import compared, fleet, labels, of
 from tests.records import GCC, IOPS, MCF, NULL, TRIAD, Bench, record
@@ -139,7 +139,7 @@ def test_each_campaign_is_shared_out_by_what_there_was_then(tmp_path: Path) -> N
     assert float(row["ratio"]) == pytest.approx(math.sqrt(2))
     (tmp_path / "c1" / "facts" / "b.json").unlink()
     done = CliRunner().invoke(
-        cli.app,
+        app,
         ["compare", "-b", "gen=old", "-c", "gen=new", "--per", "core", "--format", "json", "--results", str(tmp_path)],
     )
     assert "per core: 1 figure left out for not saying how much there was: b (c1)" in done.stdout
@@ -454,7 +454,7 @@ def test_the_word_of_either_side_stands_in_every_form(tmp_path: Path) -> None:
     assert "integer (cpu-int), estimate" in text and "| spec_cpu2017 505.mcf_r base_ratio, estimate |" in text
     assert "2.00  cannot tell, estimate" in run(tmp_path, "compare", *words)
     assert "3.00  cannot tell, estimate" not in run(tmp_path, "compare", *words)
-    done = CliRunner().invoke(cli.app, ["compare", *words, "--format", "csv", "--results", str(tmp_path)])
+    done = CliRunner().invoke(app, ["compare", *words, "--format", "csv", "--results", str(tmp_path)])
     assert "fleetmark: warning: spec_cpu2017" in done.stderr and "fleetmark: estimate: not" in done.stderr
 
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from fleetmark import cli
 from fleetmark.campaign.schedule import make_schedule
+from fleetmark.cli.app import app
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import diagnose
@@ -91,7 +91,7 @@ def test_the_repeat_settles_each_finding(tmp_path: Path) -> None:
     assert by_host["n03"].deficit == pytest.approx(0.1, abs=0.02) and by_host["n03"].n == 4
     assert by_host["n07"] and by_host["n07"].verdict is Verdict.CLEARED
     assert list(result.suspects()) == ["n03"] and not result.healthy
-    done = CliRunner().invoke(cli.app, ["diagnose", "--results", str(tmp_path), "--format", "json"])
+    done = CliRunner().invoke(app, ["diagnose", "--results", str(tmp_path), "--format", "json"])
     assert done.exit_code == 1
     verdicts = {f["host"]: f["settled"]["verdict"] for f in json.loads(done.stdout)["findings"]}
     assert verdicts == {"n03": "confirmed", "n07": "cleared"}
@@ -103,10 +103,10 @@ def test_a_cleared_campaign_is_healthy_and_every_form_says_so(tmp_path: Path) ->
     archive = campaign(tmp_path, values)
     confirmed(archive, usual(("n03", "n00", "n01", "n02", "n04"), seed=9))
     page = tmp_path / "d.html"
-    done = CliRunner().invoke(cli.app, ["diagnose", "--results", str(tmp_path), "--html", str(page)])
+    done = CliRunner().invoke(app, ["diagnose", "--results", str(tmp_path), "--html", str(page)])
     assert done.exit_code == 0 and "a repeat cleared what was suspect" in done.stdout
     assert "Cleared by a repeat" in done.stdout and "Cleared by a repeat" in page.read_text("utf-8")
-    done = CliRunner().invoke(cli.app, ["diagnose", "--results", str(tmp_path), "--format", "md", "--lang", "zh-CN"])
+    done = CliRunner().invoke(app, ["diagnose", "--results", str(tmp_path), "--format", "md", "--lang", "zh-CN"])
     assert "经重测排除" in done.stdout
 
 
@@ -141,7 +141,7 @@ def test_an_interrupted_confirmation_goes_on(tmp_path: Path) -> None:
 
 def test_nothing_to_confirm_is_no_error(tmp_path: Path) -> None:
     campaign(tmp_path, usual())
-    done = CliRunner().invoke(cli.app, ["diagnose", "--confirm", "--results", str(tmp_path)], catch_exceptions=False)
+    done = CliRunner().invoke(app, ["diagnose", "--confirm", "--results", str(tmp_path)], catch_exceptions=False)
     assert done.exit_code == 0 and "no host or link is suspect, so there is nothing to confirm" in done.stdout
     assert "No host of 16 hosts is slower than its peers." in done.stdout
 

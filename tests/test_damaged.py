@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from fleetmark import cli
 from fleetmark.base.errors import CannotKeep
+from fleetmark.cli.app import app
 from fleetmark.cli.common import SOME_FAILED
 from fleetmark.record import archive as archives
 from fleetmark.record.archive import Archive
@@ -90,7 +91,7 @@ def root(sound: Path, tmp_path: Path) -> Path:
 
 
 def invoke(root: Path, *words: str) -> Any:
-    return CliRunner().invoke(cli.app, [*words, "--results", str(root)])
+    return CliRunner().invoke(app, [*words, "--results", str(root)])
 
 
 def ended_well(done: Any) -> None:
@@ -189,9 +190,7 @@ def test_a_full_disk_is_nobodys_wrong_use(
     archive = Archive.create(tmp_path, "c1", {"hosts": [], "created": "2026-11-01T00:00:00Z"})
     monkeypatch.setattr(sys, "argv", ["fleetmark", "parse", str(archive.path)])
     monkeypatch.setattr(archives, "replace", no_room)
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == SOME_FAILED
+    assert cli.status() == SOME_FAILED
     assert f"make room, then fleetmark run --resume {archive.path}" in capsys.readouterr().err
 
 

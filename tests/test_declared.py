@@ -19,7 +19,7 @@ HOUSE = Path(__file__).parents[1]
 GENERAL = ("fleetmark", "planner", "reports", "workloads", "playbooks/agent", "playbooks/action_plugins")
 # Examples of what a user may type, in help and in errors: a real name says more than a made-up one.
 EXAMPLES = {
-    "fleetmark/cli/__init__.py": {"fio", "stream"},
+    "fleetmark/cli/app.py": {"fio", "stream"},
     "fleetmark/cli/profile.py": {"stream"},
     "fleetmark/demand/keys/worth.py": {"fio", "read_iops"},
     "fleetmark/record/profiles.py": {"stream"},

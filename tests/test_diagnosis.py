@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fleetmark import cli
 from fleetmark.base.facts import Cpu
 from fleetmark.base.terminal import Terminal
+from fleetmark.cli.app import app
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import Diagnosis, diagnose
 from fleetmark.verbs.diagnose import brief
@@ -139,7 +139,7 @@ def test_nodes_and_links(tmp_path: Path) -> None:
 
 
 def run(root: Path, *words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(cli.app, ["diagnose", *words, "--results", str(root)], catch_exceptions=False)
+    done = CliRunner().invoke(app, ["diagnose", *words, "--results", str(root)], catch_exceptions=False)
     return done.exit_code, done.stdout
 
 
@@ -207,11 +207,11 @@ def test_the_commands_to_type_next_work_wherever_they_are_pasted(
     brief(campaign(root, values), Terminal())
     monkeypatch.chdir(tmp_path)
     program, *words = shlex.split(capsys.readouterr().out.splitlines()[-1])
-    done = CliRunner().invoke(cli.app, [*words, "--format", "json"])
+    done = CliRunner().invoke(app, [*words, "--format", "json"])
     steps = [shlex.split(step["command"]) for step in json.loads(done.stdout)["next"] if step["command"]]
     assert program == "fleetmark" and [step[1] for step in steps] == ["diagnose", "tuning"]
     assert all(step[-2:] == ["--results", str(root)] for step in steps)
-    assert CliRunner().invoke(cli.app, steps[1][1:]).exit_code == 0
+    assert CliRunner().invoke(app, steps[1][1:]).exit_code == 0
 
 
 def test_a_run_whose_hosts_cannot_be_judged_ends_without(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

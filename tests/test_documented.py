@@ -11,7 +11,7 @@ import pytest
 import typer
 
 import workloads
-from fleetmark.cli import app
+from fleetmark.cli.app import app
 
 HOUSE = Path(__file__).parents[1]
 PAGES = [HOUSE / "README.md", *sorted((HOUSE / "docs").rglob("*.md"))]

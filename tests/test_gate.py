@@ -12,10 +12,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Dimm
 from fleetmark.base.units import parse_quantity
+from fleetmark.cli.app import app
 from fleetmark.record.diagnosis.gate import hold, read_rules
 from planner.diagnosis.gate import Result, Severity, Verdict
 from reports.diagnosis import gate
@@ -66,7 +66,7 @@ def test_bounds_shares_and_peers(tmp_path: Path) -> None:
 def test_what_a_rule_says_of_many_hosts_stands_once(tmp_path: Path) -> None:
     campaign(tmp_path, usual())
     path = rules(tmp_path, {"name": "ghost", "metric": "nothing/*/*", "at_least": 1})
-    done = CliRunner().invoke(cli.app, ["gate", str(path), "--results", str(tmp_path)], catch_exceptions=False)
+    done = CliRunner().invoke(app, ["gate", str(path), "--results", str(tmp_path)], catch_exceptions=False)
     assert done.exit_code == 1 and done.stdout.count("nothing/*/*: not measured") == 1
     assert "16 hosts: n00, n01, n02, n03, …" in " ".join(done.stdout.split())
 
@@ -157,7 +157,7 @@ def test_no_rules_two_of_a_name_and_no_host_are_refused(tmp_path: Path) -> None:
 
 
 def run(root: Path, *words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(cli.app, ["gate", *words, "--results", str(root)], catch_exceptions=False)
+    done = CliRunner().invoke(app, ["gate", *words, "--results", str(root)], catch_exceptions=False)
     return done.exit_code, done.stdout
 
 

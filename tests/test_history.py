@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fleetmark import cli
+from fleetmark.cli.app import app
 from fleetmark.record.diagnosis.history import history
 from planner.diagnosis.history import changes
 from tests.commands import refused
@@ -30,7 +30,7 @@ def campaigns(root: Path, count: int = 10, slower_from: int = 6) -> None:
 
 
 def run(root: Path, *words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(cli.app, ["history", *words, "--results", str(root)], catch_exceptions=False)
+    done = CliRunner().invoke(app, ["history", *words, "--results", str(root)], catch_exceptions=False)
     return done.exit_code, done.stdout
 
 

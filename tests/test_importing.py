@@ -16,8 +16,8 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner, Result
 
-from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.cli.app import app
 from fleetmark.record.machines import machines as on_record
 from fleetmark.record.select import choose
 from tests.corpus import ROOT
@@ -36,7 +36,7 @@ b2,boot,0,s,new,300
 
 
 def invoke(root: Path, *words: str) -> Result:
-    return CliRunner().invoke(cli.app, [*words, "--results", str(root)], catch_exceptions=False)
+    return CliRunner().invoke(app, [*words, "--results", str(root)], catch_exceptions=False)
 
 
 def run(root: Path, *words: str) -> str:
@@ -393,7 +393,7 @@ def test_what_one_vendor_published_counts_as_one_host(tmp_path: Path) -> None:
     against = json.loads(run(tmp_path, "compare", "--reference", "row", "-c", new, *only, "--format", "json"))
     (row,) = [r for r in against["rows"] if r["benchmark"] and r["ratio"]]
     assert against["baseline"] == "row@1" and row["ratio"] == pytest.approx(4.76, rel=0.05)
-    done = CliRunner().invoke(cli.app, ["reference", "save", "all", "--from", old, "--results", str(tmp_path)])
+    done = CliRunner().invoke(app, ["reference", "save", "all", "--from", old, "--results", str(tmp_path)])
     assert "of 13 publishers (" in done.stdout and "fleetmark: warning: " + old + " mixes memory" in done.stderr
 
 

@@ -11,8 +11,8 @@ import openpyxl
 import pytest
 from typer.testing import CliRunner
 
-from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.cli.app import app
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import isolations
 from fleetmark.record.diagnosis.isolations import FOLDER, Isolated
@@ -31,7 +31,7 @@ def sound(root: Path) -> Archive:
 
 def answered(root: Path, *words: str) -> tuple[int, str]:
     done = CliRunner().invoke(
-        cli.app, ["diagnose", "last", "--isolate", "iperf3/tcp", *words, "--results", str(root)], catch_exceptions=False
+        app, ["diagnose", "last", "--isolate", "iperf3/tcp", *words, "--results", str(root)], catch_exceptions=False
     )
     return done.exit_code, done.stdout
 

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import parsers
-from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Status
 from fleetmark.campaign import run as campaign
 from fleetmark.campaign.outcome import judge
 from fleetmark.campaign.rebuild import rebuild
+from fleetmark.cli.app import app
 from fleetmark.record.archive import Archive
 from fleetmark.record.steps import Step
 from tests.drives import save_step
@@ -119,7 +119,7 @@ def test_what_is_damaged_is_lost_and_says_which_file(tmp_path: Path, name: str, 
     assert outcome.reason.startswith(f"raw/h1/fio/c/0/{name} cannot be read: ")
     assert "root:" not in outcome.reason
     archive.close()
-    done = CliRunner().invoke(cli.app, ["parse", "c1", "--results", str(tmp_path)], catch_exceptions=False)
+    done = CliRunner().invoke(app, ["parse", "c1", "--results", str(tmp_path)], catch_exceptions=False)
     assert done.exit_code == 0 and "1 outcome changed" in done.output
     archive = Archive.open(tmp_path / "c1").writable()
     campaign._set_aside_lost(archive)
@@ -169,7 +169,7 @@ def test_an_output_that_no_parser_may_hold_is_failed_with_both_sizes(tmp_path: P
     outcome = judge(archive, folder)
     assert outcome.status is Status.FAILED
     assert "it is 300.0 MiB, and at most 16 MiB are read at once" in outcome.reason
-    done = CliRunner().invoke(cli.app, ["parse", "fio", str(folder / "fio.json")], catch_exceptions=False)
+    done = CliRunner().invoke(app, ["parse", "fio", str(folder / "fio.json")], catch_exceptions=False)
     assert done.exit_code == 1 and "at most 16 MiB" in done.output
 
 

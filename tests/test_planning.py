@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.cli import app
+from fleetmark.cli.app import app
 from fleetmark.cli.common import OK, SOME_FAILED
 from fleetmark.demand import question as demand
 from fleetmark.verbs import plan as planning

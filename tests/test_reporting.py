@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.cli.app import app
 from fleetmark.record.compare import Question
 from tests.records import IOPS, MCF, TRIAD, Bench, record
 
@@ -42,7 +42,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(root: Path, *words: str) -> tuple[str, str]:
-    done = CliRunner().invoke(cli.app, [*words, "--results", str(root)], catch_exceptions=False)
+    done = CliRunner().invoke(app, [*words, "--results", str(root)], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout, done.stderr
 
@@ -50,7 +50,7 @@ def run(root: Path, *words: str) -> tuple[str, str]:
 def refused(root: Path, *words: str) -> str:
     """The one sentence; nothing is written."""
     before = sorted(Path.cwd().rglob("*"))
-    done = CliRunner().invoke(cli.app, [*words, "--results", str(root)])
+    done = CliRunner().invoke(app, [*words, "--results", str(root)])
     assert isinstance(done.exception, FleetmarkError), done.output
     assert sorted(Path.cwd().rglob("*")) == before
     text = str(done.exception)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.yaml import read_yaml
-from fleetmark.cli import app
+from fleetmark.cli.app import app
 from fleetmark.cli.common import OK
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import question as demand

@@ -16,11 +16,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.campaign import run as campaign
 from fleetmark.campaign import scheduled
 from fleetmark.campaign.options import Options
+from fleetmark.cli.app import app
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import Checked
 from fleetmark.record import archive as archives
@@ -138,10 +138,10 @@ def test_archives_are_for_their_owner_alone_and_documents_as_the_umask_says(flee
         archive.write_measurements([])
         archive.note("ended", owed=0)
         archive.close()
-        done = CliRunner().invoke(cli.app, ["report", archive.id, "--results", str(tmp_path)], catch_exceptions=False)
+        done = CliRunner().invoke(app, ["report", archive.id, "--results", str(tmp_path)], catch_exceptions=False)
         assert done.exit_code == 0
         page = tmp_path / "mine.html"
-        CliRunner().invoke(cli.app, ["report", archive.id, "--results", str(tmp_path), "--html", str(page)])
+        CliRunner().invoke(app, ["report", archive.id, "--results", str(tmp_path), "--html", str(page)])
     finally:
         os.umask(old)
     for path in [archive.path, *archive.path.rglob("*")]:
@@ -275,7 +275,7 @@ def test_a_host_that_is_still_away_says_why_and_may_join_later(fleet: Fleet, tmp
     assert set(lost["host"]) == {"h4"} and set(lost["reason"]) == {"unreachable: no route to host"}
     (host,) = [h for h in load_results(archive).hosts if h.name == "h4"]
     assert (host.reachable, host.reason) == (False, "no route to host")
-    line = CliRunner().invoke(cli.app, ["campaigns", "--results", str(tmp_path), "--format", "json"])
+    line = CliRunner().invoke(app, ["campaigns", "--results", str(tmp_path), "--format", "json"])
     assert json.loads(line.stdout)[0]["statuses"] == {"lost": 4}
     fleet.away = set()
     fleet.resume(archive)

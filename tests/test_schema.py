@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from fleetmark import cli
 from fleetmark.base import schema
 from fleetmark.base.measurement import Better, Measurement
+from fleetmark.cli.app import app
 from fleetmark.record.archive import Archive
 from fleetmark.record.figures.measured import Values
 from fleetmark.record.figures.summary import METRIC, per_host
@@ -91,6 +91,6 @@ def test_a_file_without_a_column_is_reported_and_compared_by_its_default(tmp_pat
 
 def compared(root: Path) -> str:
     words = ["compare", "-b", "gen=old", "-c", "gen=new", "--format", "csv", "--results", str(root)]
-    done = CliRunner().invoke(cli.app, words)
+    done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     return done.stdout

@@ -16,8 +16,8 @@ import requests
 from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
-from fleetmark import cli
 from fleetmark.base.errors import CannotKeep, FleetmarkError
+from fleetmark.cli.app import app
 from fleetmark.cli.roots import results
 from fleetmark.record.store import Need, copy_of, held, name_of, url_of
 from fleetmark.record.store.objects import Objects
@@ -61,7 +61,7 @@ def test_a_store_gives_what_a_folder_gives(store: stores.Store, folder: Path) ->
     assert run(Path(store.url), *COMPARE) == run(folder, *COMPARE)
 
     def printed(root: Path, kept: Path, *words: str) -> list[str]:
-        done = CliRunner().invoke(cli.app, [*words, "--results", str(root)], catch_exceptions=False)
+        done = CliRunner().invoke(app, [*words, "--results", str(root)], catch_exceptions=False)
         assert done.exit_code in (0, 1), done.output
         return done.stdout.replace(str(kept), "ROOT").replace(str(root), "ROOT").replace(store.url, "ROOT").splitlines()
 

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from fleetmark.base.runtime import flushed
+
 _DONE, _FAILED = b".", b"-"
 
 
@@ -27,10 +29,10 @@ class Twin:
     def __init__(self, load: Callable[[], None], work: Callable[[str], bool | int]) -> None:
         lines, self._lines = os.pipe()
         self._replies, replies = os.pipe()
+        self._ends: tuple[int, ...] = (self._lines, self._replies)
         self._asking, self._is_loaded = threading.Lock(), False
         sys.stdout.flush()
         sys.stderr.flush()
-        gc.freeze()  # what both share stays shared
         self._pid = os.fork()
         if self._pid:
             os.close(lines)
@@ -40,12 +42,15 @@ class Twin:
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is its maker's, until it works
             os.close(self._lines)
+            gc.disable()
             load()
+            gc.freeze()  # it stays: to look for cycles in it takes a tenth of loading it
+            gc.enable()
             _reply(replies, _DONE)
-            status = _flushed(_serve(lines, replies, work))
+            status = flushed(_serve(lines, replies, work))
         except BaseException:  # noqa: BLE001
             sys.excepthook(*sys.exc_info())
-            _flushed(status)
+            flushed(status)
         finally:
             os._exit(status)  # whatever failed: the stack below belongs to its maker
 
@@ -87,8 +92,9 @@ class Twin:
         if self._pid:
             os.kill(self._pid, signal.SIGKILL)
             self._reap()
-        os.close(self._lines)
-        os.close(self._replies)
+        for end in self._ends:
+            os.close(end)
+        self._ends = ()
 
 
 def _serve(lines: int, replies: int, work: Callable[[str], bool | int]) -> int:
@@ -108,17 +114,3 @@ def _serve(lines: int, replies: int, work: Callable[[str], bool | int]) -> int:
 def _reply(replies: int, word: bytes) -> None:
     with contextlib.suppress(BrokenPipeError):  # its maker was killed: there is no further line
         os.write(replies, word)
-
-
-def _flushed(status: int) -> int:
-    """``status`` with which to end, once all that was printed is written; 1 for 0 where that cannot be."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        pass  # `… | head`
-    except OSError as error:
-        sys.stderr.write(f"fleetmark: stdout cannot be written: {error.strerror}\n")
-        status = status or 1
-    with contextlib.suppress(OSError):
-        sys.stderr.flush()
-    return status

@@ -1,450 +1,16 @@
-"""The command line: every verb reads its arguments, calls the package that does the work, and shows the result."""
+"""The program. Its verbs are in ``app``, which takes a tenth of a second to load."""
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Annotated, Any
+import sys
 
-import typer
-
-from fleetmark.base.errors import FleetmarkError, LeftOut
-from fleetmark.base.runtime import collect_rarely, print_warnings, skip_plugins, use_system_allocator
-from fleetmark.base.terminal import Terminal, guard
-from fleetmark.cli import diagnose as cli_diagnose
-from fleetmark.cli import plan as cli_plan
-from fleetmark.cli import profile as cli_profile
-from fleetmark.cli import reports as cli_reports
-from fleetmark.cli import tune as cli_tune
-from fleetmark.cli.common import (
-    INTERRUPTED,
-    OK,
-    ROOT,
-    SOME_FAILED,
-    USAGE,
-    AsFormat,
-    Format,
-    Root,
-    in_a_sentence,
-    interruptible,
+from fleetmark.base.runtime import (
+    calculate_in_one_thread,
+    collect_rarely,
+    leave,
+    skip_plugins,
+    use_system_allocator,
 )
-from fleetmark.cli.roots import results
-
-app = typer.Typer(
-    help="Characterise servers: run the field's benchmarks over a fleet and read their results.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    add_completion=False,
-    epilog="Exit status: 0 all that ran passed, 1 something failed, is missing or could not be kept, 2 wrong use or "
-    "input, 3 interrupted.",
-)
-
-
-Inventory = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--inventory", "-i", help="Ansible inventory (file, directory, script or h1,h2,); none: this machine."
-    ),
-]
-Limit = Annotated[str | None, typer.Option("--limit", "-l", help="Only these hosts or groups (an Ansible pattern).")]
-SuiteName = Annotated[
-    str,
-    typer.Option(
-        "--suite", "-s", help="quick, standard, thorough, ai, ai-quick, one workload, or the path of your own YAML."
-    ),
-]
-Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="W.P=V", help="Set workload.parameter=value; lists with commas.")
-]
-Become = Annotated[bool, typer.Option("--become", "-b", help="Work as root on the hosts, by sudo.")]
-WorkDir = Annotated[
-    str | None, typer.Option(help="Where hosts keep tools and test files, in fleetmark-UID below it (unset: /var/tmp).")
-]
-Slurm = Annotated[bool, typer.Option("--slurm", help="On nodes that Slurm lends: one job, no SSH, no root.")]
-Partition = Annotated[str | None, typer.Option(help="With --slurm: of this partition; the default one, if unset.")]
-Timeout = Annotated[
-    float | None,
-    typer.Option(
-        "--connect-timeout", help="Seconds to wait for a host to answer (unset: ssh's ConnectTimeout, or 10)."
-    ),
-]
-
-
-@app.callback(invoke_without_command=True)
-def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
-    if version:
-        from fleetmark import __version__
-
-        typer.echo(f"fleetmark {__version__}")
-        raise typer.Exit(OK)
-    print_warnings(LeftOut, lambda sentence: typer.echo(f"fleetmark: {sentence}", err=True))
-
-
-@app.command()
-def run(
-    inventory: Inventory = None,
-    suite: Annotated[
-        str | None,
-        typer.Option(
-            "--suite",
-            "-s",
-            help="quick (if unset), standard, thorough, ai, ai-quick, one workload, or the path of your own.",
-        ),
-    ] = None,
-    limit: Limit = None,
-    set_: Set = None,
-    repeats: Annotated[
-        int | None, typer.Option(min=1, help="Repeats of every case; at least so many, with --until-ci.")
-    ] = None,
-    until_ci: Annotated[
-        str | None, typer.Option(help="Repeat each case until the interval of its median is within this: 2%.")
-    ] = None,
-    max_repeats: Annotated[
-        int, typer.Option(min=6, help="With --until-ci: at most so many; then it is unstable.")
-    ] = 50,
-    seed: Annotated[int | None, typer.Option(help="Seed of the order of runs; recorded either way.")] = None,
-    become: Become = False,
-    work_dir: WorkDir = None,
-    root: Root = ROOT,
-    resume: Annotated[str | None, typer.Option(help="Go on with this campaign (id, path, or last).")] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Skipped measurements count as missing: exit 1.")] = False,
-    connect_timeout: Timeout = None,
-    patience: Annotated[float, typer.Option(help="Seconds a host may be silent in mid-run before it is lost.")] = 120.0,
-    at_once: Annotated[
-        list[str] | None,
-        typer.Option(metavar="N", help="At most so many hosts work at a time; LABEL=N: of each value of a label."),
-    ] = None,
-    slurm: Slurm = False,
-    partition: Partition = None,
-    nodes: Annotated[int | None, typer.Option(min=1, help="With --slurm: on so many nodes; all, if unset.")] = None,
-    time: Annotated[str | None, typer.Option(help="With --slurm: the job's time limit, as Slurm writes it.")] = None,
-    account: Annotated[str | None, typer.Option(help="With --slurm: the account to charge.")] = None,
-    constraint: Annotated[str | None, typer.Option(help="With --slurm: features that nodes must have.")] = None,
-    nodelist: Annotated[str | None, typer.Option(help="With --slurm: these nodes: n1,n[3-5].")] = None,
-    exclusive: Annotated[
-        bool, typer.Option("--exclusive/--no-exclusive", help="With --slurm: nodes that nobody else uses (default).")
-    ] = True,
-    sbatch: Annotated[
-        list[str] | None,
-        typer.Option(metavar="OPTION", help="With --slurm: one more of sbatch: --gpus-per-node=8."),
-    ] = None,
-    shared: Annotated[
-        Path | None,
-        typer.Option(help="With --slurm: a folder that all nodes and this machine share (unset: --results)."),
-    ] = None,
-    as_: AsFormat = Format.TABLE,
-) -> None:
-    """Deploy, run, archive, parse and show a suite, on this machine, a fleet or nodes of Slurm.
-
-    Examples: fleetmark run; fleetmark run -i hosts.yml -s standard --set fio.size=8GiB; fleetmark run --resume last;
-    fleetmark run --slurm --partition gpu --nodes 64
-    """
-    from fleetmark.campaign import run as campaign
-    from fleetmark.campaign.options import Beside, Options
-    from fleetmark.cli.showing import Showing
-    from fleetmark.hosts.preflight import WORK_DIR
-    from fleetmark.hosts.slurm.cluster import Request
-    from fleetmark.record.campaigns import find
-    from fleetmark.record.commands import command
-
-    fixed = {
-        "--suite": suite,
-        "--repeats": repeats,
-        "--until-ci": until_ci,
-        "--seed": seed,
-        "--limit": limit,
-        "-b": become or None,
-    }
-    overrides = [name for name, value in {**fixed, "--work-dir": work_dir}.items() if value is not None]
-    if resume and overrides:
-        raise FleetmarkError(
-            f"{overrides[0]} with --resume: a campaign goes on as scheduled; begin a new one for changes"
-        )
-    asked = {
-        "--partition": partition,
-        "--nodes": nodes,
-        "--time": time,
-        "--account": account,
-        "--constraint": constraint,
-        "--nodelist": nodelist,
-        "--sbatch": sbatch,
-        "--shared": shared,
-    }
-    _refuse_slurm(slurm, resume, asked, {"-i": inventory, "--limit": limit, "-b": become or None})
-    if slurm and not shared and ":/" in str(root):
-        raise FleetmarkError(
-            "--slurm with --results in a store: nodes meet in a folder that they share; name it by --shared"
-        )
-    request = Request(partition, nodes, time, account, constraint, nodelist, exclusive, tuple(sbatch or ()))
-    options = Options(
-        suite=suite or "quick",
-        inventory=tuple(inventory or ()),
-        limit=limit,
-        settings=_settings(set_ or []),
-        repeats=repeats,
-        seed=seed,
-        become=become,
-        work_dir=work_dir or WORK_DIR,
-        connect_timeout_s=connect_timeout,
-        patience_s=patience,
-        until=_until(until_ci, repeats, max_repeats) if until_ci else None,
-        slurm=request if slurm else None,
-        shared=shared,
-        at_once=tuple(at_once or ()),
-    )
-    console = Terminal(stderr=as_ is Format.JSON)
-    again = shlex.join(command(root, "run", "--resume", "last"))
-    advice = f"what is finished is kept and hosts may be at work: {again}"
-    with (
-        Showing(as_, strict) as showing,  # forks: before there are threads
-        interruptible(advice),
-        results(root, "shelves", campaign=resume, writes=True) as here,
-    ):
-        beside = Beside(showing.wait_loaded, showing.warm, showing.measure)
-        options = replace(options, root=here, beside=beside)
-        if resume:
-            archive = find(here, resume)
-            interrupted = campaign.resume(archive, options, console)
-        else:
-            archive, interrupted = campaign.run(options, console)
-        status = showing.show(archive)
-        archive.close()
-    raise typer.Exit(INTERRUPTED if interrupted else status)
-
-
-def _refuse_slurm(slurm: bool, resume: str | None, asked: Mapping[str, Any], others: Mapping[str, Any]) -> None:
-    """Refuse options that do not go together: of Slurm without it, and of other fleets with it."""
-    given = [name for name, value in asked.items() if value is not None]
-    if resume and (slurm or given):
-        raise FleetmarkError(f"{'--slurm' if slurm else given[0]} with --resume: a campaign goes on as it was begun")
-    if given and not slurm:
-        raise FleetmarkError(f"{given[0]} without --slurm: it says which nodes Slurm shall lend")
-    other = [name for name, value in others.items() if value is not None]
-    if slurm and other:
-        raise FleetmarkError(
-            f"{other[0]} with --slurm: its nodes are chosen by --partition and --nodelist, without root"
-        )
-
-
-def _until(text: str, least: int | None, most: int) -> Any:
-    """``2%`` or ``0.02`` as the limit of the repeats."""
-    from fleetmark.campaign.adaptive import Until
-
-    try:
-        ci = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        ci = 0.0
-    if not 0 < ci < 1:
-        raise FleetmarkError(f"--until-ci {text}: write it as 2% (of the median), between 0 and 100%")
-    if least and least > most:
-        raise FleetmarkError(f"--repeats {least} is more than --max-repeats {most}")
-    return Until(ci, max(6, least or min(10, most)), most)
-
-
-def _settings(words: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Settings such as ``fio.size=4GiB``, by workload; the manifests check the values."""
-    settings: dict[str, dict[str, str]] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        workload, dot, parameter = name.partition(".")
-        if not (equals and dot and workload and parameter):
-            raise FleetmarkError(f"--set {word}: write it as workload.parameter=value, such as --set fio.size=4GiB")
-        settings.setdefault(workload, {})[parameter] = value
-    return settings
-
-
-app.command()(cli_reports.report)
-app.command()(cli_reports.compare)
-app.command()(cli_diagnose.diagnose)
-app.command()(cli_diagnose.history)
-app.command()(cli_diagnose.gate)
-app.command()(cli_diagnose.tuning)
-app.command()(cli_tune.tune)
-
-
-@app.command("import")
-def import_(
-    kind: Annotated[
-        str,
-        typer.Argument(
-            help="What the files are: mlperf, spec, sparecores, table, inferencex; or, of LLM servers, "
-            "vllm_bench, sglang_bench, guidellm, aiperf, trtllm_bench, llama_bench."
-        ),
-    ],
-    files: Annotated[list[Path], typer.Argument(help="Published tables, or your own tidy ones; .gz too.")],
-    machine: Annotated[str, typer.Option(help="What the machine is called, where a file does not say it.")] = "",
-    label: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A label of its machines: gen=h200, gpus=8.")
-    ] = None,
-    root: Root = ROOT,
-    as_: AsFormat = Format.TABLE,
-) -> None:
-    """Record published results (MLPerf, SPEC, Spare Cores) or a tidy table of your own, to compare machines with.
-
-    Examples: fleetmark import mlperf summary_results.json; fleetmark import table figures.csv;
-    fleetmark import vllm_bench run.json --machine h200-a --label gen=h200 --label gpus=8
-    """
-    from fleetmark.record import imports as importing
-    from reports.terminal import imports as terminal
-
-    with results(root, "shelves", writes=True) as here:
-        imported, failed = importing.files(here, kind, files, machine, label or ())
-    if as_ is Format.JSON:
-        typer.echo(json.dumps([i.as_json() for i in imported], indent=1))
-    else:
-        for line in terminal.lines(imported):
-            Terminal().print(line, soft_wrap=True)
-    for sentence in failed:
-        typer.echo(f"fleetmark: {sentence}", err=True)
-    raise typer.Exit(USAGE if failed else OK)
-
-
-@app.command()
-def predict(
-    machine: Annotated[str, typer.Option("--machine", "-m", help="The machine to predict: host=new1; gen=turin.")],
-    target: Annotated[list[str] | None, typer.Option(help="Only these benchmarks: patterns over their titles.")] = None,
-    baseline: Annotated[str | None, typer.Option("--baseline", "-b", help="Machines that ratios are against.")] = None,
-    family: Annotated[str, typer.Option(help="The label that tells families of machines apart.")] = "gen",
-    level: Annotated[float, typer.Option(min=0.5, max=0.99, help="Of the intervals.")] = 0.9,
-    root: Root = ROOT,
-    as_: AsFormat = Format.TABLE,
-) -> None:
-    """Say what a machine would show on benchmarks that it was not measured on, from the machines on record.
-
-    Example: fleetmark predict --machine host=new1 --baseline gen=icelake
-    """
-    from fleetmark.verbs import predict as predicting
-
-    with results(root) as here:
-        predictions = predicting.predict(here, machine, tuple(target or ()), baseline, family, level)
-    predicting.show(predictions, Terminal(), as_ is Format.JSON)
-
-
-references = typer.Typer(help="Pinned reference machines: scores against them never drift.", no_args_is_help=True)
-app.add_typer(references, name="reference")
-
-
-@references.command("save")
-def reference_save(
-    name: Annotated[str, typer.Argument(help="What to call it.")],
-    selector: Annotated[str, typer.Option("--from", help="The machines whose mean it is: gen=icelake.")],
-    only: Annotated[
-        list[str] | None, typer.Option(help="Only these, headlines or not: patterns over workload/case/metric.")
-    ] = None,
-    root: Root = ROOT,
-) -> None:
-    """Pin what these machines measured, and the weights of benchmarks, under a name; again: its next version.
-
-    Example: fleetmark reference save icelake-2026 --from gen=icelake
-    """
-    from fleetmark.verbs import reference
-
-    with results(root, writes=True) as here:
-        line, mixed = reference.pin(here, name, selector, tuple(only or ()))
-    typer.echo(line)
-    for sentence in mixed:
-        typer.echo(f"fleetmark: warning: {sentence}", err=True)
-
-
-@references.command("list")
-def reference_list(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
-    """List the references there are, every version.
-
-    Example: fleetmark reference list
-    """
-    from fleetmark.verbs import reference
-
-    with results(root, "shelves") as here:
-        reference.show(here, Terminal(), as_ is Format.JSON)
-
-
-@app.command()
-def hosts(
-    inventory: Inventory = None,
-    suite: SuiteName = "quick",
-    limit: Limit = None,
-    set_: Set = None,
-    become: Become = False,
-    work_dir: WorkDir = None,
-    connect_timeout: Timeout = None,
-    slurm: Slurm = False,
-    partition: Partition = None,
-    lang: cli_reports.Lang = "en",
-    as_: AsFormat = Format.TABLE,
-) -> None:
-    """Say who answers, what each host is, and what a suite would skip there and why; installs nothing.
-
-    With --slurm: the nodes of a partition as Slurm knows them; nothing runs on them.
-
-    Examples: fleetmark hosts -i hosts.yml --suite standard; fleetmark hosts --slurm --partition gpu
-    """
-    from fleetmark.hosts.preflight import WORK_DIR
-    from fleetmark.verbs import hosts as survey
-
-    _refuse_slurm(slurm, None, {"--partition": partition}, {"-i": inventory, "--limit": limit, "-b": become or None})
-    if slurm:
-        survey.show_nodes(survey.nodes(partition), Terminal(stderr=as_ is Format.JSON), as_ is Format.JSON)
-        raise typer.Exit(OK)
-    console = Terminal(stderr=as_ is Format.JSON)
-    with interruptible("nothing was changed anywhere"):
-        chosen = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)
-        entries = survey.survey(*chosen, work_dir or WORK_DIR, connect_timeout, console)
-    survey.show(entries, console, as_ is Format.JSON, lang)
-    raise typer.Exit(OK if all(entry.facts for entry in entries) else SOME_FAILED)
-
-
-@app.command()
-def workloads(
-    name: Annotated[str | None, typer.Argument(help="One workload, in full.")] = None, as_: AsFormat = Format.TABLE
-) -> None:
-    """Show the workloads and suites there are, or one workload with its cases, parameters and metrics.
-
-    Example: fleetmark workloads fio
-    """
-    from fleetmark.verbs import catalogue
-
-    catalogue.show_workloads(name, Terminal(), as_ is Format.JSON)
-
-
-@app.command()
-def campaigns(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
-    """List the campaigns under a results root.
-
-    Example: fleetmark campaigns --results /data/fleetmark
-    """
-    from fleetmark.verbs import catalogue
-
-    with results(root, "list") as here:
-        catalogue.show_campaigns(here, Terminal(), as_ is Format.JSON)
-
-
-@app.command()
-def parse(
-    what: Annotated[str, typer.Argument(help="A tool (fio, stream, lscpu, ...), or a campaign to parse again.")],
-    files: Annotated[list[Path] | None, typer.Argument(help="The tool's output; - is stdin.")] = None,
-    command: Annotated[str, typer.Option(help="The command line that made it, where the output does not say.")] = "",
-    root: Root = ROOT,
-    as_: AsFormat = Format.TABLE,
-) -> None:
-    """Read tools' output from anywhere: one object a measurement, base units. With a campaign: rebuild it from raw.
-
-    Examples: fleetmark parse fio out.json --format json; fleetmark parse last
-    """
-    from fleetmark.verbs import parse as reparse
-
-    if files:
-        raise typer.Exit(reparse.files(what, files, command, Terminal(), as_ is Format.JSON))
-    with results(root, campaign=what, writes=True) as here:
-        raise typer.Exit(reparse.campaign(what, here, Terminal(stderr=as_ is Format.JSON), as_ is Format.JSON))
-
-
-app.add_typer(cli_plan.app, name="plan")
-app.add_typer(cli_diagnose.app, name="baseline")
-app.command("profile")(cli_profile.profile)
 
 
 def main() -> None:
@@ -452,8 +18,32 @@ def main() -> None:
     where it is the results that cannot be kept.
     """
     use_system_allocator()
+    calculate_in_one_thread()
     collect_rarely()
     skip_plugins()
+    if sys.argv[1:2] == ["run"] and "--help" not in sys.argv:
+        from fleetmark.cli.showing import Showing
+
+        with Showing() as showing:  # forks, before there is more to share than what it would load anyway
+            code = status(showing)
+    else:
+        code = status()
+    leave(code)
+
+
+def status(showing: object = None) -> int:
+    """The exit status of what the command line asks for."""
+    from fleetmark.base.terminal import guard
+
     guard()
-    with in_a_sentence():
-        app()
+    from fleetmark.cli.app import app
+    from fleetmark.cli.common import in_a_sentence
+
+    try:
+        with in_a_sentence():
+            app(obj=showing)
+    except SystemExit as end:
+        if isinstance(end.code, int | None):
+            return end.code or 0
+        raise
+    return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -50,6 +51,12 @@ def in_a_sentence() -> Iterator[None]:
     except BrokenPipeError:  # `fleetmark … | head`
         discard_stdout()
         sys.exit(OK)
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename:
+            raise
+        discard_stdout()
+        Terminal(stderr=True).print(f"fleetmark: stdout cannot be written: {error.strerror}", style="bold")
+        sys.exit(SOME_FAILED)
 
 
 @contextlib.contextmanager

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import openpyxl
 import pytest
+from fleetmark.app import app
 from typer.testing import CliRunner
 
-from fleetmark import cli
 from tests.fleets import campaign, ring, sick
 from tests.reports.pages import Page
 from tests.reports.tagged import faults
 
 
 def diagnosed(root: Path, *words: str) -> str:
-    done = CliRunner().invoke(cli.app, ["diagnose", "last", *words, "--results", str(root)], catch_exceptions=False)
+    done = CliRunner().invoke(app, ["diagnose", "last", *words, "--results", str(root)], catch_exceptions=False)
     assert done.exit_code == 1, done.output
     return done.stdout
 
@@ -61,7 +61,7 @@ def test_an_isolation_is_a_page_too(tmp_path: Path) -> None:
     campaign(tmp_path, ring("", ("", "")))
     files = tmp_path / "i.html", tmp_path / "i.pdf"
     words = ["diagnose", "last", "--isolate", "iperf3/tcp", "--html", str(files[0]), "--pdf", str(files[1])]
-    done = CliRunner().invoke(cli.app, [*words, "--results", str(tmp_path)], catch_exceptions=False)
+    done = CliRunner().invoke(app, [*words, "--results", str(tmp_path)], catch_exceptions=False)
     assert done.exit_code == 0 and files[1].read_bytes().startswith(b"%PDF")
     page = Page(files[0].read_text())
     assert "No host, link or border makes iperf3 tcp slow." in page.words
