@@ -34,7 +34,8 @@ def agent_source(name: str) -> bytes:
 def sources() -> Mapping[str, str]:
     """The files that stay beside a job, by name."""
     files = sorted((PLAYBOOKS / "agent").glob("*.py"))
-    return {file.name: file.read_text() for file in files if file.name not in ("facts.py", "node.py", "session.py")}
+    before = ("commands.py", "facts.py", "node.py", "session.py")
+    return {file.name: file.read_text() for file in files if file.name not in before}
 
 
 def payload(job: Mapping[str, Any]) -> bytes:

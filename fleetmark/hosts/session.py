@@ -110,7 +110,7 @@ def _packed(document: bytes) -> bytes:
 
 @cache
 def _program() -> bytes:
-    return _packed(agent_source("session.py")) + _packed(agent_source("facts.py"))
+    return b"".join(_packed(agent_source(name)) for name in ("session.py", "commands.py", "facts.py"))
 
 
 @cache

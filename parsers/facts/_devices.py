@@ -102,7 +102,8 @@ def pcie(raw: Raw) -> tuple[tuple[PcieLink, ...], tuple[str, ...], list[dict[str
     """(links that are up, bridges whose access control redirects peer-to-peer traffic, every function lspci lists)."""
     functions: list[dict[str, Any]] = []
     denied = False
-    if raw.out("lspci") or raw.error("lspci") is not None:  # an empty list is an answer: the host has no PCI
+    asked = raw.error("lspci") != "not needed"  # no function has a link
+    if asked and (raw.out("lspci") or raw.error("lspci") is not None):  # an empty list is an answer: it has no PCI
         parsed = raw.parsed("lspci", lspci.parse) or {"functions": [], "denied": False}
         functions, denied = parsed["functions"], parsed["denied"]
     sysfs = {address: values for address, values in raw.table("pci").items() if isinstance(values, dict)}

@@ -1,6 +1,6 @@
 """Print facts about this host as one JSON document: the raw text of commands and files, parsed elsewhere.
 
-Run by session.py; alone by ``python3 - '{"probe": ["fio"], "work": "/var/tmp/x"}' < facts.py``. Options: ``probe``,
+Run by session.py; alone by ``python3 facts.py '{"probe": ["fio"], "work": "/var/tmp/x"}'``. Options: ``probe``,
 commands to look for; ``work``, the folder that jobs write to (it need not exist); ``seconds``, the limit of one command
 (15: nvidia-smi wakes every GPU whose persistence mode is off); ``torch``, Pythons that are asked about their torch by
 ``interpreter``, the text of interpreter.py; ``containers``, images that it asks about. As root it reports more:
@@ -16,10 +16,10 @@ import json
 import os
 import pwd
 import re
-import subprocess
 import sys
-import threading
 import time
+
+from commands import LATE, Asked, answer, answers
 
 CPU = "/sys/devices/system/cpu/"
 BLOCK = "NAME,KNAME,PKNAME,MAJ:MIN,TYPE,SIZE,ROTA,RO,RM,MODEL,TRAN,SCHED,FSTYPE,MOUNTPOINT"
@@ -52,7 +52,8 @@ COMMANDS = {
 }
 MORE_PATH = ":/usr/sbin:/sbin:/usr/local/cuda/bin:/opt/rocm/bin"
 NEED_ROOT = ("dmidecode",)
-LATE = "no answer in time"
+UNNEEDED = "not needed"
+ACCELERATES = ("0x03", "0x0b", "0x12")  # classes of PCI: displays, processors, accelerators
 TORCH_SECONDS = 50.0  # importing torch for the first time reads gigabytes
 FILES = (
     "/etc/os-release",
@@ -281,6 +282,15 @@ def pci():
     return functions
 
 
+def has_links():
+    """Whether a PCI function has a link, or is of a class in ACCELERATES. Where none is, as in small virtual machines,
+    lspci has nothing but names to tell, and takes 30 ms of CPU."""
+    for path in glob.glob("/sys/bus/pci/devices/*"):
+        if os.path.exists(path + "/current_link_speed") or (read(path + "/class") or "")[:4] in ACCELERATES:
+            return True
+    return not os.path.isdir("/sys/bus/pci/devices")
+
+
 def holders():
     """Per disk and partition, the devices (md, dm, bcache) that hold it."""
     result = {}
@@ -410,58 +420,34 @@ def find(command):
     return None
 
 
-def answer(argv, seconds):
-    """One command's answer within ``seconds``: argv, rc (None where it gave none), out and err."""
-    result = {"argv": argv, "rc": None, "out": "", "err": ""}
-    try:
-        process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(os.environ, LC_ALL="C", LANG="C"),
-            start_new_session=True,  # no terminal for a password prompt, and one process group to kill
-        )
-    except OSError as error:
-        result["err"] = str(error)
-        return result
-    try:
-        out, err = process.communicate(timeout=max(seconds, 0.1))
-    except subprocess.TimeoutExpired:
-        try:
-            os.killpg(process.pid, 9)
-        except OSError:  # it has just ended, or sudo runs it as another user
-            pass
-        result["err"] = LATE
-        return result
-    result.update(rc=process.returncode, out=out.decode("utf-8", "replace"), err=err.decode("utf-8", "replace")[:2000])
-    return result
-
-
 def why_not(name, command):
     """Why an entry of COMMANDS is not run; empty where it is."""
     if find(command) is None:
         return "not found"
+    if name == "lspci" and not has_links():
+        return UNNEEDED
     return "needs root" if name in NEED_ROOT and os.geteuid() != 0 else ""
 
 
-def ask(name, variants, options, results):
-    """Run one entry of COMMANDS, whose variants are of one command, and put its answer into ``results``."""
-    deadline = time.time() + options["seconds"]
-    path = find(variants[0][0])
-    result = None
-    for argv in variants:
-        result = answer([path, *argv[1:]], deadline - time.time())
-        if result["rc"] in (0, None):
-            break
-    if name in TRIM:
-        result["out"] = TRIM[name](result["out"])
-    results[name] = result
+def ask(options):
+    """Start what is asked of this host: by name, the commands that run, and the results of those that do not."""
+    to_run = dict(COMMANDS)
+    if os.geteuid() != 0:
+        to_run["sudo"] = [["sudo", "-n", "true"]]
+    asked, refused = {}, {}
+    for name, variants in to_run.items():
+        why = why_not(name, variants[0][0])
+        if why:
+            refused[name] = {"argv": variants[0], "rc": None, "out": "", "err": why}
+        else:
+            path = find(variants[0][0])
+            asked[name] = Asked([[path, *argv[1:]] for argv in variants], options["seconds"])
+    return asked, refused
 
 
-def ask_program(option, name, program, results):
-    """Put what ``program`` (interpreter.py) says of a Python or an image into ``results``."""
-    results[name] = answer([sys.executable, "-c", program, option, name], TORCH_SECONDS)
+def ask_programs(option, names, program):
+    """By name what ``program`` (interpreter.py) is asked about each: a Python's torch, or an image."""
+    return {name: Asked([[sys.executable, "-c", program, option, name]], TORCH_SECONDS) for name in names}
 
 
 def user():
@@ -476,30 +462,9 @@ def gather(arguments):
     options = {"probe": [], "work": "/var/tmp", "seconds": 15.0, "torch": [], "containers": [], "interpreter": ""}
     options.update(arguments)
     options["work"] = options["work"].replace("{uid}", str(os.geteuid()))
-    to_run = dict(COMMANDS)
-    if os.geteuid() != 0:
-        to_run["sudo"] = [["sudo", "-n", "true"]]
-    commands = {}
-    asking = []
-    for name, variants in to_run.items():
-        refused = why_not(name, variants[0][0])
-        if refused:
-            commands[name] = {"argv": variants[0], "rc": None, "out": "", "err": refused}
-            continue
-        # Daemons: a command stuck in the kernel (a GPU driver, say) must not hold up the others.
-        thread = threading.Thread(target=ask, args=(name, variants, options, commands), daemon=True)
-        thread.start()
-        asking.append((name, variants, thread))
-    torch, containers = {}, {}
-    importing = []
-    asked = [("--check", python, torch) for python in options["torch"]]
-    asked += [("--image", image, containers) for image in options["containers"]]
-    for option, name, results in asked:
-        words = (option, name, options["interpreter"], results)
-        thread = threading.Thread(target=ask_program, args=words, daemon=True)
-        thread.start()
-        importing.append(thread)
-    deadline = time.time() + options["seconds"] + 1
+    asked, refused = ask(options)
+    torch = ask_programs("--check", options["torch"], options["interpreter"])
+    containers = ask_programs("--image", options["containers"], options["interpreter"])
     uname, root = os.uname(), os.geteuid() == 0
     doc = {
         "schema": 1,
@@ -535,22 +500,14 @@ def gather(arguments):
     doc["ethtool"] = ethtool(cards(), options["seconds"])
     # Only unclaimed disks are read; the others are known to be in use.
     doc["probed"] = probed([n for n, state in doc["claimed"].items() if state == "free"], options["seconds"])
-    for name, variants, thread in asking:
-        thread.join(max(0.0, deadline - time.time()))
-        late = {
-            "argv": variants[0],
-            "rc": None,
-            "out": "",
-            "err": LATE,
-        }
-        commands.setdefault(name, late)
+    commands = dict(answers(asked), **refused)
+    for name, trim in TRIM.items():
+        commands[name]["out"] = trim(commands[name]["out"])
     if commands["lscpu_caches"]["rc"] != 0:
         doc["caches"] = caches()
     if "LnkCap:" not in commands["lspci"]["out"]:
         doc["pci"] = pci()
-    for thread in importing:
-        thread.join(TORCH_SECONDS + 1)
-    doc["torch"], doc["containers"] = dict(torch), dict(containers)
+    doc["torch"], doc["containers"] = answers(torch), answers(containers)
     sudo = commands.pop("sudo", None)
     doc["sudo"] = None if sudo is None or sudo["err"] == LATE else sudo["rc"] == 0
     doc["commands"] = commands

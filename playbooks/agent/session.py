@@ -1,9 +1,9 @@
 """One process for all that a controller has to do with this host: it tells facts, starts a job, then follows it.
 
 A Python that is sent this over SSH has ``take(n)``, which returns the next n bytes of stdin or ends. Documents follow,
-each packed by zlib behind its length in 8 digits: facts.py and its options; then, if a job is to be started here, the
-agent's files and the job. What follows is follow.py's. A session that is cut off leaves nothing behind: the job is
-detached, and another process starts or follows it. Standard library only, Python 3.6 and later.
+each packed by zlib behind its length in 8 digits: commands.py, facts.py, its options; then, if a job is to be started
+here, the agent's files and the job. What follows is follow.py's. A session that is cut off leaves nothing behind: the
+job is detached, and another process starts or follows it. Standard library only, Python 3.6 and later.
 """
 
 import json
@@ -31,6 +31,7 @@ def module(name, source):
 
 
 def main(take):
+    module("commands", document(take))
     facts = module("facts", document(take))
     say(facts.gather(json.loads(document(take))))
     payload = {"source": json.loads(document(take)), "job": json.loads(document(take))}

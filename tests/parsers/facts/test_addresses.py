@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,11 @@ def tree(root: Path) -> Path:
 
 
 def links(root: Path) -> dict[str, str]:
-    spec = importlib.util.spec_from_file_location("agent_facts", AGENT)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    of_tree: dict[str, str] = module.linked(str(root))
+    sys.path.insert(0, str(AGENT.parent))
+    try:
+        of_tree: dict[str, str] = runpy.run_path(str(AGENT))["linked"](str(root))
+    finally:
+        sys.path.remove(str(AGENT.parent))
     return of_tree
 
 

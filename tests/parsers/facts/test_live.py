@@ -1,4 +1,4 @@
-"""playbooks/agent/facts.py run here, through a pipe as over SSH, against what this machine says in other ways."""
+"""playbooks/agent/facts.py run here, against what this machine says in other ways."""
 
 from __future__ import annotations
 
@@ -26,15 +26,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="facts are gathe
 
 def gather(options: dict[str, Any], path: str | None = None) -> dict[str, Any]:
     env = dict(os.environ, PATH=path) if path is not None else None
-    with SCRIPT.open("rb") as script:
-        done = subprocess.run(
-            [sys.executable, "-", json.dumps(options)],
-            stdin=script,
-            capture_output=True,
-            check=True,
-            env=env,
-            timeout=60,
-        )
+    words = [sys.executable, "-B", str(SCRIPT), json.dumps(options)]
+    done = subprocess.run(words, capture_output=True, check=True, env=env, timeout=60)
     assert done.stderr == b""
     assert done.stdout.count(b"\n") == 1
     return dict(json.loads(done.stdout))
@@ -147,6 +140,16 @@ def test_without_any_command_the_kernel_still_tells(facts: Facts, tmp_path: Path
     assert bare.cpu.model_dump(include=same) == facts.cpu.model_dump(include=same)
     assert [node.cpus for node in bare.numa] == [node.cpus for node in facts.numa]
     assert any("Disks are unknown: lsblk is not installed" in note for note in bare.notes)
+
+
+def test_buses_without_links_need_no_lspci(document: dict[str, Any], facts: Facts) -> None:
+    has_links = any(Path("/sys/bus/pci/devices").glob("*/current_link_speed"))
+    said = document["commands"]["lspci"]
+    if has_links or shutil.which("lspci") is None:
+        assert said["err"] != "not needed"
+    elif said["err"] == "not needed":  # else the bus has a display or an accelerator
+        assert (facts.pcie, facts.gpus) == ((), ())
+        assert not [note for note in facts.notes if "lspci" in note or "PCI" in note]
 
 
 def test_a_command_that_hangs_does_not_keep_the_others(tmp_path: Path) -> None:
