@@ -95,8 +95,8 @@ def test_a_host_before_and_after_is_two(tmp_path: Path) -> None:
     answer = comparing.compare(comparing.Question(tmp_path, "campaign=before", ["campaign=after"], paired=True))
     together, parts = evidence.gather(tmp_path, answer, [], WHEN)
     assert sorted(h.name for h in together.hosts)[:2] == ["a1 (after)", "a1 (before)"]
-    assert set(together.measurements["host"]) == {h.name for h in together.hosts}
-    assert len(together.measurements) == sum(len(p.measurements) for p in parts) == 48
+    assert set(together.values.frame["host"]) == {h.name for h in together.hosts}
+    assert len(together.values.frame) == sum(len(p.values.frame) for p in parts) == 48
 
 
 def test_a_host_that_two_candidates_have_stands_on_both_sides(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_host_that_two_candidates_have_stands_on_both_sides(tmp_path: Path) ->
     together, (part,) = evidence.gather(tmp_path, answer, [], WHEN)
     sides = {h.name: h.generation for h in together.hosts}
     assert sides["b1 (new)"] == "new" and sides["b1 (b1)"] == "b1" and sides["b2"] == "new"
-    assert together.measurements.groupby("host", observed=True).size().to_dict() == dict.fromkeys(sides, 6)
+    assert together.values.frame.groupby("host", observed=True).size().to_dict() == dict.fromkeys(sides, 6)
     assert part.campaign.id == "c1"
 
 
@@ -116,7 +116,7 @@ def test_pairs_follow_their_hosts_names(tmp_path: Path) -> None:
         record(tmp_path, name, HOSTS, {("a1", link): [1e9] * 3, ("a2", back): [1e9] * 3})
     answer = comparing.compare(comparing.Question(tmp_path, "campaign=before", ["campaign=after"], paired=True))
     together, _ = evidence.gather(tmp_path, answer, [], WHEN)
-    assert "a1 (after)>a2 (after)" in set(together.measurements["subject"])
+    assert "a1 (after)>a2 (after)" in set(together.values.frame["subject"])
     seen = report.of_comparison(answer, together, ()).view
     assert set(seen.merged["subject"]) == {"to before", "to after"}
 
@@ -153,10 +153,10 @@ def test_campaigns_of_several_schema_versions_go_together_and_it_is_said(tmp_pat
     old = campaign(tmp_path, "old", (MCF,))
     rewritten(old, lambda t: t.drop_columns(["standing", "members", "tool_version"]))
     together, parts = gathered(tmp_path)
-    assert len(together.measurements) == 36
+    assert len(together.values.frame) == 36
     (note,) = [n for p in parts for n in p.campaign.notes]
     assert "old" in note and "without standing" in note and "fleetmark parse" in note
-    assert set(together.measurements.loc[together.measurements["workload"] == "spec_cpu2017", "standing"]) == {""}
+    assert set(together.values.frame.loc[together.values.frame["workload"] == "spec_cpu2017", "standing"]) == {""}
 
 
 def test_missing_values_of_text_are_empty_not_nan(tmp_path: Path) -> None:
@@ -377,10 +377,10 @@ def test_three_hundred_thousand_rows_take_little_room(tmp_path: Path) -> None:
     answer = comparing.compare(comparing.Question(tmp_path, "gen=a", ["gen=b"]))
     together, parts = evidence.gather(tmp_path, answer, [], WHEN)
     document = report.of_comparison(answer, together, parts)
-    assert len(together.measurements) == 300_000 and len(document.view.stats) == 60_000
-    assert together.measurements.memory_usage(deep=True).sum() < 300_000 * 50
+    assert len(together.values.frame) == 300_000 and len(document.view.stats) == 60_000
+    assert together.values.frame.memory_usage(deep=True).sum() < 300_000 * 50
     row = document.view.generational.iloc[0]
-    values = together.measurements
+    values = together.values.frame
     mine = values[(values["host"] == "h0") & (values["workload"] == row["workload"]) & (values["case"] == row["case"])]
     stats = document.view.stats.set_index(["host", "workload", "case", "metric"])["value"]
     expected = mine.loc[mine["metric"] == row["metric"], "value"]

@@ -64,7 +64,7 @@ def test_interval_is_the_narrowest_that_covers(n: int) -> None:
 
 def measured(values: list[float], centre: str = "", class_: str = "mem-bw") -> pd.Series:
     """The figure of one host's repeats, by the rule ``centre``."""
-    measurements = sample.tiny({"h1": values}).measurements.assign(**{"centre": centre, "class": class_})
+    measurements = sample.tiny({"h1": values}).values.frame.assign(**{"centre": centre, "class": class_})
     return of_hosts(measurements).iloc[0]
 
 
@@ -99,18 +99,18 @@ def test_a_geometric_mean_has_students_interval() -> None:
 
 
 def test_one_value_has_no_spread() -> None:
-    row = of_hosts(sample.tiny({"h1": [5.0]}).measurements).iloc[0]
+    row = of_hosts(sample.tiny({"h1": [5.0]}).values.frame).iloc[0]
     assert (row["n"], row["value"], row["interval"]) == (1, 5.0, Interval.NONE)
     assert math.isnan(row["lo"]) and math.isnan(row["hi"]) and math.isnan(row["cv"])
 
 
 def test_mean_of_zero_has_no_cv() -> None:
-    assert math.isnan(of_hosts(sample.tiny({"h1": [0.0, 0.0]}).measurements).iloc[0]["cv"])
+    assert math.isnan(of_hosts(sample.tiny({"h1": [0.0, 0.0]}).values.frame).iloc[0]["cv"])
 
 
 @pytest.mark.parametrize("status", [s for s in Status if s is not Status.PASSED])
 def test_only_what_passed_is_scored(status: Status) -> None:
-    measurements = sample.tiny({"h1": [1.0, 1.0, 100.0], "h2": [3.0]}).measurements.copy()
+    measurements = sample.tiny({"h1": [1.0, 1.0, 100.0], "h2": [3.0]}).values.frame.copy()
     measurements.loc[[2, 3], "status"] = status
     figures_of = of_hosts(measurements)
     assert figures_of["host"].tolist() == ["h1"]  # h2 is absent, not 0
@@ -119,12 +119,12 @@ def test_only_what_passed_is_scored(status: Status) -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_left_out(value: float) -> None:
-    assert of_hosts(sample.tiny({"h1": [value, 2.0]}).measurements)["n"].tolist() == [1]
+    assert of_hosts(sample.tiny({"h1": [value, 2.0]}).values.frame)["n"].tolist() == [1]
 
 
 def test_units_never_mix() -> None:
     measurements = pd.concat(
-        [sample.tiny({"h1": [1.0]}).measurements, sample.tiny({"h1": [9.0]}, unit="1/s").measurements]
+        [sample.tiny({"h1": [1.0]}).values.frame, sample.tiny({"h1": [9.0]}, unit="1/s").values.frame]
     )
     frame = of_hosts(measurements)
     assert dict(zip(frame["unit"], frame["value"], strict=True)) == {
@@ -136,7 +136,7 @@ def test_units_never_mix() -> None:
 def test_hosts_are_the_unit_of_replication() -> None:
     generations = {"h1": "old", "h2": "old", "h3": "old", "h4": "new"}
     results = sample.tiny({"h1": [1.0] * 50, "h2": [2.0], "h3": [6.0, 6.0], "h4": [9.0]}, generations=generations)
-    figures_of = per_generation(of_hosts(results.measurements), generations).set_index("generation")
+    figures_of = per_generation(of_hosts(results.values.frame), generations).set_index("generation")
     old = figures_of.loc["old"]
     # 50 repeats on h1 weigh no more than the one on h2.
     assert (old["n"], old["lo"], old["hi"]) == (3, 1.0, 6.0)
@@ -147,12 +147,12 @@ def test_hosts_are_the_unit_of_replication() -> None:
 
 def test_hosts_without_generation_stand_together() -> None:
     results = sample.tiny({"h1": [1.0], "h2": [3.0]})
-    figures_of = per_generation(of_hosts(results.measurements), {"h1": None, "h2": None})
+    figures_of = per_generation(of_hosts(results.values.frame), {"h1": None, "h2": None})
     assert figures_of[["generation", "n", "value"]].values.tolist() == [["", 2, pytest.approx(math.sqrt(3))]]
 
 
 def _pairs(*values: tuple[str, str, float]) -> pd.DataFrame:
-    base = sample.tiny({"x": [1.0]}).measurements.iloc[0].to_dict()
+    base = sample.tiny({"x": [1.0]}).values.frame.iloc[0].to_dict()
     return pd.DataFrame([{**base, "host": h, "subject": s, "value": v} for h, s, v in values])
 
 
@@ -194,7 +194,7 @@ def test_every_status_is_counted() -> None:
 
 
 def test_nothing_gives_nothing() -> None:
-    empty = sample.tiny({}).measurements
+    empty = sample.tiny({}).values.frame
     stats = of_hosts(empty)
     assert stats.empty and {"value", "lo", "hi", "cv", "n", "host", "over"} <= set(stats.columns)
     assert merge_pairs(stats, {}).empty
@@ -212,7 +212,7 @@ def test_nothing_gives_nothing() -> None:
     )
 )
 def test_agrees_with_a_plain_computation(rows: list[tuple[str, str, float]]) -> None:
-    base = sample.tiny({"x": [1.0]}).measurements.iloc[0].to_dict()
+    base = sample.tiny({"x": [1.0]}).values.frame.iloc[0].to_dict()
     frame = pd.DataFrame([{**base, "host": h, "metric": m, "value": v} for h, m, v in rows])
     stats = of_hosts(frame.assign(centre=["median" if m == "m1" else "geomean" for m in frame["metric"]]))
     assert len(stats) == len({(h, m) for h, m, _ in rows})
@@ -259,7 +259,7 @@ def test_a_thousand_hosts_take_seconds() -> None:
 
 def test_metrics_in_parts_give_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     measurements = pd.concat(
-        [sample.tiny({"h1": [1.0, 2.0, 4.0], "h2": [n + 3.0]}).measurements.assign(metric=f"m{n}") for n in range(5)],
+        [sample.tiny({"h1": [1.0, 2.0, 4.0], "h2": [n + 3.0]}).values.frame.assign(metric=f"m{n}") for n in range(5)],
         ignore_index=True,
     )
 
@@ -304,7 +304,7 @@ def test_hosts_in_parts_give_the_same_figures(tmp_path: Path, monkeypatch: pytes
     """Names that quotes, case and letters beyond ASCII put into an order of their own."""
     names = ["h10", "h9", "H1", "ß", "it's", "a b", "Z", "\U0001f600", "~", "h1"]
     rows = {name: [float(n), float(n) * 1.5, 3.0] for n, name in enumerate(names, 1)}
-    measurements = sample.tiny(rows).measurements
+    measurements = sample.tiny(rows).values.frame
     file = tmp_path / "measurements.parquet"
     measurements.to_parquet(file)
     machines = [("c", name) for name in names]

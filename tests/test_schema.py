@@ -17,7 +17,6 @@ from fleetmark.cli.app import app
 from fleetmark.record.archive import Archive
 from fleetmark.record.figures.measured import Values
 from fleetmark.record.figures.summary import METRIC, per_host
-from fleetmark.record.results import Results
 from fleetmark.record.view import load_results, read_measurements
 from tests.records import TRIAD, record, row
 
@@ -69,7 +68,7 @@ def test_results_without_one_of_the_columns_are_refused(tmp_path: Path) -> None:
     results = load_results(campaign(tmp_path))
     for name in schema.NAMES:
         with pytest.raises(ValueError, match=f"lack the columns {name}$"):
-            Results(results.campaign, results.hosts, results.outcomes, results.measurements.drop(columns=name))
+            Values(results.values.frame.drop(columns=name))
 
 
 @pytest.mark.parametrize("name", sorted(schema.DEFAULTS))

@@ -28,9 +28,9 @@ from tests.reports import sample
 def filed(results: Results, folder: Path) -> Results:
     """``results`` whose measurements lie in a file, in small groups of rows."""
     file = folder / "measurements.parquet"
-    rows = plain(results.measurements)[list(schema.NAMES)]
+    rows = plain(results.values.frame)[list(schema.NAMES)]
     pq.write_table(pa.Table.from_pandas(rows, schema.arrow(), preserve_index=False), file, row_group_size=100)
-    return replace(results, measurements=schema.frame(), stored=stored(file, results.campaign.id))
+    return replace(results, values=Values(schema.frame(), stored(file, results.campaign.id)))
 
 
 def rounded(text: str) -> str:
@@ -60,14 +60,14 @@ def test_json_is_what_the_whole_document_would_be(tmp_path: Path, monkeypatch: p
         text = "".join(verb._json(report.of_campaign(sample.six()), None))
         assert text == json.dumps(json.loads(text), indent=1) + "\n"
     read = json.loads(text)
-    assert len(read["measurements"]) == len(sample.six().measurements) > 10
+    assert len(read["measurements"]) == len(sample.six().values.frame) > 10
     assert len(read["outcomes"]) == len(sample.six().outcomes)
 
 
 def test_values_of_a_file_and_of_a_frame_are_one_row_behind_the_other(tmp_path: Path) -> None:
-    every = sample.six().measurements
-    file = filed(replace(sample.six(), measurements=every.iloc[:500]), tmp_path).stored
-    both = Values(every.iloc[500:], file)
+    every = sample.six().values.frame
+    first = filed(replace(sample.six(), values=Values(every.iloc[:500])), tmp_path).values
+    both = first.with_rows(every.iloc[500:])
     assert len(both) == len(every)
     for frame in (both.frame, both.where("true"), pd.concat(list(both.parts()))):
         pd.testing.assert_frame_equal(
@@ -82,7 +82,7 @@ def test_only_the_hosts_that_are_named_are_read(tmp_path: Path) -> None:
     host = results.hosts[1].name
     filed(results, tmp_path)
     only = Values(schema.frame(), stored(tmp_path / "measurements.parquet", "c", [host]))
-    expected = plain(results.measurements[results.measurements["host"] == host]).reset_index(drop=True)
+    expected = plain(results.values.frame[results.values.frame["host"] == host]).reset_index(drop=True)
     for frame in (only.frame, only.where("true"), pd.concat(list(only.parts()))):
         pd.testing.assert_frame_equal(plain(frame).reset_index(drop=True), expected, check_dtype=False)
 
@@ -99,7 +99,7 @@ def test_a_file_that_breaks_off_is_named(tmp_path: Path) -> None:
 
 def test_another_tool_reads_many_campaigns_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for campaign in ("c1", "c2"):
-        rows = plain(sample.six().measurements)[list(schema.NAMES)].assign(campaign=campaign)
+        rows = plain(sample.six().values.frame)[list(schema.NAMES)].assign(campaign=campaign)
         folder = tmp_path / "fleetmark-results" / campaign
         folder.mkdir(parents=True)
         table = pa.Table.from_pandas(rows, schema.arrow(), preserve_index=False)

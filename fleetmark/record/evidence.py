@@ -22,6 +22,7 @@ from fleetmark.record import references as reference
 from fleetmark.record import telemetry
 from fleetmark.record.archive import Archive
 from fleetmark.record.compare import Answer
+from fleetmark.record.figures.measured import Values
 from fleetmark.record.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
 from fleetmark.record.select import Machine
 from fleetmark.record.view import load_results, read_measurements
@@ -55,7 +56,6 @@ def gather(root: Path, answer: Answer, command: Sequence[str], created: str) -> 
                 raise
             leave_out(f"{campaign}, whose figures are compared, in what stands behind them", error)
             continue
-        results = replace(results, measurements=results.values.frame, stored=None)
         called = [
             _restricted(results, side, hosts, {h: names[side, campaign, h] for h in hosts})
             for side, hosts in sides.items()
@@ -123,7 +123,7 @@ def _merged(about: CampaignInfo, parts: Sequence[Results]) -> Results:
         about,
         tuple(h for p in parts for h in p.hosts),
         stacked([p.outcomes for p in parts]),
-        stacked([p.measurements for p in parts]),
+        Values(stacked([p.values.frame for p in parts])),
         telemetry.together([p.telemetry for p in parts]),
     )
 
@@ -152,7 +152,7 @@ def pinned(root: Path, name: str) -> Results:
         hashes={file.name: hashlib.sha256(file.read_bytes()).hexdigest()},
         pinned=True,
     )
-    return Results(info, (), _no_outcomes(), schema.frame())
+    return Results(info, (), _no_outcomes(), Values(schema.frame()))
 
 
 def _no_outcomes() -> pd.DataFrame:
@@ -199,13 +199,13 @@ def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> R
     )
     reason = message("imported figures come without facts")
     hosts = tuple(HostInfo(m.host, labels=m.labels, reason=reason) for m in machines)
-    return Results(info, hosts, _no_outcomes(), measurements)
+    return Results(info, hosts, _no_outcomes(), Values(measurements))
 
 
 def _restricted(results: Results, side: str, machines: Mapping[str, Machine], names: Mapping[str, str]) -> Results:
     """``results`` for the hosts in ``names`` alone, renamed by it, as those of ``side``; a pair's subject follows, and
     labels are those of ``machines``."""
-    m = _called(results.measurements, names)
+    m = _called(results.values.frame, names)
     hosts = tuple(
         replace(h, name=names[h.name], generation=side, labels=machines[h.name].labels)
         for h in results.hosts
@@ -217,7 +217,7 @@ def _restricted(results: Results, side: str, machines: Mapping[str, Machine], na
         samples=_of(t.samples, names),
         extremes=_of(t.extremes, names),
     )
-    return Results(results.campaign, hosts, _of(results.outcomes, names), m, meanwhile)
+    return Results(results.campaign, hosts, _of(results.outcomes, names), Values(m), meanwhile)
 
 
 def _of(frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from fleetmark.base import schema
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
-from fleetmark.record.figures.measured import Stored, Values
+from fleetmark.record.figures.measured import Values
 
 OUTCOME_COLUMNS = (
     "host",
@@ -87,27 +86,19 @@ class Telemetry:
 @dataclass(frozen=True, slots=True)
 class Results:
     """A campaign's content. ``outcomes`` has OUTCOME_COLUMNS, one row per (host, workload, case, repeat), every one
-    of them; ``measurements`` the columns of ``base.schema``: those that are in memory, behind those in a file
-    (``stored``). In both text may be categories, and neither frame is changed in place.
+    of them; text may be categories, and the frame is not changed in place. ``values``: all measurements, in memory or
+    in a file.
     """
 
     campaign: CampaignInfo
     hosts: tuple[HostInfo, ...]
     outcomes: pd.DataFrame
-    measurements: pd.DataFrame
+    values: Values
     telemetry: Telemetry = field(default_factory=Telemetry)
-    stored: Stored | None = None
-    values: Values = field(init=False, repr=False, compare=False)  # all measurements, whether in memory or not
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", Values(self.measurements, self.stored))
-        for name, frame, columns in (
-            ("outcomes", self.outcomes, OUTCOME_COLUMNS),
-            ("measurements", self.measurements, schema.NAMES),
-        ):
-            missing = [c for c in columns if c not in frame.columns]
-            if missing:
-                raise ValueError(f"{name} of campaign {self.campaign.id} lack the columns {', '.join(missing)}")
+        if missing := [c for c in OUTCOME_COLUMNS if c not in self.outcomes.columns]:
+            raise ValueError(f"outcomes of campaign {self.campaign.id} lack the columns {', '.join(missing)}")
 
 
 def status_counts(outcomes: pd.DataFrame) -> dict[Status, int]:

@@ -41,7 +41,7 @@ def load_results(
     outcomes, events, last = journal.read(archive)
     stored = _stored(archive, facts)
     values = Values(schema.frame(), stored)
-    measurements = _scores(values)
+    values = values.with_rows(_scores(values))
     if facts is not None:
         outcomes = outcomes[outcomes["host"].isin(list(facts))].reset_index(drop=True)
     notes = [*_lacking(archive, stored), *_disturbances(outcomes), *_adapted(events, about.get("until"))]
@@ -52,7 +52,7 @@ def load_results(
             message("The telemetry of {runs} cannot be read, first {file}.", runs=count(more, "run"), file=first)
         )
     info = _info(archive, about, events, last or about["created"], values, notes)
-    return Results(info, _hosts(archive, about, events, facts), outcomes, measurements, meanwhile, stored)
+    return Results(info, _hosts(archive, about, events, facts), outcomes, values, meanwhile)
 
 
 _REQUIRED = ("created", "suite", "seed", "command", "versions", "workloads", "hosts")

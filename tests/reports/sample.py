@@ -15,6 +15,7 @@ import pandas as pd
 from fleetmark.base import schema
 from fleetmark.base.facts import Cache, Cpu, Dimm, Disk, Facts, Nic, NumaNode
 from fleetmark.base.measurement import Better, Status
+from fleetmark.record.figures.measured import Values
 from fleetmark.record.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
 from tests.records import row
 
@@ -127,7 +128,7 @@ def renamed(results: Results, names: Mapping[str, str]) -> Results:
             new["subject"] = [">".join(names.get(part, part) for part in s.split(">")) for s in new["subject"]]
         return new
 
-    return Results(results.campaign, hosts, frame(results.outcomes), frame(results.measurements))
+    return Results(results.campaign, hosts, frame(results.outcomes), Values(frame(results.values.frame)))
 
 
 def _campaign(
@@ -225,7 +226,7 @@ def _campaign(
         info,
         about,
         pd.DataFrame(outcomes, columns=list(OUTCOME_COLUMNS)),
-        schema.frame(rows),
+        Values(schema.frame(rows)),
     )
 
 
@@ -441,5 +442,5 @@ def tiny(
         info,
         tuple(HostInfo(n, (generations or {}).get(n)) for n in names),
         pd.DataFrame(columns),
-        schema.frame(rows),
+        Values(schema.frame(rows)),
     )

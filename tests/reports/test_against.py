@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from fleetmark.base.facts import Cpu, Dimm, Facts, Nic
+from fleetmark.record.figures.measured import Values
 from fleetmark.record.results import Results
 from fleetmark.verbs import reference
 from reports import html, markdown
@@ -35,7 +36,7 @@ def modules(number: int, mts: int = 4800) -> tuple[Dimm, ...]:
 
 
 def all_cores(results: Results) -> Results:
-    return replace(results, measurements=results.measurements.assign(case="all-cores"))
+    return replace(results, values=Values(results.values.frame.assign(case="all-cores")))
 
 
 def everywhere(of: Report) -> list[str]:
@@ -88,14 +89,14 @@ def test_each_generation_is_held_against_its_own_peak_the_middle_of_its_hosts() 
 
 def test_a_pair_is_held_against_its_slower_link_and_loopback_is_not() -> None:
     two = sample.tiny({"h1": [1.0], "h2": [1.0]})
-    rows = two.measurements.assign(
+    rows = two.values.frame.assign(
         workload="iperf3", case="tcp-8", metric="bitrate", subject="h1>h2", value=11.25e9, bits=True
     )
     rows = rows[rows["host"] == "h1"]
-    pair = known(replace(two, measurements=rows), nics=(Nic(name="e", speed=12.5e9, state="up"),))
+    pair = known(replace(two, values=Values(rows)), nics=(Nic(name="e", speed=12.5e9, state="up"),))
     against = of_campaign(pair).against
     assert [row.share for row in against.rows.values()] == ["90%"] and against.means == ("peak: a link of 100 Gbit/s",)
-    lone = replace(sample.tiny({"h1": [1.0]}), measurements=rows.assign(subject="lo"))
+    lone = replace(sample.tiny({"h1": [1.0]}), values=Values(rows.assign(subject="lo")))
     assert of_campaign(known(lone, nics=pair.hosts[0].facts.nics if pair.hosts[0].facts else ())).against == NOTHING
     mixed = tuple(
         replace(
@@ -110,9 +111,9 @@ def test_a_pair_is_held_against_its_slower_link_and_loopback_is_not() -> None:
 
 def test_linpack_stands_beside_what_the_cores_compute_at_most() -> None:
     one = sample.tiny({"h1": [1.3056e12]})  # of 16 cores x 3.4 GHz x 32 operations: 1.7408 TFLOP/s
-    rows = one.measurements.assign(workload="hpcc", case="all-cores", metric="hpl", unit="FLOP/s")
+    rows = one.values.frame.assign(workload="hpcc", case="all-cores", metric="hpl", unit="FLOP/s")
     cpu = Cpu(vendor="GenuineIntel", model="Xeon", flags=("avx2", "fma", "avx512f"), cores=16, max_hz=3.4e9)
-    of = of_campaign(known(replace(one, measurements=rows), cpu=cpu))
+    of = of_campaign(known(replace(one, values=Values(rows)), cpu=cpu))
     assert [row.share for row in of.against.rows.values()] == ["75%"]
     (note,) = of.against.means
     assert note == (

@@ -13,6 +13,7 @@ import pytest
 import parsers
 from fleetmark.base import schema
 from fleetmark.base.facts import Facts, Gpu
+from fleetmark.record.figures.measured import Values
 from reports.campaign import maps
 from reports.campaign.drawn import Drawn
 from reports.campaign.view import view
@@ -33,7 +34,7 @@ def devices(tool: str, raw: bytes, gpus: Sequence[Gpu], *chosen: str) -> dict[st
         if m.metric == "bandwidth" and m.case in chosen
     ]
     about = {"time": 0.0, "hostname": "h1", "user": "u", "root": True, "python": "p", "python_version": "3.11"}
-    results = replace(sample.tiny({"h1": [1.0]}), measurements=schema.frame(links))
+    results = replace(sample.tiny({"h1": [1.0]}), values=Values(schema.frame(links)))
     known = replace(results.hosts[0], facts=Facts(**about, work_dir="/w", gpus=tuple(gpus)))
     drawn = maps.of_devices(view(replace(results, hosts=(known,))), Language())
     return {str(d.title).split(":")[0].split()[-1]: d for d in drawn}

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from fleetmark.base import schema
+from fleetmark.record.figures.measured import Values
 from fleetmark.record.results import Results, Telemetry
 from reports.campaign import figures, maps
 from reports.campaign.view import View, view
@@ -47,7 +48,7 @@ def rows(**columns: Any) -> pd.DataFrame:
 
 
 def with_rows(results: Results, frame: pd.DataFrame) -> Results:
-    return replace(results, measurements=frame)
+    return replace(results, values=Values(frame))
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +129,7 @@ def test_very_many_hosts_are_boxes_over_their_quantiles() -> None:
 
 def test_a_page_holds_so_many_charts_and_names_the_others() -> None:
     frame = pd.concat(
-        [sample.tiny({"h1": [1.0, 2.0], "h2": [3.0, 4.0]}).measurements.assign(case=f"{n}t") for n in range(70)]
+        [sample.tiny({"h1": [1.0, 2.0], "h2": [3.0, 4.0]}).values.frame.assign(case=f"{n}t") for n in range(70)]
     )
     results = with_rows(sample.tiny({"h1": [1.0], "h2": [1.0]}), frame)
     result = charts_of(results)
@@ -149,7 +150,7 @@ def test_curves_that_hold_a_headline_come_first() -> None:
 
 def test_three_hundred_headlines_of_many_hosts_take_little_time() -> None:
     base = sample.tiny({f"h{n}": [1.0 + n / 1000] for n in range(300)})
-    frame = pd.concat([base.measurements.assign(case=f"{n}t") for n in range(300)])
+    frame = pd.concat([base.values.frame.assign(case=f"{n}t") for n in range(300)])
     seen = view(with_rows(base, frame))
     before = time.process_time()
     result = figures.figures(seen)
@@ -253,7 +254,7 @@ def test_boxes_draw_what_they_are_given() -> None:
 
 def test_nothing_measured_gives_no_chart(tmp_path: Path) -> None:
     empty = sample.tiny({})
-    result = charts_of(with_rows(empty, empty.measurements))
+    result = charts_of(with_rows(empty, empty.values.frame))
     assert not any(result.values()) and result.left_out == {}
 
 

@@ -13,6 +13,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
+from fleetmark.record.figures.measured import Values
 from fleetmark.record.results import HostInfo, Results
 from planner.capacity.answer import Answer
 from planner.capacity.question import Binding
@@ -51,8 +52,8 @@ def long_names() -> Results:
 
 def many_benchmarks(number: int = 400) -> Results:
     results = sample.tiny({"h1": [1.0, 1.01, 1.0]})
-    rows = [results.measurements.assign(case=f"case-{n}") for n in range(number)]
-    return replace(results, measurements=pd.concat(rows, ignore_index=True))
+    rows = [results.values.frame.assign(case=f"case-{n}") for n in range(number)]
+    return replace(results, values=Values(pd.concat(rows, ignore_index=True)))
 
 
 def many_hosts(number: int = 2000) -> Results:

@@ -57,7 +57,7 @@ def test_nothing_is_odd_where_hosts_agree() -> None:
 
 def test_versions_of_a_tool_are_mixed_within_a_case_alone() -> None:
     results = sample.tiny({"h1": [1.0, 1.0], "h2": [1.0, 1.0]})
-    own = results.measurements.assign(tool_version=["2.13 bf16", "2.13 fp32"] * 2, case=["bf16", "fp32"] * 2)
+    own = results.values.frame.assign(tool_version=["2.13 bf16", "2.13 fp32"] * 2, case=["bf16", "fp32"] * 2)
     assert mixed(Values(own)) == []  # each case has a precision of its own, which its tool says in the version
     other = own.assign(tool_version=["2.13 bf16", "2.13 fp32", "2.12 bf16", "2.13 fp32"])
     assert mixed(Values(other)) == [("stream", "2.13 bf16", ["h1"]), ("stream", "2.12 bf16", ["h2"])]
@@ -80,9 +80,9 @@ def test_of_very_many_hosts_those_furthest_from_their_median_are_shown() -> None
 
 def test_four_hundred_benchmarks_leave_a_first_screen() -> None:
     results = sample.one()
-    triad = results.measurements[results.measurements["metric"] == "triad"]
+    triad = results.values.frame[results.values.frame["metric"] == "triad"]
     more = [triad.assign(case=f"case-{i:03d}", headline=True) for i in range(400)]
-    seen = view(replace(results, measurements=pd.concat([results.measurements, *more], ignore_index=True)))
+    seen = view(replace(results, values=Values(pd.concat([results.values.frame, *more], ignore_index=True))))
     shown = front(seen, problems(seen.results))
     assert len(shown.benchmarks) == 12 and shown.left_out == 394
     assert {b.key[0] for b in shown.benchmarks} == {"fio", "lmbench", "stream"}

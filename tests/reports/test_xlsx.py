@@ -365,7 +365,7 @@ def test_every_value_stands_in_a_campaign_workbook_that_is_asked_for_them(
     report = reports["campaign"]
     heads, rows = table(xlsx.render(report, every=True), "Raw")
     numbers = [v for row in rows for column, v in row.items() if column not in (heads["host"], heads["repeat"])]
-    m = report.view.results.measurements
+    m = report.view.results.values.frame
     passed = m.loc[(m["status"] == "passed") & np.isfinite(m["value"].astype(float))]
     assert len(passed) > 10
     assert sorted(numbers) == pytest.approx(sorted(passed["value"]), rel=1e-12)

@@ -75,9 +75,13 @@ def _whole(file: Path) -> Iterator[None]:
 
 
 class Values:
-    """``rows`` (columns of ``base.schema``), behind those of a ``file``."""
+    """``rows`` (columns of ``base.schema``; text may be categories), behind those of a ``file``. No frame is changed in
+    place.
+    """
 
     def __init__(self, rows: pd.DataFrame, file: Stored | None = None) -> None:
+        if missing := [name for name in schema.NAMES if name not in rows.columns]:
+            raise ValueError(f"measurements lack the columns {', '.join(missing)}")
         self._rows, self._file = rows, file
         self._distinct: dict[tuple[str, ...], pd.DataFrame] = {}
         self._kept: duckdb.DuckDBPyConnection | None = None
@@ -86,6 +90,10 @@ class Values:
         """How many; also those of other hosts in a file of which some hosts are named."""
         return len(self._rows) + (self._file.rows if self._file else 0)
 
+    def with_rows(self, rows: pd.DataFrame) -> Values:
+        """These, and ``rows`` in memory behind them."""
+        return Values(stacked([self._rows, rows]), self._file) if len(rows) else self
+
     @cached_property
     def frame(self) -> pd.DataFrame:
         """All of them, text as categories, which are held from then on."""
@@ -93,29 +101,23 @@ class Values:
 
     @contextlib.contextmanager
     def database(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A database whose view ``every`` has all of them: the columns of ``base.schema``, and their place ``row``.
+        """A database in which ``every`` has all of them: the columns of ``base.schema``, and their place ``row``. That
+        of few values stays open, with a copy of them: to open it takes longer than to ask it.
 
         Raises FleetmarkError where the file turns out to be damaged.
         """
-        with self._checked(), connect(len(self)) as con:
-            yield self._with_every(con)
-
-    @contextlib.contextmanager
-    def _asked(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """As ``database``, to be asked only. Of few values it stays open, with a copy of them: to open it takes longer
-        than to ask it."""
-        if len(self) > FEW:
-            with self.database() as con:
-                yield con
-            return
         with self._checked():
-            self._kept = self._kept or self._with_every(connect(len(self)), "table")
-            yield self._kept
+            if len(self) > FEW:
+                with connect() as con:
+                    yield self._with_every(con, "view")
+            else:
+                self._kept = self._kept or self._with_every(connect(len(self)), "table")
+                yield self._kept
 
     def _checked(self) -> contextlib.AbstractContextManager[None]:
         return _whole(self._file.file) if self._file else contextlib.nullcontext()
 
-    def _with_every(self, con: duckdb.DuckDBPyConnection, kind: str = "view") -> duckdb.DuckDBPyConnection:
+    def _with_every(self, con: duckdb.DuckDBPyConnection, kind: str) -> duckdb.DuckDBPyConnection:
         con.register("held", self._rows.assign(row=np.arange(len(self._rows)) + (len(self) - len(self._rows))))
         held = ", ".join(f'"{name}"::{_SQL[name]} as "{name}"' for name in schema.NAMES)
         scans = [f'select {held}, "row" from held']
@@ -128,14 +130,14 @@ class Values:
         """The combinations of those columns, each once, in the order of the values."""
         if (*names, where) not in self._distinct:  # several parts of a report ask for the same
             columns = quoted(names)
-            with self._asked() as con:
+            with self.database() as con:
                 distinct = f"select {columns} from every where {where} group by {columns} order by min(row)"
                 self._distinct[*names, where] = _frame(con, distinct)
         return self._distinct[*names, where]
 
     def where(self, condition: str) -> pd.DataFrame:
         """The values that meet a ``condition`` in SQL, in their order, text as categories."""
-        with self._asked() as con:
+        with self.database() as con:
             return _frame(con, f"select {quoted(schema.NAMES)} from every where {condition} order by row", coded=True)
 
     def metrics(self, metrics: Mapping[str, Collection[str]], status: str = "") -> Iterator[pd.DataFrame]:
@@ -163,7 +165,7 @@ class Values:
         """The values that meet a condition ``where``, some ``hosts`` after the other, all of a host in one part: their
         ``host`` and ``key`` by their places among ``hosts`` and the rows of ``keys``, ``repeat`` and ``value``."""
         at_once = max(1, _AT_ONCE * len(hosts) // max(1, len(self)))
-        with self._asked() as con:
+        with self.database() as con:
             con.register("keys", keys.reset_index(drop=True).reset_index(names="key"))
             for first in range(0, len(hosts), at_once):
                 mine = pd.DataFrame({"host": hosts[first : first + at_once]}).reset_index(names="place")

@@ -77,8 +77,8 @@ def _alphabet(_: str, values: Sequence[str]) -> Sequence[int]:
 def _keys(con: Engine, rank: Rank) -> pd.DataFrame:
     """A row per metric, in order; the view ``hashed`` has the values that count, with a hash ``h``, and the table
     ``hashes`` each hash's ``key`` (the place of its metric among the rows) and ``rule``."""
-    con.execute(f"create temp view scored as select * from every where {PASSED}")
-    con.execute(f"create temp table kinds as select distinct {quoted([*METRIC, *_ABOUT])} from scored")
+    con.execute(f"create or replace temp view scored as select * from every where {PASSED}")
+    con.execute(f"create or replace temp table kinds as select distinct {quoted([*METRIC, *_ABOUT])} from scored")
     raw, hashed = told_apart(con, "kinds")
     raw["rule"] = [rule_of(*of).value for of in zip(raw["centre"], raw["class"], strict=True)]
     keys = raw.groupby(METRIC, sort=False)[_ABOUT].min().reset_index()
@@ -86,8 +86,10 @@ def _keys(con: Engine, rank: Rank) -> pd.DataFrame:
     keys = keys.iloc[np.lexsort(places[::-1])].reset_index(drop=True)
     hashes = raw.merge(keys[METRIC].reset_index(names="key"), on=METRIC)[["h", "key", "rule"]]
     con.register("hash_frame", hashes)
-    con.execute(f"create temp table hashes as select h::{con.hash_type} as h, key::int as key, rule from hash_frame")
-    con.execute(f"create temp view hashed as select *, {hashed} as h from scored")
+    con.execute(
+        f"create or replace temp table hashes as select h::{con.hash_type} as h, key::int as key, rule from hash_frame"
+    )
+    con.execute(f"create or replace temp view hashed as select *, {hashed} as h from scored")
     return keys
 
 
@@ -101,7 +103,9 @@ def _hosts(con: duckdb.DuckDBPyConnection, rank: Rank) -> list[str]:
     names = [str(name) for (name,) in con.execute("select distinct host from scored").fetchall()]
     places = rank("host", names)
     con.register("host_frame", pd.DataFrame({"host": pd.Series(names, dtype=object), "place": places}))
-    con.execute("create temp table hosts as select host::varchar as host, place::int as place from host_frame")
+    con.execute(
+        "create or replace temp table hosts as select host::varchar as host, place::int as place from host_frame"
+    )
     return [name for _, name in sorted(zip(places, names, strict=True))]
 
 
