@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from fleetmark.hosts.agent import agent_source, answer_in, sources
+from fleetmark.hosts.agent import agent_source, answer_in, codes, sources
 from fleetmark.hosts.reach import MAX_OUTPUT, Channel, Flood, Ran, Reach, ReachError
 
 MARK = b"FLEETMARK"  # begins a line of the agent's; a login script may print lines too
@@ -110,9 +110,11 @@ def _packed(document: bytes) -> bytes:
 
 @cache
 def _program() -> bytes:
-    return b"".join(_packed(agent_source(name)) for name in ("session.py", "commands.py", "facts.py"))
+    of_facts = ("commands.py", "facts.py")
+    texts = {name: agent_source(name).decode() for name in of_facts}
+    return _packed(agent_source("session.py")) + _packed(codes(of_facts)) + _packed(json.dumps(texts).encode())
 
 
 @cache
 def _files() -> bytes:
-    return _packed(json.dumps(dict(sources())).encode())
+    return _packed(codes(tuple(sources()))) + _packed(json.dumps(dict(sources())).encode())

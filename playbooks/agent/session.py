@@ -1,20 +1,24 @@
 """One process for all that a controller has to do with this host: it tells facts, starts a job, then follows it.
 
 A Python that is sent this over SSH has ``take(n)``, which returns the next n bytes of stdin or ends. Documents follow,
-each packed by zlib behind its length in 8 digits: commands.py, facts.py, its options; then, if a job is to be started
-here, the agent's files and the job. What follows is follow.py's. A session that is cut off leaves nothing behind: the
-job is detached, and another process starts or follows it. Standard library only, Python 3.6 and later.
+each packed by zlib behind its length in 8 digits: commands.py and facts.py, and its options; then, if a job is to be
+started here, the agent's files and the job. Files come as code, which a Python of the controller's version need not
+compile, and as text. What follows is follow.py's. A session that is cut off leaves nothing behind: the job is detached,
+and another process starts or follows it. Standard library only, Python 3.6 and later.
 """
 
 import json
+import marshal
 import os
 import sys
 import types
 import zlib
+from _frozen_importlib import ModuleSpec
+from _frozen_importlib_external import MAGIC_NUMBER
 
 
 def document(take):
-    return zlib.decompress(take(int(take(8)))).decode()
+    return zlib.decompress(take(int(take(8))))
 
 
 def say(doc):
@@ -22,19 +26,48 @@ def say(doc):
     sys.stdout.flush()
 
 
+CODE = {}  # of files, by name
+
+
+def take_code(data):
+    """Keep the code of files, where it is for this version of Python."""
+    if data.startswith(MAGIC_NUMBER):
+        CODE.update(marshal.loads(data[len(MAGIC_NUMBER) :]))
+
+
+class Sent:
+    """Finds modules whose code was sent."""
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return ModuleSpec(name, cls) if name + ".py" in CODE else None
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(new):
+        exec(CODE[new.__name__ + ".py"], new.__dict__)
+
+
 def module(name, source):
     """The module of a text, by which later imports find it too."""
     new = types.ModuleType(name)
-    exec(compile(source, name + ".py", "exec"), new.__dict__)
+    exec(CODE.get(name + ".py") or compile(source, name + ".py", "exec"), new.__dict__)
     sys.modules[name] = new
     return new
 
 
 def main(take):
-    module("commands", document(take))
-    facts = module("facts", document(take))
-    say(facts.gather(json.loads(document(take))))
-    payload = {"source": json.loads(document(take)), "job": json.loads(document(take))}
+    sys.meta_path.insert(-1, Sent)  # before files are looked for
+    take_code(document(take))
+    texts = json.loads(document(take).decode())
+    module("commands", texts["commands.py"])
+    facts = module("facts", texts["facts.py"])
+    say(facts.gather(json.loads(document(take).decode())))
+    take_code(document(take))
+    payload = {"source": json.loads(document(take).decode()), "job": json.loads(document(take).decode())}
     job = module("job", payload["source"]["job.py"])
     try:
         answer = job.start(payload)

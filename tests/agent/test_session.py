@@ -18,6 +18,8 @@ import pytest
 
 from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.listen import _opened, order
+from fleetmark.hosts import session as sent
+from fleetmark.hosts.agent import agent_source, sources
 from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import this_machine
 from fleetmark.hosts.reach import ReachError
@@ -57,7 +59,16 @@ def lock_holder() -> int:
         return pid
 
 
-def test_one_process_tells_starts_and_follows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("code", ["compiled here", "of another Python"])
+def test_one_process_tells_starts_and_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    whole = sent.codes
+    for cached in (sent._program, sent._files):
+        monkeypatch.setattr(sent, cached.__name__, cached.__wrapped__)
+    if code == "compiled here":  # by this Python, which is the host's too: texts are not looked at
+        monkeypatch.setattr(sent, "agent_source", _only_session)
+        monkeypatch.setattr(sent, "sources", lambda: dict.fromkeys(sources(), "no Python"))
+    else:
+        monkeypatch.setattr(sent, "codes", lambda names: b"\0\0\r\n" + whole(names)[4:])
     job = Job(tmp_path, [step(0, ["echo", "out"]), step(1, ["sh", "-c", "exit 7"])])
     one = session()
     facts = facts_of(one)
@@ -68,6 +79,10 @@ def test_one_process_tells_starts_and_follows(tmp_path: Path) -> None:
     assert docs[-1] == {"e": "over", "remaining": 0}
     assert not job.folder.exists()
     one.close()
+
+
+def _only_session(name: str) -> bytes:
+    return agent_source(name) if name == "session.py" else b"no Python"
 
 
 def test_a_job_goes_on_where_its_session_is_cut_off(tmp_path: Path) -> None:
