@@ -40,7 +40,6 @@ def sources() -> Mapping[str, str]:
     return {file.name: file.read_text() for file in files if file.name not in before}
 
 
-@cache
 def codes(names: Sequence[str]) -> bytes:
     """The code of such files, by name, as a Python of the very version of this one reads it, behind the number of that
     version. A host needs 20 ms to compile the agent itself.

@@ -7,10 +7,11 @@ process starts the job or follows it.
 from __future__ import annotations
 
 import json
+import threading
 import time
 import zlib
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, wraps
 from typing import Any
 
 from fleetmark.hosts.agent import agent_source, answer_in, codes, sources
@@ -108,13 +109,25 @@ def _packed(document: bytes) -> bytes:
     return b"%08d" % len(data) + data
 
 
-@cache
+def _once(make: Callable[[], bytes]) -> Callable[[], bytes]:
+    """``make``, whose result is kept. Threads of many hosts that ask at the same time wait for one of them."""
+    kept, lock = cache(make), threading.Lock()
+
+    @wraps(make)
+    def of_all() -> bytes:
+        with lock:
+            return kept()
+
+    return of_all
+
+
+@_once
 def _program() -> bytes:
     of_facts = ("commands.py", "facts.py")
     texts = {name: agent_source(name).decode() for name in of_facts}
     return _packed(agent_source("session.py")) + _packed(codes(of_facts)) + _packed(json.dumps(texts).encode())
 
 
-@cache
+@_once
 def _files() -> bytes:
     return _packed(codes(tuple(sources()))) + _packed(json.dumps(dict(sources())).encode())

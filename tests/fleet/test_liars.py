@@ -160,12 +160,13 @@ def test_lying_facts_cost_their_own_host(fleet: Fleet, tmp_path: Path) -> None:
     flood = "import sys\nwhile True: sys.stdout.write('x' * (1 << 20))"
     nested = "print('[' * 100000)"
     template = (
-        "import json, sys, zlib\n"
+        "import json, sys, types, zlib\n"
         "def document(): return zlib.decompress(sys.stdin.buffer.read(int(sys.stdin.buffer.read(8))))\n"
-        "names = {'__name__': 'facts'}\n"
-        "_, program, options = document(), document(), document()\n"
-        "exec(program, names)\n"
-        "doc = names['gather'](json.loads(options))\n"
+        "_, _, texts, options = document(), document(), json.loads(document()), document()\n"
+        "for name in ('commands', 'facts'):\n"
+        "    sys.modules[name] = types.ModuleType(name)\n"
+        "    exec(texts[name + '.py'], sys.modules[name].__dict__)\n"
+        "doc = sys.modules['facts'].gather(json.loads(options))\n"
         "print(json.dumps(dict(doc, python=\"{{ lookup('pipe', 'touch /tmp/PWNED') }}\")))"
     )
     inventory = tmp_path / "hosts.ini"
