@@ -37,10 +37,10 @@ def calculate_in_one_thread() -> None:
 
 
 def collect_rarely() -> None:
-    """Look for cycles of objects once in 100,000 that are new, not in 700: loading modules makes very many and drops
+    """Look for cycles of objects once in 300,000 that are new, not in 700: loading modules makes very many and drops
     few, and a quarter of its time went into looking.
     """
-    gc.set_threshold(100_000, 20, 20)
+    gc.set_threshold(300_000, 20, 20)
 
 
 def skip_plugins() -> None:

@@ -36,7 +36,9 @@ class Terminal(Console):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
     def status(self, status: RenderableType, **more: Any) -> Status:
-        """As in rich, but a string is no markup."""
+        """As in rich, but a string is no markup, and where nobody sees it no thread draws it."""
+        if not self.is_terminal:
+            return _Unseen(Text(""), console=self)
         return super().status(Text(status) if isinstance(status, str) else status, **more)
 
     def print(self, *objects: Any, **more: Any) -> None:
@@ -44,6 +46,16 @@ class Terminal(Console):
         # Each in a group of its own, since rich joins texts into one that it may wrap.
         parts = [Group(o) if isinstance(o, Text) and o.no_wrap else o for o in objects]
         super().print(*parts, **{"crop": False, **more})
+
+
+class _Unseen(Status):
+    """A status that is never shown."""
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
 
 
 def unwrapped(text: str, style: str = "") -> Text:

@@ -9,18 +9,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet  # noqa: F401  as the following two: what is otherwise loaded when it is first needed
+import pyarrow.acero
+import pyarrow.parquet  # noqa: F401
 import typer
 
 import reports.campaign.terminal
-import reports.html  # noqa: F401
+import reports.html
+import reports.markdown  # noqa: F401
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
 from fleetmark.base.terminal import Terminal
 from fleetmark.campaign.judged import write_measurements
 from fleetmark.cli.common import OK, SOME_FAILED, Format, in_a_sentence, interruptible
 from fleetmark.record.archive import Archive
+from fleetmark.record.figures.database import connect
 from fleetmark.verbs import report
+
+connect(0).close()  # the database of few values stays: it takes 20 ms to open
 
 
 def work(order: Mapping[str, Any]) -> bool | int:
