@@ -38,7 +38,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,60}/(fp64|fp32|tf32|bf16|fp16
 Short = Annotated[str, Field(max_length=400)]
 
 
-class _Line(BaseModel):
+class _Line(BaseModel, defer_build=True):
     model_config = ConfigDict(frozen=True, strict=True)
 
 

@@ -26,7 +26,7 @@ Summarised = Literal[Centre.GEOMEAN, Centre.MEDIAN]
 ParameterType = Literal["int", "float", "bool", "str", "bytes", "seconds", "source"]
 
 
-class _Part(BaseModel):
+class _Part(BaseModel, defer_build=True):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 

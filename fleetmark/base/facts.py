@@ -44,7 +44,7 @@ def _cleaned(value: Any) -> Any:
     return value
 
 
-class _Fact(BaseModel):
+class _Fact(BaseModel, defer_build=True):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @field_validator("*", mode="before")
@@ -327,18 +327,18 @@ def once(document: Any, known: Known) -> Facts:
     return facts.model_copy(update=shared)
 
 
-class _Named(BaseModel):
+class _Named(BaseModel, defer_build=True):
     name: str = ""
 
 
-class _Processor(BaseModel):
+class _Processor(BaseModel, defer_build=True):
     model: str | None = None
     sockets: int | None = None
     threads: int | None = None
     microcode: str | None = None
 
 
-class Identity(BaseModel):
+class Identity(BaseModel, defer_build=True):
     """The few facts that say what kind of host it is, for readers of many hosts: a tenth of the time of all facts."""
 
     product: str | None = None

@@ -25,14 +25,14 @@ from fleetmark.record.steps import Deployment, Exchange, HostSchedule, Refusal, 
 from workloads import Suite
 
 
-class _Host(BaseModel):
+class _Host(BaseModel, defer_build=True):
     name: str
     address: str | None = None
     peer: str | None = None
     labels: dict[str, str] = {}
 
 
-class Request(BaseModel):
+class Request(BaseModel, defer_build=True):
     """The fields of ``campaign.json`` that are needed to resume a campaign.
 
     ``scheduled`` (``planned`` in the file): the hosts in the order in which they were scheduled, later ones group by

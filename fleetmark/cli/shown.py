@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.acero
-import pyarrow.parquet  # noqa: F401
+import pyarrow.parquet  # noqa: F401  as others without a use here: they would be loaded when they are first needed
 import typer
 
 import reports.campaign.terminal

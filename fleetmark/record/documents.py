@@ -22,13 +22,13 @@ def key_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(run[name] for name in KEY)
 
 
-class CampaignHost(BaseModel):
+class CampaignHost(BaseModel, defer_build=True):
     name: str
     address: str | None = None
     labels: dict[str, str] = {}
 
 
-class CampaignHead(BaseModel):
+class CampaignHead(BaseModel, defer_build=True):
     """The part of campaign.json that every reader needs."""
 
     hosts: list[CampaignHost]
@@ -36,7 +36,7 @@ class CampaignHead(BaseModel):
     suite: str = ""
 
 
-class Job(BaseModel):
+class Job(BaseModel, defer_build=True):
     host: str
     steps: list[Step]
     deploy: list[dict[str, Any]]
@@ -44,7 +44,7 @@ class Job(BaseModel):
     refused: list[dict[str, str]] = []
 
 
-class TelemetryPart(BaseModel):
+class TelemetryPart(BaseModel, defer_build=True):
     """Only the telemetry of result.json."""
 
     telemetry: Telemetry | None = None
@@ -54,7 +54,7 @@ class StoredStepFile(RootModel[StoredStep]):
     pass
 
 
-class IdentityPart(BaseModel):
+class IdentityPart(BaseModel, defer_build=True):
     """Only what says of which kind a host is, of facts/HOST.json."""
 
     facts: Identity
@@ -73,7 +73,7 @@ def facts_document(facts: Facts, raw: Mapping[str, Any]) -> str:
     return json.dumps({"facts": facts.model_dump(mode="json"), "raw": raw})
 
 
-class _Block(BaseModel):
+class _Block(BaseModel, defer_build=True):
     """The fields that every event of a run has."""
 
     host: str
@@ -105,20 +105,20 @@ class _Settled(_Block):
     steps: list[str]
 
 
-class _Unreachable(BaseModel):
+class _Unreachable(BaseModel, defer_build=True):
     host: str
     reason: str | None = None
 
 
-class _Joined(BaseModel):
+class _Joined(BaseModel, defer_build=True):
     hosts: list[str]
 
 
-class _Ended(BaseModel):
+class _Ended(BaseModel, defer_build=True):
     owed: int
 
 
-class _OfSetting(BaseModel):
+class _OfSetting(BaseModel, defer_build=True):
     """What a trial left set on a host, or what was put back there."""
 
     host: str

@@ -33,7 +33,7 @@ class NoReply(FleetmarkError):
     """A host sent something that is not a reply of Fleetmark's agent."""
 
 
-class _Reply(BaseModel):
+class _Reply(BaseModel, defer_build=True):
     model_config = ConfigDict(frozen=True, strict=True)
 
 

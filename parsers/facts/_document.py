@@ -23,7 +23,7 @@ _Name = Annotated[str, Field(max_length=255)]
 _Path = Annotated[str, Field(max_length=4096)]
 
 
-class _Part(BaseModel):
+class _Part(BaseModel, defer_build=True):
     """Fields that are not named here are ignored: another release of facts.py may print more."""
 
     model_config = ConfigDict(frozen=True, strict=True)

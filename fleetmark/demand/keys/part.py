@@ -13,7 +13,7 @@ from fleetmark.demand.amounts import plain
 QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 
 
-class Part(BaseModel):
+class Part(BaseModel, defer_build=True):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
 

@@ -35,7 +35,7 @@ from workloads.manifest import read_model
 Amount = str | int | float
 
 
-class RuleText(BaseModel):
+class RuleText(BaseModel, defer_build=True):
     """A rule as it is written. ``metric``: shell-style patterns over workload/case/metric; ``hosts``: a selector."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,7 +58,7 @@ class RuleText(BaseModel):
         return text
 
 
-class Rules(BaseModel):
+class Rules(BaseModel, defer_build=True):
     """A file of rules."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

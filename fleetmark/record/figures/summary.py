@@ -81,7 +81,9 @@ def _keys(con: Engine, rank: Rank) -> pd.DataFrame:
     con.execute(f"create or replace temp table kinds as select distinct {quoted([*METRIC, *_ABOUT])} from scored")
     raw, hashed = told_apart(con, "kinds")
     raw["rule"] = [rule_of(*of).value for of in zip(raw["centre"], raw["class"], strict=True)]
-    keys = raw.groupby(METRIC, sort=False)[_ABOUT].min().reset_index()
+    keys = raw[[*METRIC, *_ABOUT]]
+    if keys.duplicated(METRIC).any():  # a metric is mostly of one kind; to group by text, pandas loads more of Arrow
+        keys = keys.groupby(METRIC, sort=False)[_ABOUT].min().reset_index()
     places = [np.array(rank(name, values.tolist()))[codes] for name in METRIC for codes, values in [_codes(keys[name])]]
     keys = keys.iloc[np.lexsort(places[::-1])].reset_index(drop=True)
     hashes = raw.merge(keys[METRIC].reset_index(names="key"), on=METRIC)[["h", "key", "rule"]]
