@@ -38,8 +38,9 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{'hosts':>5} {'way':<10} {'wall s':>8} {'CPU s':>8} {'x raw':>7}   ({options.runs} runs, medians)")
     for count in options.hosts:
-        with Fleet(count) as fleet:
-            methods = _methods(fleet)
+        # One folder for all rounds: a file system is slow for half a minute where thousands of files were just removed.
+        with Fleet(count) as fleet, tempfile.TemporaryDirectory() as results:
+            methods = _methods(fleet, results)
             # In turns: on a machine that others use, what is compared must have had the same neighbours.
             rounds = [{name: _measure(methods[name]) for name in options.only} for _ in range(options.runs)]
             for name in options.only:
@@ -58,7 +59,7 @@ def _measure(method: Callable[[], None]) -> tuple[float, float]:
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _methods(fleet: Fleet) -> dict[str, Callable[[], None]]:
+def _methods(fleet: Fleet, results: str) -> dict[str, Callable[[], None]]:
     ssh = ["ssh", "-F", str(fleet.ssh_config), "-o", "BatchMode=yes"]
 
     def raw() -> None:
@@ -72,9 +73,8 @@ def _methods(fleet: Fleet) -> dict[str, Callable[[], None]]:
             _all([[*ssh, *shared, "-O", "exit", host] for host in fleet.names])
 
     def fleetmark() -> None:
-        with tempfile.TemporaryDirectory() as results:
-            words = ["run", "-i", str(fleet.inventory), "--suite", "selftest", "--results", results]
-            _all([[str(BIN / "fleetmark"), *words]])
+        words = ["run", "-i", str(fleet.inventory), "--suite", "selftest", "--results", results]
+        _all([[str(BIN / "fleetmark"), *words]])
 
     def naive(forks: int) -> Callable[[], None]:
         def run() -> None:
