@@ -291,13 +291,26 @@ def has_links():
     return not os.path.isdir("/sys/bus/pci/devices")
 
 
+def has_no_nodes():
+    """Whether sysfs, which is read anyway, does not tell of NUMA nodes."""
+    return not os.path.isdir("/sys/devices/system/node/node0")
+
+
+NEEDED = {"lspci": has_links, "numactl": has_no_nodes}
+
+
 def holders():
     """Per disk and partition, the devices (md, dm, bcache) that hold it."""
     result = {}
-    for path in glob.glob("/sys/block/*/holders") + glob.glob("/sys/block/*/*/holders"):
-        names = sorted(os.listdir(path))
-        if names:
-            result[os.path.basename(os.path.dirname(path))] = names
+    for disk in glob.glob("/sys/block/*"):
+        name = os.path.basename(disk)
+        for part in [name] + [part for part in os.listdir(disk) if part.startswith(name)]:
+            try:
+                names = sorted(os.listdir(os.path.join(disk, "" if part == name else part, "holders")))
+            except OSError:
+                continue  # gone meanwhile
+            if names:
+                result[part] = names
     return result
 
 
@@ -424,7 +437,7 @@ def why_not(name, command):
     """Why an entry of COMMANDS is not run; empty where it is."""
     if find(command) is None:
         return "not found"
-    if name == "lspci" and not has_links():
+    if name in NEEDED and not NEEDED[name]():
         return UNNEEDED
     return "needs root" if name in NEED_ROOT and os.geteuid() != 0 else ""
 

@@ -5,6 +5,7 @@ Imported by the runner on the host. Standard library only, Python 3.6 and later.
 
 import os
 import shutil
+from functools import lru_cache
 
 MORE_PATH = ":/usr/sbin:/sbin:/usr/local/sbin:/opt/rocm/bin"
 
@@ -46,8 +47,13 @@ def container_of(step):
 def has_accelerators():
     """Whether there may be any of those that ``accelerators`` watches: else nothing is loaded, and no thread asks."""
     names = ("/dev/nvidiactl", "/dev/dxg", "/dev/davinci_manager", "/sys/module/nvidia", "/sys/module/amdgpu")
+    return any(map(os.path.exists, names)) or has_their_programs()
+
+
+@lru_cache(maxsize=None)  # nobody installs one while a job runs
+def has_their_programs():
     path = os.environ.get("PATH", os.defpath) + MORE_PATH
-    return any(map(os.path.exists, names)) or any(shutil.which(n, path=path) for n in ("nvidia-smi", "npu-smi"))
+    return any(shutil.which(name, path=path) for name in ("nvidia-smi", "npu-smi"))
 
 
 class Nothing(object):
