@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import to_json
 
 MOST_CPUS = 65_536
@@ -47,7 +47,7 @@ def _cleaned(value: Any) -> Any:
 class _Fact(BaseModel, defer_build=True):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    @field_validator("*", mode="before")
+    @model_validator(mode="before")
     @classmethod
     def _clean(cls, value: Any) -> Any:
         return _cleaned(value)

@@ -21,6 +21,7 @@ import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -61,6 +62,7 @@ def utc(seconds: float | None = None) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+@lru_cache(maxsize=4096)  # asked for every file, of the same names
 def safe_name(name: str) -> str:
     """``name`` as one path component, which people can read back; a long one is cut, with a hash at its end."""
     component = quote(name, safe=" >@+=,:")
