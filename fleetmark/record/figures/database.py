@@ -35,10 +35,10 @@ def connect(rows: float = math.inf) -> duckdb.DuckDBPyConnection:
 
 @cache
 def _shared() -> duckdb.DuckDBPyConnection:
-    return _opened()
+    return _opened(threads=1)  # what few rows take is less than to hand them out
 
 
-def _opened() -> duckdb.DuckDBPyConnection:
+def _opened(**more: Any) -> duckdb.DuckDBPyConnection:
     # Its own choice for what does not fit into memory is a folder where Fleetmark was called.
     spill = f"{tempfile.gettempdir()}/fleetmark-{uuid.uuid4().hex}"
-    return duckdb.connect(config={**_CONFIG, "temp_directory": spill})
+    return duckdb.connect(config={**_CONFIG, **more, "temp_directory": spill})
