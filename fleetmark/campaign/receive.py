@@ -130,9 +130,10 @@ def _unpacked(data: str) -> bytes:
 
 
 def _close(now: _Arriving) -> None:
-    """Sync and close the file that was arriving."""
+    """Sync and close the file that was arriving; of an empty one there is nothing to sync."""
     if now.file:
         now.file.flush()
-        os.fsync(now.file.fileno())
+        if now.sizes[now.name]:
+            os.fsync(now.file.fileno())
         now.file.close()
         now.file = None

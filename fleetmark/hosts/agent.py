@@ -27,6 +27,19 @@ BOOT = (
 )
 
 
+# What each job loads; the others are for some jobs.
+OF_EVERY_JOB = (
+    "job.py",
+    "follow.py",
+    "runner.py",
+    "telemetry.py",
+    "nic_counters.py",
+    "processes.py",
+    "outputs.py",
+    "optional.py",
+)
+
+
 def agent_source(name: str) -> bytes:
     """The text of one of the files that run on a host."""
     return (PLAYBOOKS / "agent" / name).read_bytes()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from typing import Any
 
-from fleetmark.hosts.agent import agent_source, answer_in, codes, sources
+from fleetmark.hosts.agent import OF_EVERY_JOB, agent_source, answer_in, codes, sources
 from fleetmark.hosts.reach import MAX_OUTPUT, Channel, Flood, Ran, Reach, ReachError
 
 MARK = b"FLEETMARK"  # begins a line of the agent's; a login script may print lines too
@@ -130,4 +130,4 @@ def _program() -> bytes:
 
 @_once
 def _files() -> bytes:
-    return _packed(codes(tuple(sources()))) + _packed(json.dumps(dict(sources())).encode())
+    return _packed(codes(OF_EVERY_JOB)) + _packed(json.dumps(dict(sources())).encode())

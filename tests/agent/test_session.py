@@ -19,7 +19,7 @@ import pytest
 from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.listen import _opened, order
 from fleetmark.hosts import session as sent
-from fleetmark.hosts.agent import agent_source, sources
+from fleetmark.hosts.agent import OF_EVERY_JOB, agent_source, sources
 from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import this_machine
 from fleetmark.hosts.reach import ReachError
@@ -66,7 +66,8 @@ def test_one_process_tells_starts_and_follows(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setattr(sent, cached.__name__, cached.__wrapped__)
     if code == "compiled here":  # by this Python, which is the host's too: texts are not looked at
         monkeypatch.setattr(sent, "agent_source", _only_session)
-        monkeypatch.setattr(sent, "sources", lambda: dict.fromkeys(sources(), "no Python"))
+        texts = {name: "no Python" if name in OF_EVERY_JOB else text for name, text in sources().items()}
+        monkeypatch.setattr(sent, "sources", lambda: texts)
     else:
         monkeypatch.setattr(sent, "codes", lambda names: b"\0\0\r\n" + whole(names)[4:])
     job = Job(tmp_path, [step(0, ["echo", "out"]), step(1, ["sh", "-c", "exit 7"])])
