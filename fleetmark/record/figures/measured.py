@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,10 @@ class Values:
             columns = quoted(names)
             with self.database() as con:
                 distinct = f"select {columns} from every where {where} group by {columns} order by min(row)"
-                self._distinct[*names, where] = _frame(con, distinct)
+                rows = con.execute(distinct).fetchall()
+            columns_of = zip(names, zip(*rows, strict=True) if rows else repeat((), len(names)), strict=True)
+            frame = {name: pd.Series(column, dtype=schema.PANDAS[name]) for name, column in columns_of}
+            self._distinct[*names, where] = pd.DataFrame(frame)
         return self._distinct[*names, where]
 
     def where(self, condition: str) -> pd.DataFrame:
