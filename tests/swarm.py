@@ -332,11 +332,12 @@ def main() -> None:
     if options.verb == "serve":
         asyncio.run(Swarm(options).serve())
         return
+    from fleetmark import cli
     from fleetmark.campaign import run as campaign
 
     campaign.connect = lambda host, _=None: SwarmReach(host, Path(options.socket))  # type: ignore[attr-defined]
     sys.argv = ["fleetmark", *options.words]
-    main()
+    cli.main()
 
 
 if __name__ == "__main__":

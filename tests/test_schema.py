@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from fleetmark.cli.app import app
 from fleetmark.record.archive import Archive
 from fleetmark.record.figures.measured import Values
 from fleetmark.record.figures.summary import METRIC, per_host
+from fleetmark.record.results import OUTCOME_COLUMNS
 from fleetmark.record.view import load_results, read_measurements
 from tests.records import TRIAD, record, row
 
@@ -64,11 +66,14 @@ def test_the_page_about_the_archive_names_every_column_with_its_type() -> None:
     assert list(columns.items()) == list(schema.PANDAS.items())
 
 
-def test_results_without_one_of_the_columns_are_refused(tmp_path: Path) -> None:
+def test_values_and_results_without_one_of_the_columns_are_refused(tmp_path: Path) -> None:
     results = load_results(campaign(tmp_path))
     for name in schema.NAMES:
         with pytest.raises(ValueError, match=f"lack the columns {name}$"):
             Values(results.values.frame.drop(columns=name))
+    for name in OUTCOME_COLUMNS:
+        with pytest.raises(ValueError, match=f"lack the columns {name}$"):
+            replace(results, outcomes=results.outcomes.drop(columns=name))
 
 
 @pytest.mark.parametrize("name", sorted(schema.DEFAULTS))

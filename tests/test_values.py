@@ -77,6 +77,15 @@ def test_values_of_a_file_and_of_a_frame_are_one_row_behind_the_other(tmp_path: 
     pd.testing.assert_frame_equal(both.distinct("workload", "metric"), known, check_dtype=False)
 
 
+def test_summaries_and_values_are_asked_for_in_any_order(tmp_path: Path) -> None:
+    values = filed(sample.six(), tmp_path).values
+    keys, hosts = values.distinct(*summary.METRIC), values.distinct("host")["host"].tolist()
+    first = summary.per_host(values)
+    parts = pd.concat(list(values.host_by_host(hosts, keys, measured.PASSED)))
+    assert len(parts) == len(values.where(measured.PASSED)) > 0
+    pd.testing.assert_frame_equal(summary.per_host(values), first)
+
+
 def test_only_the_hosts_that_are_named_are_read(tmp_path: Path) -> None:
     results = sample.six()
     host = results.hosts[1].name

@@ -52,9 +52,7 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 
 def open_inside(file: Path, root: Path) -> BinaryIO:
     """Open ``file`` for reading. Raises OSError where it is no plain file, or a link in its path leaves ``root``."""
-    real, base = f"{_real(file.parent.absolute())}/{file.name}", _real(root.absolute())
-    if stat.S_ISLNK(os.lstat(real).st_mode):
-        real = os.path.realpath(real)
+    real, base = os.path.realpath(file), _real(root.absolute())
     if not f"{real}/".startswith(f"{base.rstrip('/')}/"):
         raise OSError(errno.ELOOP, "a link leads out of the campaign")
     handle = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
@@ -64,10 +62,10 @@ def open_inside(file: Path, root: Path) -> BinaryIO:
     return os.fdopen(handle, "rb")
 
 
-@lru_cache(maxsize=64)
-def _real(folder: Path) -> str:
-    """Where ``folder`` lies. It is asked for every file of a campaign, which does not move while it is read."""
-    return os.path.realpath(folder)
+@lru_cache(maxsize=8)
+def _real(root: Path) -> str:
+    """Where ``root`` lies. It is asked for every file of a campaign, which does not move while it is read."""
+    return os.path.realpath(root)
 
 
 def read_inside(file: Path, root: Path, most: int | None = None) -> bytes:

@@ -31,7 +31,7 @@ def calculate_in_one_thread() -> None:
     """Let numpy's OpenBLAS have one thread; ``OPENBLAS_NUM_THREADS`` of the user's stays.
 
     Its threads wait for work by spinning, a tenth of what loading numpy and pandas costs, and no matrix here is large.
-    OpenBLAS reads the variable when it is loaded.
+    OpenBLAS reads the variable when it is loaded. Steps do not inherit it: their environment is made anew.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -98,11 +98,11 @@ def leave(status: int) -> NoReturn:
 
     Without taking every object apart first, as Python does: that takes 0.3 s where pandas is loaded.
     """
+    status = flushed(status)
     if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
         sys.exit(status)  # Python waits for them
-    atexit._run_exitfuncs()
-    status = flushed(status)
-    os._exit(status)
+    atexit._run_exitfuncs()  # no part of the documented interface, and as old as the module
+    os._exit(flushed(status))
 
 
 def flushed(status: int) -> int:

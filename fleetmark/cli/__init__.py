@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from fleetmark.base.runtime import (
     calculate_in_one_thread,
@@ -12,11 +13,12 @@ from fleetmark.base.runtime import (
     use_system_allocator,
 )
 
+if TYPE_CHECKING:
+    from fleetmark.cli.showing import Showing
+
 
 def main() -> None:
-    """The program: FleetmarkError, and a file or folder that may not be touched, end in one sentence and status 2; 1
-    where it is the results that cannot be kept.
-    """
+    """The program, from its first moment to its end."""
     use_system_allocator()
     calculate_in_one_thread()
     collect_rarely()
@@ -31,8 +33,10 @@ def main() -> None:
     leave(code)
 
 
-def status(showing: object = None) -> int:
-    """The exit status of what the command line asks for."""
+def status(showing: Showing | None = None) -> int:
+    """Do what the command line asks for. FleetmarkError, and a file or folder that may not be touched, end in one
+    sentence and status 2; 1 where it is the results that cannot be kept.
+    """
     from fleetmark.base.terminal import guard
 
     guard()

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fleetmark.base.errors import FleetmarkError, LeftOut
-from fleetmark.base.runtime import print_warnings
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.terminal import Terminal
 from fleetmark.cli import diagnose as cli_diagnose
 from fleetmark.cli import plan as cli_plan
@@ -29,6 +28,7 @@ from fleetmark.cli.common import (
     Format,
     Root,
     interruptible,
+    say_what_is_left_out,
 )
 from fleetmark.cli.roots import results
 
@@ -80,7 +80,7 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
         typer.echo(f"fleetmark {__version__}")
         raise typer.Exit(OK)
-    print_warnings(LeftOut, lambda sentence: typer.echo(f"fleetmark: {sentence}", err=True))
+    say_what_is_left_out()
 
 
 @app.command()

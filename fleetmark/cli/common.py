@@ -13,8 +13,8 @@ from typing import Annotated
 
 import typer
 
-from fleetmark.base.errors import CannotKeep, FleetmarkError
-from fleetmark.base.runtime import discard_stdout
+from fleetmark.base.errors import CannotKeep, FleetmarkError, LeftOut
+from fleetmark.base.runtime import discard_stdout, print_warnings
 from fleetmark.base.terminal import Terminal
 
 OK, SOME_FAILED, USAGE, INTERRUPTED = 0, 1, 2, 3
@@ -57,6 +57,11 @@ def in_a_sentence() -> Iterator[None]:
         discard_stdout()
         Terminal(stderr=True).print(f"fleetmark: stdout cannot be written: {error.strerror}", style="bold")
         sys.exit(SOME_FAILED)
+
+
+def say_what_is_left_out() -> None:
+    """Have warnings of what is left out be sentences on stderr."""
+    print_warnings(LeftOut, lambda sentence: typer.echo(f"fleetmark: {sentence}", err=True))
 
 
 @contextlib.contextmanager

@@ -45,8 +45,12 @@ class Showing(Twin):
 def _load() -> None:
     from fleetmark.base.terminal import guard
     from fleetmark.cli import shown  # noqa: F401
+    from fleetmark.cli.common import say_what_is_left_out
+    from fleetmark.record.figures.database import connect
 
     guard()
+    say_what_is_left_out()
+    connect(0).close()  # the database of few values stays: it takes 20 ms to open
 
 
 def _work(line: str) -> bool | int:

@@ -21,10 +21,7 @@ from fleetmark.base.terminal import Terminal
 from fleetmark.campaign.judged import write_measurements
 from fleetmark.cli.common import OK, SOME_FAILED, Format, in_a_sentence, interruptible
 from fleetmark.record.archive import Archive
-from fleetmark.record.figures.database import connect
 from fleetmark.verbs import report
-
-connect(0).close()  # the database of few values stays: it takes 20 ms to open
 
 
 def work(order: Mapping[str, Any]) -> bool | int:

@@ -57,7 +57,7 @@ def codes(names: Sequence[str]) -> bytes:
     """The code of such files, by name, as a Python of the very version of this one reads it, behind the number of that
     version. A host needs 20 ms to compile the agent itself.
     """
-    compiled = {name: compile(agent_source(name), name, "exec") for name in names}
+    compiled = {name: compile(agent_source(name), name, "exec", dont_inherit=True) for name in names}
     return MAGIC_NUMBER + marshal.dumps(compiled)
 
 

@@ -12,6 +12,7 @@ from parsers.facts import lsblk, lspci, npu_smi, nvidia_smi, rocm_smi
 from parsers.facts._common import leading
 from parsers.facts._raw import Raw
 
+_UNNEEDED = "not needed"  # what facts.py says of lspci where no function has a link or accelerates
 _CONTAINERS = ("docker", "podman", "lxc", "lxc-libvirt", "container-other", "openvz", "systemd-nspawn", "rkt")
 
 
@@ -102,7 +103,7 @@ def pcie(raw: Raw) -> tuple[tuple[PcieLink, ...], tuple[str, ...], list[dict[str
     """(links that are up, bridges whose access control redirects peer-to-peer traffic, every function lspci lists)."""
     functions: list[dict[str, Any]] = []
     denied = False
-    asked = raw.error("lspci") != "not needed"  # no function has a link
+    asked = raw.error("lspci") != _UNNEEDED
     if asked and (raw.out("lspci") or raw.error("lspci") is not None):  # an empty list is an answer: it has no PCI
         parsed = raw.parsed("lspci", lspci.parse) or {"functions": [], "denied": False}
         functions, denied = parsed["functions"], parsed["denied"]

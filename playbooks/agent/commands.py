@@ -6,9 +6,12 @@ Standard library only, Python 3.6 and later.
 import os
 import selectors
 import subprocess
+import threading
 import time
 
 LATE = "no answer in time"
+MOST = 16 << 20  # bytes that a command may print
+CLOSED_S = 0.005  # after which one that has closed its streams is looked at again
 
 
 class Asked:
@@ -22,7 +25,8 @@ class Asked:
 
     def begin(self):
         argv = self.variants.pop(0)
-        self.result, self.parts, self.streams = {"argv": argv, "rc": None, "out": "", "err": ""}, ([], []), []
+        self.result, self.parts = {"argv": argv, "rc": None, "out": "", "err": ""}, ([], [])
+        self.process, self.streams, self.size = None, [], 0
         try:
             self.process = subprocess.Popen(
                 argv,
@@ -37,65 +41,81 @@ class Asked:
         else:
             self.streams = [self.process.stdout, self.process.stderr]
 
-    def has_ended(self):
-        """Whether it has, and no other variant is to be tried: that is begun."""
-        if not self.streams and self.variants and self.result["rc"] not in (0, None):
-            self.begin()
-        return not self.streams
-
     def read(self, stream):
         """Take what it wrote. Returns whether that was the end of the stream."""
         more = os.read(stream.fileno(), 1 << 16)
         self.parts[stream is self.process.stderr].append(more)
-        if more:
-            return False
-        self.streams.remove(stream)
-        if not self.streams:
-            try:
-                status = self.process.wait(max(0.0, self.deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                self.give_up()
-            else:
-                out, err = (b"".join(parts).decode("utf-8", "replace") for parts in self.parts)
-                self.result.update(rc=status, out=out, err=err[:2000])
-        return True
+        self.size += len(more)
+        if not more:
+            self.streams.remove(stream)
+        return not more
 
-    def give_up(self):
-        """It gave no answer in time. One that is stuck in the kernel (in a GPU's driver, say) stays behind."""
+    def has_ended(self):
+        """Whether it has, and no other variant is to be tried: that is begun."""
+        if self.process and not self.streams:
+            self.end(self.process.poll())
+        return self.process is None
+
+    def end(self, status):
+        """Take the exit status; None of one that has closed its streams and has not ended."""
+        if status is None:
+            return
+        out, err = (b"".join(parts).decode("utf-8", "replace") for parts in self.parts)
+        self.result.update(rc=status, out=out, err=err[:2000])
+        self.process = None
+        if status and self.variants:
+            self.begin()
+
+    def give_up(self, why):
+        """End it without an answer. One that is stuck in the kernel (in a GPU's driver, say) stays behind."""
         try:
             os.killpg(self.process.pid, 9)
         except OSError:  # it has just ended, or sudo runs it as another user
             pass
-        self.streams, self.result["err"] = [], LATE
+        self.process, self.result["err"] = None, why
 
 
 def answers(asked):
     """What the commands in ``asked``, by name, answer: when all have ended, or are late."""
-    waited = unended(asked.values())
+    waited = [command for command in asked.values() if not command.has_ended()]
     with selectors.DefaultSelector() as selector:
         while waited:
             for command in waited:
                 for stream in command.streams:
                     if stream not in selector.get_map():
                         selector.register(stream, selectors.EVENT_READ, command)
-            nearest = min(command.deadline for command in waited)
-            for key, _ in selector.select(max(0.0, nearest - time.monotonic())):
+            pause = max(0.0, min(command.deadline for command in waited) - time.monotonic())
+            if not all(command.streams for command in waited):
+                pause = min(pause, CLOSED_S)
+            for key, _ in selector.select(pause):
                 if key.data.read(key.fileobj):
                     selector.unregister(key.fileobj)
                     key.fileobj.close()
-            for command in waited:
-                if command.streams and time.monotonic() >= command.deadline:
+            for command in [command for command in waited if not command.has_ended()]:
+                if command.size > MOST or time.monotonic() >= command.deadline:
                     for stream in command.streams:
-                        selector.unregister(stream)
-                    command.give_up()
-            waited = unended(waited)
+                        if stream in selector.get_map():
+                            selector.unregister(stream)
+                    command.give_up(LATE if command.size <= MOST else "printed more than %d MiB" % (MOST >> 20))
+            waited = [command for command in waited if not command.has_ended()]
     return {name: command.result for name, command in asked.items()}
-
-
-def unended(commands):
-    return [command for command in commands if not command.has_ended()]
 
 
 def answer(argv, seconds):
     """One command's result within ``seconds``."""
     return answers({"": Asked([argv], seconds)})[""]
+
+
+def beside(asked):
+    """Collect the answers in a thread, so that no command waits for somebody to read. Returns what waits for them."""
+    results = {}
+    thread = threading.Thread(target=lambda: results.update(answers(asked)), daemon=True)
+    if asked:
+        thread.start()
+
+    def wait():
+        if asked:
+            thread.join()
+        return results
+
+    return wait

@@ -19,7 +19,7 @@ import re
 import sys
 import time
 
-from commands import LATE, Asked, answer, answers
+from commands import LATE, Asked, answer, beside
 
 CPU = "/sys/devices/system/cpu/"
 BLOCK = "NAME,KNAME,PKNAME,MAJ:MIN,TYPE,SIZE,ROTA,RO,RM,MODEL,TRAN,SCHED,FSTYPE,MOUNTPOINT"
@@ -53,6 +53,8 @@ COMMANDS = {
 MORE_PATH = ":/usr/sbin:/sbin:/usr/local/cuda/bin:/opt/rocm/bin"
 NEED_ROOT = ("dmidecode",)
 UNNEEDED = "not needed"
+CONVENTIONAL = 256  # bytes of the configuration of a PCI function; one with a link, or a host bridge, has 4096
+HOST_BRIDGE = "0x0600"
 ACCELERATES = ("0x03", "0x0b", "0x12")  # classes of PCI: displays, processors, accelerators
 TORCH_SECONDS = 50.0  # importing torch for the first time reads gigabytes
 FILES = (
@@ -286,7 +288,12 @@ def has_links():
     """Whether a PCI function has a link, or is of a class in ACCELERATES. Where none is, as in small virtual machines,
     lspci has nothing but names to tell, and takes 30 ms of CPU."""
     for path in glob.glob("/sys/bus/pci/devices/*"):
-        if os.path.exists(path + "/current_link_speed") or (read(path + "/class") or "")[:4] in ACCELERATES:
+        kind = read(path + "/class") or ""
+        try:
+            is_express = os.stat(path + "/config").st_size > CONVENTIONAL and not kind.startswith(HOST_BRIDGE)
+        except OSError:  # gone meanwhile
+            continue
+        if is_express or kind[:4] in ACCELERATES or os.path.exists(path + "/current_link_speed"):
             return True
     return not os.path.isdir("/sys/bus/pci/devices")
 
@@ -304,13 +311,14 @@ def holders():
     result = {}
     for disk in glob.glob("/sys/block/*"):
         name = os.path.basename(disk)
-        for part in [name] + [part for part in os.listdir(disk) if part.startswith(name)]:
-            try:
-                names = sorted(os.listdir(os.path.join(disk, "" if part == name else part, "holders")))
-            except OSError:
-                continue  # gone meanwhile
-            if names:
-                result[part] = names
+        try:
+            parts = {part: os.path.join(disk, part) for part in os.listdir(disk) if part.startswith(name)}
+            for part, folder in dict(parts, **{name: disk}).items():
+                names = sorted(os.listdir(os.path.join(folder, "holders")))
+                if names:
+                    result[part] = names
+        except OSError:
+            continue  # gone meanwhile
     return result
 
 
@@ -476,8 +484,9 @@ def gather(arguments):
     options.update(arguments)
     options["work"] = options["work"].replace("{uid}", str(os.geteuid()))
     asked, refused = ask(options)
-    torch = ask_programs("--check", options["torch"], options["interpreter"])
-    containers = ask_programs("--image", options["containers"], options["interpreter"])
+    wait_commands = beside(asked)
+    wait_torch = beside(ask_programs("--check", options["torch"], options["interpreter"]))
+    wait_containers = beside(ask_programs("--image", options["containers"], options["interpreter"]))
     uname, root = os.uname(), os.geteuid() == 0
     doc = {
         "schema": 1,
@@ -513,14 +522,14 @@ def gather(arguments):
     doc["ethtool"] = ethtool(cards(), options["seconds"])
     # Only unclaimed disks are read; the others are known to be in use.
     doc["probed"] = probed([n for n, state in doc["claimed"].items() if state == "free"], options["seconds"])
-    commands = dict(answers(asked), **refused)
+    commands = dict(wait_commands(), **refused)
     for name, trim in TRIM.items():
         commands[name]["out"] = trim(commands[name]["out"])
     if commands["lscpu_caches"]["rc"] != 0:
         doc["caches"] = caches()
     if "LnkCap:" not in commands["lspci"]["out"]:
         doc["pci"] = pci()
-    doc["torch"], doc["containers"] = answers(torch), answers(containers)
+    doc["torch"], doc["containers"] = wait_torch(), wait_containers()
     sudo = commands.pop("sudo", None)
     doc["sudo"] = None if sudo is None or sudo["err"] == LATE else sudo["rc"] == 0
     doc["commands"] = commands

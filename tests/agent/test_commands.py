@@ -44,17 +44,29 @@ def test_all_are_read_at_once_however_much_they_write(agent: Any) -> None:
 
 @pytest.mark.parametrize("text", ["sleep 600", "exec >&- 2>&-; exec sleep 600"])
 def test_one_that_is_late_is_ended_and_the_others_count(agent: Any, text: str) -> None:
-    asked = {
-        "late": agent.Asked([shell(text), shell("echo second")], 0.5),
-        "quick": agent.Asked([shell("echo 1")], 60.0),
-    }
-    results = agent.answers(asked)
+    others = {"quick": [shell("echo 1")], "again": [shell("exit 1"), shell("sleep 0.2; echo 2")]}
+    asked = {name: agent.Asked(variants, 10.0) for name, variants in others.items()}
+    late = agent.Asked([shell(text), shell("echo second")], 10.0)
+    process = late.process
+    results = agent.answers({"late": late, **asked})
     assert (results["late"]["rc"], results["late"]["err"]) == (None, "no answer in time")
-    assert results["quick"]["out"] == "1\n"
+    assert [results[name]["out"] for name in others] == ["1\n", "2\n"]
     deadline = time.monotonic() + 60
-    while asked["late"].process.poll() is None:
+    while process.poll() is None:
         assert time.monotonic() < deadline, "it was not ended"
         time.sleep(0.01)
+
+
+def test_one_that_prints_without_end_is_ended(agent: Any) -> None:
+    result = agent.answer(["yes"], 600.0)
+    assert (result["rc"], result["out"], result["err"]) == (None, "", "printed more than 16 MiB")
+
+
+def test_what_nobody_waits_for_yet_is_read(agent: Any) -> None:
+    wait = agent.beside({"much": agent.Asked([shell("head -c 300000 /dev/zero; exit 1"), shell("echo 2")], 5.0)})
+    time.sleep(6.0)  # the deadline passes before somebody asks
+    assert wait()["much"]["out"] == "2\n"
+    assert agent.beside({})() == {}
 
 
 def test_one_that_cannot_be_started_says_why(agent: Any, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_one_process_tells_starts_and_follows(tmp_path: Path, monkeypatch: pytes
     else:
         monkeypatch.setattr(sent, "codes", lambda names: b"\0\0\r\n" + whole(names)[4:])
     job = Job(tmp_path, [step(0, ["echo", "out"]), step(1, ["sh", "-c", "exit 7"])])
-    one = session()
+    one = session(sys.executable)
     facts = facts_of(one)
     assert facts["which"]["sh"] and facts["commands"]["lscpu"]
     assert one.start(job.doc, 60.0) == {"state": "started"}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import openpyxl
 import pytest
-from fleetmark.app import app
 from typer.testing import CliRunner
 
+from fleetmark.cli.app import app
 from tests.fleets import campaign, ring, sick
 from tests.reports.pages import Page
 from tests.reports.tagged import faults

@@ -27,9 +27,8 @@ def connect(rows: float = math.inf) -> duckdb.DuckDBPyConnection:
     database of its own, since one that stays keeps the memory.
     """
     connection = _shared().cursor() if rows <= FEW else _opened()
-    connection.execute(
-        "set enable_progress_bar = false"
-    )  # it would go into CSV and JSON on stdout, from two seconds on
+    # A bar would go into CSV and JSON on stdout, from two seconds on.
+    connection.execute("set enable_progress_bar = false")
     return connection
 
 

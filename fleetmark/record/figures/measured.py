@@ -170,13 +170,13 @@ class Values:
         ``host`` and ``key`` by their places among ``hosts`` and the rows of ``keys``, ``repeat`` and ``value``."""
         at_once = max(1, _AT_ONCE * len(hosts) // max(1, len(self)))
         with self.database() as con:
-            con.register("keys", keys.reset_index(drop=True).reset_index(names="key"))
+            con.register("some_keys", keys.reset_index(drop=True).reset_index(names="key"))
             for first in range(0, len(hosts), at_once):
                 mine = pd.DataFrame({"host": hosts[first : first + at_once]}).reset_index(names="place")
-                con.register("hosts", mine.assign(place=mine["place"] + first))
+                con.register("some_hosts", mine.assign(place=mine["place"] + first))
                 names, same = ", ".join(map(literal, mine["host"])), quoted(list(keys.columns))
                 rows = f"select * from every where host in ({names}) and {where}"
-                of_hosts = f"({rows}) v join hosts h on v.host = h.host join keys k using ({same})"
+                of_hosts = f"({rows}) v join some_hosts h on v.host = h.host join some_keys k using ({same})"
                 yield _frame(con, f"select h.place as host, k.key, v.repeat, v.value from {of_hosts} order by row")
 
 

@@ -22,6 +22,7 @@ import pandas as pd
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.record.figures.engine import Engine
 
+# As statements for DuckDB are written, where what is temporary goes with its connection.
 _CREATE = re.compile(r"\s*create temp (table|view) (\w+) as (.*)", re.DOTALL)
 _SETTINGS = {
     "spark.ui.enabled": "false",
