@@ -61,7 +61,7 @@ def lock_holder() -> int:
 
 @pytest.mark.parametrize("code", ["compiled here", "of another Python"])
 def test_one_process_tells_starts_and_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    whole = sent.codes
+    of_this_python = sent.codes
     for cached in (sent._program, sent._files):
         monkeypatch.setattr(sent, cached.__name__, cached.__wrapped__)
     if code == "compiled here":  # by this Python, which is the host's too: texts are not looked at
@@ -69,7 +69,7 @@ def test_one_process_tells_starts_and_follows(tmp_path: Path, monkeypatch: pytes
         texts = {name: "no Python" if name in OF_EVERY_JOB else text for name, text in sources().items()}
         monkeypatch.setattr(sent, "sources", lambda: texts)
     else:
-        monkeypatch.setattr(sent, "codes", lambda names: b"\0\0\r\n" + whole(names)[4:])
+        monkeypatch.setattr(sent, "codes", lambda names: b"\0\0\r\n" + of_this_python(names)[4:])
     job = Job(tmp_path, [step(0, ["echo", "out"]), step(1, ["sh", "-c", "exit 7"])])
     one = session(sys.executable)
     facts = facts_of(one)
