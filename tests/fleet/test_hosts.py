@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,15 @@ def answers(fleet: Fleet, host: str) -> bool:
     with socket.socket() as sock:
         sock.settimeout(2)
         return sock.connect_ex((fleet.address(host), 22)) == 0
+
+
+def answers_again(fleet: Fleet, host: str) -> bool:
+    """Whether it answers within two minutes: on a busy machine its neighbours look for it again only after seconds."""
+    deadline = time.monotonic() + 120
+    while not answers(fleet, host):
+        if time.monotonic() > deadline:
+            return False
+    return True
 
 
 def test_hosts_are_themselves(fleet: Fleet) -> None:
@@ -48,7 +58,7 @@ def test_cable_and_power(fleet: Fleet) -> None:
         assert answers(fleet, "h3")
     finally:
         fleet.heal("h2")
-    assert answers(fleet, "h2")
+    assert answers_again(fleet, "h2")
     fleet.off("h2")
     try:
         with pytest.raises(RuntimeError, match="h2 is off"):
@@ -69,7 +79,7 @@ def test_loss_and_rate_can_be_set_and_lifted(fleet: Fleet) -> None:
         fleet.rate("h3", "off")
         fleet.loss("h4", 0)
     assert "100Kbit" not in fleet.exec("h3", ["tc", "qdisc", "show", "dev", "eth0"]).stdout
-    assert answers(fleet, "h4")
+    assert answers_again(fleet, "h4")
 
 
 def test_fleets_live_side_by_side_and_end_alone(fleet: Fleet) -> None:

@@ -470,6 +470,7 @@ def test_offline_that_ends_early_is_run_again_with_more_samples(
     harness.options = SimpleNamespace(duration=10.0)
     harness.ends, harness.report, harness.too_short = left_s, {}, False
     settings = SimpleNamespace(min_query_count=1, offline_expected_qps=0.0)
+    settings.multi_stream_samples_per_query, settings.multi_stream_expected_latency_ns = 8, 0
     seen: list[float] = []
 
     def finish(settings: Any) -> bool:
@@ -483,3 +484,13 @@ def test_offline_that_ends_early_is_run_again_with_more_samples(
     harness._offline()
     assert seen == pytest.approx(expected)
     assert [a["valid"] for a in harness.report["attempts"]] == [e == "valid" for e in ends[: len(seen)]]
+    runs = len(seen)
+    seen.clear()
+    clock[0] = 0.0
+    harness._pace = lambda at_once: 2.0 * at_once
+    harness._finish = lambda settings: finish(settings) and settings.multi_stream_expected_latency_ns > 0
+    harness._multistream()
+    latencies = [a["multi_stream_expected_latency_ns"] for a in harness.report["attempts"]]
+    assert latencies == pytest.approx([8e9 * expected[0] / e for e in expected[:runs]], rel=1e-6), (
+        "MultiStream likewise"
+    )
