@@ -37,17 +37,19 @@ def status(showing: Showing | None = None) -> int:
     """Do what the command line asks for. FleetmarkError, and a file or folder that may not be touched, end in one
     sentence and status 2; 1 where it is the results that cannot be kept.
     """
-    from fleetmark.base.terminal import guard
-
-    guard()
-    from fleetmark.cli.app import app
-    from fleetmark.cli.common import in_a_sentence
-
     try:
+        from fleetmark.base.terminal import guard
+
+        guard()
+        from fleetmark.cli.app import app
+        from fleetmark.cli.common import in_a_sentence
+
         with in_a_sentence():
             app(obj=showing)
     except SystemExit as end:
         if isinstance(end.code, int | None):
             return end.code or 0
         raise
+    except KeyboardInterrupt:  # before there is anything to say of it
+        return 130
     return 0
