@@ -37,7 +37,13 @@ _FRAME = struct.Struct(">cI")  # accepted, refused, output, errors, exit status;
 AT = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 _CONNECT_S = (0.255, 0.588, 0.681, 0.766, 0.837, 0.936, 1.065, 1.065)
 _MESSAGE_S = (0.0001, 0.0001, 0.0001, 0.0001, 0.0003, 0.0022, 0.2075, 0.4147)  # there and back
-_FACTS = "import sys;exec(compile(sys.stdin.read(),'facts.py','exec'))"
+_FACTS = """\
+import json, sys, types
+for name, text in json.load(sys.stdin).items():
+    module = sys.modules[name[:-3]] = types.ModuleType(name[:-3])
+    exec(text, module.__dict__)
+sys.modules["facts"].main()
+"""
 
 
 @dataclass
@@ -112,11 +118,11 @@ class Swarm:
 
     async def session(self, agent: Agent, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Facts, then a job and its follower, as agent/session.py has them."""
-        _, program, options = [await _document(reader) for _ in range(3)]
+        _, _, program, options = [await _document(reader) for _ in range(4)]
         facts = await self.facts_of(program, options.decode())
         await asyncio.sleep(self.drawn(_MESSAGE_S))
         self.send(writer, b"o", b"FLEETMARK" + facts + b"\n")
-        _, job = [await _document(reader) for _ in range(2)]
+        *_, job = [await _document(reader) for _ in range(3)]
         await self.say_start(agent, json.loads(job), writer)
         await self.follow(agent, reader, writer)
 
