@@ -27,6 +27,7 @@ BOOT = (
 )
 
 
+OF_FACTS = ("commands.py", "trim.py", "facts.py")  # what a session loads to tell facts, in this order
 # What each job loads; the others are for some jobs.
 OF_EVERY_JOB = (
     "job.py",
@@ -49,8 +50,8 @@ def agent_source(name: str) -> bytes:
 def sources() -> Mapping[str, str]:
     """The files that stay beside a job, by name."""
     files = sorted((PLAYBOOKS / "agent").glob("*.py"))
-    before = ("commands.py", "facts.py", "node.py", "session.py")
-    return {file.name: file.read_text() for file in files if file.name not in before}
+    others = (*OF_FACTS, "node.py", "session.py")
+    return {file.name: file.read_text() for file in files if file.name not in others}
 
 
 def codes(names: Sequence[str]) -> bytes:

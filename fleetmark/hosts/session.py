@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from typing import Any
 
-from fleetmark.hosts.agent import OF_EVERY_JOB, agent_source, answer_in, codes, sources
+from fleetmark.hosts.agent import OF_EVERY_JOB, OF_FACTS, agent_source, answer_in, codes, sources
 from fleetmark.hosts.reach import MAX_OUTPUT, Channel, Flood, Ran, Reach, ReachError
 
 MARK = b"FLEETMARK"  # begins a line of the agent's; a login script may print lines too
@@ -123,9 +123,8 @@ def _once(make: Callable[[], bytes]) -> Callable[[], bytes]:
 
 @_once
 def _program() -> bytes:
-    of_facts = ("commands.py", "facts.py")
-    texts = {name: agent_source(name).decode() for name in of_facts}
-    return _packed(agent_source("session.py")) + _packed(codes(of_facts)) + _packed(json.dumps(texts).encode())
+    texts = {name: agent_source(name).decode() for name in OF_FACTS}
+    return _packed(agent_source("session.py")) + _packed(codes(OF_FACTS)) + _packed(json.dumps(texts).encode())
 
 
 @_once

@@ -19,7 +19,8 @@ import re
 import sys
 import time
 
-from commands import LATE, Asked, answer, beside
+from commands import LATE, Asked, answer, beside, find
+from trim import TRIM, only_lines
 
 CPU = "/sys/devices/system/cpu/"
 BLOCK = "NAME,KNAME,PKNAME,MAJ:MIN,TYPE,SIZE,ROTA,RO,RM,MODEL,TRAN,SCHED,FSTYPE,MOUNTPOINT"
@@ -50,7 +51,6 @@ COMMANDS = {
     "nvlink": [["nvidia-smi", "nvlink", "-s"]],
     "nvlink_errors": [["nvidia-smi", "nvlink", "-e"]],
 }
-MORE_PATH = ":/usr/sbin:/sbin:/usr/local/cuda/bin:/opt/rocm/bin"
 NEED_ROOT = ("dmidecode",)
 UNNEEDED = "not needed"
 CONVENTIONAL = 256  # bytes of the configuration of a PCI function; one with a link, or a host bridge, has 4096
@@ -394,51 +394,6 @@ def listed(root, depth=4):
             folders[:] = []
         paths += [os.path.normpath(os.path.join(inner, name)) for name in names]
     return sorted(paths)
-
-
-def without_lines(pattern):
-    """A filter that drops the lines that match ``pattern``."""
-    return lambda text: "".join(line for line in text.splitlines(True) if not re.search(pattern, line))
-
-
-def only_lines(pattern):
-    """A filter that keeps the lines that match ``pattern``."""
-    return lambda text: "".join(line for line in text.splitlines(True) if re.search(pattern, line))
-
-
-def before(words):
-    """A filter that drops the line with ``words`` and all behind it."""
-    return lambda text: text.partition(words)[0].rpartition("\n")[0] + "\n" if words in text else text
-
-
-def trim_nvidia(text):
-    """nvidia-smi's XML without serial numbers, the processes of users, and hundreds of supported clocks."""
-    text = re.sub(r"(?s)<(supported_clocks|processes|accounted_processes)>.*?</\1>", "", text)
-    return re.sub(r"<([a-z_]*(?:serial|uuid|pdi|guid)[a-z_]*)>[^<]*</\1>", "", text, flags=re.IGNORECASE)
-
-
-def without_uuid(text):
-    return re.sub(r" *\(UUID: [^)]*\)", "", text)
-
-
-TRIM = {
-    "dmidecode": without_lines(r"Serial Number:|UUID:|Asset Tag:"),
-    "ip": without_lines(r"link/|inet6 fe80:|inet6 \S*ff:fe\w\w:\w+/"),  # such addresses contain the MAC
-    "lspci": only_lines(r"^\S|LnkCap:|LnkSta:|ACSCtl:|NUMA node:|Kernel driver in use:|access denied"),
-    "nvidia_smi": trim_nvidia,
-    "nvlink": without_uuid,
-    "nvlink_errors": without_uuid,
-    "npu_smi": before("Process id"),
-}
-
-
-def find(command):
-    """The command's path, also in folders that the PATH of a plain user lacks."""
-    for folder in (os.environ.get("PATH", os.defpath) + MORE_PATH).split(os.pathsep):
-        path = os.path.join(folder, command)
-        if folder and os.access(path, os.X_OK) and not os.path.isdir(path):
-            return path
-    return None
 
 
 def why_not(name, command):

@@ -1,7 +1,7 @@
 """One process for all that a controller has to do with this host: it tells facts, starts a job, then follows it.
 
 A Python that is sent this over SSH has ``take(n)``, which returns the next n bytes of stdin or ends. Documents follow,
-each packed by zlib behind its length in 8 digits: commands.py and facts.py, and its options; then, if a job is to be
+each packed by zlib behind its length in 8 digits: facts.py behind what it imports, its options; then, if a job is to be
 started here, the agent's files and the job. Files come as code, which a Python of the controller's version need not
 compile, and as text. What follows is follow.py's. A session that is cut off leaves nothing behind: the job is detached,
 and another process starts or follows it. Standard library only, Python 3.6 and later.
@@ -62,9 +62,8 @@ def module(name, source):
 def main(take):
     sys.meta_path.insert(-1, Sent)  # before files are looked for
     take_code(document(take))
-    texts = json.loads(document(take).decode())
-    module("commands", texts["commands.py"])
-    facts = module("facts", texts["facts.py"])
+    for name, text in json.loads(document(take).decode()).items():  # each needs only those before it
+        facts = module(name[: -len(".py")], text)
     say(facts.gather(json.loads(document(take).decode())))
     take_code(document(take))
     payload = {"source": json.loads(document(take).decode()), "job": json.loads(document(take).decode())}

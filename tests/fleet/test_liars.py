@@ -163,9 +163,9 @@ def test_lying_facts_cost_their_own_host(fleet: Fleet, tmp_path: Path) -> None:
         "import json, sys, types, zlib\n"
         "def document(): return zlib.decompress(sys.stdin.buffer.read(int(sys.stdin.buffer.read(8))))\n"
         "_, _, texts, options = document(), document(), json.loads(document()), document()\n"
-        "for name in ('commands', 'facts'):\n"
-        "    sys.modules[name] = types.ModuleType(name)\n"
-        "    exec(texts[name + '.py'], sys.modules[name].__dict__)\n"
+        "for name, text in texts.items():\n"
+        "    module = sys.modules[name[:-3]] = types.ModuleType(name[:-3])\n"
+        "    exec(text, module.__dict__)\n"
         "doc = sys.modules['facts'].gather(json.loads(options))\n"
         "print(json.dumps(dict(doc, python=\"{{ lookup('pipe', 'touch /tmp/PWNED') }}\")))"
     )
