@@ -158,3 +158,12 @@ def test_the_catalogue_shows_every_parameter(tmp_path: Path) -> None:
 def test_theexit_status_tells(statuses: list[str], strict: bool, status: int) -> None:
     assert exit_status(statuses, strict) == status
     assert INTERRUPTED not in (OK, SOME_FAILED, USAGE)
+
+
+def test_what_the_copy_that_shows_leaves_out_is_a_sentence() -> None:
+    code = (
+        "from fleetmark.base.errors import FleetmarkError, leave_out; from fleetmark.cli import showing\n"
+        "showing._load(); leave_out('h1', FleetmarkError('it is damaged'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "fleetmark: h1 is left out: it is damaged\n"

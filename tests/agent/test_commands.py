@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,30 +45,43 @@ def test_all_are_read_at_once_however_much_they_write(agent: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["sleep 600", "exec >&- 2>&-; exec sleep 600"])
-def test_one_that_is_late_is_ended_and_the_others_count(agent: Any, text: str) -> None:
-    others = {"quick": [shell("echo 1")], "again": [shell("exit 1"), shell("sleep 0.2; echo 2")]}
-    asked = {name: agent.Asked(variants, 10.0) for name, variants in others.items()}
-    late = agent.Asked([shell(text), shell("echo second")], 10.0)
+def test_one_that_does_not_end_holds_up_no_other(agent: Any, text: str) -> None:
+    variants = {"quick": [shell("echo 1")], "again": [shell("exit 1"), shell("echo 2")]}
+    others = {name: agent.Asked(own, 600.0) for name, own in variants.items()}
+    late = agent.Asked([shell(text), shell("echo second")], 600.0)
     process = late.process
-    results = agent.answers({"late": late, **asked})
-    assert (results["late"]["rc"], results["late"]["err"]) == (None, "no answer in time")
-    assert [results[name]["out"] for name in others] == ["1\n", "2\n"]
-    deadline = time.monotonic() + 60
-    while process.poll() is None:
-        assert time.monotonic() < deadline, "it was not ended"
+    wait = agent.beside({"late": late, **others})
+    until(lambda: [other.result["out"] for other in others.values()] == ["1\n", "2\n"])
+    os.killpg(process.pid, signal.SIGKILL)
+    assert wait()["late"]["out"] == "second\n"
+
+
+@pytest.mark.parametrize("text", ["sleep 600", "exec >&- 2>&-; exec sleep 600"])
+def test_one_that_is_late_is_ended(agent: Any, text: str) -> None:
+    late = agent.Asked([shell(text), shell("echo second")], 0.5)
+    process = late.process
+    assert agent.answers({"late": late})["late"]["err"] == "no answer in time"
+    until(lambda: process.poll() is not None)
+
+
+def test_what_nobody_waits_for_yet_is_read(agent: Any) -> None:
+    much = agent.Asked([shell("head -c 300000 /dev/zero; exit 1"), shell("echo 2")], 600.0)
+    wait = agent.beside({"much": much})
+    until(lambda: much.result["out"] == "2\n")
+    assert wait() == {"much": much.result}
+    assert agent.beside({})() == {}
+
+
+def until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
 def test_one_that_prints_without_end_is_ended(agent: Any) -> None:
     result = agent.answer(["yes"], 600.0)
     assert (result["rc"], result["out"], result["err"]) == (None, "", "printed more than 16 MiB")
-
-
-def test_what_nobody_waits_for_yet_is_read(agent: Any) -> None:
-    wait = agent.beside({"much": agent.Asked([shell("head -c 300000 /dev/zero; exit 1"), shell("echo 2")], 5.0)})
-    time.sleep(6.0)  # the deadline passes before somebody asks
-    assert wait()["much"]["out"] == "2\n"
-    assert agent.beside({})() == {}
 
 
 def test_one_that_cannot_be_started_says_why(agent: Any, tmp_path: Path) -> None:
