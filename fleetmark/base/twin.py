@@ -29,7 +29,6 @@ class Twin:
     def __init__(self, load: Callable[[], None], work: Callable[[str], bool | int]) -> None:
         lines, self._lines = os.pipe()
         self._replies, replies = os.pipe()
-        self._ends: tuple[int, ...] = (self._lines, self._replies)
         self._asking, self._is_loaded = threading.Lock(), False
         sys.stdout.flush()
         sys.stderr.flush()
@@ -92,9 +91,8 @@ class Twin:
         if self._pid:
             os.kill(self._pid, signal.SIGKILL)
             self._reap()
-        for end in self._ends:
-            os.close(end)
-        self._ends = ()
+        os.close(self._lines)
+        os.close(self._replies)
 
 
 def _serve(lines: int, replies: int, work: Callable[[str], bool | int]) -> int:

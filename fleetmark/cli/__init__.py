@@ -1,4 +1,4 @@
-"""The program. Its verbs are in ``app``, which takes a tenth of a second to load."""
+"""The program, from its first moment to its end; its verbs are in ``app``, which takes a tenth of a second to load."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """The program, from its first moment to its end."""
+    """Run the command line, and end the process with its exit status."""
     use_system_allocator()
     calculate_in_one_thread()
     collect_rarely()

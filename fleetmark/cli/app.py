@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
@@ -199,9 +200,8 @@ def run(
     console = Terminal(stderr=as_ is Format.JSON)
     again = shlex.join(command(root, "run", "--resume", "last"))
     advice = f"what is finished is kept and hosts may be at work: {again}"
-    showing: Showing = context.obj or Showing()
     with (
-        showing,
+        contextlib.nullcontext(context.obj) if context.obj else Showing() as showing,  # forks: before there are threads
         interruptible(advice),
         results(root, "shelves", campaign=resume, writes=True) as here,
     ):

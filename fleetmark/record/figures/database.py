@@ -15,8 +15,6 @@ _CONFIG: dict[str, Any] = {
     "autoload_known_extensions": False,
     "preserve_insertion_order": False,
 }
-
-
 FEW = 50_000  # rows that a shared database may be asked about
 
 
