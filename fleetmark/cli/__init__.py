@@ -23,13 +23,16 @@ def main() -> None:
     calculate_in_one_thread()
     collect_rarely()
     skip_plugins()
-    if sys.argv[1:2] == ["run"] and "--help" not in sys.argv:
-        from fleetmark.cli.showing import Showing
+    try:
+        if sys.argv[1:2] == ["run"] and "--help" not in sys.argv:
+            from fleetmark.cli.showing import Showing
 
-        with Showing() as showing:  # forks, before there is more to share than what it would load anyway
-            code = status(showing)
-    else:
-        code = status()
+            with Showing() as showing:  # forks, as soon as what both processes need is loaded
+                code = status(showing)
+        else:
+            code = status()
+    except KeyboardInterrupt:  # before there is anything to say of it
+        code = 130
     leave(code)
 
 
@@ -50,6 +53,4 @@ def status(showing: Showing | None = None) -> int:
         if isinstance(end.code, int | None):
             return end.code or 0
         raise
-    except KeyboardInterrupt:  # before there is anything to say of it
-        return 130
     return 0

@@ -1,16 +1,18 @@
-"""Shows a campaign that just ended: in a copy of this process, which loads what that takes while hosts work."""
+"""Shows a campaign that just ended: in a copy of this process, which loads what that takes while hosts work.
+
+What this module imports is loaded before the copy is made, since both need it; it imports nothing that one needs alone.
+"""
 
 from __future__ import annotations
 
 import json
 import shlex
-from typing import TYPE_CHECKING
 
+import fleetmark.campaign.judged  # noqa: F401
+from fleetmark.base.terminal import Terminal, guard
 from fleetmark.base.twin import Twin
-
-if TYPE_CHECKING:
-    from fleetmark.cli.common import Format
-    from fleetmark.record.archive import Archive
+from fleetmark.cli.common import SOME_FAILED, Format, say_what_is_left_out
+from fleetmark.record.archive import Archive
 
 
 class Showing(Twin):
@@ -33,9 +35,6 @@ class Showing(Twin):
         status = self.finish(json.dumps(order))
         if status >= 0:
             return status
-        from fleetmark.base.terminal import Terminal
-        from fleetmark.cli.common import SOME_FAILED
-
         why = f"what shows results was ended by signal {-status} (is this machine out of memory?)"
         again = shlex.join(["fleetmark", "report", str(archive.path)])
         Terminal(stderr=True).print(f"fleetmark: {why}; they are kept: {again}", soft_wrap=True)
@@ -43,9 +42,7 @@ class Showing(Twin):
 
 
 def _load() -> None:
-    from fleetmark.base.terminal import guard
     from fleetmark.cli import shown  # noqa: F401
-    from fleetmark.cli.common import say_what_is_left_out
     from fleetmark.record.figures.database import connect
 
     guard()
