@@ -9,6 +9,7 @@ import json
 import shlex
 
 import fleetmark.campaign.judged  # noqa: F401
+import workloads.template  # noqa: F401
 from fleetmark.base.terminal import Terminal, guard
 from fleetmark.base.twin import Twin
 from fleetmark.cli.common import SOME_FAILED, Format, say_what_is_left_out
