@@ -219,6 +219,16 @@ def write_atomic(path, data):
     os.rename(path + ".part", path)
 
 
+def hold(file, size):
+    """Take so many bytes of the disk, without writing them where the file system can: a MiB takes 5 ms."""
+    try:
+        os.posix_fallocate(file.fileno(), 0, size)
+    except OSError as error:
+        if error.errno in FULL:
+            raise
+        file.write(b"\0" * size)
+
+
 def remaining(folder, job):
     return [s for s in job["steps"] if not os.path.exists(os.path.join(folder, "steps", s["id"], "result.json"))]
 

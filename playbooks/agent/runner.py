@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from job import FULL, LOCK, peer_of, remaining, write_atomic
+from job import FULL, LOCK, hold, peer_of, remaining, write_atomic
 from optional import container_of, trial_of, watch_of
 from outputs import FLOODED, OUTPUT_CAP, collect, cut_outputs, output_size
 from processes import GRACE_S, become_subreaper, born, end, end_marked, ended_within, listening, reap_orphans
@@ -147,7 +147,7 @@ class Runner:
         state = "died: see %s/runner.log" % self.folder
         try:
             with open(os.path.join(self.folder, "reserve"), "wb") as reserve:
-                reserve.write(b"\0" * RESERVE)
+                hold(reserve, RESERVE)
             self.end_leftovers()
             self.tell("start", pid=os.getpid())
             if self.trial:
