@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
+from fleetmark import cli
+from fleetmark.cli.app import app
 from fleetmark.cli.common import INTERRUPTED, OK, SOME_FAILED, USAGE
 from fleetmark.cli.shown import exit_status
 
@@ -167,3 +170,13 @@ def test_what_the_copy_that_shows_leaves_out_is_a_sentence() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "fleetmark: h1 is left out: it is damaged\n"
+
+
+def test_only_the_typed_verb_is_prepared_and_each_can_be() -> None:
+    every = typer.main.get_group(app)
+    assert cli._of_verb(app, ["no-such-verb"]) is app
+    for verb, command in every.commands.items():
+        one = typer.main.get_group(cli._of_verb(app, [verb]))
+        assert list(one.commands) == [verb]
+        assert [p.name for p in one.commands[verb].params] == [p.name for p in command.params]
+    assert list(typer.main.get_group(app).commands) == list(every.commands)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from rich.cells import cell_len
 
@@ -12,15 +13,13 @@ from rich.cells import cell_len
 _WIDE = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _CLOSING = "、。，．：；？！％）］｝」』】〉》〕〗”’…·,.:;?!%)\\]}"
 _OPENING = "（［｛「『【〈《〔〖“‘(\\[{"
-_UNIT = re.compile(
-    rf"\s*(?:[{_OPENING}]{{0,3}}[{_WIDE}][{_CLOSING}]*|[^\s{_WIDE}]+?(?=[{_OPENING}]{{0,3}}[{_WIDE}]|\s|$))\s*|\s+"
-)
-_ANY = re.compile(f"[{_WIDE}]")
+_UNIT = rf"\s*(?:[{_OPENING}]{{0,3}}[{_WIDE}][{_CLOSING}]*|[^\s{_WIDE}]+?(?=[{_OPENING}]{{0,3}}[{_WIDE}]|\s|$))\s*|\s+"
+_ANY = f"[{_WIDE}]"
 
 
 def spaceless(text: str) -> bool:
     """Whether a text has characters of a script without spaces."""
-    return _ANY.search(text) is not None
+    return not text.isascii() and _compiled(_ANY).search(text) is not None
 
 
 def breaks(text: str, width: int) -> list[int]:
@@ -37,9 +36,15 @@ def breaks(text: str, width: int) -> list[int]:
 
 def _units(text: str) -> Iterator[tuple[int, str]]:
     """Parts of a text that stay together, spaces behind them included."""
-    place = 0
+    place, unit = 0, _compiled(_UNIT)
     while place < len(text):
-        match = _UNIT.match(text, place)
+        match = unit.match(text, place)
         end = match.end() if match and match.end() > place else place + 1
         yield place, text[place:end]
         place = end
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compiled at its first use: these ranges take 5 ms, and most texts are ASCII."""
+    return re.compile(pattern)
