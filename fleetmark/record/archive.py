@@ -294,12 +294,11 @@ class Archive:
         return file
 
     def _make_folder(self, folder: Path) -> None:
-        with contextlib.suppress(FileNotFoundError):  # mostly all above it are there
+        try:
+            folder.mkdir(mode=PRIVATE_FOLDER, parents=folder == self.path, exist_ok=True)
+        except FileNotFoundError:  # of what is above it; mostly all is there
+            self._make_folder(folder.parent)
             folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-            return
-        for part in reversed([folder, *folder.parents]):
-            if part.is_relative_to(self.path):
-                part.mkdir(mode=PRIVATE_FOLDER, parents=part == self.path, exist_ok=True)
 
     def _cannot_keep(self, file: Path, error: OSError) -> CannotKeep:
         """Why ``file`` could not be written, and the command that goes on without loss."""
