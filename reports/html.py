@@ -68,7 +68,7 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
         "problems": report.problems,
         "coverage": page_tables.coverage(view),
         "workloads": sorted(str(w) for w in view.results.outcomes["workload"].unique()),
-        "footnotes": footnotes(view.of_hosts.distinct("standing")),
+        "footnotes": footnotes(view.of_hosts.distinct("standing")["standing"]),
         "meaning": meaning(view),
         "legend_all": legend(page_tables.intervals(view, per_host=per_host)),
         "metrics": list(page_tables.metrics(view, hosts.numbers, per_host=per_host)),

@@ -1,9 +1,11 @@
-"""Frames whose text may be categories: put below one another, and with text as itself."""
+"""Frames whose text may be categories: put below one another, with text as itself, and their groups."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import union_categoricals
 
@@ -24,3 +26,14 @@ def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 def plain(frame: pd.DataFrame) -> pd.DataFrame:
     """``frame`` with text as itself where it may be categories."""
     return frame.astype(dict.fromkeys(frame.select_dtypes("category").columns, object))
+
+
+def numbered(frame: pd.DataFrame, names: Sequence[str]) -> npt.NDArray[np.intp]:
+    """The group of each row by the columns ``names``, which lack nothing; groups are counted as they first occur."""
+    number = np.zeros(len(frame), np.intp)
+    for name in names:
+        column = frame[name].array
+        codes = column.codes if isinstance(column, pd.Categorical) else pd.factorize(column)[0]
+        if (codes != codes[:1]).any():
+            number = pd.factorize(number * (int(codes.max()) + 1) + codes)[0]
+    return number

@@ -17,7 +17,8 @@ from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
 from fleetmark.record.figures.summary import METRIC
-from reports.campaign.view import Key, View, groups, of_metrics
+from reports.campaign.rows import groups
+from reports.campaign.view import Key, View, of_metrics
 from reports.kit import format as fmt
 
 LEAST = 3  # hosts of a generation from which on one can be unlike the others
@@ -137,7 +138,7 @@ class Deviations:
             apart.append(_apart(frame[enough]))
             for key, rows in groups(frame, METRIC):
                 if int(rows["peers"].max()) > 1:
-                    columns.append(Column(key, title(key), str(rows["better"].iloc[0])))
+                    columns.append(Column(key, title(key), str(rows["better"][0])))
         empty = not numbers
         return _Collected(
             hosts,
@@ -189,7 +190,7 @@ def heat(view: View, deviations: Deviations, rows_at_most: int = MOST_ROWS) -> H
     of = {column.key: column for column in collected.columns}
     shown = chosen(list(of), MOST_COLUMNS)
     columns = [group for part in deviations.of(set(shown)) for group in groups(part, METRIC)]
-    present = {str(host) for _, rows in columns for host in rows["host"].unique()}
+    present = {str(host) for _, rows in columns for host in rows["host"].tolist()}
     by_host = collected.by_host()
     ends = pd.concat([by_host.min(), by_host.max()], axis=1).abs().max(axis=1)
     worst = dict(zip(collected.hosts, ends.tolist(), strict=True))
@@ -199,9 +200,9 @@ def heat(view: View, deviations: Deviations, rows_at_most: int = MOST_ROWS) -> H
     cells: dict[str, dict[Key, Cell]] = {}
     for key, rows in columns:
         scale = view.shown(key, rows)
-        mine = rows[rows["host"].isin(list(kept))]
-        for values in zip(*(mine[c].tolist() for c in ("host", "value", "middle", "deviation")), strict=True):
-            cells.setdefault(str(values[0]), {})[key] = _cell(scale, *values[1:])
+        for host, *figures in rows.each("host", "value", "middle", "deviation"):
+            if host in kept:
+                cells.setdefault(host, {})[key] = _cell(scale, *figures)
     table = [
         Row(h.name, h.generation or "", middles[h.name], [cells[h.name].get(key) for key in shown])
         for h in hosts

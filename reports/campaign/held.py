@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.frames import stacked
@@ -35,7 +37,7 @@ class Held:
             return _frame(self._parts[0])
         return pd.DataFrame({name: together(packed, name) for name in packed[0].names}, copy=False)
 
-    def where(self, condition: Callable[[pd.DataFrame], pd.Series]) -> pd.DataFrame:
+    def where(self, condition: Callable[[pd.DataFrame], npt.NDArray[np.bool_]]) -> pd.DataFrame:
         """The rows that meet a ``condition``."""
         return stacked([rows for part in self if len(rows := part[condition(part)])] or [next(iter(self)).iloc[:0]])
 

@@ -18,7 +18,8 @@ from planner import peak
 from planner.peak import Peak
 from reports.campaign.against import Machines, machines_of
 from reports.campaign.drawn import Drawn, lazily, title_of
-from reports.campaign.view import View, among, groups, headlines
+from reports.campaign.rows import groups
+from reports.campaign.view import View, among, headlines
 from reports.kit import charts
 from reports.kit import format as fmt
 from reports.kit.language import Language
@@ -38,7 +39,7 @@ def of_hosts(view: View, _: Language) -> Iterator[Drawn]:
     cells: dict[Any, list[tuple[str, str, float]]] = defaultdict(list)
     columns = ["workload", "case", "metric", "labels", "standing", "unit", "better", "bits", "percent"]
     for key, rows in groups(pairs, columns):
-        for host, subject, median in zip(rows["host"], rows["subject"], rows["value"], strict=True):
+        for host, subject, median in rows.each("host", "subject", "value"):
             other = peer(host, subject, names)
             if other is not None:
                 ends = (host, other) if subject.startswith(f"{host}>") else (other, host)
@@ -91,7 +92,7 @@ def of_devices(view: View, _: Language) -> Iterator[Drawn]:
     cells: dict[Any, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
     columns = ["workload", "case", "metric", "standing", "unit", "better", "bits", "percent"]
     for key, rows in groups(stats, columns):
-        for host, text, value in zip(rows["host"], rows["labels"], rows["value"], strict=True):
+        for host, text, value in rows.each("host", "labels", "value"):
             labels = json.loads(text)
             ends = labels.pop("from", None), labels.pop("to", None)
             if None not in ends:

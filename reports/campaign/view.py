@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from fleetmark.base.frames import plain
+from fleetmark.base.frames import numbered, plain
 from fleetmark.base.measurement import Centre, Standing, Status
 from fleetmark.base.text import joined, message
 from fleetmark.record.figures import summary
@@ -20,9 +20,11 @@ from planner.centre import Interval
 from planner.curves import CURVE, curve_point
 from reports.campaign.held import Held
 from reports.campaign.problems import absences
+from reports.campaign.rows import Rows, groups
 from reports.kit import format as fmt
 
 Key = tuple[str, ...]  # the values of summary.METRIC
+Metric = tuple[Key, Rows, fmt.Shown]  # its rows, and how their figures are written
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,22 @@ class View:
         for part in self.of_merged:
             yield _without_curves(part[part["headline"].astype(bool)] if self._only_headlines else part)
 
-    def by_metric(self, frame: pd.DataFrame) -> Iterator[tuple[Key, pd.DataFrame, fmt.Shown]]:
+    @property
+    def summed(self) -> pd.DataFrame:
+        """What each metric comes to: on the only host, or in each generation."""
+        return self.merged if len(self.hosts) == 1 else self.generational
+
+    @cached_property
+    def headlines(self) -> tuple[Metric, ...]:
+        """The headlines of ``summed``, which most exhibits begin with."""
+        return tuple(self.by_metric(headlines(self.summed)))
+
+    def by_metric(self, frame: pd.DataFrame) -> Iterator[Metric]:
         """``frame``'s rows metric by metric, each with the one way to write all its figures."""
         for key, rows in groups(frame, summary.METRIC):
             yield key, rows, self.shown(key, rows)
 
-    def shown(self, key: Key, rows: pd.DataFrame) -> fmt.Shown:
+    def shown(self, key: Key, rows: Rows) -> fmt.Shown:
         """How the figures of a metric are written: alike in every table and document; ``rows`` decide for a single
         pair of hosts."""
         return self.scales.get(key) or shown_as(rows, key[-1])
@@ -157,27 +169,23 @@ def in_order(frame: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.Dat
     return ordered
 
 
-def groups(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
-    """``frame``'s rows group by group, in the order in which the groups first occur; the key is a tuple."""
-    yield from frame.groupby(list(keys), sort=False, observed=True)
-
-
 def of_metrics(frame: pd.DataFrame, keys: Container[Key]) -> pd.DataFrame:
     """The rows of ``frame`` whose metric is among ``keys``."""
     return frame[among(frame, summary.METRIC, keys)]
 
 
-def among(frame: pd.DataFrame, columns: Sequence[str], known: Container[Key]) -> pd.Series:
+def among(frame: pd.DataFrame, columns: Sequence[str], known: Container[Key]) -> npt.NDArray[np.bool_]:
     """Whether the ``columns`` of a row of ``frame`` are among the ``known``."""
-    number = frame.groupby(list(columns), sort=False, observed=True).ngroup()
-    first = frame.loc[~number.duplicated(), list(columns)].astype(object).itertuples(index=False, name=None)
-    return number.isin([n for n, values in enumerate(first) if values in known])
+    number = numbered(frame, columns)
+    first = np.unique(number, return_index=True)[1]
+    keys = zip(*(frame[name].array[first].tolist() for name in columns), strict=True)
+    return np.array([key in known for key in keys], bool)[number]
 
 
-def shown_as(rows: pd.DataFrame, unit: str) -> fmt.Shown:
+def shown_as(rows: Rows, unit: str) -> fmt.Shown:
     """The one way to write a metric's ``rows`` (value, lo, hi, bits, percent), base ``unit``."""
-    figures = zip(*(rows[name].tolist() for name in ("value", "lo", "hi")), strict=True)
-    return fmt.fit(figures, unit, bits=bool(rows["bits"].iloc[0]), percent=bool(rows["percent"].iloc[0]))
+    figures = rows.each("value", "lo", "hi")
+    return fmt.fit(figures, unit, bits=bool(rows["bits"][0]), percent=bool(rows["percent"][0]))
 
 
 def headlines(frame: pd.DataFrame) -> pd.DataFrame:
@@ -216,9 +224,9 @@ def spread(shown: fmt.Shown, lo: float, hi: float, interval: str) -> str:
     return f"{shown.number(lo)}–{shown.number(hi)}" if interval == Interval.RANGE else ""
 
 
-def footnotes(frame: pd.DataFrame) -> list[str]:
-    """The footnotes that the owners of benchmarks require beside such figures."""
-    return [Standing(name).footnote for name in sorted(frame["standing"].unique()) if name]
+def footnotes(standings: Iterable[str]) -> list[str]:
+    """The footnotes that the owners of benchmarks require beside figures of such ``standings``."""
+    return [Standing(name).footnote for name in sorted({*standings}) if name]
 
 
 def meaning(view: View) -> str:
