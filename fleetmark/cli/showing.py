@@ -43,13 +43,18 @@ class Showing(Twin):
 
 
 def _load() -> None:
+    from fleetmark.base.facts import Facts
     from fleetmark.base.terminal import guard
     from fleetmark.cli import shown  # noqa: F401
     from fleetmark.cli.common import say_what_is_left_out
+    from fleetmark.record.documents import TelemetryPart
     from fleetmark.record.figures.database import connect
+    from workloads.manifest import Manifest
 
     guard()
     say_what_is_left_out()
+    for model in (Facts, Manifest, TelemetryPart):  # each would be built when the first document is read
+        model.model_rebuild()
     connect(0).close()  # the database of few values stays: it takes 20 ms to open
 
 
