@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,3 +38,9 @@ def numbered(frame: pd.DataFrame, names: Sequence[str]) -> npt.NDArray[np.intp]:
         if (codes != codes[:1]).any():
             number = pd.factorize(number * (int(codes.max()) + 1) + codes)[0]
     return number
+
+
+def distinct(frame: pd.DataFrame, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The combinations of the columns ``names``, each once, in the order in which ``numbered`` counts them."""
+    first = np.unique(numbered(frame, names), return_index=True)[1]
+    return list(zip(*(frame[name].array[first].tolist() for name in names), strict=True))

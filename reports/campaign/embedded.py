@@ -37,10 +37,9 @@ def embedded(view: View) -> Embedded:
     spreads = len(view.of_merged) * _A_SPREAD <= MOST
     room = MOST // (_A_SPREAD if spreads else _A_FIGURE)
     places = {h.name: i for i, h in enumerate(view.hosts)}
-    listed = view.of_merged.distinct(*METRIC, "headline").drop_duplicates(METRIC)
-    listed = listed.sort_values("headline", ascending=False, kind="stable")[METRIC]
-    fitting = list(listed.iloc[: room // max(1, len(places))].itertuples(index=False, name=None))
-    metrics = dict.fromkeys(fitting, "")
+    headline = {metric[:-1]: metric[-1] for metric in view.of_merged.distinct(*METRIC, "headline")}
+    listed = sorted(headline, key=lambda key: not headline[key])
+    metrics = dict.fromkeys(listed[: room // max(1, len(places))], "")
     for part in view.of_merged:
         for key, rows, shown in view.by_metric(of_metrics(part, metrics)):
             where = np.array([places[host] for host in rows["host"].tolist()])

@@ -222,12 +222,12 @@ def _rising(factor: float) -> Callable[..., list[charts.Point]]:
 def _against(view: View, name: str, split: Callable[[str, str], tuple[str, float] | None]) -> Iterator[_Against]:
     """Figures that differ only in a number within column ``name``; ``split`` parts a workload's text there into the
     rest and the number."""
-    texts = view.of_merged.distinct("workload", name).itertuples(index=False, name=None)
+    texts = view.of_merged.distinct("workload", name)
     parts = [(workload, text, *part) for workload, text in texts if (part := split(workload, text)) is not None]
-    table = pd.DataFrame(parts, columns=["workload", name, "rest", "x"])
-    if table.empty:
+    if not parts:
         return
-    known = set(table[["workload", name]].itertuples(index=False, name=None))
+    table = pd.DataFrame(parts, columns=["workload", name, "rest", "x"])
+    known = {(workload, text) for workload, text, *_ in parts}
     merged = view.of_merged.where(lambda part: among(part, ["workload", name], known))
     frames = []
     for frame in (merged, view.generational):
@@ -304,7 +304,7 @@ def _loaded(view: View, _: Language) -> Iterator[Drawn]:
 
 def _loading(view: View) -> set[Key]:
     """The workloads that measure latency under load."""
-    metrics = view.of_merged.distinct("workload", "metric").itertuples(index=False, name=None)
+    metrics = view.of_merged.distinct("workload", "metric")
     return {(workload,) for workload, metric in metrics if declared.plot(workload, metric) is not None}
 
 

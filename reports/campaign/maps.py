@@ -84,8 +84,7 @@ def _from_their_kind(
 def of_devices(view: View, _: Language) -> Iterator[Drawn]:
     """Every metric whose manifest says that its labels ``from`` and ``to`` name devices: a map for each generation, of
     the medians of its hosts."""
-    metrics = view.of_hosts.distinct("workload", "metric").itertuples(index=False, name=None)
-    mapped = {pair for pair in metrics if declared.between_devices(*pair)}
+    mapped = {pair for pair in view.of_hosts.distinct("workload", "metric") if declared.between_devices(*pair)}
     if not mapped:
         return
     stats = view.of_hosts.where(lambda part: among(part, ["workload", "metric"], mapped))

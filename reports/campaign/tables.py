@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from fleetmark.base.frames import plain
+from fleetmark.base.frames import distinct, plain
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import message
 from fleetmark.record.figures.engine import literal
@@ -203,5 +203,5 @@ def wide(view: View, most: int = ROWS) -> bool:
 
 def intervals(view: View, *, per_host: bool) -> set[Interval]:
     """Which kinds of spread the tables of all metrics show."""
-    shown = view.of_hosts.distinct("interval") if per_host else view.generational
-    return {Interval(i) for i in shown["interval"].unique()}
+    shown = view.of_hosts.distinct("interval") if per_host else distinct(view.generational, ["interval"])
+    return {Interval(i) for (i,) in shown}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fleetmark.base.frames import numbered, plain
+from fleetmark.base.frames import distinct, numbered, plain
 from fleetmark.base.measurement import Centre, Standing, Status
 from fleetmark.base.text import joined, message
 from fleetmark.record.figures import summary
@@ -18,7 +18,7 @@ from fleetmark.record.figures.packed import Packed
 from fleetmark.record.results import HostInfo, Results
 from planner.centre import Interval
 from planner.curves import CURVE, curve_point
-from reports.campaign.held import Held
+from reports.campaign.held import MOST, Held
 from reports.campaign.problems import absences
 from reports.campaign.rows import Rows, groups
 from reports.kit import format as fmt
@@ -59,12 +59,12 @@ class View:
 
     @cached_property
     def _only_headlines(self) -> bool:
-        return _some(self.of_merged.distinct("headline")["headline"])
+        return len(self.of_merged.distinct("headline")) > 1
 
     def headlines_in_parts(self) -> Iterator[pd.DataFrame]:
         """The rows of ``headlines(merged)``, of some metrics after the other."""
         for part in self.of_merged:
-            yield _without_curves(part[part["headline"].astype(bool)] if self._only_headlines else part)
+            yield _without_curves(part[part["headline"].to_numpy(bool)] if self._only_headlines else part)
 
     @property
     def summed(self) -> pd.DataFrame:
@@ -117,12 +117,13 @@ def view(results: Results, first: Sequence[str] = ()) -> View:
     values = results.values
     as_printed = [str(m) for m in values.distinct("metric")["metric"]]
     orders = {"metric": as_printed, "workload": results.campaign.workloads, "generation": generations}
+    packed: Callable[[pd.DataFrame], pd.DataFrame | Packed] = Packed if len(values) > MOST else lambda part: part
     of_hosts, of_merged, of_generations = [], [], []
     for stats in summary.per_host_in_parts(values, partial(_places, orders)):
         paired = summary.merge_pairs(stats, generation)
         merged = stats if paired is stats else in_order(paired, orders)
-        of_hosts.append(Packed(stats))
-        of_merged.append(of_hosts[-1] if merged is stats else Packed(merged))
+        of_hosts.append(packed(stats))
+        of_merged.append(of_hosts[-1] if merged is stats else packed(merged))
         of_generations.append(summary.per_generation(merged, generation))
     alike = all(a is b for a, b in zip(of_hosts, of_merged, strict=True))
     every = Held(of_hosts)
@@ -176,10 +177,7 @@ def of_metrics(frame: pd.DataFrame, keys: Container[Key]) -> pd.DataFrame:
 
 def among(frame: pd.DataFrame, columns: Sequence[str], known: Container[Key]) -> npt.NDArray[np.bool_]:
     """Whether the ``columns`` of a row of ``frame`` are among the ``known``."""
-    number = numbered(frame, columns)
-    first = np.unique(number, return_index=True)[1]
-    keys = zip(*(frame[name].array[first].tolist() for name in columns), strict=True)
-    return np.array([key in known for key in keys], bool)[number]
+    return np.array([key in known for key in distinct(frame, columns)], bool)[numbered(frame, columns)]
 
 
 def shown_as(rows: Rows, unit: str) -> fmt.Shown:
@@ -192,19 +190,13 @@ def headlines(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of the figures people ask for first; all rows where no metric claims to be one. Of a metric measured
     over many sizes (a curve) only the largest size stands here.
     """
-    headline = frame["headline"].astype(bool)
-    return _without_curves(frame[headline] if _some(headline) else frame)
-
-
-def _some(headline: pd.Series) -> bool:
-    """Whether metrics claim to be headlines, but not all."""
-    flags = set(headline.astype(bool).unique())
-    return len(flags) > 1
+    headline = frame["headline"].to_numpy(bool)
+    return _without_curves(frame[headline] if headline.any() and not headline.all() else frame)
 
 
 def _without_curves(chosen: pd.DataFrame) -> pd.DataFrame:
     """Of a metric measured over many sizes (a curve) only the largest size."""
-    split = {text: curve_point(text) for text in chosen["labels"].unique()}
+    split = {text: curve_point(text) for (text,) in distinct(chosen, ["labels"])}
     if not any(split.values()):
         return chosen
     sized = plain(chosen[chosen["labels"].isin([text for text, point in split.items() if point is not None])])
@@ -232,10 +224,10 @@ def footnotes(standings: Iterable[str]) -> list[str]:
 def meaning(view: View) -> str:
     """What a value is: of a host, and of several."""
     rules = view.of_hosts.distinct("workload", "rule")
-    medians = sorted(rules["workload"][rules["rule"] == Centre.MEDIAN])
+    medians = sorted(workload for workload, rule in rules if rule == Centre.MEDIAN)
     if not medians:
         of_host = message("Value: the geometric mean over repeats.")
-    elif (rules["rule"] == Centre.MEDIAN).all():
+    elif len(medians) == len(rules):
         of_host = message("Value: the median over repeats.")
     else:
         of_host = message(

@@ -153,7 +153,7 @@ def _scored(view: View) -> pd.DataFrame:
 
 
 def _layout(view: View, measured: pd.DataFrame) -> _Layout:
-    metrics = _keys(view.of_merged.distinct(*METRIC))
+    metrics = view.of_merged.distinct(*METRIC)
     columns = {host.name: n for n, host in enumerate(view.hosts, _FIRST_COLUMN)}
     generations: dict[str, tuple[int, int]] = {}
     for host in view.hosts:
