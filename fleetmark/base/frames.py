@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,3 +44,14 @@ def distinct(frame: pd.DataFrame, names: Sequence[str]) -> list[tuple[Any, ...]]
     """The combinations of the columns ``names``, each once, in the order in which ``numbered`` counts them."""
     first = np.unique(numbered(frame, names), return_index=True)[1]
     return list(zip(*(frame[name].array[first].tolist() for name in names), strict=True))
+
+
+def among(frame: pd.DataFrame, columns: Sequence[str], known: Container[tuple[Any, ...]]) -> npt.NDArray[np.bool_]:
+    """Whether the ``columns`` of a row of ``frame`` are among the ``known``."""
+    return np.array([key in known for key in distinct(frame, columns)], bool)[numbered(frame, columns)]
+
+
+def mapped(column: pd.Series, to: Mapping[str, str | None]) -> pd.Categorical[Any]:
+    """Where each value of ``column`` leads; text that is not there is empty."""
+    codes, values = pd.factorize(column.array)
+    return pd.Categorical([to.get(value) or "" for value in values.tolist()]).take(codes)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from fleetmark.base.frames import among
 from fleetmark.base.measurement import Better, Status
 from fleetmark.base.text import joined, message
 from fleetmark.base.words import word
@@ -22,7 +23,7 @@ from planner.curves import CURVE, curve_point
 from reports.campaign.drawn import Drawn, lazily, title_of
 from reports.campaign.maps import of_devices, of_hosts
 from reports.campaign.rows import Rows, all_of, groups
-from reports.campaign.view import Key, View, among, headlines
+from reports.campaign.view import Key, View, headlines
 from reports.kit import charts
 from reports.kit import format as fmt
 from reports.kit.charts import Across, Box, Chart, Line, Spec

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fleetmark.base.frames import among
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, joined, message
 from fleetmark.record.figures.pairs import pair_subjects, peer
@@ -19,7 +20,7 @@ from planner.peak import Peak
 from reports.campaign.against import Machines, machines_of
 from reports.campaign.drawn import Drawn, lazily, title_of
 from reports.campaign.rows import groups
-from reports.campaign.view import View, among, headlines
+from reports.campaign.view import View, headlines
 from reports.kit import charts
 from reports.kit import format as fmt
 from reports.kit.language import Language

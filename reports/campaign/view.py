@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from fleetmark.base.frames import distinct, numbered, plain
+from fleetmark.base.frames import among, distinct, plain
 from fleetmark.base.measurement import Centre, Standing, Status
 from fleetmark.base.text import joined, message
 from fleetmark.record.figures import summary
@@ -173,11 +172,6 @@ def in_order(frame: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.Dat
 def of_metrics(frame: pd.DataFrame, keys: Container[Key]) -> pd.DataFrame:
     """The rows of ``frame`` whose metric is among ``keys``."""
     return frame[among(frame, summary.METRIC, keys)]
-
-
-def among(frame: pd.DataFrame, columns: Sequence[str], known: Container[Key]) -> npt.NDArray[np.bool_]:
-    """Whether the ``columns`` of a row of ``frame`` are among the ``known``."""
-    return np.array([key in known for key in distinct(frame, columns)], bool)[numbered(frame, columns)]
 
 
 def shown_as(rows: Rows, unit: str) -> fmt.Shown:

@@ -29,8 +29,8 @@ def told_apart(con: Engine, table: str) -> tuple[pd.DataFrame, str]:
 
 def _telling(kinds: pd.DataFrame) -> list[str]:
     """The few columns of ``kinds``, rows that differ, that tell these apart: a hash of fewer costs less."""
-    codes = {str(name): pd.factorize(kinds[name].array)[0] for name in kinds}
-    telling = [name for name in kinds if codes[name].any()] or [*kinds.columns[:1]]
+    codes = {str(name): pd.factorize(column.array)[0] for name, column in kinds.items()}
+    telling = [name for name, code in codes.items() if code.any()] or [*codes][:1]
     for name in telling[::-1]:
         rest = [n for n in telling if n != name]
         if rest and len(np.unique([codes[n] for n in rest], axis=1).T) == len(kinds):
