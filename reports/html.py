@@ -68,7 +68,7 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
         "problems": report.problems,
         "coverage": page_tables.coverage(view),
         "workloads": sorted(str(w) for w in view.results.outcomes["workload"].unique()),
-        "footnotes": footnotes(view.of_hosts.distinct("standing")),
+        "footnotes": footnotes(name for (name,) in view.of_hosts.distinct("standing")),
         "meaning": meaning(view),
         "legend_all": legend(page_tables.intervals(view, per_host=per_host)),
         "metrics": list(page_tables.metrics(view, hosts.numbers, per_host=per_host)),
@@ -76,8 +76,7 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
         "embedded": hosts,
         "charts": figures(view, report.language),
         "colours": charts.colour_of(view.generations) if len(view.generations) > 1 else {},
-        "matrix_left_out": len(view.hosts) > charts.MANY_CELLS
-        and "pairs" in set(view.of_merged.distinct("over")["over"]),
+        "matrix_left_out": len(view.hosts) > charts.MANY_CELLS and ("pairs",) in view.of_merged.distinct("over"),
         "meanwhile": meanwhile(report.conditions),
         "failed": list(failed.head(LISTED).itertuples(index=False)),
         "failed_runs": len(failed),

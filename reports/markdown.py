@@ -12,6 +12,7 @@ from planner.comparison import Comparison
 from planner.ratio import Verdict
 from reports.campaign.against import Against
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
+from reports.campaign.tables import records
 from reports.campaign.view import View, footnotes, headlines, legend, meaning, spread
 from reports.comparison.front import Cell, Front
 from reports.comparison.front import front as comparison_front
@@ -158,7 +159,7 @@ def _campaign(report: Report, _: Language) -> Iterator[str]:
 
 def _headlines(view: View, against: Against, _: Language) -> Iterator[str]:
     of_hosts = len(view.hosts) == 1
-    frame = headlines(view.merged if of_hosts else view.generational)
+    frame = headlines(view.summed)
     if frame.empty:
         yield from (_("No run passed, so there is no figure to show."), "")
         return
@@ -169,7 +170,7 @@ def _headlines(view: View, against: Against, _: Language) -> Iterator[str]:
     yield from _head(heads, "l" + "l" * len(who) + "rl" + "r" * len(peak + times) + "rrrl")
     for key, rows, shown in view.by_metric(frame.head(MOST_ROWS)):
         title = f"{key[0]} {key[1]} {fmt.point(key[2], key[3], key[4], key[5])}"
-        for r in rows.to_dict("records"):
+        for r in records(rows):
             side = [] if of_hosts else [_(view.title_of(r["generation"]))]
             extent = spread(shown, r["lo"], r["hi"], r["interval"])
             beside = against.of(key, view.generations[0] if of_hosts else str(r["generation"]))
@@ -180,7 +181,7 @@ def _headlines(view: View, against: Against, _: Language) -> Iterator[str]:
     if len(frame) > MOST_ROWS:
         yield from (_("{rows} more are in the HTML report.", rows=_(count(len(frame) - MOST_ROWS, "row"))), "")
     yield from (_line(f"{_(meaning(view))} {_(legend({*frame['interval']}))}"), "")
-    yield from (f"- {_text(_(note))}" for note in footnotes(frame))
+    yield from (f"- {_text(_(note))}" for note in footnotes(frame["standing"]))
     yield ""
 
 

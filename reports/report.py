@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from fleetmark.base import schema
 from fleetmark.record.results import CampaignInfo, HostInfo, Results
 from planner.comparison import Comparison, Side
 from reports.campaign import grade_tables
@@ -137,7 +136,9 @@ def _frontiers(view: View, comparison: Comparison | None = None) -> tuple[Block,
     titles = {g: view.title_of(g) for g in view.generations}
     values = view.results.values
     metrics = {str(w): of for w in values.distinct("workload")["workload"] if (of := metrics_of(str(w)))}
-    measurements = pd.concat(list(values.metrics(metrics)), ignore_index=True) if metrics else schema.frame()
+    if not metrics:
+        return ()
+    measurements = pd.concat(list(values.metrics(metrics)), ignore_index=True)
     return frontiers(measurements, view.results.hosts, titles, comparison)
 
 

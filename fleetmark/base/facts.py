@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic_core import to_json
 
 MOST_CPUS = 65_536
@@ -38,10 +38,13 @@ def _cleaned(value: Any) -> Any:
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list | tuple):
-        return tuple(_cleaned(v) for v in value)
+        return tuple([_cleaned(v) for v in value])
     if isinstance(value, dict):
         return {_cleaned(k): _cleaned(v) for k, v in value.items()}
     return value
+
+
+_CLEAN = object()  # the context of what was cleaned already, with all its parts
 
 
 class _Fact(BaseModel, defer_build=True):
@@ -49,8 +52,8 @@ class _Fact(BaseModel, defer_build=True):
 
     @model_validator(mode="before")
     @classmethod
-    def _clean(cls, value: Any) -> Any:
-        return _cleaned(value)
+    def _clean(cls, value: Any, info: ValidationInfo) -> Any:
+        return value if info.context is _CLEAN else _cleaned(value)
 
 
 class Cache(_Fact):
@@ -321,7 +324,8 @@ def once(document: Any, known: Known) -> Facts:
         return Facts.model_validate(document)
     keys = {name: (name, to_json(value)) for name, value in document.items() if isinstance(value, dict | list)}
     shared = {name: known[key] for name, key in keys.items() if key in known}
-    facts = Facts.model_validate({name: value for name, value in document.items() if name not in shared})
+    own = _cleaned({name: value for name, value in document.items() if name not in shared})
+    facts = Facts.model_validate(own, context=_CLEAN)
     for name in keys.keys() - shared.keys():
         known[keys[name]] = getattr(facts, name)
     return facts.model_copy(update=shared)

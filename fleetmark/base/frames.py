@@ -1,9 +1,12 @@
-"""Frames whose text may be categories: put below one another, and with text as itself."""
+"""Frames whose text may be categories: put below one another, with text as itself, and their groups."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import union_categoricals
 
@@ -24,3 +27,31 @@ def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 def plain(frame: pd.DataFrame) -> pd.DataFrame:
     """``frame`` with text as itself where it may be categories."""
     return frame.astype(dict.fromkeys(frame.select_dtypes("category").columns, object))
+
+
+def numbered(frame: pd.DataFrame, names: Sequence[str]) -> npt.NDArray[np.intp]:
+    """The group of each row by the columns ``names``, which lack nothing; groups are counted as they first occur."""
+    number = np.zeros(len(frame), np.intp)
+    for name in names:
+        column = frame[name].array
+        codes = column.codes if isinstance(column, pd.Categorical) else pd.factorize(column)[0]
+        if (codes != codes[:1]).any():
+            number = pd.factorize(number * (int(codes.max()) + 1) + codes)[0]
+    return number
+
+
+def distinct(frame: pd.DataFrame, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The combinations of the columns ``names``, each once, in the order in which ``numbered`` counts them."""
+    first = np.unique(numbered(frame, names), return_index=True)[1]
+    return list(zip(*(frame[name].array[first].tolist() for name in names), strict=True))
+
+
+def among(frame: pd.DataFrame, columns: Sequence[str], known: Container[tuple[Any, ...]]) -> npt.NDArray[np.bool_]:
+    """Whether the ``columns`` of a row of ``frame`` are among the ``known``."""
+    return np.array([key in known for key in distinct(frame, columns)], bool)[numbered(frame, columns)]
+
+
+def mapped(column: pd.Series, to: Mapping[str, str | None]) -> pd.Categorical[Any]:
+    """Where each value of ``column`` leads; text that is not there is empty."""
+    codes, values = pd.factorize(column.array)
+    return pd.Categorical([to.get(value) or "" for value in values.tolist()]).take(codes)

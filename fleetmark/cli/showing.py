@@ -10,16 +10,20 @@ import shlex
 
 import fleetmark.campaign.judged  # noqa: F401
 import workloads.template  # noqa: F401
+from fleetmark.base.facts import Facts
 from fleetmark.base.terminal import Terminal, guard
 from fleetmark.base.twin import Twin
 from fleetmark.cli.common import SOME_FAILED, Format, say_what_is_left_out
 from fleetmark.record.archive import Archive
+from workloads.manifest import Manifest
 
 
 class Showing(Twin):
     """``show`` is to come once, at the end. A context manager."""
 
     def __init__(self) -> None:
+        for model in (Facts, Manifest):  # built when the first such document is read, otherwise
+            model.model_rebuild()
         super().__init__(_load, _work)
 
     def warm(self) -> None:
@@ -44,10 +48,12 @@ class Showing(Twin):
 
 def _load() -> None:
     from fleetmark.cli import shown  # noqa: F401
+    from fleetmark.record.documents import TelemetryPart
     from fleetmark.record.figures.database import connect
 
     guard()
     say_what_is_left_out()
+    TelemetryPart.model_rebuild()
     connect(0).close()  # the database of few values stays: it takes 20 ms to open
 
 

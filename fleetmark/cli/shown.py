@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.parquet  # noqa: F401  as others without a use here: they would be loaded when they are first needed
 import typer
 
+import fleetmark.record.references  # noqa: F401
 import reports.campaign.terminal
 import reports.html
 import reports.markdown  # noqa: F401

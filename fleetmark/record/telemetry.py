@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.frames import stacked
+from fleetmark.base.frames import among, stacked
 from fleetmark.base.measurement import Status
 from fleetmark.record import replies
 from fleetmark.record.archive import Archive
@@ -88,11 +88,8 @@ def _of_headlines(outcomes: pd.DataFrame, values: Values) -> pd.DataFrame:
     """The runs that passed of the cases that have a headline; of all cases where none has."""
     ran = outcomes[(outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")]
     heads = values.distinct("workload", "case", where="headline")
-    cases = {f"{w}\n{str(c).split('/', maxsplit=1)[0]}" for w, c in heads.itertuples(index=False)}
-    known = ran[["workload", "case"]].drop_duplicates().astype(object)
-    known = known[(known["workload"] + "\n" + known["case"]).isin(list(cases))]
-    case = ran.groupby(["workload", "case"], sort=False, observed=True).ngroup()
-    of_headlines = case.isin(case[known.index])
+    cases = {(w, c.split("/", maxsplit=1)[0]) for w, c in zip(heads["workload"], heads["case"], strict=True)}
+    of_headlines = among(ran, ["workload", "case"], cases)
     return ran[of_headlines] if of_headlines.any() else ran
 
 

@@ -40,8 +40,7 @@ def load_results(
     about = _campaign_file(archive)
     outcomes, events, last = journal.read(archive)
     stored = _stored(archive, facts)
-    values = Values(schema.frame(), stored)
-    values = values.with_rows(_scores(values))
+    values = _with_scores(Values(schema.frame(), stored))
     if facts is not None:
         outcomes = outcomes[outcomes["host"].isin(list(facts))].reset_index(drop=True)
     notes = [*_lacking(archive, stored), *_disturbances(outcomes), *_adapted(events, about.get("until"))]
@@ -165,8 +164,8 @@ def _lacking(archive: Archive, stored: Stored | None) -> list[str]:
     ]
 
 
-def _scores(values: Values) -> pd.DataFrame:
-    """The scores that the manifests of the workloads among ``values`` define: rows as those have them."""
+def _with_scores(values: Values) -> Values:
+    """``values`` and behind them the scores that the manifests of their workloads define."""
     known = set(workloads.names())
     rules = {
         name: [
@@ -178,9 +177,9 @@ def _scores(values: Values) -> pd.DataFrame:
     }
     rules = {name: own for name, own in rules.items() if own}
     if not rules:
-        return schema.frame()
+        return values
     parts = values.metrics({name: {rule.metric for rule in own} for name, own in rules.items()}, Status.INVALID)
-    return stacked([scores(plain(part), rules) for part in parts])
+    return values.with_rows(stacked([scores(plain(part), rules) for part in parts]))
 
 
 def _info(

@@ -143,7 +143,7 @@ def _as_json(of: Report, page: Path | None) -> dict[str, Any]:
         "odd": [str(line) for line in first.odd],
         "next": [{"advice": str(advice), "command": command} for advice, command in first.next],
         "notes": list(results.campaign.notes),
-        "footnotes": footnotes(results.values.distinct("standing")),
+        "footnotes": footnotes(results.values.distinct("standing")["standing"]),
         **tabular.documents(of.parts),
     }
 

@@ -20,7 +20,7 @@ from planner import peak
 from planner.guardrail import Held
 from planner.peak import Peak
 from reports.campaign.ratios import ratio_of
-from reports.campaign.view import Key, View, headlines
+from reports.campaign.view import Key, View
 from reports.kit import format as fmt
 from workloads import declared
 from workloads.manifest import Peak as Declared
@@ -84,17 +84,19 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
     machines = machines_of(view)
     listed: dict[tuple[Key, str], Beside] = {}
     notes: dict[Message, None] = {}
-    for r in headlines(view.merged if one else view.generational).to_dict("records"):
-        key: Key = tuple(str(r[c]) for c in METRIC)
-        side = view.generations[0] if one else str(r["generation"])
-        held = declared.peak(r["workload"], r["case"], r["metric"])
-        top = _peak(held, str(r["case"]), str(r["subject"]), side, machines) if held else None
-        share = fmt.share(r["value"] * held.traffic / top.rate, 0) if held and top else ""
-        if held and (note := _note(held, top, r, machines[side], view.title_of(side) if several else "")):
-            notes[note] = None
-        times = _times(ratio_to(r))
-        if share or times:
-            listed[key, side] = Beside(share, times)
+    about = [*METRIC, "bits", "percent", "value", *([] if one else ["generation"])]
+    for key, rows, _ in view.headlines:
+        held = declared.peak(key[0], key[1], key[2])
+        for values in rows.each(*about):
+            r = dict(zip(about, values, strict=True))
+            side = view.generations[0] if one else r["generation"]
+            top = _peak(held, r["case"], r["subject"], side, machines) if held else None
+            share = fmt.share(r["value"] * held.traffic / top.rate, 0) if held and top else ""
+            if held and (note := _note(held, top, r, machines[side], view.title_of(side) if several else "")):
+                notes[note] = None
+            times = _times(ratio_to(r))
+            if share or times:
+                listed[key, side] = Beside(share, times)
     beside = any(row.times for row in listed.values())
     return Against(listed, comparison.baseline if beside and comparison else "", tuple(notes)[:MOST_NOTES])
 

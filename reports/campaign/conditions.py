@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
+from typing import Any
 
-import pandas as pd
+import numpy as np
 
+from fleetmark.base.frames import distinct, mapped
 from fleetmark.base.measurement import Status
+from fleetmark.record.results import EXTREME_COLUMNS
+from reports.campaign.rows import all_of, groups
 from reports.campaign.view import View
 
 _OF = ["generation", "workload"]
@@ -46,42 +51,35 @@ def conditions(view: View) -> tuple[Condition, ...]:
     ``view``."""
     outcomes, extremes = view.results.outcomes, view.results.telemetry.extremes
     generation = {h: g or "" for h, g in view.generation.items()}
-    passed = outcomes[(outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")]
-    if passed.empty:
-        return ()
-    own = passed[["workload", "foreign_cores"]].assign(generation=passed["host"].map(generation).astype("category"))
-    runs = own.groupby(_OF, observed=True)["foreign_cores"].agg(["size", "max"])
-    of = extremes.assign(generation=extremes["host"].map(generation))
-    read = of.drop_duplicates([*_OF, "host", "case", "repeat"]).groupby(_OF).size()
-    mean = of.groupby([*_OF, "column"])["mean"].median()
-    low, high = of.groupby([*_OF, "column"])["min"].min(), of.groupby([*_OF, "column"])["max"].max()
-    workloads = list(dict.fromkeys([*view.generational["workload"].unique(), *passed["workload"].unique()]))
-    rows = []
-    for side in view.generations:
-        for workload in workloads:
-            key = (side, workload)
-            if key in runs.index:
-                count, foreign = runs.loc[key, "size"], runs.loc[key, "max"]
-                rows.append(
-                    Condition(
-                        *key,
-                        int(count),
-                        int(read.get(key, 0)),
-                        _known(mean, (*key, "clock_hz_mean")),
-                        _known(low, (*key, "clock_hz_min")),
-                        _known(high, (*key, "temp_c_max")),
-                        _known(mean, (*key, "power_w")),
-                        _known(high, (*key, "cpu_steal")),
-                        None if math.isnan(foreign) else float(foreign),
-                        _known(mean, (*key, "gpu_clock_hz_mean")),
-                        _known(low, (*key, "gpu_clock_hz_min")),
-                        _known(high, (*key, "gpu_temp_c_max")),
-                        _known(mean, (*key, "gpu_power_w")),
-                        _known(mean, (*key, "gpu_slowed")),
-                    )
-                )
-    return tuple(rows)
-
-
-def _known(values: pd.Series, key: tuple[str, str, str]) -> float | None:
-    return float(values[key]) if key in values.index else None
+    passed = outcomes[((outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")).to_numpy()]
+    own = passed[["workload", "foreign_cores"]].assign(generation=mapped(passed["host"], generation))
+    runs = {key: (len(rows), float(np.fmax.reduce(rows["foreign_cores"]))) for key, rows in groups(own, _OF)}
+    read: dict[tuple[str, str], set[tuple[Any, ...]]] = defaultdict(set)
+    samples: dict[tuple[str, str, str], list[tuple[float, ...]]] = defaultdict(list)
+    for host, workload, case, repeat, column, *ends in all_of(extremes).each(*EXTREME_COLUMNS):
+        read[generation[host], workload].add((host, case, repeat))
+        samples[generation[host], workload, column].append(tuple(ends))
+    low = {key: float(np.nanmin([ends[0] for ends in of])) for key, of in samples.items()}
+    mean = {key: float(np.nanmedian([ends[1] for ends in of])) for key, of in samples.items()}
+    high = {key: float(np.nanmax([ends[2] for ends in of])) for key, of in samples.items()}
+    workloads = dict.fromkeys(w for frame in (view.generational, passed) for (w,) in distinct(frame, ["workload"]))
+    keys = [key for side in view.generations for workload in workloads if (key := (side, workload)) in runs]
+    return tuple(
+        Condition(
+            *key,
+            runs[key][0],
+            len(read[key]),
+            mean.get((*key, "clock_hz_mean")),
+            low.get((*key, "clock_hz_min")),
+            high.get((*key, "temp_c_max")),
+            mean.get((*key, "power_w")),
+            high.get((*key, "cpu_steal")),
+            None if math.isnan(runs[key][1]) else runs[key][1],
+            mean.get((*key, "gpu_clock_hz_mean")),
+            low.get((*key, "gpu_clock_hz_min")),
+            high.get((*key, "gpu_temp_c_max")),
+            mean.get((*key, "gpu_power_w")),
+            mean.get((*key, "gpu_slowed")),
+        )
+        for key in keys
+    )

@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fleetmark.base.frames import plain
+from fleetmark.base.frames import mapped, numbered, plain
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
 from fleetmark.record.figures.summary import METRIC
-from reports.campaign.view import Key, View, groups, of_metrics
+from reports.campaign.rows import groups
+from reports.campaign.view import Key, View, of_metrics
 from reports.kit import format as fmt
 
 LEAST = 3  # hosts of a generation from which on one can be unlike the others
@@ -85,14 +86,14 @@ class Unlike:
 class _Collected:
     """What several exhibits ask of all deviations. A deviation is ``amount`` of the host ``number``; ``peered``: it has
     LEAST peers. ``hosts``: each host's generation, in the order of the numbers; ``columns``: benchmarks that several
-    hosts of a generation have; ``apart``: deviations that lie far from their peers', where these agree."""
+    hosts of a generation have; ``apart``: deviations that lie far from their peers', where these agree, in parts."""
 
     hosts: Mapping[str, str]
     number: npt.NDArray[np.int32]
     amount: npt.NDArray[np.float64]
     peered: npt.NDArray[np.bool_]
     columns: Sequence[Column]
-    apart: pd.DataFrame
+    apart: Sequence[pd.DataFrame]
 
     def by_host(self, rows: npt.NDArray[np.bool_] | None = None) -> Any:
         """The deviations (``rows`` of them), grouped by the numbers of hosts."""
@@ -102,9 +103,10 @@ class _Collected:
 
 
 class Deviations:
-    """The headline figures of a view with ``generation``, ``middle`` (its median), ``peers`` (hosts with that figure),
-    and ``deviation``: the ratio to the median less 1, positive where better. In parts of which each has all rows of its
-    metrics, which are worked out when somebody goes through them."""
+    """The headline figures of a view with ``generation``, ``group`` (a number for each metric and generation),
+    ``middle`` (its median), ``peers`` (hosts with that figure), and ``deviation``: the ratio to the median less 1,
+    positive where better. In parts of which each has all rows of its metrics, which are worked out when somebody goes
+    through them."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -123,21 +125,20 @@ class Deviations:
     @cached_property
     def collected(self) -> _Collected:
         hosts: dict[str, str] = {}
-        numbers, amounts, peered, columns, apart = [], [], [], [], []
+        numbers, amounts, peered, columns = [], [], [], []
+        apart: list[pd.DataFrame] = []
         for frame in self:
-            names = frame["host"].astype("category").cat
-            for name in names.categories[np.unique(names.codes)]:
-                hosts.setdefault(str(name), self._view.generation.get(str(name)) or "")
+            codes, names = pd.factorize(frame["host"].array)
+            for name in names.tolist():
+                hosts.setdefault(name, self._view.generation.get(name) or "")
             place = {name: n for n, name in enumerate(hosts)}
-            number = np.array([place.get(str(name), 0) for name in names.categories], np.int32)
-            numbers.append(number[names.codes.to_numpy()])
+            numbers.append(np.array([place[name] for name in names.tolist()], np.int32)[codes])
             amounts.append(frame["deviation"].to_numpy(float))
-            enough = frame["peers"].to_numpy() >= LEAST
-            peered.append(enough)
-            apart.append(_apart(frame[enough]))
+            peered.append(frame["peers"].to_numpy() >= LEAST)
+            apart += _apart(frame, peered[-1])
             for key, rows in groups(frame, METRIC):
                 if int(rows["peers"].max()) > 1:
-                    columns.append(Column(key, title(key), str(rows["better"].iloc[0])))
+                    columns.append(Column(key, title(key), str(rows["better"][0])))
         empty = not numbers
         return _Collected(
             hosts,
@@ -145,28 +146,24 @@ class Deviations:
             np.array([]) if empty else np.concatenate(amounts),
             np.array([], bool) if empty else np.concatenate(peered),
             columns,
-            pd.DataFrame() if empty else pd.concat(apart, ignore_index=True),
+            apart,
         )
 
 
 def _deviations(frame: pd.DataFrame, generation: Mapping[str, str | None]) -> pd.DataFrame:
-    hosts = frame["host"].astype("category").cat
-    of_hosts = pd.Categorical([generation.get(str(host)) or "" for host in hosts.categories])
-    own = pd.Categorical.from_codes(of_hosts.codes[hosts.codes.to_numpy()], dtype=of_hosts.dtype)
-    frame = frame.assign(generation=own)
-    frame = frame[(frame["value"] > 0).to_numpy()]
-    values = frame["value"].astype(float)
-    of = values.groupby(_number(frame))
-    middle, peers = of.transform("median"), of.transform("size")
+    frame = frame[frame["value"].to_numpy() > 0]
+    frame = frame.assign(generation=mapped(frame["host"], generation))
+    values, group = frame["value"].to_numpy(float), numbered(frame, [*METRIC, "generation"])
+    middle = _medians(values, group)
     ratio = values / middle
-    lower = (frame["better"].astype(str) == Better.LOWER).to_numpy()
-    better = np.where(lower, 1 / ratio, ratio)
-    return frame.assign(middle=middle, peers=peers, deviation=better - 1)
+    lower = frame["better"].to_numpy() == Better.LOWER
+    deviation = np.where(lower, 1 / ratio, ratio) - 1
+    return frame.assign(group=group, middle=middle, peers=np.bincount(group)[group], deviation=deviation)
 
 
-def _number(frame: pd.DataFrame) -> npt.NDArray[np.integer[Any]]:
-    """Rows of one metric and generation have one number."""
-    return frame.groupby([*METRIC, "generation"], sort=False, observed=True).ngroup().to_numpy()
+def _medians(values: npt.NDArray[np.float64], group: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+    """For each value the median of its group."""
+    return pd.Series(values, copy=False).groupby(group).median().to_numpy()[group]
 
 
 def chosen(keys: Sequence[Key], most: int) -> list[Key]:
@@ -189,9 +186,9 @@ def heat(view: View, deviations: Deviations, rows_at_most: int = MOST_ROWS) -> H
     of = {column.key: column for column in collected.columns}
     shown = chosen(list(of), MOST_COLUMNS)
     columns = [group for part in deviations.of(set(shown)) for group in groups(part, METRIC)]
-    present = {str(host) for _, rows in columns for host in rows["host"].unique()}
+    present = {str(host) for _, rows in columns for host in rows["host"].tolist()}
     by_host = collected.by_host()
-    ends = pd.concat([by_host.min(), by_host.max()], axis=1).abs().max(axis=1)
+    ends = np.maximum(by_host.max(), -by_host.min())
     worst = dict(zip(collected.hosts, ends.tolist(), strict=True))
     middles = dict(zip(collected.hosts, by_host.median().tolist(), strict=True))
     hosts = [h for h in view.hosts if h.name in present]
@@ -199,9 +196,9 @@ def heat(view: View, deviations: Deviations, rows_at_most: int = MOST_ROWS) -> H
     cells: dict[str, dict[Key, Cell]] = {}
     for key, rows in columns:
         scale = view.shown(key, rows)
-        mine = rows[rows["host"].isin(list(kept))]
-        for values in zip(*(mine[c].tolist() for c in ("host", "value", "middle", "deviation")), strict=True):
-            cells.setdefault(str(values[0]), {})[key] = _cell(scale, *values[1:])
+        for host, *figures in rows.each("host", "value", "middle", "deviation"):
+            if host in kept:
+                cells.setdefault(host, {})[key] = _cell(scale, *figures)
     table = [
         Row(h.name, h.generation or "", middles[h.name], [cells[h.name].get(key) for key in shown])
         for h in hosts
@@ -236,29 +233,32 @@ def unlike(deviations: Deviations) -> list[Unlike]:
     collected = deviations.collected
     if not collected.peered.any():
         return []
-    deviation = collected.by_host(collected.peered)
-    middle, size = deviation.median(), deviation.size()
-    listed = [(name, generation, n) for n, (name, generation) in enumerate(collected.hosts.items()) if n in size.index]
+    middles = collected.by_host(collected.peered).median()
+    sizes = np.bincount(collected.number[collected.peered])
+    hosts = list(collected.hosts.items())
+    listed = [(*hosts[n], middle, int(sizes[n])) for n, middle in zip(middles.index, middles.tolist(), strict=True)]
     result = [
-        Unlike(host, generation, float(middle[number]), int(size[number]))
-        for host, generation, number in sorted(listed, key=lambda item: (item[1], item[0]))
-        if abs(middle[number]) >= SLOW
+        Unlike(host, generation, middle, size)
+        for host, generation, middle, size in sorted(listed, key=lambda item: (item[1], item[0]))
+        if abs(middle) >= SLOW
     ]
     slow = {u.host for u in result}
-    candidates = collected.apart.sort_values("size", ascending=False, kind="stable")
-    for row in candidates.drop_duplicates("host").to_dict("records"):
-        if row["host"] not in slow:
-            key = tuple(str(row[c]) for c in METRIC)
-            result.append(Unlike(str(row["host"]), str(row["generation"]), float(row["deviation"]), 1, title(key)))
+    if collected.apart:
+        candidates = pd.concat(collected.apart, ignore_index=True).sort_values("size", ascending=False, kind="stable")
+        for row in candidates.drop_duplicates("host").to_dict("records"):
+            if row["host"] not in slow:
+                key = tuple(str(row[c]) for c in METRIC)
+                result.append(Unlike(str(row["host"]), str(row["generation"]), float(row["deviation"]), 1, title(key)))
     return sorted(result, key=lambda u: (bool(u.benchmark), -abs(u.deviation)))
 
 
-def _apart(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows that lie far from their peers, where these agree; with ``size``, how far."""
-    size = frame["deviation"].abs()
-    noise = size.groupby(_number(frame)).transform("median")
-    far = frame.assign(size=size)[size >= np.maximum(APART, _NOISE * noise)]
-    return plain(far[[*METRIC, "host", "generation", "deviation", "size"]])
+def _apart(frame: pd.DataFrame, peered: npt.NDArray[np.bool_]) -> Iterator[pd.DataFrame]:
+    """The rows of those ``peered`` that lie far from their peers, where these agree, if there are any; with ``size``,
+    how far."""
+    size = np.abs(frame["deviation"].to_numpy())
+    far = peered & (size >= np.maximum(APART, _NOISE * _medians(size, frame["group"].to_numpy())))
+    if far.any():
+        yield plain(frame.loc[far, [*METRIC, "host", "generation", "deviation"]]).assign(size=size[far])
 
 
 def sentence(u: Unlike, peers: str) -> str:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from fleetmark.record.figures.summary import METRIC
+from reports.campaign.rows import Rows
 from reports.campaign.view import Key, View, of_metrics
 from reports.kit import format as fmt
 
@@ -37,14 +37,13 @@ def embedded(view: View) -> Embedded:
     spreads = len(view.of_merged) * _A_SPREAD <= MOST
     room = MOST // (_A_SPREAD if spreads else _A_FIGURE)
     places = {h.name: i for i, h in enumerate(view.hosts)}
-    listed = view.of_merged.distinct(*METRIC, "headline").drop_duplicates(METRIC)
-    listed = listed.sort_values("headline", ascending=False, kind="stable")[METRIC]
-    fitting = list(listed.iloc[: room // max(1, len(places))].itertuples(index=False, name=None))
-    metrics = dict.fromkeys(fitting, "")
+    headline = {metric[:-1]: metric[-1] for metric in view.of_merged.distinct(*METRIC, "headline")}
+    listed = sorted(headline, key=lambda key: not headline[key])
+    metrics = dict.fromkeys(listed[: room // max(1, len(places))], "")
     for part in view.of_merged:
         for key, rows, shown in view.by_metric(of_metrics(part, metrics)):
-            mine = rows.assign(place=rows["host"].astype(object).map(places))
-            metrics[key] = _metric(key, mine, shown, len(places), spreads=spreads)
+            where = np.array([places[host] for host in rows["host"].tolist()])
+            metrics[key] = _metric(key, rows, where, shown, len(places), spreads=spreads)
     head = {
         "hosts": [fmt.clean(h.name) for h in view.hosts],
         "sides": [view.generations.index(h.generation or "") for h in view.hosts],
@@ -55,11 +54,10 @@ def embedded(view: View) -> Embedded:
     return Embedded(_inert(text), {key: n for n, key in enumerate(metrics)}, len(listed) - len(metrics))
 
 
-def _metric(key: Key, rows: pd.DataFrame, shown: fmt.Shown, size: int, *, spreads: bool) -> str:
+def _metric(key: Key, rows: Rows, where: Places, shown: fmt.Shown, size: int, *, spreads: bool) -> str:
     """One metric: title, unit, what one of it is in the base unit, decimals, and columns: value, how many of its last
     digit the lowest and the highest lie away from it, repeats.
     """
-    where = rows["place"].to_numpy(int)
     about = {
         "t": f"{fmt.clean(key[0])} {fmt.clean(key[1])} {fmt.point(key[2], key[3], key[4], key[5])}",
         "u": shown.unit,
@@ -68,10 +66,10 @@ def _metric(key: Key, rows: pd.DataFrame, shown: fmt.Shown, size: int, *, spread
         "d": shown.decimals,
     }
     text = json.dumps(about, ensure_ascii=False, separators=(",", ":"))[:-1]
-    values = rows["value"].to_numpy(float)
+    values = rows["value"]
     text += f',"v":[{",".join(_numbers(values, where, size, shown))}]'
     for name, column in (("l", "lo"), ("h", "hi")) if spreads else ():
-        text += f',"{name}":[{_steps(rows[column].to_numpy(float), values, where, size, shown)}]'
+        text += f',"{name}":[{_steps(rows[column], values, where, size, shown)}]'
     counts = rows["n"].tolist()
     return text + f',"n":{json.dumps(counts[0] if len(set(counts)) == 1 else _spread(counts, where, size))}}}'
 

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
+from fleetmark.base.frames import among
 from fleetmark.base.measurement import Better, Status
 from fleetmark.base.text import joined, message
 from fleetmark.base.words import word
@@ -20,7 +22,8 @@ from fleetmark.record.figures.summary import METRIC
 from planner.curves import CURVE, curve_point
 from reports.campaign.drawn import Drawn, lazily, title_of
 from reports.campaign.maps import of_devices, of_hosts
-from reports.campaign.view import Key, View, among, groups, headlines
+from reports.campaign.rows import Rows, all_of, groups
+from reports.campaign.view import Key, View, headlines
 from reports.kit import charts
 from reports.kit import format as fmt
 from reports.kit.charts import Across, Box, Chart, Line, Spec
@@ -89,16 +92,16 @@ def _strips(view: View, _: Language) -> Iterator[Drawn]:
     merged = list(view.by_metric(_of_worth(headlines(view.merged))))
     sources = _dots(view, [key for key, rows, _shown in merged if _says_more(view, key, rows)][:MOST])
     for key, rows, shown in merged:
-        axis = axis_title(fmt.clean(key[2]), shown, rows["better"].iloc[0], _)
+        axis = axis_title(fmt.clean(key[2]), shown, rows["better"][0], _)
         if not _says_more(view, key, rows):
             continue
         have = set(rows["host"])
         absent = {h.name: view.why_absent(h.name, key) for h in view.hosts if h.name not in have}
         names = [fmt.clean(h.name) for h in view.hosts if absent.get(h.name) != ""]
         dots = [(fmt.clean(h), view.generation[h] or "", v * shown.factor) for h, v in sources[key]]
-        ticks = [(fmt.clean(h), v * shown.factor) for h, v in zip(rows["host"], rows["value"], strict=True)]
+        ticks = [(fmt.clean(h), v * shown.factor) for h, v in rows.each("host", "value")]
         reasons = {fmt.clean(name): _(word(why)) for name, why in absent.items() if why}
-        pairs, one = rows["over"].iloc[0] != "repeats", len(have) == 1
+        pairs, one = rows["over"][0] != "repeats", len(have) == 1
         note = {
             (False, True): message("A dot per repeat, tick at the value of the host."),
             (False, False): message("A dot per repeat, ticks at the values of hosts."),
@@ -113,7 +116,7 @@ def _of_worth(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[(frame["better"] != Better.NONE) | (frame["class"] != "none")]
 
 
-def _says_more(view: View, key: Key, rows: pd.DataFrame) -> bool:
+def _says_more(view: View, key: Key, rows: Rows) -> bool:
     """Whether dots say more than the table: a few of one host say nothing that its spread there does not."""
     have = set(rows["host"])
     named = [h for h in view.hosts if h.name in have or view.why_absent(h.name, key)]
@@ -129,17 +132,24 @@ def _crowds(view: View, _: Language, colours: Mapping[str, str]) -> Iterator[Dra
         )
     else:
         note = message("A dot per host, ticks at the geometric means.")
-    keys = (group for part in view.headlines_in_parts() for group in groups(_of_worth(part), METRIC))
-    for number, (key, rows) in enumerate(keys):
-        held = rows if number < MOST else rows.iloc[:0]  # those beyond are not drawn
-        yield Drawn(title_of(key), note, lazily(_crowd, view, _, colours, key, held.copy()))
+    metrics = (metric for part in view.headlines_in_parts() for metric in view.by_metric(_of_worth(part)))
+    for number, (key, rows, shown) in enumerate(metrics):
+        values = _by_side(view, rows, shown) if number < MOST else {}  # those beyond are not drawn
+        axis = axis_title(fmt.clean(key[2]), shown, rows["better"][0], _)
+        yield Drawn(title_of(key), note, lazily(_crowd, view, _, colours, axis, values))
 
 
-def _crowd(view: View, _: Language, colours: Mapping[str, str], key: Key, rows: pd.DataFrame) -> Spec:
-    shown = view.shown(key, rows)
-    axis = axis_title(fmt.clean(key[2]), shown, rows["better"].iloc[0], _)
-    own = rows["host"].astype(object).map({h: g or "" for h, g in view.generation.items()})
-    values = {g: (rows["value"][own == g] * shown.factor).tolist() for g in view.generations if (own == g).any()}
+def _by_side(view: View, rows: Rows, shown: fmt.Shown) -> dict[str, list[float]]:
+    """The figures of each generation's hosts, in the unit shown."""
+    of: dict[str, list[float]] = {g: [] for g in view.generations}
+    for host, value in rows.each("host", "value"):
+        of[view.generation[host] or ""].append(value * shown.factor)
+    return {g: values for g, values in of.items() if values}
+
+
+def _crowd(
+    view: View, _: Language, colours: Mapping[str, str], axis: str, values: Mapping[str, Sequence[float]]
+) -> Spec:
     names = {g: _(view.title_of(g)) for g in values}
     if len(view.hosts) > charts.MANY_DOTS:
         boxes = [Box(names[g], g, np.quantile(v, _QUANTILES).tolist()) for g, v in values.items()]
@@ -157,7 +167,7 @@ def _dots(view: View, keys: Sequence[Key]) -> dict[Key, list[tuple[str, float]]]
         subject = pair_subjects(frame, view.generation)
         chosen = frame.assign(subject=subject)[(subject != frame["subject"].astype(object)) == pairs]
         for key, rows in groups(chosen, METRIC):
-            dots[key] += zip(rows["host"], rows["value"], strict=True)
+            dots[key] += rows.each("host", "value")
     return dots
 
 
@@ -173,24 +183,24 @@ def _one_of(keys: Sequence[Key]) -> str:
 
 
 def _lines(
-    view: View, _: Language, hosts: pd.DataFrame, generational: pd.DataFrame, points: Callable[..., list[charts.Point]]
+    view: View, _: Language, hosts: Rows, generational: Rows, points: Callable[..., list[charts.Point]]
 ) -> tuple[list[Line], str]:
     """A line per host, or per generation where hosts are many; ``points`` makes those of a line of its rows, and of the
     columns that are its band."""
-    colours, count = charts.colour_of(view.generations), hosts["host"].nunique()
-    sides = dict(groups(generational, ["generation"]))
+    colours, count = charts.colour_of(view.generations), len(set(hosts["host"]))
+    sides = generational.by("generation")
     if count > charts.MANY_LINES or count > len(sides) > 1:
         lines = [
-            Line(_(view.title_of(g)), colours[g], i, points(sides[g,], ("low", "high")))
+            Line(_(view.title_of(g)), colours[g], i, points(sides[g], ("low", "high")))
             for i, g in enumerate(view.generations)
-            if (g,) in sides
+            if g in sides
         ]
         note = message("Each line is the geometric mean of its hosts.")
         if all(math.isnan(p[2]) for line in lines for p in line.points):
             return lines, note
         return lines, joined([note, message("Its band reaches from the lowest host to the highest.")], " ")
     lines, kin = [], dict.fromkeys(view.generations, 0)
-    for i, ((name,), rows) in enumerate(groups(hosts, ["host"])):
+    for i, (name, rows) in enumerate(hosts.by("host").items()):
         generation = view.generation[name] or ""
         colour = colours[generation] if len(view.generations) > 1 else charts.COLOURS[i % len(charts.COLOURS)]
         lines.append(Line(fmt.clean(name), colour, kin[generation], points(rows, None)))
@@ -201,7 +211,7 @@ def _lines(
 def _rising(factor: float) -> Callable[..., list[charts.Point]]:
     """Points of rows by ``x``, their ``value`` by ``factor``, which is also the unit of the band."""
 
-    def points(rows: pd.DataFrame, ends: tuple[str, str] | None) -> list[charts.Point]:
+    def points(rows: Rows, ends: tuple[str, str] | None) -> list[charts.Point]:
         scaled = (rows["value"] * factor).tolist()
         blank = [math.nan] * len(rows)
         lows, highs = ((rows[end] * factor).tolist() for end in ends) if ends else (blank, blank)
@@ -213,12 +223,12 @@ def _rising(factor: float) -> Callable[..., list[charts.Point]]:
 def _against(view: View, name: str, split: Callable[[str, str], tuple[str, float] | None]) -> Iterator[_Against]:
     """Figures that differ only in a number within column ``name``; ``split`` parts a workload's text there into the
     rest and the number."""
-    texts = view.of_merged.distinct("workload", name).itertuples(index=False, name=None)
+    texts = view.of_merged.distinct("workload", name)
     parts = [(workload, text, *part) for workload, text in texts if (part := split(workload, text)) is not None]
-    table = pd.DataFrame(parts, columns=["workload", name, "rest", "x"])
-    if table.empty:
+    if not parts:
         return
-    known = set(table[["workload", name]].itertuples(index=False, name=None))
+    table = pd.DataFrame(parts, columns=["workload", name, "rest", "x"])
+    known = {(workload, text) for workload, text, *_ in parts}
     merged = view.of_merged.where(lambda part: among(part, ["workload", name], known))
     frames = []
     for frame in (merged, view.generational):
@@ -229,28 +239,31 @@ def _against(view: View, name: str, split: Callable[[str, str], tuple[str, float
         yield key, rows, generational[key]
 
 
-_Against = tuple[Key, pd.DataFrame, pd.DataFrame]  # metric, rows per host, rows per generation
+_Against = tuple[Key, Rows, Rows]  # metric, rows per host, rows per generation
 
 
-def _fit(rows: pd.DataFrame, unit: str) -> fmt.Shown:
-    first = rows.iloc[0]
-    typical = [(float(rows["value"].median()), math.nan, math.nan)]
-    return fmt.fit(typical, unit, bits=bool(first["bits"]), percent=bool(first["percent"]))
+def _fit(values: npt.NDArray[np.float64], unit: str, *, bits: bool = False, percent: bool = False) -> fmt.Shown:
+    return fmt.fit([(float(np.median(values)), math.nan, math.nan)], unit, bits=bits, percent=percent)
+
+
+def _fit_of(rows: Rows, column: str, unit: str) -> fmt.Shown:
+    """How a ``column`` of a metric's rows is written."""
+    return _fit(rows[column], unit, bits=bool(rows["bits"][0]), percent=bool(rows["percent"][0]))
 
 
 def _curves(view: View, _: Language) -> Iterator[Drawn]:
     """Every metric measured at CURVE sizes or more (label ``size``), a chart per combination of its other labels."""
     colours = charts.colour_of(view.generations) if len(view.generations) > 1 else {}
     for key, rows, generational in _against(view, "labels", lambda _, text: curve_point(text)):
-        if rows["x"].nunique() < CURVE:
+        if len(set(rows["x"])) < CURVE:
             continue
-        first, shown = rows.iloc[0], _fit(rows, key[-1])
+        shown = _fit_of(rows, "value", key[-1])
         lines, note = _lines(view, _, rows, generational, _rising(shown.factor))
-        edges = charts.caches(view.hosts, colours) if str(first["class"]).startswith("mem-") else []
+        edges = charts.caches(view.hosts, colours) if str(rows["class"][0]).startswith("mem-") else []
         inside = [e for e in edges if rows["x"].min() < e[0] < rows["x"].max()]
         if inside:
             note = joined([note, message("Dotted lines: size of one L1d, L2, L3.")], " ")
-        axis = axis_title(fmt.clean(key[2]), shown, first["better"], _)
+        axis = axis_title(fmt.clean(key[2]), shown, rows["better"][0], _)
         spec = lazily(charts.curve, lines, _(message("size")), axis, Across.SIZE, inside)
         yield Drawn(title_of(key), note, spec, bool(rows["headline"].any()))
 
@@ -258,11 +271,11 @@ def _curves(view: View, _: Language) -> Iterator[Drawn]:
 def _depths(view: View, _: Language) -> Iterator[Drawn]:
     """Every metric that is a headline at some queue depth, of cases that differ in their depth only."""
     for key, rows, generational in _against(view, "case", declared.depth):
-        if rows["x"].nunique() < LEAST_POINTS or not rows["headline"].any():
+        if len(set(rows["x"])) < LEAST_POINTS or not rows["headline"].any():
             continue
-        shown = _fit(rows, key[-1])
+        shown = _fit_of(rows, "value", key[-1])
         lines, note = _lines(view, _, rows, generational, _rising(shown.factor))
-        axis = axis_title(fmt.clean(key[2]), shown, rows["better"].iloc[0], _)
+        axis = axis_title(fmt.clean(key[2]), shown, rows["better"][0], _)
         title = message("{what} against queue depth", what=title_of(key))
         yield Drawn(title, note, lazily(charts.curve, lines, _(message("queue depth")), axis, Across.COUNT))
 
@@ -279,31 +292,31 @@ def _loaded(view: View, _: Language) -> Iterator[Drawn]:
     both = [_with_bandwidth(frame, side) for frame, side in ((merged, "host"), (view.generational, "generation"))]
     generational = dict(groups(both[1], METRIC))
     for key, rows in groups(both[0], METRIC):
-        if rows["step"].nunique() < CURVE:
+        if len(set(rows["step"])) < CURVE:
             continue
-        latency, bandwidth = _fit(rows, key[-1]), _fit(rows.assign(value=rows["x"]), "B/s")
+        latency, bandwidth = _fit_of(rows, "value", key[-1]), _fit_of(rows, "x", "B/s")
         lines, note = _lines(view, _, rows, generational[key], _by_step(bandwidth.factor, latency.factor))
         note = joined([note, message("Each point is one rate of injection.")], " ")
-        axis = axis_title(fmt.clean(key[2]), latency, rows["better"].iloc[0], _)
-        across = axis_title(rows["bandwidth"].iloc[0], bandwidth, "higher", _)
+        axis = axis_title(fmt.clean(key[2]), latency, rows["better"][0], _)
+        across = axis_title(rows["bandwidth"][0], bandwidth, "higher", _)
         title = message("{what} against bandwidth", what=title_of(key))
         yield Drawn(title, note, lazily(charts.curve, lines, across, axis, Across.LOAD), bool(rows["headline"].any()))
 
 
 def _loading(view: View) -> set[Key]:
     """The workloads that measure latency under load."""
-    metrics = view.of_merged.distinct("workload", "metric").itertuples(index=False, name=None)
+    metrics = view.of_merged.distinct("workload", "metric")
     return {(workload,) for workload, metric in metrics if declared.plot(workload, metric) is not None}
 
 
 def _by_step(x: float, y: float) -> Callable[..., list[charts.Point]]:
     """Points of rows in the order of their steps; ``x`` and ``y`` are the factors of the axes."""
 
-    def points(rows: pd.DataFrame, ends: tuple[str, str] | None) -> list[charts.Point]:
+    def points(rows: Rows, ends: tuple[str, str] | None) -> list[charts.Point]:
         # No band: where a line turns back on itself a band would be ambiguous.
-        ordered = rows.sort_values("step")
+        ordered = np.argsort(rows["step"])
         blank = [math.nan] * len(ordered)
-        return list(zip(ordered["x"] * x, ordered["value"] * y, blank, blank, strict=True))
+        return list(zip(rows["x"][ordered] * x, rows["value"][ordered] * y, blank, blank, strict=True))
 
     return points
 
@@ -348,7 +361,8 @@ _UNITS = {
 def _telemetry(view: View, _: Language) -> Iterator[Drawn]:
     """Clock, temperature and power over the runs of each workload: of its case that ran longest."""
     telemetry = view.results.telemetry
-    for (workload,), rows in groups(telemetry.samples[telemetry.samples["column"].isin(list(_UNITS))], ["workload"]):
+    shown_here = telemetry.samples["column"].isin(list(_UNITS))
+    for workload, rows in telemetry.samples[shown_here].groupby("workload", sort=False):
         ends = rows.groupby(["case", "host", "repeat"], sort=True)["t"].max().groupby("case", sort=True).median()
         case, length = str(ends.idxmax()), float(ends.max())
         mine = rows[rows["case"] == case]
@@ -359,11 +373,11 @@ def _telemetry(view: View, _: Language) -> Iterator[Drawn]:
             n=telemetry.read,
             of=telemetry.available,
         )
-        for (column,), of in groups(mine, ["column"]):
-            hosts, generational = _over_time(view, of, length)
-            shown = _fit(hosts.assign(bits=False, percent=False), _UNITS[column])
+        for column, of in mine.groupby("column", sort=False):
+            hosts, generational = map(all_of, _over_time(view, of, length))
+            shown = _fit(hosts["value"], _UNITS[str(column)])
             lines, note = _lines(view, _, hosts, generational, _rising(shown.factor))
-            quantity, title = _quantity(column, f"{fmt.clean(workload)} {fmt.clean(case)}")
+            quantity, title = _quantity(str(column), f"{fmt.clean(workload)} {fmt.clean(case)}")
             axis = ", ".join([_(quantity), shown.unit])
             spec = lazily(charts.curve, lines, _(message("seconds since the run began")), axis, Across.SECONDS)
             yield Drawn(title, joined([note, read], " "), spec)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import pandas as pd
-
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import count, joined, message
@@ -17,8 +15,9 @@ from fleetmark.record.results import status_counts
 from reports.campaign.against import NOTHING, Against
 from reports.campaign.deviation import Deviations, chosen, sentence, title, unlike
 from reports.campaign.problems import Problem, resume_command
+from reports.campaign.rows import Rows
 from reports.campaign.tables import NOISY, mixed
-from reports.campaign.view import Key, View, headlines
+from reports.campaign.view import Key, View
 from reports.hosts.generations import Deviation, by_generation
 from reports.kit import format as fmt
 
@@ -154,31 +153,27 @@ def _about(facts: Facts) -> Iterator[str | None]:
 
 
 def _benchmarks(view: View, against: Against) -> tuple[tuple[Benchmark, ...], int]:
-    one = len(view.hosts) == 1
-    frame = headlines(view.merged if one else view.generational)
-    if frame.empty:
-        return (), 0
-    side = frame["host"].map({h: g or "" for h, g in view.generation.items()}) if one else frame["generation"]
-    metrics = {key: (rows, shown) for key, rows, shown in view.by_metric(frame.assign(side=side.astype(object)))}
+    metrics = {key: (rows, shown) for key, rows, shown in view.headlines}
     keys = chosen(list(metrics), MOST_BENCHMARKS)
     return tuple(_benchmark(view, against, key, *metrics[key]) for key in keys), len(metrics) - len(keys)
 
 
-def _benchmark(view: View, against: Against, key: Key, rows: pd.DataFrame, shown: fmt.Shown) -> Benchmark:
-    by_side = {str(r["side"]): r for r in rows.to_dict("records")}
+def _benchmark(view: View, against: Against, key: Key, rows: Rows, shown: fmt.Shown) -> Benchmark:
+    sides = rows["generation"].tolist() if "generation" in rows else view.generations
+    by_side = dict(zip(sides, rows.each("value", "cv"), strict=True))
     cells = []
     for generation in view.generations[:MOST_SIDES]:
-        row = by_side.get(generation)
-        if row is None:
+        if generation not in by_side:
             cells.append(Figure(why="–"))
             continue
+        value, cv = by_side[generation]
         beside = against.of(key, generation)
-        cells.append(Figure(shown.number(row["value"]), noise(row["cv"]), "", beside.share, beside.times))
+        cells.append(Figure(shown.number(value), noise(cv), "", beside.share, beside.times))
     return Benchmark(
         key,
         title(key),
         shown.unit,
-        str(rows["better"].iloc[0]),
+        str(rows["better"][0]),
         tuple(cells),
         shown.factor,
         key[-1],

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from fleetmark.base.frames import stacked
+from fleetmark.base.frames import distinct, stacked
 from fleetmark.record.figures.packed import Packed, together
 
 MOST = 500_000  # figures that are held as one frame
@@ -35,14 +38,13 @@ class Held:
             return _frame(self._parts[0])
         return pd.DataFrame({name: together(packed, name) for name in packed[0].names}, copy=False)
 
-    def where(self, condition: Callable[[pd.DataFrame], pd.Series]) -> pd.DataFrame:
+    def where(self, condition: Callable[[pd.DataFrame], npt.NDArray[np.bool_]]) -> pd.DataFrame:
         """The rows that meet a ``condition``."""
         return stacked([rows for part in self if len(rows := part[condition(part)])] or [next(iter(self)).iloc[:0]])
 
-    def distinct(self, *names: str) -> pd.DataFrame:
+    def distinct(self, *names: str) -> list[tuple[Any, ...]]:
         """The combinations of those columns, each once, in the order of the rows."""
-        parts = [_frame(part, names).drop_duplicates().astype(object) for part in self._parts]
-        return pd.concat(parts, ignore_index=True).drop_duplicates(ignore_index=True)
+        return list(dict.fromkeys(values for part in self._parts for values in distinct(_frame(part, names), names)))
 
 
 def _frame(part: pd.DataFrame | Packed, names: Sequence[str] | None = None) -> pd.DataFrame:

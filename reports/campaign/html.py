@@ -15,7 +15,7 @@ from reports.campaign.grade_tables import parts
 from reports.campaign.problems import WORST_FIRST
 from reports.campaign.remarks import listed
 from reports.campaign.roofline import pictures
-from reports.campaign.view import View, headlines, legend
+from reports.campaign.view import View, legend
 from reports.hosts import roofs as under_roofs
 from reports.hosts.generations import by_generation
 from reports.kit import format as fmt
@@ -30,7 +30,6 @@ def context(report: Report, medium: Medium) -> dict[str, Any]:
     """What the templates of a campaign's page use beside what every report's page has."""
     view = report.view
     counts = status_counts(view.results.outcomes)
-    of = view.merged if len(view.hosts) == 1 else view.generational
     shown = report.front
     rows = {"rows_at_most": ROWS_ON_PAPER} if medium == "paper" else {}
     return {
@@ -40,8 +39,8 @@ def context(report: Report, medium: Medium) -> dict[str, Any]:
         "generations": by_generation(view.hosts),
         "total": sum(counts.values()),
         "counts": [(str(s), counts[s]) for s in (Status.PASSED, *WORST_FIRST)],
-        "legend": legend({*_intervals(view), *headlines(of)["interval"]}),
-        "headlines": [tables.lines(view, *metric) for metric in view.by_metric(headlines(of))],
+        "legend": legend({*_intervals(view), *(i for _, rows, _ in view.headlines for i in rows["interval"])}),
+        "headlines": [tables.lines(view, *metric) for metric in view.headlines],
         "operators": parts(report.grades),
         "remarks": listed(report.remarks),
         "rooflines": pictures(report.grades, report.language),

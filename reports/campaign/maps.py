@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fleetmark.base.frames import among
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, joined, message
 from fleetmark.record.figures.pairs import pair_subjects, peer
@@ -18,7 +19,8 @@ from planner import peak
 from planner.peak import Peak
 from reports.campaign.against import Machines, machines_of
 from reports.campaign.drawn import Drawn, lazily, title_of
-from reports.campaign.view import View, among, groups, headlines
+from reports.campaign.rows import groups
+from reports.campaign.view import View, headlines
 from reports.kit import charts
 from reports.kit import format as fmt
 from reports.kit.language import Language
@@ -38,7 +40,7 @@ def of_hosts(view: View, _: Language) -> Iterator[Drawn]:
     cells: dict[Any, list[tuple[str, str, float]]] = defaultdict(list)
     columns = ["workload", "case", "metric", "labels", "standing", "unit", "better", "bits", "percent"]
     for key, rows in groups(pairs, columns):
-        for host, subject, median in zip(rows["host"], rows["subject"], rows["value"], strict=True):
+        for host, subject, median in rows.each("host", "subject", "value"):
             other = peer(host, subject, names)
             if other is not None:
                 ends = (host, other) if subject.startswith(f"{host}>") else (other, host)
@@ -83,15 +85,14 @@ def _from_their_kind(
 def of_devices(view: View, _: Language) -> Iterator[Drawn]:
     """Every metric whose manifest says that its labels ``from`` and ``to`` name devices: a map for each generation, of
     the medians of its hosts."""
-    metrics = view.of_hosts.distinct("workload", "metric").itertuples(index=False, name=None)
-    mapped = {pair for pair in metrics if declared.between_devices(*pair)}
+    mapped = {pair for pair in view.of_hosts.distinct("workload", "metric") if declared.between_devices(*pair)}
     if not mapped:
         return
     stats = view.of_hosts.where(lambda part: among(part, ["workload", "metric"], mapped))
     cells: dict[Any, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
     columns = ["workload", "case", "metric", "standing", "unit", "better", "bits", "percent"]
     for key, rows in groups(stats, columns):
-        for host, text, value in zip(rows["host"], rows["labels"], rows["value"], strict=True):
+        for host, text, value in rows.each("host", "labels", "value"):
             labels = json.loads(text)
             ends = labels.pop("from", None), labels.pop("to", None)
             if None not in ends:

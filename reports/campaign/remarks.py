@@ -37,10 +37,11 @@ def remarks(results: Results) -> Remarks:
     outcomes = results.outcomes
     if "notes" not in outcomes:
         return NONE
-    noted = outcomes[(outcomes["status"] == Status.PASSED) & (outcomes["notes"].str.len() > 0)]
-    noted = plain(noted[["workload", "host", "notes"]]).explode("notes")
-    if noted.empty:
+    notes = outcomes["notes"]
+    have = (outcomes["status"] == Status.PASSED).to_numpy() & notes.notna().to_numpy() & notes.to_numpy().astype(bool)
+    if not have.any():
         return NONE
+    noted = plain(outcomes.loc[have, ["workload", "host", "notes"]]).explode("notes")
     noted["alike"] = noted["notes"].map(lambda note: re.sub(r"\d+\.\d+", "#", str(note)))
     noted = noted.rename_axis("run").reset_index().drop_duplicates(["run", "alike"])
     runs = noted["alike"].value_counts(sort=False).sort_values(ascending=False, kind="stable")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -18,14 +17,13 @@ from fleetmark.base.measurement import Status
 from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import count, message
 from fleetmark.base.words import word
-from fleetmark.record.figures.summary import METRIC
 from fleetmark.record.results import Results, status_counts
 from reports.campaign.against import Against
 from reports.campaign.front import some
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
 from reports.campaign.remarks import FEW, Remarks, listed
-from reports.campaign.tables import NOISY
-from reports.campaign.view import Key, View, footnotes, headlines, legend, meaning, spread
+from reports.campaign.tables import NOISY, records
+from reports.campaign.view import Key, View, footnotes, legend, meaning, spread
 from reports.kit import console
 from reports.kit import format as fmt
 from reports.kit.language import Language
@@ -50,14 +48,13 @@ def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
     shown += [Text(_(line), style="dim") for line in first.machines]
     shown.append(Text())
     if first.benchmarks:
-        figures = headlines(view.generational if len(view.hosts) > 1 else view.merged)
-        left_out = figures[METRIC].drop_duplicates().shape[0] - MOST_METRICS
+        left_out = len(view.headlines) - MOST_METRICS
         shown += [
-            _table(view, figures, report.against, _),
+            _table(view, report.against, _),
             Text(_(meaning(view)), style="dim"),
-            Text(_reading(view, figures, _), style="dim"),
+            Text(_reading(view, _), style="dim"),
         ]
-        shown += [Text(_(note), style="dim") for note in footnotes(figures)]
+        shown += [Text(_(note), style="dim") for note in footnotes(key[5] for key, _rows, _shown in view.headlines)]
         if left_out > 0:
             shown.append(Text(_further(count(left_out, "further headline"), page, _)))
         shown.append(Text())
@@ -104,15 +101,15 @@ def _further(what: str, page: Path | None, _: Language) -> str:
     return _(message("{what} on the page", what=what)) if page else _(what)
 
 
-def _reading(view: View, figures: pd.DataFrame, _: Language) -> str:
+def _reading(view: View, _: Language) -> str:
     """What spread and n are."""
-    kinds = _(legend(set(figures["interval"])))
+    kinds = _(legend({i for _key, rows, _shown in view.headlines for i in rows["interval"]}))
     if len(view.hosts) > 1:
         return _(message("{spread}. n: hosts; spread is between hosts.", spread=kinds))
     return _(message("{spread}. n: repeats.", spread=kinds))
 
 
-def _table(view: View, figures: pd.DataFrame, against: Against, _: Language) -> Table:
+def _table(view: View, against: Against, _: Language) -> Table:
     """A row per headline: of several generations its name stands beside a line for each."""
     several = len(view.generations) > 1 and len(view.hosts) > 1
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1), show_edge=False)
@@ -131,13 +128,13 @@ def _table(view: View, figures: pd.DataFrame, against: Against, _: Language) -> 
     table.add_column(_(message("spread")), justify="right", no_wrap=True)
     table.add_column("n", justify="right", no_wrap=True)
     # where a case has one point, its name is enough
-    points = figures.groupby(METRIC[:4], observed=True)["labels"].nunique()
+    points = Counter(key[:4] for key in {key[:5]: None for key, _rows, _shown in view.headlines})
     case: tuple[str, ...] = ()
-    for key, rows, shown in islice(view.by_metric(figures), MOST_METRICS):
+    for key, rows, shown in view.headlines[:MOST_METRICS]:
         title = "" if case == key[:2] and not several else f"{fmt.clean(key[0])} {fmt.clean(key[1])}"
         case = key[:2]
         name = fmt.point(key[2], key[3], key[4] if points[key[:4]] > 1 else "{}", key[5])
-        lines = [_line(view, r, shown, against, key, several, _) for r in rows.to_dict("records")]
+        lines = [_line(view, r, shown, against, key, several, _) for r in records(rows)]
         cells = [Text("\n").join(cell) for cell in zip(*lines, strict=True)]
         heads = [Text(f"{title} {name}")] if several else [Text(title), Text(name)]
         table.add_row(*heads, *cells)
@@ -145,7 +142,7 @@ def _table(view: View, figures: pd.DataFrame, against: Against, _: Language) -> 
 
 
 def _line(
-    view: View, row: dict[Any, Any], shown: fmt.Shown, against: Against, key: Key, several: bool, _: Language
+    view: View, row: Mapping[str, Any], shown: fmt.Shown, against: Against, key: Key, several: bool, _: Language
 ) -> list[Text]:
     """The cells of a figure after its name."""
     generation = str(row["generation"]) if "generation" in row else view.generations[0]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fleetmark.base.frames import plain
+from fleetmark.base.frames import among, distinct, plain
 from fleetmark.base.measurement import Centre, Standing, Status
 from fleetmark.base.text import joined, message
 from fleetmark.record.figures import summary
@@ -18,11 +17,13 @@ from fleetmark.record.figures.packed import Packed
 from fleetmark.record.results import HostInfo, Results
 from planner.centre import Interval
 from planner.curves import CURVE, curve_point
-from reports.campaign.held import Held
+from reports.campaign.held import MOST, Held
 from reports.campaign.problems import absences
+from reports.campaign.rows import Rows, groups
 from reports.kit import format as fmt
 
 Key = tuple[str, ...]  # the values of summary.METRIC
+Metric = tuple[Key, Rows, fmt.Shown]  # its rows, and how their figures are written
 
 
 @dataclass(frozen=True)
@@ -57,19 +58,29 @@ class View:
 
     @cached_property
     def _only_headlines(self) -> bool:
-        return _some(self.of_merged.distinct("headline")["headline"])
+        return len(self.of_merged.distinct("headline")) > 1
 
     def headlines_in_parts(self) -> Iterator[pd.DataFrame]:
         """The rows of ``headlines(merged)``, of some metrics after the other."""
         for part in self.of_merged:
-            yield _without_curves(part[part["headline"].astype(bool)] if self._only_headlines else part)
+            yield _without_curves(part[part["headline"].to_numpy(bool)] if self._only_headlines else part)
 
-    def by_metric(self, frame: pd.DataFrame) -> Iterator[tuple[Key, pd.DataFrame, fmt.Shown]]:
+    @property
+    def summed(self) -> pd.DataFrame:
+        """What each metric comes to: on the only host, or in each generation."""
+        return self.merged if len(self.hosts) == 1 else self.generational
+
+    @cached_property
+    def headlines(self) -> tuple[Metric, ...]:
+        """The headlines of ``summed``, which most exhibits begin with."""
+        return tuple(self.by_metric(headlines(self.summed)))
+
+    def by_metric(self, frame: pd.DataFrame) -> Iterator[Metric]:
         """``frame``'s rows metric by metric, each with the one way to write all its figures."""
         for key, rows in groups(frame, summary.METRIC):
             yield key, rows, self.shown(key, rows)
 
-    def shown(self, key: Key, rows: pd.DataFrame) -> fmt.Shown:
+    def shown(self, key: Key, rows: Rows) -> fmt.Shown:
         """How the figures of a metric are written: alike in every table and document; ``rows`` decide for a single
         pair of hosts."""
         return self.scales.get(key) or shown_as(rows, key[-1])
@@ -105,12 +116,13 @@ def view(results: Results, first: Sequence[str] = ()) -> View:
     values = results.values
     as_printed = [str(m) for m in values.distinct("metric")["metric"]]
     orders = {"metric": as_printed, "workload": results.campaign.workloads, "generation": generations}
+    packed: Callable[[pd.DataFrame], pd.DataFrame | Packed] = Packed if len(values) > MOST else lambda part: part
     of_hosts, of_merged, of_generations = [], [], []
     for stats in summary.per_host_in_parts(values, partial(_places, orders)):
         paired = summary.merge_pairs(stats, generation)
         merged = stats if paired is stats else in_order(paired, orders)
-        of_hosts.append(Packed(stats))
-        of_merged.append(of_hosts[-1] if merged is stats else Packed(merged))
+        of_hosts.append(packed(stats))
+        of_merged.append(of_hosts[-1] if merged is stats else packed(merged))
         of_generations.append(summary.per_generation(merged, generation))
     alike = all(a is b for a, b in zip(of_hosts, of_merged, strict=True))
     every = Held(of_hosts)
@@ -157,46 +169,28 @@ def in_order(frame: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.Dat
     return ordered
 
 
-def groups(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
-    """``frame``'s rows group by group, in the order in which the groups first occur; the key is a tuple."""
-    yield from frame.groupby(list(keys), sort=False, observed=True)
-
-
 def of_metrics(frame: pd.DataFrame, keys: Container[Key]) -> pd.DataFrame:
     """The rows of ``frame`` whose metric is among ``keys``."""
     return frame[among(frame, summary.METRIC, keys)]
 
 
-def among(frame: pd.DataFrame, columns: Sequence[str], known: Container[Key]) -> pd.Series:
-    """Whether the ``columns`` of a row of ``frame`` are among the ``known``."""
-    number = frame.groupby(list(columns), sort=False, observed=True).ngroup()
-    first = frame.loc[~number.duplicated(), list(columns)].astype(object).itertuples(index=False, name=None)
-    return number.isin([n for n, values in enumerate(first) if values in known])
-
-
-def shown_as(rows: pd.DataFrame, unit: str) -> fmt.Shown:
+def shown_as(rows: Rows, unit: str) -> fmt.Shown:
     """The one way to write a metric's ``rows`` (value, lo, hi, bits, percent), base ``unit``."""
-    figures = zip(*(rows[name].tolist() for name in ("value", "lo", "hi")), strict=True)
-    return fmt.fit(figures, unit, bits=bool(rows["bits"].iloc[0]), percent=bool(rows["percent"].iloc[0]))
+    figures = rows.each("value", "lo", "hi")
+    return fmt.fit(figures, unit, bits=bool(rows["bits"][0]), percent=bool(rows["percent"][0]))
 
 
 def headlines(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of the figures people ask for first; all rows where no metric claims to be one. Of a metric measured
     over many sizes (a curve) only the largest size stands here.
     """
-    headline = frame["headline"].astype(bool)
-    return _without_curves(frame[headline] if _some(headline) else frame)
-
-
-def _some(headline: pd.Series) -> bool:
-    """Whether metrics claim to be headlines, but not all."""
-    flags = set(headline.astype(bool).unique())
-    return len(flags) > 1
+    headline = frame["headline"].to_numpy(bool)
+    return _without_curves(frame[headline] if headline.any() and not headline.all() else frame)
 
 
 def _without_curves(chosen: pd.DataFrame) -> pd.DataFrame:
     """Of a metric measured over many sizes (a curve) only the largest size."""
-    split = {text: curve_point(text) for text in chosen["labels"].unique()}
+    split = {text: curve_point(text) for (text,) in distinct(chosen, ["labels"])}
     if not any(split.values()):
         return chosen
     sized = plain(chosen[chosen["labels"].isin([text for text, point in split.items() if point is not None])])
@@ -216,18 +210,18 @@ def spread(shown: fmt.Shown, lo: float, hi: float, interval: str) -> str:
     return f"{shown.number(lo)}–{shown.number(hi)}" if interval == Interval.RANGE else ""
 
 
-def footnotes(frame: pd.DataFrame) -> list[str]:
-    """The footnotes that the owners of benchmarks require beside such figures."""
-    return [Standing(name).footnote for name in sorted(frame["standing"].unique()) if name]
+def footnotes(standings: Iterable[str]) -> list[str]:
+    """The footnotes that the owners of benchmarks require beside figures of such ``standings``."""
+    return [Standing(name).footnote for name in sorted({*standings}) if name]
 
 
 def meaning(view: View) -> str:
     """What a value is: of a host, and of several."""
     rules = view.of_hosts.distinct("workload", "rule")
-    medians = sorted(rules["workload"][rules["rule"] == Centre.MEDIAN])
+    medians = sorted(workload for workload, rule in rules if rule == Centre.MEDIAN)
     if not medians:
         of_host = message("Value: the geometric mean over repeats.")
-    elif (rules["rule"] == Centre.MEDIAN).all():
+    elif len(medians) == len(rules):
         of_host = message("Value: the median over repeats.")
     else:
         of_host = message(

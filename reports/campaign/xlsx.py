@@ -153,7 +153,7 @@ def _scored(view: View) -> pd.DataFrame:
 
 
 def _layout(view: View, measured: pd.DataFrame) -> _Layout:
-    metrics = _keys(view.of_merged.distinct(*METRIC))
+    metrics = view.of_merged.distinct(*METRIC)
     columns = {host.name: n for n, host in enumerate(view.hosts, _FIRST_COLUMN)}
     generations: dict[str, tuple[int, int]] = {}
     for host in view.hosts:
@@ -274,12 +274,11 @@ def _values(sheet: Sheet, layout: _Layout, raw: Sheet, few: bool) -> None:
         sheet.top(title, _too_many(layout.view))
         return
     sheet.top(title, meaning(layout.view))
-    for _, rows in layout.view.merged.groupby(METRIC, sort=False, observed=True):
-        key = _keys(rows.iloc[:1])[0]
-        row, shown = layout.metrics[key], layout.view.shown(key, rows)
+    for key, rows, shown in layout.view.by_metric(layout.view.merged):
+        row = layout.metrics[key]
         form = decimals(shown)
-        _about(sheet, row, key, str(rows["better"].iloc[0]), shown.unit)
-        for host, value, rule in zip(*(rows[c].tolist() for c in ("host", "value", "rule")), strict=True):
+        _about(sheet, row, key, str(rows["better"][0]), shown.unit)
+        for host, value, rule in rows.each("host", "value", "rule"):
             formula = _centre(raw, layout.ranges.get((key, host), ()), rule)
             if formula:
                 scaled = formula if shown.factor == 1 else f"{formula}*{shown.factor!r}"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base import schema
-from fleetmark.base.frames import plain, stacked
+from fleetmark.base.frames import mapped, numbered, plain, stacked
 from fleetmark.base.measurement import Centre
 from fleetmark.record.figures.database import connect
 from fleetmark.record.figures.engine import Engine, in_memory, literal, quoted
@@ -82,12 +82,13 @@ def _keys(con: Engine, rank: Rank) -> pd.DataFrame:
     raw, hashed = told_apart(con, "kinds")
     raw["rule"] = [rule_of(*of).value for of in zip(raw["centre"], raw["class"], strict=True)]
     keys = raw[[*METRIC, *_ABOUT]]
-    if keys.duplicated(METRIC).any():  # a metric is mostly of one kind; to group by text, pandas loads more of Arrow
+    number = numbered(keys, METRIC)
+    if number.max(initial=-1) + 1 < len(keys):  # a metric is mostly of one kind
         keys = keys.groupby(METRIC, sort=False)[_ABOUT].min().reset_index()
     places = [np.array(rank(name, values.tolist()))[codes] for name in METRIC for codes, values in [_codes(keys[name])]]
-    keys = keys.iloc[np.lexsort(places[::-1])].reset_index(drop=True)
-    hashes = raw.merge(keys[METRIC].reset_index(names="key"), on=METRIC)[["h", "key", "rule"]]
-    con.register("hash_frame", hashes)
+    order = np.lexsort(places[::-1])
+    keys = keys.iloc[order].reset_index(drop=True)
+    con.register("hash_frame", pd.DataFrame({"h": raw["h"], "key": np.argsort(order)[number], "rule": raw["rule"]}))
     con.execute(
         f"create or replace temp table hashes as select h::{con.hash_type} as h, key::int as key, rule from hash_frame"
     )
@@ -96,7 +97,7 @@ def _keys(con: Engine, rank: Rank) -> pd.DataFrame:
 
 
 def _codes(column: pd.Series) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.object_]]:
-    codes, values = pd.factorize(column.astype(object))
+    codes, values = pd.factorize(column.array)
     return codes, np.asarray(values, dtype=object)
 
 
@@ -165,7 +166,7 @@ def _parts(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
     if len(frame) <= _AT_ONCE:
         yield frame
         return
-    code = frame.groupby(METRIC[:3], sort=False, observed=True).ngroup().to_numpy()
+    code = numbered(frame, METRIC[:3])
     part = ((np.cumsum(np.bincount(code)) - 1) // _AT_ONCE).astype(np.int32)[code]
     for number in np.unique(part):
         yield frame[part == number]
@@ -199,9 +200,7 @@ def per_generation(stats: pd.DataFrame, generation: Mapping[str, str | None]) ->
 
 
 def _per_generation(stats: pd.DataFrame, generation: Mapping[str, str | None]) -> pd.DataFrame:
-    hosts = stats["host"].astype("category").cat
-    of_hosts = pd.Categorical([generation.get(str(host)) or "" for host in hosts.categories])
-    own = pd.Categorical.from_codes(of_hosts.codes[hosts.codes.to_numpy()], dtype=of_hosts.dtype)
+    own = mapped(stats["host"], generation)
     rule = pd.Categorical.from_codes(np.zeros(len(stats), np.int8), pd.Index([Centre.GEOMEAN.value]))
     frame = stats[[*METRIC, *_ABOUT, "host", "value"]].assign(generation=own, rule=rule)
     figures, number = _figures(frame, [*METRIC, "generation"])
@@ -216,9 +215,8 @@ def _per_generation(stats: pd.DataFrame, generation: Mapping[str, str | None]) -
 def _figures(frame: pd.DataFrame, keys: Sequence[str]) -> tuple[pd.DataFrame, npt.NDArray[np.integer[Any]]]:
     """``frame`` by ``keys``: what its ``value`` comes to by ``rule``, the same within a group; a row per group, as they
     first occur, with ``low`` and ``high``. And the place of each row's group."""
-    number = frame.groupby(list(keys), sort=False, observed=True).ngroup().to_numpy()
-    columns = [*keys, *(name for name in _ABOUT if name not in keys)]
-    about = frame.loc[~pd.Series(number, frame.index).duplicated(), columns]
+    number = numbered(frame, keys)
+    about = frame[[*keys, *(name for name in _ABOUT if name not in keys)]].iloc[np.unique(number, return_index=True)[1]]
     values = pd.DataFrame({"key": number, "rule": frame["rule"].astype(object), "value": frame["value"]}, copy=False)
     with connect(len(values)) as con:
         con.register("frame", values)
