@@ -25,10 +25,9 @@ from trim import TRIM, only_lines
 CPU = "/sys/devices/system/cpu/"
 BLOCK = "NAME,KNAME,PKNAME,MAJ:MIN,TYPE,SIZE,ROTA,RO,RM,MODEL,TRAN,SCHED,FSTYPE,MOUNTPOINT"
 # Each command with the argument vectors to try; the first that succeeds counts. Options depend on the version
-# (util-linux: lscpu -J 2.30, lscpu -C 2.34, lsblk -J 2.27, PTTYPE 2.33, MOUNTPOINTS 2.37).
+# (util-linux: lscpu -J and -B 2.30, numbers of caches 2.34, lsblk -J 2.27, PTTYPE 2.33, MOUNTPOINTS 2.37).
 COMMANDS = {
-    "lscpu": [["lscpu", "-J"], ["lscpu"]],
-    "lscpu_caches": [["lscpu", "-C", "-J", "-B"]],
+    "lscpu": [["lscpu", "-J", "-B"], ["lscpu", "-J"], ["lscpu"]],
     "numactl": [["numactl", "-H"]],
     "dmidecode": [["dmidecode", "-t", "bios", "-t", "system", "-t", "processor", "-t", "memory"]],
     "lsblk": [
@@ -244,8 +243,13 @@ def ethtool(names, seconds):
     return result
 
 
+def has_caches(lscpu):
+    """Whether lscpu tells how large the caches are, in bytes, and how many there are."""
+    return "-B" in lscpu["argv"] and " instance" in lscpu["out"]
+
+
 def caches():
-    """Every cache of the host once, as [level, type, size, CPUs that share it]: for an lscpu without -C."""
+    """Every cache of the host once, as [level, type, size, CPUs that share it]: for an lscpu that does not count."""
     rows = set()
     for index in glob.glob(CPU + "cpu[0-9]*/cache/index[0-9]*"):
         values = [read(index + "/" + name) for name in ("level", "type", "size", "shared_cpu_list")]
@@ -480,7 +484,7 @@ def gather(arguments):
     commands = dict(wait_commands(), **refused)
     for name, trim in TRIM.items():
         commands[name]["out"] = trim(commands[name]["out"])
-    if commands["lscpu_caches"]["rc"] != 0:
+    if not has_caches(commands["lscpu"]):
         doc["caches"] = caches()
     if "LnkCap:" not in commands["lspci"]["out"]:
         doc["pci"] = pci()
