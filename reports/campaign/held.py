@@ -47,6 +47,11 @@ class Held:
         return list(dict.fromkeys(values for part in self._parts for values in distinct(_frame(part, names), names)))
 
 
+def keeping(rows: int) -> Callable[[pd.DataFrame], pd.DataFrame | Packed]:
+    """How a part of at most so many ``rows`` in all is kept until all are held: packed where they may stay in parts."""
+    return Packed if rows > MOST else lambda part: part
+
+
 def _frame(part: pd.DataFrame | Packed, names: Sequence[str] | None = None) -> pd.DataFrame:
     if isinstance(part, Packed):
         return part.frame(names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -13,11 +13,10 @@ from fleetmark.base.frames import among, distinct, plain
 from fleetmark.base.measurement import Centre, Standing, Status
 from fleetmark.base.text import joined, message
 from fleetmark.record.figures import summary
-from fleetmark.record.figures.packed import Packed
 from fleetmark.record.results import HostInfo, Results
 from planner.centre import Interval
 from planner.curves import CURVE, curve_point
-from reports.campaign.held import MOST, Held
+from reports.campaign.held import Held, keeping
 from reports.campaign.problems import absences
 from reports.campaign.rows import Rows, groups
 from reports.kit import format as fmt
@@ -116,13 +115,13 @@ def view(results: Results, first: Sequence[str] = ()) -> View:
     values = results.values
     as_printed = [str(m) for m in values.distinct("metric")["metric"]]
     orders = {"metric": as_printed, "workload": results.campaign.workloads, "generation": generations}
-    packed: Callable[[pd.DataFrame], pd.DataFrame | Packed] = Packed if len(values) > MOST else lambda part: part
+    kept = keeping(len(values))
     of_hosts, of_merged, of_generations = [], [], []
     for stats in summary.per_host_in_parts(values, partial(_places, orders)):
         paired = summary.merge_pairs(stats, generation)
         merged = stats if paired is stats else in_order(paired, orders)
-        of_hosts.append(packed(stats))
-        of_merged.append(of_hosts[-1] if merged is stats else packed(merged))
+        of_hosts.append(kept(stats))
+        of_merged.append(of_hosts[-1] if merged is stats else kept(merged))
         of_generations.append(summary.per_generation(merged, generation))
     alike = all(a is b for a, b in zip(of_hosts, of_merged, strict=True))
     every = Held(of_hosts)

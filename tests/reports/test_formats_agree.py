@@ -49,9 +49,8 @@ def figures(report: Report) -> list[tuple[tuple[str, ...], str, str, str, str]]:
     frame = headlines(view_.merged if one else view_.generational)
     result = []
     for key, rows, scale in view_.by_metric(frame):
-        for row in rows.to_dict("records"):
-            side = "" if one else str(row["generation"])
-            result.append((key, side, scale.number(row["value"]), scale.unit, fmt.percent(row["cv"])))
+        for value, cv, *side in rows.each("value", "cv", *([] if one else ["generation"])):
+            result.append((key, "".join(side), scale.number(value), scale.unit, fmt.percent(cv)))
     return result
 
 
