@@ -24,13 +24,19 @@ def find(command):
     return None
 
 
+def environment():
+    """That of commands: ours, with words that can be read."""
+    return dict(os.environ, LC_ALL="C", LANG="C")
+
+
 class Asked:
     """A command that was started: the first of ``variants`` that succeeds counts. ``result``: argv, rc (None where it
-    gave none), out and err.
+    gave none), out and err. ``env``: ``environment()``, where several commands share it.
     """
 
-    def __init__(self, variants, seconds):
+    def __init__(self, variants, seconds, env=None):
         self.variants, self.deadline = list(variants), time.monotonic() + max(seconds, 0.1)
+        self.env = env or environment()
         self.begin()
 
     def begin(self):
@@ -43,7 +49,7 @@ class Asked:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=dict(os.environ, LC_ALL="C", LANG="C"),
+                env=self.env,
                 start_new_session=True,  # no terminal for a password prompt, and one process group to kill
             )
         except OSError as error:

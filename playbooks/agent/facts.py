@@ -19,7 +19,7 @@ import re
 import sys
 import time
 
-from commands import LATE, Asked, answer, beside, find
+from commands import LATE, Asked, answer, beside, environment, find
 from trim import TRIM, only_lines
 
 CPU = "/sys/devices/system/cpu/"
@@ -414,14 +414,14 @@ def ask(options):
     to_run = dict(COMMANDS)
     if os.geteuid() != 0:
         to_run["sudo"] = [["sudo", "-n", "true"]]
-    asked, refused = {}, {}
+    asked, refused, env = {}, {}, environment()
     for name, variants in to_run.items():
         why = why_not(name, variants[0][0])
         if why:
             refused[name] = {"argv": variants[0], "rc": None, "out": "", "err": why}
         else:
             path = find(variants[0][0])
-            asked[name] = Asked([[path, *argv[1:]] for argv in variants], options["seconds"])
+            asked[name] = Asked([[path, *argv[1:]] for argv in variants], options["seconds"], env)
     return asked, refused
 
 
