@@ -14,8 +14,7 @@ import typer
 
 import fleetmark.record.references  # noqa: F401
 import reports.campaign.terminal
-import reports.html
-import reports.markdown  # noqa: F401
+import reports.html  # noqa: F401
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
 from fleetmark.base.terminal import Terminal

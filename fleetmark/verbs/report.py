@@ -72,7 +72,7 @@ _RENDER: Mapping[str, Callable[[Report, Documents], bytes]] = {"html": _html, "p
 def campaign(archive: Archive, form: str, console: Console, documents: Documents | None = None) -> Results:
     """Show a campaign as ``form`` (table, json or md), and write its documents: the page beside its files where no
     other is named."""
-    from reports import html, markdown
+    from reports import html
     from reports.campaign import terminal
 
     documents = documents or Documents()
@@ -89,6 +89,8 @@ def campaign(archive: Archive, form: str, console: Console, documents: Documents
         for text in _json(of, page):
             typer.echo(text, nl=False)
     elif form == "md":
+        from reports import markdown
+
         typer.echo(markdown.render(of), nl=False)
     else:
         for part in terminal.summary(of, page and page.resolve()):

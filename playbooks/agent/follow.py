@@ -7,7 +7,7 @@ and ``{"order": "clean"}``, which removes the job's folder and ends. An order fo
 form, is ignored. Only the word of an order is ever stored.
 """
 
-import base64
+import binascii
 import errno
 import json
 import os
@@ -233,7 +233,8 @@ def tell_file(step, folder, name):
             data = os.read(source, PART)
             if not data and size:
                 return size
-            say({"e": "part", "step": step, "name": name, "data": base64.b64encode(zlib.compress(data, 6)).decode()})
+            packed = binascii.b2a_base64(zlib.compress(data, 6), newline=False)
+            say({"e": "part", "step": step, "name": name, "data": packed.decode()})
             if not data:
                 return size
             size += len(data)

@@ -12,7 +12,6 @@ import glob
 import json
 import os
 import re
-import shlex
 import shutil
 import socket
 import stat
@@ -67,6 +66,8 @@ def put_back(work, source):
     paths = glob.glob(os.path.join(work, "jobs", "*", "*", "setting.json"))
     if not paths:
         return {}
+    import shlex  # few jobs need it
+
     names = {"__name__": "setting"}
     exec(source["setting.py"], names)  # the files of this job are not stored yet
     each = [(path, *names["clear"](os.path.dirname(path))) for path in paths]

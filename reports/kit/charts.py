@@ -10,8 +10,6 @@ from enum import Enum
 from html import escape
 from typing import Any
 
-import vl_convert
-
 from fleetmark.base.facts import Facts
 from fleetmark.base.units import significant
 from fleetmark.record.results import HostInfo
@@ -52,6 +50,8 @@ def _titled(match: re.Match[str]) -> str:
 
 def to_svg(spec: Spec, number: int) -> str:
     """Render ``spec``; ``number`` makes the ids of this SVG differ from those of its neighbours on the page."""
+    import vl_convert  # 3 ms, which a campaign without charts does not spend
+
     svg: str = vl_convert.vegalite_to_svg(
         {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **_STYLE, **spec}
     )
