@@ -173,10 +173,26 @@ def test_what_the_copy_that_shows_leaves_out_is_a_sentence() -> None:
 
 
 def test_only_the_typed_verb_is_prepared_and_each_can_be() -> None:
-    every = typer.main.get_group(app)
+    every = group(app)
     assert cli._of_verb(app, ["no-such-verb"]) is app
     for verb, command in every.commands.items():
-        one = typer.main.get_group(cli._of_verb(app, [verb]))
+        one = group(cli._of_verb(app, [verb]))
         assert list(one.commands) == [verb]
         assert [p.name for p in one.commands[verb].params] == [p.name for p in command.params]
-    assert list(typer.main.get_group(app).commands) == list(every.commands)
+    assert list(group(app).commands) == list(every.commands)
+
+
+def group(of: typer.Typer) -> typer.core.TyperGroup:
+    command = typer.main.get_command(of)
+    assert isinstance(command, typer.core.TyperGroup)
+    return command
+
+
+def test_ctrl_c_while_the_program_loads_ends_it_without_a_word(tmp_path: Path) -> None:
+    code = (
+        "import sys; from fleetmark import cli; sys.argv = ['fleetmark', 'run']\n"
+        "def interrupted(*_): raise KeyboardInterrupt\n"
+        "cli.status = interrupted; cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

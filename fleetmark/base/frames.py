@@ -30,20 +30,20 @@ def plain(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def numbered(frame: pd.DataFrame, names: Sequence[str]) -> npt.NDArray[np.intp]:
-    """The group of each row by the columns ``names``, which lack nothing; groups are counted as they first occur."""
+    """The group of each row by the columns ``names``; groups are counted as they first occur."""
     number = np.zeros(len(frame), np.intp)
     for name in names:
         column = frame[name].array
         codes = column.codes if isinstance(column, pd.Categorical) else pd.factorize(column)[0]
         if (codes != codes[:1]).any():
-            number = pd.factorize(number * (int(codes.max()) + 1) + codes)[0]
+            number = pd.factorize(number * (int(codes.max()) + 2) + codes)[0]  # the code of what is missing is -1
     return number
 
 
 def distinct(frame: pd.DataFrame, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """The combinations of the columns ``names``, each once, in the order in which ``numbered`` counts them."""
     first = np.unique(numbered(frame, names), return_index=True)[1]
-    return list(zip(*(frame[name].array[first].tolist() for name in names), strict=True))
+    return list(zip(*(frame[name].iloc[first].tolist() for name in names), strict=True))
 
 
 def among(frame: pd.DataFrame, columns: Sequence[str], known: Container[tuple[Any, ...]]) -> npt.NDArray[np.bool_]:
@@ -54,4 +54,4 @@ def among(frame: pd.DataFrame, columns: Sequence[str], known: Container[tuple[An
 def mapped(column: pd.Series, to: Mapping[str, str | None]) -> pd.Categorical[Any]:
     """Where each value of ``column`` leads; text that is not there is empty."""
     codes, values = pd.factorize(column.array)
-    return pd.Categorical([to.get(value) or "" for value in values.tolist()]).take(codes)
+    return pd.Categorical([*(to.get(value) or "" for value in values.tolist()), ""]).take(codes)  # -1: missing

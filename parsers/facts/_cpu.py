@@ -77,10 +77,7 @@ def _quota(raw: Raw) -> tuple[int | None, int | None]:
 
 
 def _caches(raw: Raw, lscpu_facts: dict[str, Any]) -> tuple[Cache, ...]:
-    try:
-        rows = lscpu.parse((raw.out("lscpu_caches") or "").encode("utf-8", "replace"))["caches"]
-    except (ParseError, KeyError):  # an lscpu without -C; sysfs was read instead
-        rows = _from_sysfs(raw.doc.get("caches")) or lscpu_facts.get("caches", [])
+    rows = _from_sysfs(raw.doc.get("caches")) or lscpu_facts.get("caches", [])
     counted = [row for row in rows if row.get("instances")]
     if not counted:
         raw.notes.append(

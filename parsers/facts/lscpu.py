@@ -1,7 +1,8 @@
 """lscpu: processors, topology and caches, from its text, its JSON (flat or nested) and its cache table (-C).
 
 Read against util-linux 2.23 to 2.41. Up to 2.33 a cache line gives the size of one cache and not how many there are;
-from 2.34 the sum, then ``(N instances)``. Mixed processors (big.LITTLE) repeat the block that starts at ``Model name``.
+from 2.34 the sum, from 2.37 with ``(N instances)``. Mixed processors (big.LITTLE) repeat the block that starts at
+``Model name``.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from trim import TRIM, only_lines
 CPU = "/sys/devices/system/cpu/"
 BLOCK = "NAME,KNAME,PKNAME,MAJ:MIN,TYPE,SIZE,ROTA,RO,RM,MODEL,TRAN,SCHED,FSTYPE,MOUNTPOINT"
 # Each command with the argument vectors to try; the first that succeeds counts. Options depend on the version
-# (util-linux: lscpu -J and -B 2.30, numbers of caches 2.34, lsblk -J 2.27, PTTYPE 2.33, MOUNTPOINTS 2.37).
+# (util-linux: lscpu -J 2.30, -B 2.34, numbers of caches 2.37, lsblk -J 2.27, PTTYPE 2.33, MOUNTPOINTS 2.37).
 COMMANDS = {
     "lscpu": [["lscpu", "-J", "-B"], ["lscpu", "-J"], ["lscpu"]],
     "numactl": [["numactl", "-H"]],
@@ -244,8 +244,10 @@ def ethtool(names, seconds):
 
 
 def has_caches(lscpu):
-    """Whether lscpu tells how large the caches are, in bytes, and how many there are."""
-    return "-B" in lscpu["argv"] and " instance" in lscpu["out"]
+    """Whether lscpu tells how large caches are, in bytes, and how many. It has only sums, which mix those of cores that
+    differ."""
+    sums = re.findall(r"(\d+) \((\d+) instances?\)", lscpu["out"])
+    return bool(sums) and all(int(every) % int(number) == 0 for every, number in sums)
 
 
 def caches():

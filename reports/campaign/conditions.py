@@ -57,8 +57,9 @@ def conditions(view: View) -> tuple[Condition, ...]:
     read: dict[tuple[str, str], set[tuple[Any, ...]]] = defaultdict(set)
     samples: dict[tuple[str, str, str], list[tuple[float, ...]]] = defaultdict(list)
     for host, workload, case, repeat, column, *ends in all_of(extremes).each(*EXTREME_COLUMNS):
-        read[generation[host], workload].add((host, case, repeat))
-        samples[generation[host], workload, column].append(tuple(ends))
+        if host in generation:
+            read[generation[host], workload].add((host, case, repeat))
+            samples[generation[host], workload, column].append(tuple(ends))
     low = {key: float(np.nanmin([ends[0] for ends in of])) for key, of in samples.items()}
     mean = {key: float(np.nanmedian([ends[1] for ends in of])) for key, of in samples.items()}
     high = {key: float(np.nanmax([ends[2] for ends in of])) for key, of in samples.items()}

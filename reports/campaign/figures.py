@@ -49,9 +49,9 @@ class Figures(dict[str, list[Chart]]):
 def figures(view: View, language: Language | None = None) -> Figures:
     """The charts of ``view``, axes in ``language``; headings and notes are sentences still to be translated."""
     _ = language or Language()
-    many = len(view.hosts) > charts.MANY_DOTS
+    strips = MOST_BOXES if len(view.hosts) > charts.MANY_DOTS else MOST
     kinds = {
-        "strips": (_strips(view, _), MOST_BOXES if many else MOST),
+        "strips": (_strips(view, _, strips), strips),
         "curves": (_curves(view, _), MOST),
         "depths": (_depths(view, _), MOST),
         "loaded": (_loaded(view, _), MOST),
@@ -84,13 +84,13 @@ def axis_title(metric: str, shown: fmt.Shown, better: str, _: Language) -> str:
 # --- host by host ----------------------------------------------------------------------------------------------------
 
 
-def _strips(view: View, _: Language) -> Iterator[Drawn]:
+def _strips(view: View, _: Language, most: int) -> Iterator[Drawn]:
     colours = charts.colour_of(view.generations)
     if len(view.hosts) > charts.MANY_ROWS:
-        yield from _crowds(view, _, colours)
+        yield from _crowds(view, _, colours, most)
         return
     merged = list(view.by_metric(_of_worth(headlines(view.merged))))
-    sources = _dots(view, [key for key, rows, _shown in merged if _says_more(view, key, rows)][:MOST])
+    sources = _dots(view, [key for key, rows, _shown in merged if _says_more(view, key, rows)][:most])
     for key, rows, shown in merged:
         axis = axis_title(fmt.clean(key[2]), shown, rows["better"][0], _)
         if not _says_more(view, key, rows):
@@ -123,7 +123,7 @@ def _says_more(view: View, key: Key, rows: Rows) -> bool:
     return int(rows["n"].sum()) >= FEW or len(named) > 1
 
 
-def _crowds(view: View, _: Language, colours: Mapping[str, str]) -> Iterator[Drawn]:
+def _crowds(view: View, _: Language, colours: Mapping[str, str], most: int) -> Iterator[Drawn]:
     """A row per generation: a dot per host, or boxes where these are very many."""
     if len(view.hosts) > charts.MANY_DOTS:
         note = message(
@@ -134,7 +134,7 @@ def _crowds(view: View, _: Language, colours: Mapping[str, str]) -> Iterator[Dra
         note = message("A dot per host, ticks at the geometric means.")
     metrics = (metric for part in view.headlines_in_parts() for metric in view.by_metric(_of_worth(part)))
     for number, (key, rows, shown) in enumerate(metrics):
-        values = _by_side(view, rows, shown) if number < MOST else {}  # those beyond are not drawn
+        values = _by_side(view, rows, shown) if number < most else {}  # those beyond are not drawn
         axis = axis_title(fmt.clean(key[2]), shown, rows["better"][0], _)
         yield Drawn(title_of(key), note, lazily(_crowd, view, _, colours, axis, values))
 
@@ -143,7 +143,8 @@ def _by_side(view: View, rows: Rows, shown: fmt.Shown) -> dict[str, list[float]]
     """The figures of each generation's hosts, in the unit shown."""
     of: dict[str, list[float]] = {g: [] for g in view.generations}
     for host, value in rows.each("host", "value"):
-        of[view.generation[host] or ""].append(value * shown.factor)
+        if host in view.generation:
+            of[view.generation[host] or ""].append(value * shown.factor)
     return {g: values for g, values in of.items() if values}
 
 

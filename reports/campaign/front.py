@@ -159,7 +159,8 @@ def _benchmarks(view: View, against: Against) -> tuple[tuple[Benchmark, ...], in
 
 
 def _benchmark(view: View, against: Against, key: Key, rows: Rows, shown: fmt.Shown) -> Benchmark:
-    sides = rows["generation"].tolist() if "generation" in rows else view.generations
+    own = {host: generation or "" for host, generation in view.generation.items()}
+    sides = rows["generation"].tolist() if "generation" in rows else [own.get(host) for host in rows["host"].tolist()]
     by_side = dict(zip(sides, rows.each("value", "cv"), strict=True))
     cells = []
     for generation in view.generations[:MOST_SIDES]:

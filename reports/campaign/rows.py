@@ -65,7 +65,7 @@ def groups(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Any, Rows
     order = np.argsort(number, kind="stable")
     columns = _Columns(frame, order)
     starts = np.flatnonzero(np.diff(number[order], prepend=-1))
-    of_groups = zip(*(frame[key].array[order[starts]].tolist() for key in keys), strict=True)
+    of_groups = zip(*(frame[key].iloc[order[starts]].tolist() for key in keys), strict=True)
     bounds = [*starts.tolist(), len(frame)]
     for key, first, behind in zip(of_groups, bounds, bounds[1:], strict=False):
         yield key, Rows(columns, slice(first, behind), behind - first)

@@ -35,8 +35,9 @@ def test_room_is_taken(job: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     file = tmp_path / "reserve"
     with file.open("wb") as reserve:
         job.hold(reserve, SIZE)
-    about = file.stat()
-    assert (about.st_size, about.st_blocks * 512 >= SIZE) == (SIZE, True)
+    assert file.stat().st_size == SIZE
+    if not number:  # zeros that are written may be packed, or wait for a sync
+        assert file.stat().st_blocks * 512 >= SIZE
 
 
 def test_a_full_disk_is_said(job: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

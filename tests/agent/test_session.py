@@ -175,3 +175,22 @@ def test_one_that_started_no_job_ends_where_another_process_follows(tmp_path: Pa
     while process.exists() and (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < until
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("out", "enough"),
+    [
+        ('"data": "98304 (2 instances)"},{"data": "33554432 (1 instance)"', True),
+        ('"data": "98304 (2 instances)"},{"data": "917504 (24 instances)"', False),  # of cores that differ
+        ('"data": "96 KiB (2 instances)"', False),
+        ('"data": "98304"', False),
+        ("", False),
+    ],
+)
+def test_sysfs_is_asked_where_lscpu_does_not_tell_each_cache(
+    monkeypatch: pytest.MonkeyPatch, out: str, enough: bool
+) -> None:
+    monkeypatch.syspath_prepend(str(AGENT))
+    import facts  # type: ignore[import-not-found]
+
+    assert facts.has_caches({"out": out}) is enough
