@@ -27,7 +27,8 @@ BOOT = (
 )
 
 
-OF_FACTS = ("commands.py", "trim.py", "facts.py")  # what a session loads to tell facts, in this order
+# What a session loads to tell facts, in this order.
+OF_FACTS = ("commands.py", "trim.py", "reading.py", "needed.py", "facts.py")
 # What each job loads; the others are for some jobs.
 OF_EVERY_JOB = (
     "job.py",

@@ -13,7 +13,7 @@ from parsers.facts._common import leading
 from parsers.facts._raw import Raw
 
 _UNNEEDED = "not needed"  # what facts.py says of lspci where no function has a link or accelerates
-_CONTAINERS = ("docker", "podman", "lxc", "lxc-libvirt", "container-other", "openvz", "systemd-nspawn", "rkt")
+CONTAINERS = ("docker", "podman", "lxc", "lxc-libvirt", "container-other", "openvz", "systemd-nspawn", "rkt")
 
 
 def dimms(raw: Raw, slots: list[dict[str, Any]]) -> tuple[Dimm, ...]:
@@ -38,7 +38,7 @@ def disks(raw: Raw, virtualisation: str | None) -> tuple[Disk, ...]:
         return ()
     # Without udev lsblk cannot see file systems; in a container it sees the host's disks, and not their mounts.
     blind = ""
-    if virtualisation in _CONTAINERS:
+    if virtualisation in CONTAINERS:
         blind = "contents unknown: seen from a container"
     elif not parsed["signatures"]:
         blind = "contents unknown: gather facts as root (--become) to see"

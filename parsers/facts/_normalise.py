@@ -13,7 +13,7 @@ from fleetmark.base.facts import Facts
 from parsers.facts import dmidecode
 from parsers.facts._common import integer, leading, text_or_none
 from parsers.facts._cpu import cpu, numa
-from parsers.facts._devices import dimms, disks, gpus, pcie
+from parsers.facts._devices import CONTAINERS, dimms, disks, gpus, pcie
 from parsers.facts._document import check, damaged
 from parsers.facts._idle import idle_states
 from parsers.facts._network import nics, rdma
@@ -148,10 +148,12 @@ def _meminfo(raw: Raw) -> dict[str, int]:
 
 
 def _virtualisation(raw: Raw) -> str | None:
-    """As systemd names it (none, kvm, docker, …), else as the kernel shows it; None where neither decides it."""
+    """As systemd names it (none, kvm, docker, …), else as files and lscpu show it; None where nothing decides it."""
     answer = (raw.out("systemd_detect_virt") or "").strip()
     if re.fullmatch(r"[a-z][a-z0-9-]*", answer):
         return answer
+    if kind := raw.file("/run/systemd/container"):
+        return kind if kind in CONTAINERS else "container-other"
     files = raw.files()
     in_cgroup = re.search(r"kubepods|containerd|docker|lxc", files.get("/proc/1/cgroup", ""))
     for container, shown in (
@@ -164,8 +166,10 @@ def _virtualisation(raw: Raw) -> str | None:
     flags = re.search(r"(?m)^flags\s*:(.*)$", files.get("/proc/cpuinfo", ""))
     if flags is None:  # not an x86: its CPU flags do not show it
         return text_or_none(files.get("/sys/hypervisor/type"))
-    by_cpu = "vm-other" if "hypervisor" in flags[1].split() else "none"
-    return text_or_none(files.get("/sys/hypervisor/type")) or by_cpu
+    if "hypervisor" not in flags[1].split():
+        return text_or_none(files.get("/sys/hypervisor/type")) or "none"
+    vendor = re.search(r"Hypervisor vendor:\W+(?:data\W+)?([A-Za-z]{1,31})\b", raw.out("lscpu") or "")
+    return text_or_none(files.get("/sys/hypervisor/type")) or (vendor[1].lower() if vendor else "vm-other")
 
 
 def _dmi(raw: Raw, name: str) -> str | None:

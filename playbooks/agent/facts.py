@@ -20,6 +20,8 @@ import sys
 import time
 
 from commands import LATE, Asked, answer, beside, environment, find
+from needed import NEEDED, has_caches
+from reading import first_stanza, read
 from trim import TRIM, only_lines
 
 CPU = "/sys/devices/system/cpu/"
@@ -52,15 +54,13 @@ COMMANDS = {
 }
 NEED_ROOT = ("dmidecode",)
 UNNEEDED = "not needed"
-CONVENTIONAL = 256  # bytes of the configuration of a PCI function; one with a link, or a host bridge, has 4096
-HOST_BRIDGE = "0x0600"
-ACCELERATES = ("0x03", "0x0b", "0x12")  # classes of PCI: displays, processors, accelerators
 TORCH_SECONDS = 50.0  # importing torch for the first time reads gigabytes
 FILES = (
     "/etc/os-release",
     "/etc/machine-id",
     "/.dockerenv",
     "/run/.containerenv",
+    "/run/systemd/container",
     "/proc/1/cgroup",
     "/proc/cmdline",
     "/proc/meminfo",
@@ -138,15 +138,6 @@ COUNTED = {
 PCI = ("class", "vendor", "device", "current_link_speed", "max_link_speed", "current_link_width", "max_link_width")
 
 
-def read(path, limit=1 << 20):
-    """The text of a file, None where it is absent or unreadable (many sysfs files answer an error: 'not now')."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(limit).decode("utf-8", "replace")
-    except OSError:
-        return None
-
-
 def read_files():
     """Text by path for every readable file in FILES; long ones are reduced to the relevant lines."""
     texts = {}
@@ -164,21 +155,6 @@ def read_files():
     if stanza is not None:
         texts["/proc/cpuinfo"] = stanza
     return texts
-
-
-def first_stanza(path):
-    """Text up to the first empty line, in small reads: the kernel disturbs each core whose stanza is read."""
-    text = b""
-    try:
-        with open(path, "rb", 0) as file:
-            while b"\n\n" not in text:
-                more = file.read(1024)
-                if not more:
-                    break
-                text += more
-    except OSError:
-        return None
-    return text.split(b"\n\n")[0].decode("utf-8", "replace")
 
 
 def counted():
@@ -243,13 +219,6 @@ def ethtool(names, seconds):
     return result
 
 
-def has_caches(lscpu):
-    """Whether lscpu tells how large caches are, in bytes, and how many. It has only sums, which mix those of cores that
-    differ."""
-    sums = re.findall(r"(\d+) \((\d+) instances?\)", lscpu["out"])
-    return bool(sums) and all(int(every) % int(number) == 0 for every, number in sums)
-
-
 def caches():
     """Every cache of the host once, as [level, type, size, CPUs that share it]: for an lscpu that does not count."""
     rows = set()
@@ -288,28 +257,6 @@ def pci():
             values = {name: read(path + "/" + name) for name in PCI}
             functions[os.path.basename(path)] = {n: v.strip() for n, v in values.items() if v is not None}
     return functions
-
-
-def has_links():
-    """Whether a PCI function has a link, or is of a class in ACCELERATES. Where none is, as in small virtual machines,
-    lspci has nothing but names to tell, and takes 30 ms of CPU."""
-    for path in glob.glob("/sys/bus/pci/devices/*"):
-        kind = read(path + "/class") or ""
-        try:
-            is_express = os.stat(path + "/config").st_size > CONVENTIONAL and not kind.startswith(HOST_BRIDGE)
-        except OSError:  # gone meanwhile
-            continue
-        if is_express or kind[:4] in ACCELERATES or os.path.exists(path + "/current_link_speed"):
-            return True
-    return not os.path.isdir("/sys/bus/pci/devices")
-
-
-def has_no_nodes():
-    """Whether sysfs, which is read anyway, does not tell of NUMA nodes."""
-    return not os.path.isdir("/sys/devices/system/node/node0")
-
-
-NEEDED = {"lspci": has_links, "numactl": has_no_nodes}
 
 
 def holders():

@@ -191,6 +191,26 @@ def test_sysfs_is_asked_where_lscpu_does_not_tell_each_cache(
     monkeypatch: pytest.MonkeyPatch, out: str, enough: bool
 ) -> None:
     monkeypatch.syspath_prepend(str(AGENT))
-    import facts  # type: ignore[import-not-found]
+    import needed  # type: ignore[import-not-found]
 
-    assert facts.has_caches({"out": out}) is enough
+    assert needed.has_caches({"out": out}) is enough
+
+
+@pytest.mark.parametrize(
+    ("machine", "second", "asked"),
+    [
+        ("x86_64", "kthreadd\n", False),
+        ("x86_64", "bash\n", True),  # a container: its second process is its own
+        ("x86_64", None, True),
+        ("aarch64", "kthreadd\n", True),
+    ],
+)
+def test_systemd_is_asked_what_a_host_is_where_files_do_not_tell(
+    monkeypatch: pytest.MonkeyPatch, machine: str, second: str | None, asked: bool
+) -> None:
+    monkeypatch.syspath_prepend(str(AGENT))
+    import needed
+
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "h", "6", "1", machine)))
+    monkeypatch.setattr(needed, "read", lambda _: second)
+    assert needed.is_undecided() is asked

@@ -211,3 +211,27 @@ def test_a_document_of_another_kind_is_refused() -> None:
     for doc in ({}, {"schema": 2}, {"schema": 1}, document("vm_root.json") | {"hostname": None}):
         with pytest.raises(FleetmarkError, match="gather them again"):
             normalise(doc, skew=None, root=False, work_dir="/tmp")
+
+
+@pytest.mark.parametrize(
+    ("files", "lscpu", "kind"),
+    [
+        ({}, '{"field": "Hypervisor vendor:",\n "data": "KVM"}', "kvm"),
+        ({}, "Hypervisor vendor:    VMware\n", "vmware"),
+        ({}, "", "vm-other"),
+        ({"/sys/hypervisor/type": "xen"}, "Hypervisor vendor:    KVM\n", "xen"),
+        ({"/run/systemd/container": "lxc\n"}, "Hypervisor vendor:    KVM\n", "lxc"),
+        ({"/run/systemd/container": "<b>"}, "Hypervisor vendor:    KVM\n", "container-other"),
+        ({"/.dockerenv": ""}, "Hypervisor vendor:    KVM\n", "docker"),
+        ({"/proc/cpuinfo": "flags\t: fpu vme\n"}, "", "none"),
+        ({"/proc/cpuinfo": "Features\t: fp asimd\n"}, "Hypervisor vendor:    KVM\n", None),
+    ],
+)
+def test_files_tell_what_a_host_is_where_systemd_was_not_asked(
+    files: dict[str, str], lscpu: str, kind: str | None
+) -> None:
+    doc = document("vm_root.json")
+    doc["commands"]["systemd_detect_virt"] = {"argv": [], "rc": None, "out": "", "err": "not needed"}
+    doc["commands"]["lscpu"] = {"argv": ["lscpu"], "rc": 0, "out": "Architecture: x86_64\n" + lscpu, "err": ""}
+    doc["files"].update(files)
+    assert normalise(doc, skew=None, root=True, work_dir="/srv").virtualisation == kind
