@@ -34,7 +34,8 @@ def charts_of(results: Results, first: tuple[str, ...] = (), of: Language | None
 
 def specs(seen: View, kind: str) -> list[figures.Drawn]:
     """The specifications of one kind, before they are drawn."""
-    return list(getattr(figures, f"_{kind}")(seen, Language()))
+    most = (figures.MOST,) if kind == "strips" else ()
+    return list(getattr(figures, f"_{kind}")(seen, Language(), *most))
 
 
 def words(chart: Chart) -> list[str]:
