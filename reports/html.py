@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetmark.base.text import count, joined, message
 from reports.campaign import html as campaign_page
@@ -13,14 +13,15 @@ from reports.campaign.embedded import Embedded, embedded
 from reports.campaign.figures import figures
 from reports.campaign.telemetry import meanwhile
 from reports.campaign.view import footnotes, legend, meaning
-from reports.comparison.method import method
-from reports.comparison.page import Face, faces
 from reports.frontier.pictures import pictures
 from reports.hosts.generations import by_generation
 from reports.kit import charts
 from reports.kit import format as fmt
 from reports.kit.page import Medium, Section, page
 from reports.report import Report
+
+if TYPE_CHECKING:
+    from reports.comparison.page import Face
 
 LISTED = 400  # runs that did not pass and are listed one by one
 
@@ -57,7 +58,6 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
     per_host = not page_tables.wide(view, page_tables.ROWS if medium == "screen" else page_tables.ROWS_ON_PAPER)
     hosts = Embedded("", {}, 0) if per_host or medium == "paper" else embedded(view)
     failed = page_tables.failed(view.results)
-    seen = faces(report, all_sides=medium == "screen") if report.comparison else []
     context: dict[str, Any] = {
         "report": report,
         "view": view,
@@ -82,7 +82,6 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
         "failed_runs": len(failed),
         "mixed": page_tables.mixed(view.results.values),
         "generation_sizes": Counter(h.generation or "" for h in view.hosts),
-        "faces": seen,
         "frontier_pictures": pictures(report.frontiers, report.language),
         "appendix": appendix or medium == "screen",
     }
@@ -92,7 +91,11 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
             context["charts"] = campaign_page.first_charts(context["charts"])
         context["sections"] = campaign_page.sections(context)
         return context
-    context |= {"title": seen[0].question, "face": seen[0], "method": method(report.comparison)}
+    from reports.comparison.method import method
+    from reports.comparison.page import faces
+
+    seen = faces(report, all_sides=medium == "screen")
+    context |= {"faces": seen, "title": seen[0].question, "face": seen[0], "method": method(report.comparison)}
     context["generations"] = by_generation(view.hosts)
     context["titles"] = [f"{report.language(face.question)} · {fmt.clean(report.campaign.id)}" for face in seen]
     return context | {"sections": _sections(context, seen[0])}

@@ -1,4 +1,7 @@
-"""What a report says, worked out once: every format (html, pdf, xlsx, markdown, json) is written from this."""
+"""What a report says, worked out once: every format (html, pdf, xlsx, markdown, json) is written from this.
+
+What only comparisons need is imported by them: a campaign's report is written while its user waits.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fleetmark.record.results import CampaignInfo, HostInfo, Results
-from planner.comparison import Comparison, Side
 from reports.campaign import grade_tables
 from reports.campaign import remarks as campaign_remarks
 from reports.campaign.against import NOTHING, Against, against
@@ -21,8 +23,6 @@ from reports.campaign.problems import Problem, problems
 from reports.campaign.remarks import Remarks, remarks
 from reports.campaign.roofs import lines
 from reports.campaign.view import View, view
-from reports.comparison.front import Around
-from reports.comparison.model import RatioRow, rows
 from reports.frontier.points import families, metrics_of
 from reports.frontier.section import Block, blocks
 from reports.hosts import roofs as under_roofs
@@ -32,6 +32,9 @@ from reports.kit.tabular import Part
 
 if TYPE_CHECKING:
     from fleetmark.record.compare import Answer
+    from planner.comparison import Comparison, Side
+    from reports.comparison.front import Around
+    from reports.comparison.model import RatioRow
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Report:
     date: str = ""
     conditions: tuple[Condition, ...] = ()
     against: Against = NOTHING
-    around: Around = field(default_factory=Around)
+    around: Around | None = None
     grades: Grades = NONE
     frontiers: tuple[Block, ...] = ()
     remarks: Remarks = campaign_remarks.NONE
@@ -113,6 +116,9 @@ def of_comparison(
     answer: Answer, together: Results, parts: Sequence[Results], language: Language | None = None
 ) -> Report:
     """The report on a comparison; ``together`` and ``parts`` as ``fleetmark.record.evidence.gather`` gives them."""
+    from reports.comparison.front import Around
+    from reports.comparison.model import rows
+
     titles = [answer.comparison.baseline, *(c.title for c in answer.comparison.candidates)]
     shown = view(together, titles)
     return Report(

@@ -42,6 +42,15 @@ def replace(path: Path, data: bytes | str, *, private: bool = False) -> None:
         raise
 
 
+def create(path: Path, data: bytes | str) -> None:
+    """Write a new file, which only its owner can read, and have it on disk. Raises OSError."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
+    with os.fdopen(handle, "wb") as out:
+        out.write(data.encode() if isinstance(data, str) else data)
+        out.flush()
+        os.fsync(out.fileno())
+
+
 def write_atomic(path: Path, data: bytes | str) -> None:
     """As ``replace``, for a document that the user named. Raises FleetmarkError where it cannot be written."""
     try:

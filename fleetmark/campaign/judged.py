@@ -27,7 +27,7 @@ class Judged:
     """``outcome`` is ``judge`` with a cache on disk, which ``forget`` removes."""
 
     def __init__(self, archive: Archive) -> None:
-        self._archive, self._spool = archive, Spool(archive, _code())
+        self._archive, self._spool = archive, Spool(archive, code())
 
     def __enter__(self) -> Judged:
         return self
@@ -63,7 +63,7 @@ def write_measurements(archive: Archive, judged: Judged | None = None) -> None:
 
 
 @cache
-def _code() -> str:
+def code() -> str:
     """SHA-256 of what the code and manifests are that turn raw files into outcomes, by their sizes and times: other
     versions may read them differently. To read them takes as long as a small campaign's outcomes.
     """

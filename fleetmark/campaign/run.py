@@ -22,7 +22,7 @@ from fleetmark.campaign.adaptive import Adaptive
 from fleetmark.campaign.credentials import credentials_again, refuse_without
 from fleetmark.campaign.drive import Drive, about, fields_of
 from fleetmark.campaign.hostrun import Run
-from fleetmark.campaign.judged import Judged, write_measurements
+from fleetmark.campaign.judged import Judged, code, write_measurements
 from fleetmark.campaign.launch import launch
 from fleetmark.campaign.options import LONG_S, Beside, Options, campaign_document
 from fleetmark.campaign.outcome import Outcome
@@ -273,7 +273,7 @@ def _check(
     console: Console,
     lent: slurm.Lent | None = None,
 ) -> list[Checked]:
-    ahead = threading.Thread(target=options.beside.ahead, daemon=True)
+    ahead = threading.Thread(target=_ahead, args=(options.beside,), daemon=True)
     ahead.start()
     with console.status(f"asking {count(len(hosts), 'host')} what {'it is' if len(hosts) == 1 else 'they are'}"):
         checked = check_hosts(
@@ -291,6 +291,12 @@ def _check(
     if any(host.connection == "local" for host in hosts):
         ahead.join()
     return checked
+
+
+def _ahead(beside: Beside) -> None:
+    """Do while hosts are asked what would keep them waiting when all have answered."""
+    code()
+    beside.ahead()
 
 
 def _hang_up(checked: Sequence[Checked]) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import shlex
 
-import fleetmark.campaign.judged  # noqa: F401
 import workloads.template  # noqa: F401
 from fleetmark.base.facts import Facts
 from fleetmark.base.terminal import Terminal, guard
 from fleetmark.base.twin import Twin
+from fleetmark.campaign import judged
 from fleetmark.cli.common import SOME_FAILED, Format, say_what_is_left_out
 from fleetmark.record.archive import Archive
 from workloads.manifest import Manifest
@@ -55,6 +55,7 @@ def _load() -> None:
     say_what_is_left_out()
     TelemetryPart.model_rebuild()
     connect(0).close()  # the database of few values stays: it takes 20 ms to open
+    judged.code()
 
 
 def _work(line: str) -> bool | int:

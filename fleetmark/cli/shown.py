@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet  # noqa: F401  as others without a use here: they would be loaded when they are first needed
+import pyarrow.pandas_compat  # as others without a use here: they would be loaded when they are first needed
+import pyarrow.parquet  # noqa: F401
 import typer
 
-import fleetmark.record.references  # noqa: F401
 import reports.campaign.terminal
 import reports.html  # noqa: F401
 from fleetmark.base.errors import FleetmarkError

@@ -58,7 +58,8 @@ class Session:
 
     def facts(self, options: Mapping[str, Any], timeout: float, *, stay: bool) -> Ran:
         """Facts as they are printed (one line), or how the process ended without any. Without ``stay`` the session is
-        over with them. Raises ReachError, also where they take longer than ``timeout`` seconds.
+        over with them; else it is sent what it needs for a job. Raises ReachError, also where they take longer than
+        ``timeout`` seconds.
         """
         try:
             self.channel.write(_program() + _packed(json.dumps(options).encode()), WRITE_S)
@@ -68,7 +69,9 @@ class Session:
             pass  # it may have ended without reading all: its exit status says why
         deadline = time.monotonic() + timeout
         try:
+            files = _files() if stay else b""  # made while the host works
             if line := self._line(deadline):
+                self._send_ahead(files)
                 return Ran(0, line, b"")
             return Ran(self.channel.wait(max(0.0, deadline - time.monotonic())), b"", self.channel.errors().encode())
         except TimeoutError:
@@ -78,13 +81,21 @@ class Session:
         """The agent's answer to ``job``, {} where it gave none. Raises ReachError, also where it takes longer than
         ``timeout`` seconds.
         """
-        self.channel.write(_files() + _packed(json.dumps(job).encode()), WRITE_S)
+        self.channel.write(_packed(json.dumps(job).encode()), WRITE_S)
         try:
             answer = answer_in((MARK + self._line(time.monotonic() + timeout)).decode(errors="replace"))
         except TimeoutError:
             raise ReachError(f"{self.host}: did not start its job within {timeout:g} s") from None
         self.started = answer.get("state") in ("started", "running", "finished")
         return answer
+
+    def _send_ahead(self, files: bytes) -> None:
+        """Send what the host loads until its job comes. Where that fails, it starts a job in another process."""
+        try:
+            if files:
+                self.channel.write(files, WRITE_S)
+        except ReachError:
+            self.close()
 
     def close(self) -> None:
         """End it; a job that it started goes on."""

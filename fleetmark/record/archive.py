@@ -33,7 +33,7 @@ from pydantic_core import from_json
 from fleetmark.base import schema
 from fleetmark.base.errors import CannotKeep, FleetmarkError
 from fleetmark.base.facts import Facts, Identity, Known, once
-from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER, decode_json, open_inside, read_inside, replace
+from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER, create, decode_json, open_inside, read_inside, replace
 from fleetmark.record.documents import (
     CampaignHead,
     IdentityPart,
@@ -103,11 +103,12 @@ class Archive:
             remove_unfinished(root)
             draft, lock = make_draft(root, campaign_id)
             try:
-                new = cls(draft)
+                for folder in ("facts", "jobs") if hosts else ():
+                    (draft / folder).mkdir(PRIVATE_FOLDER)
                 for host, scheduled in (hosts or {}).items():
-                    new._write(f"facts/{safe_name(host)}.json", scheduled.facts)
-                    new._write(f"jobs/{safe_name(host)}.json", scheduled.job)
-                new._write("campaign.json", json.dumps({"schema": SCHEMA, **campaign}, indent=1))
+                    create(draft / "facts" / f"{safe_name(host)}.json", scheduled.facts)
+                    create(draft / "jobs" / f"{safe_name(host)}.json", scheduled.job)
+                create(draft / "campaign.json", json.dumps({"schema": SCHEMA, **campaign}, indent=1))
                 if archive.path.exists():
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
                 draft.rename(archive.path)
@@ -222,14 +223,8 @@ class Archive:
         part = final.with_name(f".part-{secrets.token_hex(4)}")
         with self.keeping(final):
             self._make_folder(part)
-            self._say_step(part, host, step)
+            create(part / "step.json", json.dumps({"host": host, **step}))
         return part
-
-    def _say_step(self, part: Path, host: str, step: Mapping[str, Any]) -> None:
-        with self.new_file(part, "step.json") as out:
-            out.write(json.dumps({"host": host, **step}).encode())
-            out.flush()
-            os.fsync(out.fileno())
 
     def new_file(self, folder: Path, name: str) -> BinaryIO:
         """A new file in a folder of ``begin_step``, to write to. Raises OSError."""
@@ -246,7 +241,7 @@ class Archive:
                 return final
             if excuse:
                 (part / "step.json").unlink()
-                self._say_step(part, host, {**step, "excuse": excuse})
+                create(part / "step.json", json.dumps({"host": host, **step, "excuse": excuse}))
             part.rename(final)
         return final
 
@@ -282,15 +277,12 @@ class Archive:
         return self._keep("summary.html", page)
 
     def _keep(self, name: str, data: bytes | str) -> Path:
-        try:
-            return self._write(name, data)
-        except OSError as error:
-            raise self._cannot_keep(self.path / name, error) from error
-
-    def _write(self, name: str, data: bytes | str) -> Path:
         file = self.path / name
-        self._make_folder(file.parent)
-        replace(file, data, private=True)
+        try:
+            self._make_folder(file.parent)
+            replace(file, data, private=True)
+        except OSError as error:
+            raise self._cannot_keep(file, error) from error
         return file
 
     def _make_folder(self, folder: Path) -> None:

@@ -23,6 +23,7 @@ from fleetmark.record import telemetry
 from fleetmark.record.archive import Archive
 from fleetmark.record.compare import Answer
 from fleetmark.record.figures.measured import Values
+from fleetmark.record.pinned import REFERENCES
 from fleetmark.record.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
 from fleetmark.record.select import Machine
 from fleetmark.record.view import load_results, read_measurements
@@ -131,7 +132,7 @@ def _merged(about: CampaignInfo, parts: Sequence[Results]) -> Results:
 def pinned(root: Path, name: str) -> Results:
     """A pinned reference as a campaign without hosts: where the baseline's figures are from."""
     saved = reference.load(root, name)
-    file = reference.SHELF.path(root, saved.name, saved.version)
+    file = REFERENCES.path(root, saved.name, saved.version)
     info = CampaignInfo(
         id=saved.side.title,
         created=saved.created,

@@ -81,3 +81,7 @@ class Shelf:
             raise FleetmarkError(f"{path}: damaged (lacks {error.args[0]}); {self.damaged}") from error
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise FleetmarkError(f"{path}: damaged ({error}); {self.damaged}") from error
+
+
+# Here, since every campaign's report asks whether there are any, and few need what reads them.
+REFERENCES = Shelf("reference", "icelake-2026", "fleetmark reference save NAME --from gen=…", "pin the reference again")

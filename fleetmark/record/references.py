@@ -17,14 +17,13 @@ import pandas as pd
 
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, message
-from fleetmark.record.pinned import Shelf
+from fleetmark.record.pinned import REFERENCES
 from fleetmark.record.select import Machine
 from planner import mixed
 from planner.comparison import Side
 from planner.redundant import pinned_weights
 from workloads.declared import about
 
-SHELF = Shelf("reference", "icelake-2026", "fleetmark reference save NAME --from gen=…", "pin the reference again")
 _SIZES = ["smallest", "largest"]  # older files lack these, and traits
 _ABOUT = ["workload", "case", "metric", "unit", "better", "class", "kind", "standing"]
 _DECLARED = ["limit", "quantity"]  # by manifests, and not saved
@@ -105,7 +104,7 @@ def save(
         "traits": {key: list(values) for key, values in side.traits.items()},
         "benchmarks": rows,
     }
-    return _reference(SHELF.save(root, name, content))
+    return _reference(REFERENCES.save(root, name, content))
 
 
 def _of_hosts(logs: pd.Series) -> list[float | None]:
@@ -134,12 +133,12 @@ def _weights(side: Side, kinds: pd.DataFrame | None) -> dict[str, float]:
 
 def load(root: Path, name: str) -> Reference:
     """The reference ``name`` (its latest version) or ``name@2``. Raises FleetmarkError where there is none."""
-    return SHELF.read(SHELF.find(root, name), _reference)
+    return REFERENCES.read(REFERENCES.find(root, name), _reference)
 
 
 def references(root: Path) -> list[Reference]:
     """Every version of every reference, by name."""
-    return [SHELF.read(SHELF.path(root, n, v), _reference) for n, v in sorted(SHELF.versions(root))]
+    return [REFERENCES.read(REFERENCES.path(root, n, v), _reference) for n, v in sorted(REFERENCES.versions(root))]
 
 
 def _reference(doc: Mapping[str, Any]) -> Reference:

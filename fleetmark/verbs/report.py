@@ -16,6 +16,7 @@ from rich.console import Console
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.terminal import Terminal
 from fleetmark.record.archive import Archive, utc
+from fleetmark.record.pinned import REFERENCES
 from fleetmark.record.results import Results
 from fleetmark.record.view import load_results
 from fleetmark.verbs.documents import Documents, write
@@ -107,14 +108,13 @@ def _graded(results: Results) -> list[str]:
 def _beside_reference(archive: Archive, results: Results, only: Sequence[str] | None = None) -> Comparison | None:
     """A campaign compared with the latest reference that has benchmarks in common with it: the headlines of its only
     host, or what the patterns ``only`` match of hosts of one generation."""
-    from fleetmark.record import references
-
     alike = len({h.generation for h in results.hosts}) if only else len(results.hosts)
     if alike != 1 or not len(results.values) or only == []:
         return None
     root = archive.path.parent
-    if not references.SHELF.versions(root):
+    if not REFERENCES.versions(root):
         return None
+    from fleetmark.record import references
     from fleetmark.record.compare import Question, compare  # with scipy, which a report has no use for otherwise
 
     try:

@@ -1,10 +1,11 @@
 """One process for all that a controller has to do with this host: it tells facts, starts a job, then follows it.
 
 A Python that is sent this over SSH has ``take(n)``, which returns the next n bytes of stdin or ends. Documents follow,
-each packed by zlib behind its length in 8 digits: facts.py behind what it imports, its options; then, if a job is to be
-started here, the agent's files and the job. Files come as code, which a Python of the controller's version need not
-compile, and as text. What follows is follow.py's. A session that is cut off leaves nothing behind: the job is detached,
-and another process starts or follows it. Standard library only, Python 3.6 and later.
+each packed by zlib behind its length in 8 digits: facts.py behind what it imports, its options; then, if a job may be
+started here, the agent's files, which are loaded while other hosts still tell their facts, and the job. Files come as
+code, which a Python of the controller's version need not compile, and as text. What follows is follow.py's. A session
+that is cut off leaves nothing behind: the job is detached, and another process starts or follows it. Standard library
+only, Python 3.6 and later.
 """
 
 import json
@@ -67,8 +68,12 @@ def main(take):
         facts = module(name[: -len(".py")], text)
     say(facts.gather(json.loads(document(take).decode())))
     take_code(document(take))
-    payload = {"source": json.loads(document(take).decode()), "job": json.loads(document(take).decode())}
-    job = module("job", payload["source"]["job.py"])
+    source = json.loads(document(take).decode())
+    job = module("job", source["job.py"])
+    for name in ("follow", "runner"):
+        if name + ".py" in CODE:  # else they are imported from the job's folder
+            __import__(name)
+    payload = {"source": source, "job": json.loads(document(take).decode())}
     try:
         answer = job.start(payload)
     except (OSError, RuntimeError) as error:

@@ -17,7 +17,6 @@ from fleetmark.base.units import scale_for, with_unit
 from fleetmark.base.words import word
 from fleetmark.record.figures.summary import METRIC
 from planner import peak
-from planner.guardrail import Held
 from planner.peak import Peak
 from reports.campaign.ratios import ratio_of
 from reports.campaign.view import Key, View
@@ -177,6 +176,8 @@ def _times(row: RatioRow | None) -> str:
     """How many times the reference, above 1 better, or whether a guardrail is kept; empty where neither is known."""
     if row is None:
         return ""
+    from planner.guardrail import Held  # with the statistics of comparisons, of which this row is one
+
     if row.verdict in {Held.KEPT, Held.BROKEN}:
         return word(row.verdict)
     return fmt.ratio(row.ratio) if row.ratio is not None else ""

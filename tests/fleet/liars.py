@@ -27,26 +27,31 @@ exec -a {PLACE}/python3 /usr/bin/python3 "$@"
 
 # The session of the agent, in which the lies about a launch and of a follower take the place of the truth.
 _SESSION = f"""\
-import os, subprocess, sys
+import os, subprocess, sys, types
 code, sys.argv = sys.argv[sys.argv.index("-c") + 1], ["-c"]
 def lie(what):
     path = {PLACE!r} + "/" + what + ".py"
     return path if os.path.exists(path) else None
 def module(name, source):
+    new = names["honestly"](name, source)
     if name == "job" and lie("launch"):
-        subprocess.run(["/usr/bin/python3", lie("launch")], stdin=subprocess.DEVNULL)
-        os._exit(0)
-    return names["honestly"](name, source)
+        new.start = start
+    return new
+def start(payload):
+    subprocess.run(["/usr/bin/python3", lie("launch")], stdin=subprocess.DEVNULL)
+    os._exit(0)
 class Follower(object):
-    @classmethod
-    def find_spec(cls, name, path, target=None):
-        if name == "follow" and lie("follow"):
-            sys.meta_path.remove(cls)
-            sys.argv = ["python3", "follow.py", sys.path[0]]
-            with open(lie("follow")) as source:
-                exec(source.read(), {{"__name__": "__main__"}})
-            os._exit(0)
-sys.meta_path.insert(0, Follower)
+    def __init__(self, folder):
+        self.folder = folder
+    def run(self):
+        del sys.modules["follow"]
+        sys.argv = ["python3", "follow.py", self.folder]
+        with open(lie("follow")) as source:
+            exec(source.read(), {{"__name__": "__main__"}})
+        os._exit(0)
+if lie("follow"):
+    sys.modules["follow"] = types.ModuleType("follow")
+    sys.modules["follow"].Follower = Follower
 names = {{"module_here": module, "__name__": "__main__"}}
 last = "\\nmain(take)"
 assert last in code
