@@ -61,14 +61,17 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 
 def open_inside(file: Path, root: Path) -> BinaryIO:
     """Open ``file`` for reading. Raises OSError where it is no plain file, or a link in its path leaves ``root``."""
-    real, base = os.path.realpath(file), _real(root.absolute())
-    if not f"{real}/".startswith(f"{base.rstrip('/')}/"):
-        raise OSError(errno.ELOOP, "a link leads out of the campaign")
-    handle = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError(errno.EINVAL, "it is no plain file")
-    return os.fdopen(handle, "rb")
+    place = os.open(file, os.O_PATH | os.O_CLOEXEC)  # which opens no device and waits for no writer of a pipe
+    try:
+        opened = f"/proc/self/fd/{place}"
+        real = os.readlink(opened)  # noqa: PTH115  a Path takes twice as long
+        if not f"{real}/".startswith(f"{_real(root.absolute()).rstrip('/')}/"):
+            raise OSError(errno.ELOOP, "a link leads out of the campaign")
+        if not stat.S_ISREG(os.fstat(place).st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file")
+        return os.fdopen(os.open(opened, os.O_RDONLY | os.O_CLOEXEC), "rb")
+    finally:
+        os.close(place)
 
 
 @lru_cache(maxsize=8)

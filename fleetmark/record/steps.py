@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
@@ -46,12 +46,12 @@ class Step:
 
     def as_json(self) -> dict[str, Any]:
         """Its fields by name, for JSON. ``dataclasses.asdict`` would copy them all, at ten times the cost."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @classmethod
     def from_json(cls, doc: Mapping[str, Any]) -> Step:
         """A step from ``jobs/HOST.json`` or ``step.json``; other keys are ignored."""
-        values = {f.name: doc[f.name] for f in fields(Step) if f.name in doc}
+        values = {name: doc[name] for name in Step.__dataclass_fields__ if name in doc}
         lists = {k: tuple(doc.get(k, ())) for k in ("argv", "files", "exclusive", "headline", "members")}
         return cls(**{**values, **lists})
 
