@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -18,11 +19,12 @@ import pytest
 
 from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.listen import _opened, order
+from fleetmark.campaign.start import start
 from fleetmark.hosts import session as sent
 from fleetmark.hosts.agent import OF_EVERY_JOB, agent_source, sources
 from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import this_machine
-from fleetmark.hosts.reach import ReachError
+from fleetmark.hosts.reach import ReachError, Stalled
 from fleetmark.hosts.session import Session
 from tests.agent.job import Job, step
 
@@ -104,6 +106,52 @@ def test_a_job_goes_on_where_its_session_is_cut_off(tmp_path: Path) -> None:
     (tmp_path / "go").touch()
     assert [d["step"] for d in events(again) if d["e"] == "end"] == ["00000"]
     again.close()
+
+
+def test_when_all_hosts_wait_each_is_sent_no_more_than_its_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job(tmp_path, [step(0, ["true"])])
+    one = session()
+    facts_of(one)
+    write, sizes = one.channel.write, list[int]()
+
+    def counted(data: bytes, timeout: float | None = None) -> None:
+        sizes.append(len(data))
+        write(data, timeout)
+
+    monkeypatch.setattr(one.channel, "write", counted)
+    assert one.start(job.doc, 60.0)["state"] == "started"
+    assert sum(sizes) < len(json.dumps(job.doc)) < len(sent._files()) / 10
+    assert events(one)[-1] == {"e": "over", "remaining": 0}
+    one.close()
+
+
+def test_a_session_that_cannot_be_sent_the_agent_leaves_the_job_to_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job(tmp_path, [step(0, ["true"])])
+    reach = connect(this_machine())
+    one = Session(reach, sys.executable, sudo=False)
+
+    write, sizes = one.channel.write, list[int]()
+
+    def stalls_at_the_agent(data: bytes, timeout: float | None = None) -> None:
+        sizes.append(len(data))
+        if len(sizes) == 2:
+            raise Stalled("read no input")
+        write(data, timeout)
+
+    monkeypatch.setattr(one.channel, "write", stalls_at_the_agent)
+    assert facts_of(one)["schema"] == 1
+    run = Run("h", reach, sys.executable, False, str(job.folder), {}, session=one)
+    assert start(run, job.doc)["state"] == "started"
+    with contextlib.closing(_opened(run)) as run.channel:
+        run.channel.write(order(order="have", steps=[]))
+        docs = [json.loads(run.channel.readline(60.0))]
+        while docs[-1]["e"] != "over":
+            docs.append(json.loads(run.channel.readline(60.0)))
+        run.channel.write(order(order="clean"))
+        assert run.channel.readline(60.0) == b""
+    assert docs[-1] == {"e": "over", "remaining": 0}
 
 
 def test_facts_alone_end_it(tmp_path: Path) -> None:
