@@ -1,6 +1,6 @@
 """What a report says, worked out once: every format (html, pdf, xlsx, markdown, json) is written from this.
 
-What only comparisons need is imported by them: a campaign's report is written while its user waits.
+What only comparisons need is imported where one is made: a campaign's report is written while its user waits.
 """
 
 from __future__ import annotations

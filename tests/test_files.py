@@ -74,6 +74,9 @@ def test_what_is_no_plain_file_is_never_opened(root: Path) -> None:
         open_inside(root / "null", root)
     with pytest.raises(FileNotFoundError):
         open_inside(root / "absent", root)
+    (root / "dangling").symlink_to("/nonexistent")
+    with pytest.raises(OSError, match="a link leads to no file"):  # it is not as if there were none
+        open_inside(root / "dangling", root)
     opened = len(list(Path("/proc/self/fd").iterdir()))
     for name in ("pipe", "raw", "null"):
         with pytest.raises(OSError, match="campaign|file"):

@@ -158,7 +158,7 @@ def test_other_parsers_and_another_name_of_the_campaign_parse_again(
 ) -> None:
     folders = judge_all(archive)
     with monkeypatch.context() as m:
-        m.setattr(judging, "_code", lambda: "of tomorrow")
+        m.setattr(judging, "code", lambda: "of tomorrow")
         with Judged(archive) as judged:
             measurements(archive, judged)
     assert set(parsed.values()) == {2} and len(parsed) == len(folders)

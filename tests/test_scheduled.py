@@ -93,7 +93,7 @@ def jobs(archive: Archive) -> dict[str, bytes]:
 
 def test_a_controller_killed_while_it_plans_leaves_no_half_campaign(fleet: Fleet, tmp_path: Path) -> None:
     """The controller is killed at each of its writes in turn, until it succeeds."""
-    real = archives.replace
+    real = archives.create
     for dies_at in range(40):
         child = os.fork()
         if child == 0:
@@ -105,7 +105,7 @@ def test_a_controller_killed_while_it_plans_leaves_no_half_campaign(fleet: Fleet
                 count[0] += 1
                 real(*args, **more)
 
-            archives.replace = write  # type: ignore[attr-defined]
+            archives.create = write  # type: ignore[attr-defined]
             fleet.run()
             os._exit(0)
         status = os.waitpid(child, 0)[1]

@@ -44,11 +44,17 @@ def replace(path: Path, data: bytes | str, *, private: bool = False) -> None:
 
 def create(path: Path, data: bytes | str) -> None:
     """Write a new file, which only its owner can read, and have it on disk. Raises OSError."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
-    with os.fdopen(handle, "wb") as out:
-        out.write(data.encode() if isinstance(data, str) else data)
+    raw = data.encode() if isinstance(data, str) else data
+    with open_new(path) as out:
+        out.write(raw)
         out.flush()
         os.fsync(out.fileno())
+
+
+def open_new(path: Path) -> BinaryIO:
+    """A new file, which only its owner can read, to write to. Raises OSError."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    return os.fdopen(os.open(path, flags, PRIVATE_FILE), "wb")
 
 
 def write_atomic(path: Path, data: bytes | str) -> None:
@@ -61,10 +67,18 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 
 def open_inside(file: Path, root: Path) -> BinaryIO:
     """Open ``file`` for reading. Raises OSError where it is no plain file, or a link in its path leaves ``root``."""
-    place = os.open(file, os.O_PATH | os.O_CLOEXEC)  # which opens no device and waits for no writer of a pipe
+    try:
+        place = os.open(file, os.O_PATH | os.O_CLOEXEC)  # which opens no device and waits for no writer of a pipe
+    except FileNotFoundError:
+        if file.is_symlink():
+            raise OSError(errno.ELOOP, "a link leads to no file") from None
+        raise
     try:
         opened = f"/proc/self/fd/{place}"
-        real = os.readlink(opened)  # noqa: PTH115  a Path takes twice as long
+        try:
+            real = os.readlink(opened)  # noqa: PTH115  a Path takes twice as long
+        except FileNotFoundError:
+            raise OSError(errno.ENOSYS, "/proc is not mounted here, so nobody knows where its path leads") from None
         if not f"{real}/".startswith(f"{_real(root.absolute()).rstrip('/')}/"):
             raise OSError(errno.ELOOP, "a link leads out of the campaign")
         if not stat.S_ISREG(os.fstat(place).st_mode):

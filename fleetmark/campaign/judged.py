@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from dataclasses import fields
@@ -73,6 +74,8 @@ def code() -> str:
         for folder, folders, names in os.walk(root):
             folders.sort()
             for name in sorted(n for n in names if n.endswith((".py", ".yml"))):
-                about = Path(folder, name).stat()
-                digest.update(f"{folder}/{name} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}\n".encode())
+                with contextlib.suppress(FileNotFoundError):  # an editor's, gone meanwhile
+                    about = Path(folder, name).stat()
+                    state = f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
+                    digest.update(f"{folder}/{name} {state}\n".encode())
     return digest.hexdigest()

@@ -294,7 +294,7 @@ def _check(
 
 
 def _ahead(beside: Beside) -> None:
-    """Do while hosts are asked what would keep them waiting when all have answered."""
+    """Work that would keep hosts waiting once all have answered."""
     code()
     beside.ahead()
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.pandas_compat  # as others without a use here: they would be loaded when they are first needed
+import pyarrow.pandas_compat  # this, and others without a use here, would be loaded when they are first needed
 import pyarrow.parquet  # noqa: F401
 import typer
 

@@ -1,8 +1,8 @@
 """The files that run on hosts, as stored on this machine; how a job is handed to a host, and what its agent answers.
 
-A job travels with the agent's files in one trip, to any Python of the host: to the session that told its facts
-(``fleetmark.hosts.session``), to a process of its own where there is none (``fleetmark.campaign.start``), or by Ansible
-behind a deployment (its action ``fleetmark_job``).
+A job travels to any Python of the host: behind the agent's files to the session that told its facts
+(``fleetmark.hosts.session``), with them in one trip to a process of its own where there is none
+(``fleetmark.campaign.start``), or by Ansible behind a deployment (its action ``fleetmark_job``).
 """
 
 from __future__ import annotations

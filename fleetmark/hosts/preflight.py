@@ -108,6 +108,8 @@ def _check(
         Checked(host, reach, session=session).close()
         unknown = error if isinstance(error, UnknownKey) else None
         return Checked(host, reason=" ".join(str(error).split()).removeprefix(f"{host.name}: "), unknown_key=unknown)
-    if not stay:
+    if stay:
+        session.send_agent()
+    else:
         session.close()
     return Checked(host, reach, facts, doc, session=session if stay else None)

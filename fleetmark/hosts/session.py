@@ -15,10 +15,10 @@ from functools import cache, wraps
 from typing import Any
 
 from fleetmark.hosts.agent import OF_EVERY_JOB, OF_FACTS, agent_source, answer_in, codes, sources
-from fleetmark.hosts.reach import MAX_OUTPUT, Channel, Flood, Ran, Reach, ReachError
+from fleetmark.hosts.reach import MAX_OUTPUT, Channel, Flood, Ran, Reach, ReachError, Stalled
 
 MARK = b"FLEETMARK"  # begins a line of the agent's; a login script may print lines too
-WRITE_S = 30.0  # in which a host reads a document of some 10 KB
+WRITE_S = 30.0  # in which a host reads on; it is sent 36 KB to tell facts, and 99 KB for a job
 
 # The first suitable Python reads the agent's program from stdin; platform-python is RHEL 8's. An older one does not
 # read stdin and ends with 126; then the next is tried. A separate check would start one more Python on every host.
@@ -54,12 +54,12 @@ class Session:
     def __init__(self, reach: Reach, python: str | None, sudo: bool) -> None:
         """Start it, by ``python`` or the first Python that will do. Raises ReachError."""
         self.host, self.started = reach.host.name, False
+        self._sending: threading.Thread | None = None
         self.channel: Channel = reach.open(["sh", "-c", _FIND_PYTHON, "sh", python or ""], sudo=sudo)
 
     def facts(self, options: Mapping[str, Any], timeout: float, *, stay: bool) -> Ran:
         """Facts as they are printed (one line), or how the process ended without any. Without ``stay`` the session is
-        over with them; else it is sent what it needs for a job. Raises ReachError, also where they take longer than
-        ``timeout`` seconds.
+        over with them. Raises ReachError, also where they take longer than ``timeout`` seconds.
         """
         try:
             self.channel.write(_program() + _packed(json.dumps(options).encode()), WRITE_S)
@@ -69,18 +69,38 @@ class Session:
             pass  # it may have ended without reading all: its exit status says why
         deadline = time.monotonic() + timeout
         try:
-            files = _files() if stay else b""  # made while the host works
             if line := self._line(deadline):
-                self._send_ahead(files)
                 return Ran(0, line, b"")
             return Ran(self.channel.wait(max(0.0, deadline - time.monotonic())), b"", self.channel.errors().encode())
         except TimeoutError:
             raise ReachError(f"{self.host}: sent no facts within {timeout:g} s") from None
 
+    def send_agent(self) -> None:
+        """Send what a job needs, which the host loads while others still tell facts. Returns at once: a host may read
+        slowly, or not at all.
+        """
+        self._sending = threading.Thread(target=self._send_agent, daemon=True)
+        self._sending.start()
+
+    def _wait_for_agent(self) -> None:
+        if not self._sending:
+            self.send_agent()
+        assert self._sending
+        self._sending.join(WRITE_S)
+        if self._sending.is_alive():
+            raise Stalled(f"{self.host}: read no input for {WRITE_S:g} s")
+
+    def _send_agent(self) -> None:
+        try:
+            self.channel.write(_files(), WRITE_S)
+        except ReachError:
+            self.close()
+
     def start(self, job: Mapping[str, Any], timeout: float) -> dict[str, Any]:
         """The agent's answer to ``job``, {} where it gave none. Raises ReachError, also where it takes longer than
         ``timeout`` seconds.
         """
+        self._wait_for_agent()
         self.channel.write(_packed(json.dumps(job).encode()), WRITE_S)
         try:
             answer = answer_in((MARK + self._line(time.monotonic() + timeout)).decode(errors="replace"))
@@ -88,14 +108,6 @@ class Session:
             raise ReachError(f"{self.host}: did not start its job within {timeout:g} s") from None
         self.started = answer.get("state") in ("started", "running", "finished")
         return answer
-
-    def _send_ahead(self, files: bytes) -> None:
-        """Send what the host loads until its job comes. Where that fails, it starts a job in another process."""
-        try:
-            if files:
-                self.channel.write(files, WRITE_S)
-        except ReachError:
-            self.close()
 
     def close(self) -> None:
         """End it; a job that it started goes on."""

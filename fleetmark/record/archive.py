@@ -33,7 +33,16 @@ from pydantic_core import from_json
 from fleetmark.base import schema
 from fleetmark.base.errors import CannotKeep, FleetmarkError
 from fleetmark.base.facts import Facts, Identity, Known, once
-from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER, create, decode_json, open_inside, read_inside, replace
+from fleetmark.base.files import (
+    PRIVATE_FILE,
+    PRIVATE_FOLDER,
+    create,
+    decode_json,
+    open_inside,
+    open_new,
+    read_inside,
+    replace,
+)
 from fleetmark.record.documents import (
     CampaignHead,
     IdentityPart,
@@ -228,7 +237,7 @@ class Archive:
 
     def new_file(self, folder: Path, name: str) -> BinaryIO:
         """A new file in a folder of ``begin_step``, to write to. Raises OSError."""
-        return os.fdopen(os.open(folder / safe_name(name), _WRITE | os.O_EXCL, PRIVATE_FILE), "wb")
+        return open_new(folder / safe_name(name))
 
     def save_step(self, host: str, step: Mapping[str, Any], part: Path, excuse: str = "") -> Path:
         """Save the folder ``part`` as a finished step, all or nothing. Where the step is already saved (a resumed

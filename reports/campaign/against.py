@@ -176,7 +176,7 @@ def _times(row: RatioRow | None) -> str:
     """How many times the reference, above 1 better, or whether a guardrail is kept; empty where neither is known."""
     if row is None:
         return ""
-    from planner.guardrail import Held  # with the statistics of comparisons, of which this row is one
+    from planner.guardrail import Held  # it loads the statistics of comparisons
 
     if row.verdict in {Held.KEPT, Held.BROKEN}:
         return word(row.verdict)

@@ -112,6 +112,8 @@ def test_when_all_hosts_wait_each_is_sent_no_more_than_its_job(tmp_path: Path, m
     job = Job(tmp_path, [step(0, ["true"])])
     one = session()
     facts_of(one)
+    one.send_agent()
+    one._wait_for_agent()
     write, sizes = one.channel.write, list[int]()
 
     def counted(data: bytes, timeout: float | None = None) -> None:
@@ -122,6 +124,31 @@ def test_when_all_hosts_wait_each_is_sent_no_more_than_its_job(tmp_path: Path, m
     assert one.start(job.doc, 60.0)["state"] == "started"
     assert sum(sizes) < len(json.dumps(job.doc)) < len(sent._files()) / 10
     assert events(one)[-1] == {"e": "over", "remaining": 0}
+    one.close()
+
+
+def test_a_host_loads_what_runs_its_job_before_the_job_comes(tmp_path: Path) -> None:
+    python, pid = _python_with_pid(tmp_path)
+    one = session(str(python))
+    facts_of(one)
+    one.send_agent()
+    maps, until = Path("/proc", pid.read_text().strip(), "maps"), time.monotonic() + 60
+    while "_ctypes" not in maps.read_text():  # which the runner loads, and nothing else
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    one.close()
+
+
+def test_a_host_that_does_not_read_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deaf = tmp_path / "deaf"
+    deaf.write_text("#!/bin/sh\nprintf 'FLEETMARK{}\\n'\nexec sleep 600\n")
+    deaf.chmod(0o755)
+    monkeypatch.setattr(sent, "WRITE_S", 0.1)
+    one = session(str(deaf))
+    assert one.facts(OPTIONS, 60.0, stay=True).out == b"{}\n"
+    one.send_agent()
+    with pytest.raises(Stalled, match="read no input for 0.1 s"):
+        one.start({}, 60.0)
     one.close()
 
 
@@ -209,11 +236,9 @@ def test_lines_of_a_login_script_are_skipped(tmp_path: Path) -> None:
 
 
 def test_one_that_started_no_job_ends_where_another_process_follows(tmp_path: Path) -> None:
-    reach, pid = connect(this_machine()), tmp_path / "pid"
-    marked = tmp_path / "marked"
-    marked.write_text(f'#!/bin/sh\necho $$ >{pid}\nexec {sys.executable} "$@"\n')
-    marked.chmod(0o755)
-    one = Session(reach, str(marked), sudo=False)
+    reach = connect(this_machine())
+    python, pid = _python_with_pid(tmp_path)
+    one = Session(reach, str(python), sudo=False)
     facts_of(one)
     process = Path("/proc", pid.read_text().strip())
     assert process.exists()
@@ -223,6 +248,14 @@ def test_one_that_started_no_job_ends_where_another_process_follows(tmp_path: Pa
     while process.exists() and (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < until
         time.sleep(0.01)
+
+
+def _python_with_pid(folder: Path) -> tuple[Path, Path]:
+    """A Python, and where the number of its process is written."""
+    python, pid = folder / "python", folder / "pid"
+    python.write_text(f'#!/bin/sh\necho $$ >{pid}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    return python, pid
 
 
 @pytest.mark.parametrize(
