@@ -13,6 +13,7 @@ CONVENTIONAL = 256  # bytes of the configuration of a PCI function; one with a l
 HOST_BRIDGE = "0x0600"
 ACCELERATES = ("0x03", "0x0b", "0x12")  # classes of PCI: displays, processors, accelerators
 X86 = ("x86_64", "i686")
+MARKS = ("/run/systemd/container", "/.dockerenv", "/run/.containerenv")  # of containers; systemd reads them too
 
 
 def has_links():
@@ -35,8 +36,10 @@ def has_no_nodes():
 
 
 def is_undecided():
-    """Whether files leave open if this is a machine of its own, a virtual one or a container. Who sees the kernel's
-    threads is in none of those containers that leave no mark, and the flags of an x86 show a hypervisor."""
+    """Whether files leave open if this is a machine of its own, a virtual one or a container: no container has left a
+    mark, and who sees the kernel's threads is in none. Then the flags of an x86 show a hypervisor."""
+    if any(map(os.path.exists, MARKS)):
+        return False
     return os.uname().machine not in X86 or read("/proc/2/comm") != "kthreadd\n"
 
 

@@ -278,20 +278,25 @@ def test_sysfs_is_asked_where_lscpu_does_not_tell_each_cache(
 
 
 @pytest.mark.parametrize(
-    ("machine", "second", "asked"),
+    ("machine", "second", "mark", "asked"),
     [
-        ("x86_64", "kthreadd\n", False),
-        ("x86_64", "bash\n", True),  # a container: its second process is its own
-        ("x86_64", None, True),
-        ("aarch64", "kthreadd\n", True),
+        ("x86_64", "kthreadd\n", None, False),
+        ("x86_64", "bash\n", None, True),  # a container: its second process is its own
+        ("x86_64", None, None, True),
+        ("x86_64", "bash\n", ".dockerenv", False),
+        ("aarch64", "kthreadd\n", None, True),
+        ("aarch64", "bash\n", ".dockerenv", False),
     ],
 )
 def test_systemd_is_asked_what_a_host_is_where_files_do_not_tell(
-    monkeypatch: pytest.MonkeyPatch, machine: str, second: str | None, asked: bool
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, machine: str, second: str | None, mark: str | None, asked: bool
 ) -> None:
     monkeypatch.syspath_prepend(str(AGENT))
     import needed
 
     monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "h", "6", "1", machine)))
     monkeypatch.setattr(needed, "read", lambda _: second)
+    monkeypatch.setattr(needed, "MARKS", (str(tmp_path / ".dockerenv"),))
+    if mark:
+        (tmp_path / mark).touch()
     assert needed.is_undecided() is asked
