@@ -63,12 +63,23 @@ def host(tmp_path: Path) -> Host:
 
 
 def watch(
-    telemetry: ModuleType, host: Host, change: Any, own_cpu_s: float | None = 0.0, wall: float = 0.6
+    telemetry: ModuleType,
+    host: Host,
+    change: Any,
+    own_cpu_s: float | None = 0.0,
+    wall: float = 0.6,
+    samples: int = 0,
 ) -> dict[str, Any]:
-    """The result of a step of ``wall`` seconds, in the middle of which ``change`` happens."""
+    """The result of a step of ``wall`` seconds, in the middle of which ``change`` happens: not before there are so many
+    ``samples``, which come less often where they take long.
+    """
     sampler = telemetry.Sampler(interval=0.2, root=str(host.root))
     sampler.start()
     time.sleep(wall / 2)
+    until = time.monotonic() + 60
+    while sampler.count < samples:
+        assert time.monotonic() < until
+        time.sleep(0.01)
     change()
     time.sleep(wall / 2)
     result = sampler.stop(step_cpu_s=own_cpu_s)
@@ -176,7 +187,10 @@ def test_clocks_and_temperatures(telemetry: ModuleType, host: Host) -> None:
 def test_sensor_that_stops_answering_leaves_holes(telemetry: ModuleType, host: Host) -> None:
     host.put("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", 2_000_000)
     result = watch(
-        telemetry, host, lambda: host.put("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "<unknown>")
+        telemetry,
+        host,
+        lambda: host.put("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "<unknown>"),
+        samples=3,  # columns begin after the first, and the last before a short interval is merged into it
     )
     assert None in result["samples"]["clock_hz_mean"]
     assert result["summary"]["clock_hz_mean"]["min"] == 2.0e9
