@@ -18,7 +18,7 @@ from fleetmark.hosts.agent import OF_EVERY_JOB, OF_FACTS, agent_source, answer_i
 from fleetmark.hosts.reach import MAX_OUTPUT, Channel, Flood, Ran, Reach, ReachError, Stalled
 
 MARK = b"FLEETMARK"  # begins a line of the agent's; a login script may print lines too
-WRITE_S = 30.0  # in which a host reads on; it is sent 36 KB to tell facts, and 99 KB for a job
+WRITE_S = 30.0  # in which a host reads on; it is sent some 40 KB to tell facts, and 100 KB for a job
 
 # The first suitable Python reads the agent's program from stdin; platform-python is RHEL 8's. An older one does not
 # read stdin and ends with 126; then the next is tried. A separate check would start one more Python on every host.
@@ -75,20 +75,14 @@ class Session:
         except TimeoutError:
             raise ReachError(f"{self.host}: sent no facts within {timeout:g} s") from None
 
-    def send_agent(self) -> None:
-        """Send what a job needs, which the host loads while others still tell facts. Returns at once: a host may read
-        slowly, or not at all.
+    def send_agent(self) -> threading.Thread:
+        """Send once what a job needs, which the host loads while others still tell facts. Returns at once, with the
+        thread that sends: a host may read slowly, or not at all.
         """
-        self._sending = threading.Thread(target=self._send_agent, daemon=True)
-        self._sending.start()
-
-    def _wait_for_agent(self) -> None:
-        if not self._sending:
-            self.send_agent()
-        assert self._sending
-        self._sending.join(WRITE_S)
-        if self._sending.is_alive():
-            raise Stalled(f"{self.host}: read no input for {WRITE_S:g} s")
+        if self._sending is None:
+            self._sending = threading.Thread(target=self._send_agent, daemon=True)
+            self._sending.start()
+        return self._sending
 
     def _send_agent(self) -> None:
         try:
@@ -100,7 +94,10 @@ class Session:
         """The agent's answer to ``job``, {} where it gave none. Raises ReachError, also where it takes longer than
         ``timeout`` seconds.
         """
-        self._wait_for_agent()
+        sending = self.send_agent()
+        sending.join(WRITE_S)
+        if sending.is_alive():
+            raise Stalled(f"{self.host}: read no input for {WRITE_S:g} s")
         self.channel.write(_packed(json.dumps(job).encode()), WRITE_S)
         try:
             answer = answer_in((MARK + self._line(time.monotonic() + timeout)).decode(errors="replace"))

@@ -112,8 +112,7 @@ def test_when_all_hosts_wait_each_is_sent_no_more_than_its_job(tmp_path: Path, m
     job = Job(tmp_path, [step(0, ["true"])])
     one = session()
     facts_of(one)
-    one.send_agent()
-    one._wait_for_agent()
+    one.send_agent().join(60.0)
     write, sizes = one.channel.write, list[int]()
 
     def counted(data: bytes, timeout: float | None = None) -> None:
