@@ -20,7 +20,7 @@ import sys
 import time
 
 from commands import LATE, Asked, answer, beside, environment, find
-from needed import NEEDED, has_caches
+from needed import MARKS, NEEDED, has_caches
 from reading import first_stanza, read
 from trim import TRIM, only_lines
 
@@ -58,9 +58,7 @@ TORCH_SECONDS = 50.0  # importing torch for the first time reads gigabytes
 FILES = (
     "/etc/os-release",
     "/etc/machine-id",
-    "/.dockerenv",
-    "/run/.containerenv",
-    "/run/systemd/container",
+    *MARKS,
     "/proc/1/cgroup",
     "/proc/cmdline",
     "/proc/meminfo",

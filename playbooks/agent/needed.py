@@ -36,8 +36,8 @@ def has_no_nodes():
 
 
 def is_undecided():
-    """Whether files leave open if this is a machine of its own, a virtual one or a container: no container has left a
-    mark, and who sees the kernel's threads is in none. Then the flags of an x86 show a hypervisor."""
+    """Whether files leave open what this is: a machine, a virtual one or a container. A mark tells of a container; who
+    sees the kernel's threads is in none, and then the flags of an x86 show a hypervisor."""
     if any(map(os.path.exists, MARKS)):
         return False
     return os.uname().machine not in X86 or read("/proc/2/comm") != "kthreadd\n"
