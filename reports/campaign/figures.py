@@ -49,9 +49,9 @@ class Figures(dict[str, list[Chart]]):
 def figures(view: View, language: Language | None = None) -> Figures:
     """The charts of ``view``, axes in ``language``; headings and notes are sentences still to be translated."""
     _ = language or Language()
-    strips = MOST_BOXES if len(view.hosts) > charts.MANY_DOTS else MOST
+    most_strips = MOST_BOXES if len(view.hosts) > charts.MANY_DOTS else MOST
     kinds = {
-        "strips": (_strips(view, _, strips), strips),
+        "strips": (_strips(view, _, most_strips), most_strips),
         "curves": (_curves(view, _), MOST),
         "depths": (_depths(view, _), MOST),
         "loaded": (_loaded(view, _), MOST),

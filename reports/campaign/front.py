@@ -159,8 +159,11 @@ def _benchmarks(view: View, against: Against) -> tuple[tuple[Benchmark, ...], in
 
 
 def _benchmark(view: View, against: Against, key: Key, rows: Rows, shown: fmt.Shown) -> Benchmark:
-    own = {host: generation or "" for host, generation in view.generation.items()}
-    sides = rows["generation"].tolist() if "generation" in rows else [own.get(host) for host in rows["host"].tolist()]
+    if "generation" in rows:
+        sides = rows["generation"].tolist()
+    else:  # one host each; a host that no list names has no side
+        hosts = rows["host"].tolist()
+        sides = [view.generation[host] or "" if host in view.generation else None for host in hosts]
     by_side = dict(zip(sides, rows.each("value", "cv"), strict=True))
     cells = []
     for generation in view.generations[:MOST_SIDES]:
