@@ -46,7 +46,10 @@ def main() -> None:
             for name in options.only:
                 wall, cpu = (statistics.median(of[name][i] for of in rounds) for i in (0, 1))
                 times = statistics.median(of[name][0] / of["raw"][0] for of in rounds) if "raw" in rounds[0] else None
-                print(f"{count:>5} {name:<10} {wall:8.2f} {cpu:8.2f} {times or 0:7.2f}", flush=True)
+                print(
+                    f"{count:>5} {name:<10} {wall:8.2f} {cpu:8.2f} {'-' if times is None else f'{times:.2f}':>7}",
+                    flush=True,
+                )
 
 
 def _measure(method: Callable[[], None]) -> tuple[float, float]:
