@@ -294,7 +294,7 @@ def _check(
 
 
 def _ahead(beside: Beside) -> None:
-    """Work that would keep hosts waiting once all have answered."""
+    """Do what would keep hosts waiting once all have answered, then the caller's own work."""
     code()
     beside.ahead()
 
