@@ -6,6 +6,7 @@ same examples every time. ``make explore`` draws others.
 
 from __future__ import annotations
 
+import os
 import pkgutil
 from pathlib import Path
 
@@ -19,6 +20,12 @@ CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]  # which a busy machin
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=CALM)
 settings.register_profile("explore", deadline=None, suppress_health_check=CALM, print_blob=True)
 settings.load_profile("same")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_key(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Sign campaigns with a key of these tests, and leave the user's alone; commands inherit it."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

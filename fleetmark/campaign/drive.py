@@ -8,7 +8,6 @@ and the id of one of its own steps: no text of one host ever reaches another. No
 from __future__ import annotations
 
 import queue
-import shutil
 import threading
 import time
 from collections import Counter
@@ -229,7 +228,7 @@ class Drive:
         if run.phase != "over":
             self._heard_of(run, what, details)
         elif what == "step":
-            shutil.rmtree(details[1], ignore_errors=True)
+            self.archive.discard(details[1])
 
     def _heard_of(self, run: Run, what: str, details: Any) -> None:
         match what:
@@ -354,7 +353,7 @@ class Drive:
         """Store a finished step, whose files are in ``part``, and judge it."""
         run.expect(STUCK_S, "its next step")
         if number not in run.pending:  # dropped while it ran
-            shutil.rmtree(part, ignore_errors=True)
+            self.archive.discard(part)
             return
         step = run.steps[number]
         excuse = run.excuses.get(number, "")

@@ -74,7 +74,6 @@ def campaign_document(
     """The content of ``campaign.json``: enough to understand the campaign, and to run the same again."""
     from fleetmark import __version__
 
-    inventory = [str(Path(i).resolve()) if Path(i).exists() else i for i in options.inventory]
     manifests = {path.stem: _digest(path) for w in schedule.settings for path in manifest_files(w)}
     return {
         "id": name,
@@ -88,8 +87,8 @@ def campaign_document(
         "until": asdict(options.until) if options.until else None,
         "seed": seed,
         "command": command_of(options, seed),
-        "owner": f"{user_name()}@{socket.gethostname()}",
-        "inventory": inventory,
+        "owner": author(),
+        "inventory": resolved(options.inventory),
         "limit": options.limit,
         "become": options.become,
         "work_dir": options.work_dir,
@@ -118,6 +117,16 @@ def campaign_document(
         },
         "sha256": manifests | {f"agent/{p.name}": _digest(p) for p in sorted((PLAYBOOKS / "agent").glob("*.py"))},
     }
+
+
+def author() -> str:
+    """Return who runs this process, as USER@MACHINE."""
+    return f"{user_name()}@{socket.gethostname()}"
+
+
+def resolved(inventory: Sequence[str]) -> list[str]:
+    """Return the sources of an inventory, files among them by their absolute paths."""
+    return [str(Path(source).resolve()) if Path(source).exists() else source for source in inventory]
 
 
 def _digest(path: Path) -> str:

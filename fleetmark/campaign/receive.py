@@ -6,7 +6,6 @@ import base64
 import contextlib
 import fnmatch
 import os
-import shutil
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -85,7 +84,7 @@ class Receiver:
             if self._arriving.file:
                 with contextlib.suppress(OSError):
                     self._arriving.file.close()
-            shutil.rmtree(self._arriving.folder, ignore_errors=True)
+            self._archive.discard(self._arriving.folder)
             self._arriving = None
 
     def _begin(self, step_id: str) -> _Arriving:

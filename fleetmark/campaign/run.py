@@ -19,17 +19,18 @@ from fleetmark.base.measurement import Status
 from fleetmark.base.text import count
 from fleetmark.campaign import scheduled, slurm
 from fleetmark.campaign.adaptive import Adaptive
+from fleetmark.campaign.authorship import request_to_run
 from fleetmark.campaign.credentials import credentials_again, refuse_without
 from fleetmark.campaign.drive import Drive, about, fields_of
 from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.judged import Judged, code, write_measurements
 from fleetmark.campaign.launch import launch
-from fleetmark.campaign.options import LONG_S, Beside, Options, campaign_document
+from fleetmark.campaign.options import LONG_S, Beside, Options, author, campaign_document, resolved
 from fleetmark.campaign.outcome import Outcome
 from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import Settings, containers, make_schedule, probes, pythons, secrets_of, settings_of
-from fleetmark.campaign.scheduled import Request, digest, job_text, request_of
+from fleetmark.campaign.scheduled import Request, adopt, digest, job_text, request_of
 from fleetmark.campaign.start import start
 from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import Host, load_inventory
@@ -42,6 +43,7 @@ from fleetmark.hosts.slurm.reach import SlurmReach
 from fleetmark.record import listing
 from fleetmark.record.archive import Archive, safe_name
 from fleetmark.record.documents import KEY, Scheduled, facts_document, key_of
+from fleetmark.record.signature import is_signed, key_problem, sign
 from fleetmark.record.steps import Exchange, Schedule, Step
 from workloads import load_suite
 
@@ -77,10 +79,12 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
             options.turns.refuse_together(schedule.exchanges)
             campaign = campaign_document(options, name, seed, hosts, schedule, suite)
             jobs = {host.name: job_text(campaign, schedule.hosts[host.name], facts) for host, facts in answered}
-            campaign |= {"planned": [list(jobs)], "jobs": {host: digest(text) for host, text in jobs.items()}}
-            of_facts = {host.name: facts_document(facts, able[host.name].raw or {}) for host, facts in answered}
-            documents = {host: Scheduled(of_facts[host], text) for host, text in jobs.items()}
+            facts = {host.name: facts_document(facts, able[host.name].raw or {}) for host, facts in answered}
+            campaign |= {"planned": [list(jobs)], **{k: _digests(of) for k, of in (("jobs", jobs), ("facts", facts))}}
+            documents = {host: Scheduled(facts[host], text) for host, text in jobs.items()}
             archive = Archive.create(options.root, name, campaign, documents).writable()
+        if problem := key_problem():
+            console.print(f"this campaign carries no lasting signature, so --resume will ask first: {problem}")
         if lent:
             _note_job(archive, lent.job)
         _note_early_outcomes(archive, checked, schedule)
@@ -98,8 +102,11 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
 
     A damaged job is made again, a damaged step runs again; hosts that were away when the others were scheduled join.
     """
+    request, is_own = request_to_run(archive, options.inventory, console)
     archive.writable()
-    request = request_of(archive)
+    if not is_own:
+        hosts = load_inventory(list(options.inventory), request.limit)
+        request = adopt(archive, request, hosts, resolved(options.inventory), author())
     credentials = credentials_again(request.suite, request.settings, options.settings or {})
     options = replace(
         options,
@@ -127,8 +134,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
     try:
         new = [(c.host, c.facts, c.raw or {}) for c in checked if c.facts and c.host.name in away]
         if new:
-            suite = request.suite_as_read or load_suite(request.suite)
-            request, schedule = scheduled.join(archive, request, jobs, suite, new)
+            request, schedule = scheduled.join(archive, request, jobs, request.suite_as_read, new)
             _note_joined(archive, request)
             jobs = scheduled.jobs(archive, request)
             owed = owed_steps(archive, jobs, request.exchanges)
@@ -166,7 +172,7 @@ def _resume_lent(
     if job.is_over:
         console.print(f"Slurm job {job.id} ended ({job.state.word}): collecting what its nodes finished")
         reached = [
-            Checked(host, SlurmReach(host, job), archive.facts_of(host.name), {})
+            Checked(host, SlurmReach(host, job), scheduled.facts_of(archive, request, host.name), {})
             for host in hosts
             if owed.get(host.name)
         ]
@@ -197,18 +203,28 @@ def _resume_lent(
 
 def _note_job(archive: Archive, job: Job) -> None:
     """Journal the Slurm job that a campaign runs in, and where it meets its nodes."""
-    archive.note("slurm", job=job.id, folder=str(job.folder))
+    archive.note("slurm", **sign({"campaign": archive.id, "job": job.id, "folder": str(job.folder)}))
+
+
+def _is_noted(archive: Archive, event: Mapping[str, Any]) -> bool:
+    """Return whether this user noted the Slurm job of this campaign, which is cancelled at the end."""
+    noted = {name: value for name, value in event.items() if name not in ("t", "e")}
+    return noted.get("campaign") == archive.id and is_signed(noted)
 
 
 def _last_job(archive: Archive, partition: str | None) -> Job:
-    event = next((e for e in reversed(list(archive.journal())) if e["e"] == "slurm"), None)
+    event = next((e for e in reversed(list(archive.journal())) if e["e"] == "slurm" and _is_noted(archive, e)), None)
     if event is None:
         raise FleetmarkError(
             f"{archive.path}: its journal names no Slurm job, so it cannot go on; begin a new campaign"
         )
-    shared = archive.campaign().get("shared")
+    shared = (archive.own_campaign() or {}).get("shared")
     root = Path(shared) if isinstance(shared, str) else None
     return slurm.job_on_record(event, slurm.shared_folder(root, archive.path.parent, archive.id), partition)
+
+
+def _digests(documents: Mapping[str, str]) -> dict[str, str]:
+    return {host: digest(text) for host, text in documents.items()}
 
 
 def _is_finished(archive: Archive) -> bool:
@@ -233,7 +249,7 @@ def _set_aside_lost(archive: Archive) -> None:
 def _note_joined(archive: Archive, request: Request) -> None:
     """Note once which hosts joined that were away when the campaign was scheduled."""
     noted = {host for e in archive.journal() if e["e"] == "joined" for host in e["hosts"]}
-    if late := [host for group in (request.scheduled or [])[1:] for host in group if host not in noted]:
+    if late := [host for group in request.scheduled[1:] for host in group if host not in noted]:
         archive.note("joined", hosts=late)
 
 
@@ -367,11 +383,16 @@ def _follow(
         for c in checked:
             name = c.host.name
             job = on_record.get(name)
-            if not c.facts or not c.reach or not job:
+            why = f"unreachable: {c.reason}"
+            if c.facts and job and job["work"] != c.facts.work_dir:  # commands of the job have paths in it
+                why = f"its work directory is {c.facts.work_dir}, and its job was made for {job['work']}"
+            elif c.facts and c.reach and job:
+                why = ""
+            if why or not c.facts or not c.reach or not job:
                 progress.add(name, {}, 0.0)
-                progress.trouble(name, f"unreachable: {c.reason}")
+                progress.trouble(name, why)
                 if job:
-                    _note_lost(archive, job, owed.get(name, set()), f"unreachable: {c.reason}")
+                    _note_lost(archive, job, owed.get(name, set()), why)
                 continue
             steps = [Step.from_json(s) for s in job["steps"] if s["id"] in owed.get(name, ())]
             progress.add(name, _cells(steps, job["skipped"]), sum(s.expect_s for s in steps))

@@ -1,7 +1,8 @@
 """The schedule of a campaign on record: its jobs, made again where one is damaged, and the hosts that join later.
 
 A schedule follows from campaign.json and the facts alone, so it can be computed again. campaign.json holds the SHA-256
-of every job, which shows whether the result is the same.
+of every job and of every host's facts, and carries the signature of the user who started the campaign: whoever else can
+write to the record cannot change what runs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
@@ -22,7 +24,7 @@ from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
 from fleetmark.record.archive import Archive, safe_name
 from fleetmark.record.steps import Deployment, Exchange, HostSchedule, Refusal, Schedule, Step, Trial
-from workloads import Suite
+from workloads import Suite, suite_names
 
 
 class _Host(BaseModel, defer_build=True):
@@ -36,8 +38,8 @@ class Request(BaseModel, defer_build=True):
     """The fields of ``campaign.json`` that are needed to resume a campaign.
 
     ``scheduled`` (``planned`` in the file): the hosts in the order in which they were scheduled, later ones group by
-    group; ``jobs``: the SHA-256 of each host's job; ``suite_as_read``: the content of the suite's file. An earlier
-    version stored none of these.
+    group; ``jobs`` and ``facts``: the SHA-256 of each host's job and of its facts; ``suite_as_read``: the content of
+    the suite's file.
     """
 
     id: str
@@ -55,9 +57,10 @@ class Request(BaseModel, defer_build=True):
     work_dir: str
     hosts: list[_Host]
     exchanges: list[Exchange]
-    scheduled: list[list[str]] | None = Field(default=None, alias="planned")
-    jobs: dict[str, str] = {}
-    suite_as_read: Suite | None = None
+    scheduled: list[list[str]] = Field(alias="planned")
+    jobs: dict[str, str]
+    facts: dict[str, str]
+    suite_as_read: Suite
     slurm: SlurmRequest | None = None
     at_once: list[str] = []
     trial: Trial | None = None
@@ -69,9 +72,26 @@ class Request(BaseModel, defer_build=True):
 
 
 def request_of(archive: Archive) -> Request:
-    """What the campaign was started with. Raises FleetmarkError where campaign.json lacks a field needed to resume."""
+    """Return what this user started the campaign with.
+
+    Raises FleetmarkError where campaign.json is not as this user signed it, or lacks a field needed to resume.
+    """
+    document = archive.own_campaign()
+    if document is None:
+        raise FleetmarkError(
+            f"{archive.path / 'campaign.json'}: you did not sign it; fleetmark run --resume asks first"
+        )
+    return _request(archive, document)
+
+
+def unsigned_request(archive: Archive) -> Request:
+    """Return what campaign.json says, whoever wrote it. Raises FleetmarkError where it lacks a field."""
+    return _request(archive, archive.campaign())
+
+
+def _request(archive: Archive, document: Mapping[str, Any]) -> Request:
     try:
-        return Request.model_validate(archive.campaign())
+        return Request.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))[:80]
@@ -103,8 +123,13 @@ def job_text(campaign: Mapping[str, Any], schedule: HostSchedule, facts: Facts) 
     )
 
 
-def digest(job: str | bytes) -> str:
-    return hashlib.sha256(job.encode() if isinstance(job, str) else job).hexdigest()
+def digest(document: str | bytes) -> str:
+    """Return the SHA-256 of a job or of a host's facts, in hexadecimal."""
+    return hashlib.sha256(document.encode() if isinstance(document, str) else document).hexdigest()
+
+
+def _has_digest(expected: str | None, raw: bytes) -> bool:
+    return digest(raw) == expected
 
 
 def jobs(archive: Archive, request: Request) -> dict[str, dict[str, Any]]:
@@ -116,24 +141,20 @@ def jobs(archive: Archive, request: Request) -> dict[str, dict[str, Any]]:
     broken: dict[str, str] = {}
     names = [h.name for h in request.hosts]
     for name in names:
-        if request.scheduled is not None and name not in request.jobs:
+        if name not in request.jobs:
             continue  # a job file of such a host comes from a join that did not finish
         try:
-            raw, job = archive.job_text(name), archive.job(name)
-            if raw and job and request.jobs.get(name) in (None, digest(raw)):  # an earlier version kept no digests
-                loaded[name] = job
-            elif raw is not None:
-                broken[name] = "is damaged"
-            elif request.scheduled is not None or archive.facts_of(name):
+            job = archive.job(name, partial(_has_digest, request.jobs[name]))
+            if job is None:
                 broken[name] = "is missing"
+            else:
+                loaded[name] = job
         except FleetmarkError:
             broken[name] = "is damaged"
     if broken:
         schedule = _schedule_again(archive, request, broken)
         for name in broken:
-            facts = archive.facts_of(name)
-            assert facts  # the schedule was made from them
-            text = job_text(request.model_dump(), schedule.hosts[name], facts)
+            text = _job_again(archive, request, schedule, name)
             if digest(text) != request.jobs[name]:
                 raise _not_the_same(archive, broken)
             archive.save_job(name, text)
@@ -141,16 +162,16 @@ def jobs(archive: Archive, request: Request) -> dict[str, dict[str, Any]]:
     return {name: loaded[name] for name in names if name in loaded}
 
 
+def _job_again(archive: Archive, request: Request, schedule: Schedule, name: str) -> str:
+    return job_text(request.model_dump(), schedule.hosts[name], _facts(archive, request, name, {}))
+
+
 def _schedule_again(archive: Archive, request: Request, broken: Mapping[str, str]) -> Schedule:
     """The schedule of all hosts, from the record alone."""
-    if request.scheduled is None or request.suite_as_read is None:
-        raise FleetmarkError(
-            f"{_first(archive, broken)}, and an earlier version kept too little to make it again; {_REMEDY}"
-        )
     schedule = None
     able: list[tuple[Host, Facts]] = []
     for group in request.scheduled:
-        able += [(host, _facts(archive, host.name, broken)) for host in _hosts(request, group)]
+        able += [(host, _facts(archive, request, host.name, broken)) for host in _hosts(request, group)]
         try:
             schedule = make_schedule(
                 able,
@@ -171,6 +192,47 @@ def _schedule_again(archive: Archive, request: Request, broken: Mapping[str, str
 _REMEDY = "restore the file, or begin a new campaign; what was measured is read by `fleetmark report`"
 
 
+def adopt(archive: Archive, request: Request, hosts: Sequence[Host], inventory: Sequence[str], user: str) -> Request:
+    """Sign somebody else's campaign as this user's own, once its jobs are shown to follow from suite and facts.
+
+    ``hosts``: those of this user's ``inventory``, whose addresses and labels count; ``user``: who adopts it.
+    Raises FleetmarkError where a job is another than they give, so that no command of the record's author runs.
+    """
+    by_name = {host.name: host for host in hosts}
+    if lacking := [name for name in request.jobs if name not in by_name]:
+        raise FleetmarkError(f"{archive.id}: host {lacking[0]} is not in your inventory; add it, then resume again")
+    known = [
+        _Host(name=h.name, address=own.address, peer=own.peer_address, labels=dict(own.labels))
+        for h in request.hosts
+        if (own := by_name.get(h.name))
+    ]
+    digests = {name: digest(archive.facts_text(name)) for name in request.jobs}
+    request = request.model_copy(update={"hosts": known, "facts": digests})
+    names = dict.fromkeys(request.jobs, "cannot be verified")
+    schedule = _schedule_again(archive, request, names)
+    texts = {name: _job_again(archive, request, schedule, name) for name in request.jobs}
+    if {name: digest(text) for name, text in texts.items()} != request.jobs or schedule.exchanges != tuple(
+        request.exchanges
+    ):
+        raise FleetmarkError(
+            f"{archive.id}: its jobs are not what its suite, its facts and your inventory give, so nothing of it runs; "
+            "begin a new campaign"
+        )
+    doc = archive.campaign()
+    addresses = {h.name: {"address": h.address, "peer": h.peer, "labels": h.labels} for h in known}
+    archive.save_campaign(
+        request.model_dump(mode="json", by_alias=True)
+        | {name: doc[name] for name in ("command", "versions", "sha256") if name in doc}
+        | {
+            "suite": request.suite if request.suite in suite_names() else "",
+            "hosts": [{**h, **addresses[h["name"]]} for h in doc["hosts"] if h["name"] in addresses],
+            "inventory": list(inventory),
+            "adopted": user,
+        }
+    )
+    return request_of(archive)
+
+
 def _first(archive: Archive, broken: Mapping[str, str]) -> str:
     name, how = next(iter(broken.items()))
     return f"{archive.path / 'jobs' / safe_name(name)}.json {how}"
@@ -183,9 +245,17 @@ def _not_the_same(archive: Archive, broken: Mapping[str, str]) -> FleetmarkError
     )
 
 
-def _facts(archive: Archive, host: str, broken: Mapping[str, str]) -> Facts:
+def facts_of(archive: Archive, request: Request, host: str) -> Facts | None:
+    """Return the facts that the host was scheduled by, None where they are missing.
+
+    Raises FleetmarkError where the file is damaged, or is not the one that the campaign was started with.
+    """
+    return archive.facts_of(host, accepts=partial(_has_digest, request.facts.get(host)))
+
+
+def _facts(archive: Archive, request: Request, host: str, broken: Mapping[str, str]) -> Facts:
     try:
-        facts = archive.facts_of(host)
+        facts = facts_of(archive, request, host)
     except FleetmarkError as error:
         raise FleetmarkError(f"{_first(archive, broken)}, and cannot be made again: {error}; {_REMEDY}") from error
     if facts is None:
@@ -220,8 +290,8 @@ def join(
     ``on_record``: the existing jobs. campaign.json is replaced last: a controller that dies before leaves jobs that do
     not match it, and these are made again.
     """
-    before = [name for group in request.scheduled or [list(on_record)] for name in group]
-    able = [(host, _facts(archive, host.name, {})) for host in _hosts(request, before)]
+    before = [name for group in request.scheduled for name in group]
+    able = [(host, _facts(archive, request, host.name, {})) for host in _hosts(request, before)]
     schedules = {name: _schedule_of(job) for name, job in on_record.items()}
     schedule = make_schedule(
         [*able, *((host, facts) for host, facts, _ in new)],
@@ -232,18 +302,20 @@ def join(
         repeats=request.rounds,
         onto=Schedule(schedules, tuple(request.exchanges), request.settings),
     )
-    doc = archive.campaign()
-    facts_of = {host.name: facts for host, facts in able} | {host.name: facts for host, facts, _ in new}
-    texts = {name: job_text(doc, of, facts_of[name]) for name, of in schedule.hosts.items()}
-    for host, facts, raw in new:
-        archive.save_facts(host.name, facts, raw)
+    doc = archive.own_campaign()
+    if doc is None:
+        raise FleetmarkError(f"{archive.path / 'campaign.json'}: it was changed meanwhile; begin a new campaign")
+    by_name = {host.name: facts for host, facts in able} | {host.name: facts for host, facts, _ in new}
+    texts = {name: job_text(doc, of, by_name[name]) for name, of in schedule.hosts.items()}
+    saved = {host.name: archive.save_facts(host.name, facts, raw) for host, facts, raw in new}
     for name, text in texts.items():
         if request.jobs.get(name) != digest(text):
             archive.save_job(name, text)
     peers = {host.name: {"address": host.address, "peer": host.peer_address} for host, _, _ in new}
     doc |= {
-        "planned": [*(request.scheduled or [before]), [host.name for host, _, _ in new]],
+        "planned": [*request.scheduled, [host.name for host, _, _ in new]],
         "jobs": {name: digest(text) for name, text in texts.items()},
+        "facts": request.facts | {name: digest(document) for name, document in saved.items()},
         "exchanges": [asdict(e) for e in schedule.exchanges],
         "hosts": [{**h, **peers.get(h["name"], {})} for h in doc["hosts"]],
     }

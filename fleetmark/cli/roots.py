@@ -11,6 +11,7 @@ import typer
 
 from fleetmark.base.errors import CannotKeep, FleetmarkError
 from fleetmark.base.terminal import Terminal
+from fleetmark.record.drafts import remove_unfinished
 
 if TYPE_CHECKING:
     from fleetmark.record.store import StoreCopy
@@ -26,12 +27,15 @@ def results(
     campaign: str | None = None,
     writes: bool = False,
 ) -> Iterator[Path]:
-    """``root``; of one in a store a copy of what a verb needs: of all campaigns, or of ``campaign`` with its raw files.
+    """Yield ``root``; of one in a store a copy of what a verb needs: of all campaigns, or of ``campaign`` with its raw
+    files.
 
-    What a verb that ``writes`` leaves in the copy is stored at its end. Raises FleetmarkError where the store refuses.
+    Folders that a killed controller left half made are removed. What a verb that ``writes`` leaves in the copy is
+    stored at its end. Raises FleetmarkError where the store refuses.
     """
     url = _url(root, campaign)
     if url is None:
+        remove_unfinished(root)
         yield root
         return
     from fleetmark.record import store

@@ -16,10 +16,10 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import secrets
 import shlex
-import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
@@ -33,15 +33,19 @@ from pydantic_core import from_json
 from fleetmark.base import schema
 from fleetmark.base.errors import CannotKeep, FleetmarkError
 from fleetmark.base.facts import Facts, Identity, Known, once
-from fleetmark.base.files import (
-    PRIVATE_FILE,
+from fleetmark.base.files import decode_json
+from fleetmark.base.inside import (
     PRIVATE_FOLDER,
-    create,
-    decode_json,
+    append_inside,
+    create_inside,
+    folder_inside,
+    move_inside,
     open_inside,
-    open_new,
+    open_new_inside,
     read_inside,
-    replace,
+    remove_inside,
+    replace_inside,
+    sync_inside,
 )
 from fleetmark.record.documents import (
     CampaignHead,
@@ -55,13 +59,14 @@ from fleetmark.record.documents import (
     facts_document,
     fault,
 )
-from fleetmark.record.drafts import make_draft, remove_unfinished, sync_folder
+from fleetmark.record.drafts import make_draft, remove_unfinished
 from fleetmark.record.replies import MAX_RESULT_BYTES, NoReply, Result, Telemetry, read
+from fleetmark.record.signature import is_signed, sign
 
 SCHEMA = 1
-_WRITE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # the right place, without room
 _ROWS = 1 << 17  # of a group in measurements.parquet
+_PART = re.compile(r"\.(campaign\.json|measurements\.parquet|summary\.html)\.[0-9a-f]{8}")  # of a write cut short
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -82,14 +87,22 @@ def safe_name(name: str) -> str:
     return component
 
 
+def _head(campaign: Mapping[str, Any]) -> str:
+    """Return campaign.json as text, signed by this user."""
+    return json.dumps(sign({"schema": SCHEMA, **campaign}), indent=1)
+
+
 class Archive:
     """One campaign's directory. Writing needs the controller's lock (``writable``); reading needs nothing.
 
-    What is read is validated first, and no link out of it is followed: an archive may come from anywhere.
+    Everything read is validated first, and no link out of it is followed: an archive may come from anywhere. Writes
+    follow no link below ``root``, the folder that the user named.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, root: Path | None = None) -> None:
+        """``root``: the results root that ``path`` lies in; its parent folder by default."""
         self.path = path
+        self._root = root or path.parent
         self._journal: int | None = None
         self._unsynced = False
         self._lock: int | None = None
@@ -113,17 +126,18 @@ class Archive:
             draft, lock = make_draft(root, campaign_id)
             try:
                 for folder in ("facts", "jobs") if hosts else ():
-                    (draft / folder).mkdir(PRIVATE_FOLDER)
+                    with folder_inside(draft / folder, root, make=PRIVATE_FOLDER):
+                        pass
                 for host, scheduled in (hosts or {}).items():
-                    create(draft / "facts" / f"{safe_name(host)}.json", scheduled.facts)
-                    create(draft / "jobs" / f"{safe_name(host)}.json", scheduled.job)
-                create(draft / "campaign.json", json.dumps({"schema": SCHEMA, **campaign}, indent=1))
-                if archive.path.exists():
+                    create_inside(draft / "facts" / f"{safe_name(host)}.json", root, scheduled.facts)
+                    create_inside(draft / "jobs" / f"{safe_name(host)}.json", root, scheduled.job)
+                create_inside(draft / "campaign.json", root, _head(campaign))
+                if os.path.lexists(archive.path):
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-                draft.rename(archive.path)
-                sync_folder(root)
+                move_inside(draft, archive.path, root)
+                sync_inside(root, root)
             except OSError:
-                shutil.rmtree(draft, ignore_errors=True)
+                remove_inside(draft, root)
                 raise
             finally:
                 os.close(lock)
@@ -161,24 +175,41 @@ class Archive:
         campaign: dict[str, Any] = document
         return campaign
 
+    def own_campaign(self) -> dict[str, Any] | None:
+        """Return campaign.json where this user started the campaign and nobody changed the file since; else None.
+
+        Raises FleetmarkError as ``campaign`` does.
+        """
+        document = self.campaign()
+        return document if document.get("id") == self.id and is_signed(document) else None
+
     # ------------------------------------------------------------ writing
 
     def writable(self) -> Archive:
         """This campaign for one controller alone. Raises FleetmarkError while another holds it."""
         file = self.path / "journal.jsonl"
         try:
-            self._lock = os.open(self.path / "controller.lock", _WRITE, PRIVATE_FILE)
+            self._lock = append_inside(self.path / "controller.lock", self._root)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._journal = os.open(file, _WRITE | os.O_APPEND, PRIVATE_FILE)
+            self._journal = append_inside(file, self._root)
             raw = self._read(file)
             complete = raw.rfind(b"\n") + 1
             if raw[complete:].startswith(b"{"):  # a crash left half a line: the next event must not continue it
                 os.truncate(self._journal, complete)
+            self._remove_parts()
         except BlockingIOError as error:
             raise FleetmarkError(f"campaign {self.id} is being driven by another fleetmark on this machine") from error
         except OSError as error:
             raise CannotKeep(f"cannot write in {self.path}: {fault(error)}") from error
         return self
+
+    def _remove_parts(self) -> None:
+        """Remove what a controller that was killed had half received or half written."""
+        for part in (self.path / "raw").glob("*/*/*/.part-*"):
+            remove_inside(part, self._root)
+        for part in self.path.glob(".*.????????"):
+            if _PART.fullmatch(part.name):
+                remove_inside(part, self._root)
 
     def close(self) -> None:
         for handle in (self._journal, self._lock):
@@ -215,29 +246,39 @@ class Archive:
             os.fsync(journal)
             self._unsynced = False
 
-    def save_facts(self, host: str, facts: Facts, raw: Mapping[str, Any]) -> None:
-        self._keep(f"facts/{safe_name(host)}.json", facts_document(facts, raw))
+    def save_facts(self, host: str, facts: Facts, raw: Mapping[str, Any]) -> str:
+        """Save a host's facts. Returns the document, whose SHA-256 campaign.json has."""
+        document = facts_document(facts, raw)
+        self.keep(f"facts/{safe_name(host)}.json", document)
+        return document
 
     def save_job(self, host: str, job: str) -> None:
         """Save ``job``, a JSON text; campaign.json has its SHA-256."""
-        self._keep(f"jobs/{safe_name(host)}.json", job)
+        self.keep(f"jobs/{safe_name(host)}.json", job)
 
     def save_campaign(self, campaign: Mapping[str, Any]) -> None:
-        """Replace campaign.json."""
-        self._keep("campaign.json", json.dumps({"schema": SCHEMA, **campaign}, indent=1))
+        """Replace campaign.json, signed by this user."""
+        self.keep("campaign.json", _head(campaign))
 
     def begin_step(self, host: str, step: Mapping[str, Any]) -> Path:
         """A folder with step.json beside the step's final one, to fill and hand to ``save_step``."""
         final = self.raw_dir(host, step)
         part = final.with_name(f".part-{secrets.token_hex(4)}")
-        with self.keeping(final):
-            self._make_folder(part)
-            create(part / "step.json", json.dumps({"host": host, **step}))
+        with self.keeping(final), folder_inside(part, self._root, make=PRIVATE_FOLDER):
+            create_inside(part / "step.json", self._root, json.dumps({"host": host, **step}))
         return part
 
     def new_file(self, folder: Path, name: str) -> BinaryIO:
         """A new file in a folder of ``begin_step``, to write to. Raises OSError."""
-        return open_new(folder / safe_name(name))
+        return open_new_inside(folder / safe_name(name), self._root)
+
+    def append_to(self, name: str) -> int:
+        """Open a file of the campaign's own folder to read and append, as a descriptor. Raises OSError."""
+        return append_inside(self.path / name, self._root)
+
+    def discard(self, path: Path) -> None:
+        """Remove a file or a folder of this campaign, as far as that is possible."""
+        remove_inside(path, self._root)
 
     def save_step(self, host: str, step: Mapping[str, Any], part: Path, excuse: str = "") -> Path:
         """Save the folder ``part`` as a finished step, all or nothing. Where the step is already saved (a resumed
@@ -246,12 +287,11 @@ class Archive:
         final = self.raw_dir(host, step)
         with self.keeping(final):
             if final.exists():
-                shutil.rmtree(part)
+                self.discard(part)
                 return final
             if excuse:
-                (part / "step.json").unlink()
-                create(part / "step.json", json.dumps({"host": host, **step, "excuse": excuse}))
-            part.rename(final)
+                replace_inside(part / "step.json", self._root, json.dumps({"host": host, **step, "excuse": excuse}))
+            move_inside(part, final, self._root)
         return final
 
     @contextlib.contextmanager
@@ -276,30 +316,22 @@ class Archive:
         """Move the files of a lost step aside, so that a resumed campaign can run it again."""
         aside = self.path / "superseded" / utc() / folder.relative_to(self.path / "raw")
         try:
-            self._make_folder(aside.parent)
-            folder.rename(aside)
+            move_inside(folder, aside, self._root)
         except OSError as error:
             raise self._cannot_keep(aside, error) from error
 
     def write_page(self, page: str) -> Path:
         """Save the campaign's summary page."""
-        return self._keep("summary.html", page)
+        return self.keep("summary.html", page)
 
-    def _keep(self, name: str, data: bytes | str) -> Path:
+    def keep(self, name: str, data: bytes | str) -> Path:
+        """Save ``data`` as the file ``name`` of this campaign, replacing the one before. Raises CannotKeep."""
         file = self.path / name
         try:
-            self._make_folder(file.parent)
-            replace(file, data, private=True)
+            replace_inside(file, self._root, data)
         except OSError as error:
             raise self._cannot_keep(file, error) from error
         return file
-
-    def _make_folder(self, folder: Path) -> None:
-        try:
-            folder.mkdir(mode=PRIVATE_FOLDER, parents=folder == self.path, exist_ok=True)
-        except FileNotFoundError:  # of what is above it; mostly all is there
-            self._make_folder(folder.parent)
-            folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
 
     def _cannot_keep(self, file: Path, error: OSError) -> CannotKeep:
         """Why ``file`` could not be written, and the command that goes on without loss."""
@@ -372,17 +404,32 @@ class Archive:
         known: Known = {}
         return {name: facts for name in self.host_names() if (facts := self.facts_of(name, known)) is not None}
 
-    def facts_of(self, host: str, known: Known | None = None) -> Facts | None:
+    def facts_of(
+        self, host: str, known: Known | None = None, accepts: Callable[[bytes], bool] = lambda _: True
+    ) -> Facts | None:
         """The host's facts, None where it has none. ``known``: parts of facts that were read before, for ``once``.
-        Raises FleetmarkError for a file that holds no facts.
+        Raises FleetmarkError for a file that holds no facts, or that the caller does not accept.
         """
         file = self.path / "facts" / f"{safe_name(host)}.json"
         try:
-            return once(from_json(self._read(file))["facts"], {} if known is None else known)
+            raw = self._read(file)
+            if not accepts(raw):
+                raise ValueError("it was changed since the campaign was scheduled")
+            return once(from_json(raw)["facts"], {} if known is None else known)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise FleetmarkError(f"{file}: not facts of this version: {fault(error)}") from error
+
+    def facts_text(self, host: str) -> bytes:
+        """Return the host's facts as stored, empty where it has none. Raises FleetmarkError for an unreadable file."""
+        file = self.path / "facts" / f"{safe_name(host)}.json"
+        try:
+            return self._read(file)
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise FleetmarkError(f"{file}: cannot be read: {fault(error)}") from error
 
     def identity_of(self, host: str) -> Identity | None:
         """Of what kind the host is, None where it has no facts. Raises FleetmarkError as ``facts_of``."""
@@ -409,25 +456,23 @@ class Archive:
         if os.path.lexists(file) and self._tail(file, 4) != b"PAR1":
             raise FleetmarkError(f"{file}: no whole Parquet file; `fleetmark parse` makes it anew from raw")
 
-    def job_text(self, host: str) -> bytes | None:
-        """The bytes of ``jobs/HOST.json``; None where there is none. Raises FleetmarkError where it cannot be read."""
+    def job(self, host: str, accepts: Callable[[bytes], bool] = lambda _: True) -> dict[str, Any] | None:
+        """The host's job; None where it has none.
+
+        Raises FleetmarkError for a file that cannot be read, is no job, or that the caller does not accept.
+        """
         file = self.path / "jobs" / f"{safe_name(host)}.json"
         try:
-            return self._read(file)
+            raw = self._read(file)
+            if not accepts(raw):
+                raise FleetmarkError(f"{file}: changed since the campaign was scheduled")
+            read(Job, raw)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise FleetmarkError(f"{file}: cannot be read: {fault(error)}") from error
-
-    def job(self, host: str) -> dict[str, Any] | None:
-        """The host's job; None where it has none. Raises FleetmarkError for a file that is no job."""
-        raw = self.job_text(host)
-        if raw is None:
-            return None
-        try:
-            read(Job, raw)
         except NoReply as error:
-            raise FleetmarkError(f"{self.path / 'jobs' / safe_name(host)}.json: damaged ({error})") from error
+            raise FleetmarkError(f"{file}: damaged ({error})") from error
         document: dict[str, Any] = decode_json(raw)
         return document
 
@@ -537,4 +582,4 @@ class Archive:
         with pq.ParquetWriter(sink, schema.arrow(), compression="zstd") as out:
             while part := list(islice(rest, _ROWS)):
                 out.write_table(schema.table(part))
-        return self._keep("measurements.parquet", sink.getvalue().to_pybytes())
+        return self.keep("measurements.parquet", sink.getvalue().to_pybytes())

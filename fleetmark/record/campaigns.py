@@ -64,7 +64,7 @@ def find(root: Path, name: str) -> Archive:
     Raises FleetmarkError when none or several answer to it.
     """
     if (Path(name) / "campaign.json").exists():
-        return Archive.open(Path(name))
+        return Archive.open(Path(name).resolve())
     archives = campaigns(root)
     if name == "last" and archives:
         return Archive.open(archives[-1].path)

@@ -5,46 +5,43 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 from pathlib import Path
 
-from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER
+from fleetmark.base.inside import PRIVATE_FOLDER, append_inside, folder_inside, remove_inside
 
 _NEW = ".new-"  # before the id of a campaign under construction
-_LOCK = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+_LOCK = "controller.lock"
 
 
 def make_draft(root: Path, campaign_id: str) -> tuple[Path, int]:
-    """A folder for a new campaign, and its lock (a descriptor), held while the campaign is under construction."""
+    """Create a folder for a new campaign. Returns its path and its lock, a descriptor to close when it is complete.
+
+    Raises OSError, also where the folder exists.
+    """
     draft = root / f"{_NEW}{campaign_id}"
     while True:
-        with contextlib.suppress(FileExistsError):
-            draft.mkdir(mode=PRIVATE_FOLDER)
-        with contextlib.suppress(FileNotFoundError):
-            lock = os.open(draft / "controller.lock", _LOCK, PRIVATE_FILE)
+        with folder_inside(root, root) as place:
+            os.mkdir(draft.name, PRIVATE_FOLDER, dir_fd=place)
+        with contextlib.suppress(FileNotFoundError):  # another controller removed it before it was locked
+            lock = append_inside(draft / _LOCK, root)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if (
-                draft / "controller.lock"
-            ).exists():  # else another controller removed it as a leftover before it was locked
+            if os.fstat(lock).st_nlink:
                 return draft, lock
             os.close(lock)
 
 
 def remove_unfinished(root: Path) -> None:
     """Remove the folders of controllers that were killed while they made a campaign."""
-    for draft in root.glob(f"{_NEW}*"):
-        with contextlib.suppress(OSError):
-            lock = os.open(draft / "controller.lock", _LOCK, PRIVATE_FILE)
+    try:
+        with os.scandir(root) as entries:
+            drafts = [root / entry.name for entry in entries if entry.name.startswith(_NEW)]
+    except OSError:
+        return
+    for draft in drafts:
+        with contextlib.suppress(OSError):  # another user's, or another controller is at work on it
+            lock = append_inside(draft / _LOCK, root)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(draft)
+                remove_inside(draft, root)
             finally:
                 os.close(lock)
-
-
-def sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -6,7 +6,6 @@ In what comes of it a side of the comparison is a generation, so whatever shows 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,9 @@ import pandas as pd
 from fleetmark import __version__
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError, leave_out
+from fleetmark.base.files import decode_json
 from fleetmark.base.frames import stacked
+from fleetmark.base.inside import read_inside
 from fleetmark.base.text import message
 from fleetmark.record import references as reference
 from fleetmark.record import telemetry
@@ -179,7 +180,7 @@ def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> R
     """An imported table in the form of a campaign."""
     file = archive.path / "import.json"
     try:
-        about = json.loads(file.read_text())
+        about = decode_json(read_inside(file, archive.path))
         about = {name: about[name] for name in ("created", "kind", "source", "fleetmark", "notes", "sha256")}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FleetmarkError(f"{file}: damaged ({error!r}); delete {file.parent} and import again") from error

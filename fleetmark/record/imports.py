@@ -21,7 +21,8 @@ from fleetmark import __version__
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.facts import Facts, printable
-from fleetmark.base.files import decode_json, write_atomic
+from fleetmark.base.files import decode_json
+from fleetmark.base.inside import read_inside, replace_inside
 from fleetmark.base.measurement import Centre, Status
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.select import Machine
@@ -166,8 +167,12 @@ def _one(root: Path, kind: str, path: Path, machine: str = "", labels: Mapping[s
         "notes": list(published.notes),
         "machines": {name: dict(labels) for name, labels in published.machines.items()},
     }
-    Archive(folder).write_measurements(_measurements(f"{FOLDER}/{folder.name}", published, about["created"]))
-    write_atomic(folder / "import.json", json.dumps(about, indent=1, ensure_ascii=False))
+    rows = _measurements(f"{FOLDER}/{folder.name}", published, about["created"])
+    Archive(folder, root).write_measurements(rows)
+    try:
+        replace_inside(folder / "import.json", root, json.dumps(about, indent=1, ensure_ascii=False), private=False)
+    except OSError as error:
+        raise FleetmarkError(f"cannot write {folder / 'import.json'}: {error.strerror}") from error
     return Import(folder, about, new=True)
 
 
@@ -245,7 +250,7 @@ def _no_facts() -> Facts | None:
 
 def _about(file: Path) -> dict[str, Any]:
     try:
-        about: dict[str, Any] = decode_json(file.read_text())
+        about: dict[str, Any] = decode_json(read_inside(file, file.parent.parent.parent))
         version = about["schema"]
         for labels in about["machines"].values():
             labels.items()

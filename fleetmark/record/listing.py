@@ -16,14 +16,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from fleetmark.base.files import PRIVATE_FILE, replace
+from fleetmark.base.inside import append_inside, open_inside, replace_inside
 from fleetmark.record.archive import Archive, safe_name
 from fleetmark.record.campaigns import Summary, is_campaign, summarise
 
 _INDEX = ".campaigns.jsonl"
 _FILES = ("campaign.json", "journal.jsonl", "measurements.parquet")
 _FIELDS = [f.name for f in fields(Summary) if f.name not in ("campaign", "path", "damaged")]
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _STALE = 2  # lines to one campaign, above which the index is written anew
 
 
@@ -94,7 +93,7 @@ def _read(root: Path) -> tuple[int, dict[str, dict[str, Any]]]:
     """How many lines the index has, and the last one of each campaign. A line that is none is passed over."""
     known: dict[str, dict[str, Any]] = {}
     count = 0
-    with contextlib.suppress(OSError), (root / _INDEX).open("rb") as lines:
+    with contextlib.suppress(OSError), open_inside(root / _INDEX, root) as lines:
         for line in lines:
             count += 1
             with contextlib.suppress(ValueError):
@@ -110,7 +109,7 @@ def _append(root: Path, lines: Sequence[str]) -> None:
         return
     data = "".join(f"{line}\n" for line in lines).encode()
     with contextlib.suppress(OSError):
-        handle = os.open(root / _INDEX, _APPEND, PRIVATE_FILE)
+        handle = append_inside(root / _INDEX, root)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             os.write(handle, data)
@@ -123,4 +122,4 @@ def _tidy(root: Path) -> None:
     _, known = _read(root)
     lines = [json.dumps(entry) + "\n" for name, entry in known.items() if (root / name).exists()]
     with contextlib.suppress(OSError):
-        replace(root / _INDEX, "".join(lines), private=True)
+        replace_inside(root / _INDEX, root, "".join(lines))

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from fleetmark import __version__
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.base.files import decode_json, write_atomic
+from fleetmark.base.files import decode_json
+from fleetmark.base.inside import read_inside, replace_inside
 from fleetmark.record.archive import utc
 
 SCHEMA = 1
@@ -51,8 +52,10 @@ class Shelf:
         head = {"schema": SCHEMA, "name": name, "version": version, "created": utc(), "fleetmark": __version__}
         doc = head | dict(content)
         path = self.path(root, name, version)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, json.dumps(doc, indent=1))
+        try:
+            replace_inside(path, root, json.dumps(doc, indent=1), private=False)
+        except OSError as error:
+            raise FleetmarkError(f"cannot write {path}: {error.strerror}") from error
         return doc
 
     def find(self, root: Path, name: str) -> Path:
@@ -70,7 +73,7 @@ class Shelf:
     def read(self, path: Path, build: Callable[[Mapping[str, Any]], T]) -> T:
         """What ``build`` makes of the document at ``path``. Raises FleetmarkError for a damaged one."""
         try:
-            doc = decode_json(path.read_text())
+            doc = decode_json(read_inside(path, path.parent.parent))
             if doc["schema"] != SCHEMA:
                 raise FleetmarkError(f"{path}: schema {doc['schema']} is not one this version reads ({SCHEMA})")
             return build(doc)

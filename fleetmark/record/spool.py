@@ -11,16 +11,13 @@ import contextlib
 import hashlib
 import json
 import os
-import stat
 import zlib
 from pathlib import Path
 from typing import Any
 
-from fleetmark.base.files import PRIVATE_FILE
 from fleetmark.record.archive import Archive
 
 NAME = "judged.jsonl"
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LONGEST = 64 << 20  # bytes of a line; a longer document is not stored
 _HEAD = 8 + 1 + 64 + 1  # the CRC-32 and the key, each with a space behind it
 
@@ -34,11 +31,8 @@ class Spool:
         self._file: int | None = None
         self._places: dict[bytes, tuple[int, int]] = {}
         with contextlib.suppress(OSError):
-            self._file = os.open(archive.path / NAME, _FLAGS, PRIVATE_FILE)
-            if not stat.S_ISREG(os.fstat(self._file).st_mode):
-                self.close()
-            else:
-                self._find_lines(self._file)
+            self._file = archive.append_to(NAME)
+            self._find_lines(self._file)
 
     def key(self, folder: Path) -> bytes | None:
         """The key of ``folder`` with its files as they are now; None where they cannot be examined."""
@@ -86,8 +80,7 @@ class Spool:
     def remove(self) -> None:
         """Close it, and remove its file."""
         self.close()
-        with contextlib.suppress(OSError):
-            (self._archive.path / NAME).unlink()
+        self._archive.discard(self._archive.path / NAME)
 
     def _find_lines(self, handle: int) -> None:
         offset, last = 0, b""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import yaml
 from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.files import write_atomic
 from fleetmark.base.text import count
 from fleetmark.campaign import run as campaign
+from fleetmark.campaign.authorship import request_to_run
 from fleetmark.campaign.options import Options
-from fleetmark.campaign.scheduled import Request, request_of
+from fleetmark.campaign.scheduled import Request
 from fleetmark.hosts.preflight import WORK_DIR
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import Diagnosis
@@ -41,7 +40,7 @@ def confirm(archive: Archive, diagnosis: Diagnosis, where: Where, console: Conso
     if before is None and not any(map(can_be_settled, diagnosis.findings)):
         console.print("no host or link is suspect, so there is nothing to confirm", soft_wrap=True)
         return False
-    request = request_of(archive)
+    request, _ = request_to_run(archive, where.inventory, console)
     if before is not None:
         options = replace(options_of(request, where, ()), suite="", root=root)
         return campaign.resume(before, options, console)
@@ -50,13 +49,18 @@ def confirm(archive: Archive, diagnosis: Diagnosis, where: Where, console: Conso
         console.print(note, soft_wrap=True)
     if not again.suite["workloads"]:
         raise FleetmarkError(f"{archive.id}: no sound host is left beside the suspects, so nothing can be confirmed")
-    options = replace(options_of(request, where, again.hosts), suite=written(root, "confirm", again.suite), root=root)
+    options = replace(
+        options_of(request, where, again.hosts), suite=saved_suite(archive, FOLDER, "confirm", again.suite), root=root
+    )
     console.print(f"measuring again what suspects are slow in, on {count(len(again.hosts), 'host')}", soft_wrap=True)
     return campaign.run(options, console)[1]
 
 
 def options_of(request: Request, where: Where, hosts: tuple[str, ...]) -> Options:
-    """The options of a campaign on ``hosts`` of an earlier one: reached as they were then, unless ``where`` differs."""
+    """The options of a campaign on ``hosts`` of an earlier one: reached as they were then, unless ``where`` differs.
+
+    Whoever did not start the earlier one has named an inventory, or it had none (``request_to_run``).
+    """
     slurm = request.slurm
     if slurm is not None and hosts:
         slurm = replace(slurm, nodes=len(hosts), nodelist=",".join(hosts), constraint=None)
@@ -71,10 +75,7 @@ def options_of(request: Request, where: Where, hosts: tuple[str, ...]) -> Option
     )
 
 
-def written(root: Path, name: str, suite: Mapping[str, Any]) -> str:
-    """A suite as a file of its ``name`` under ``root``: its path, which the campaign's command line names."""
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = root / f"{name}.yml"
+def saved_suite(archive: Archive, folder: str, name: str, suite: Mapping[str, Any]) -> str:
+    """Save ``suite`` as ``folder``/``name``.yml of a campaign and return its path, which the command line names."""
     document = {key: value for key, value in suite.items() if key != "name"}
-    write_atomic(path, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
-    return str(path)
+    return str(archive.keep(f"{folder}/{name}.yml", yaml.safe_dump(document, sort_keys=False, allow_unicode=True)))

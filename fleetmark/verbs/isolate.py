@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,14 @@ from rich.console import Console
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import count
 from fleetmark.campaign import run as campaign
+from fleetmark.campaign.authorship import request_to_run
 from fleetmark.campaign.options import Options
-from fleetmark.campaign.scheduled import request_of
+from fleetmark.campaign.scheduled import Request
 from fleetmark.campaign.sized import Family
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.diagnosis import gangs, isolations
 from fleetmark.record.diagnosis.isolations import Isolated, Question
-from fleetmark.verbs.confirm import Where, options_of, written
+from fleetmark.verbs.confirm import Where, options_of, saved_suite
 from fleetmark.verbs.documents import Documents, page_and_pdf, write
 from planner.diagnosis import groups, partners
 from planner.diagnosis.outliers import LARGE
@@ -90,6 +92,11 @@ class _Runs:
         self.campaigns: list[str] = []
         self.ran: list[tuple[frozenset[str], ...]] = []  # the groups of hosts of each of them
 
+    @cached_property
+    def request(self) -> Request:
+        """What the campaign was started with; asked for when hosts are to run something."""
+        return request_to_run(self.archive, self.where.inventory, self.console)[0]
+
     def _measured(self, suite: Mapping[str, Any], name: str, saying: str, nth: int = -1) -> Archive:
         """The campaign of a suite: the ``nth`` of an earlier call, else a new one, announced as ``saying``."""
         root = self.archive.path / isolations.FOLDER
@@ -100,7 +107,9 @@ class _Runs:
         if begun is None:
             hosts = tuple(dict.fromkeys(host for group in groups for host in group))
             self.console.print(f"measuring again {saying}: {count(len(hosts), 'host')}", soft_wrap=True)
-            options = replace(self._options(hosts, root), suite=written(root, name, suite))
+            options = replace(
+                self._options(hosts, root), suite=saved_suite(self.archive, isolations.FOLDER, name, suite)
+            )
             archive, interrupted = campaign.run(options, self.console)
         else:
             archive, finished = begun
@@ -113,7 +122,7 @@ class _Runs:
         return archive
 
     def _options(self, hosts: tuple[str, ...], root: Path) -> Options:
-        return replace(options_of(request_of(self.archive), self.where, hosts), root=root)
+        return replace(options_of(self.request, self.where, hosts), root=root)
 
 
 class _PairRuns(_Runs):

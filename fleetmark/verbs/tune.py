@@ -10,13 +10,13 @@ from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.campaign import run as campaign
+from fleetmark.campaign.authorship import request_to_run
 from fleetmark.campaign.options import Options
-from fleetmark.campaign.scheduled import request_of
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import trials
 from fleetmark.record.diagnosis.subjects import subjects
 from fleetmark.record.steps import Trial
-from fleetmark.verbs.confirm import Where, options_of, written
+from fleetmark.verbs.confirm import Where, options_of, saved_suite
 from planner.diagnosis.trial import sides
 from planner.diagnosis.tuning.rule import Rule, Subject
 from planner.diagnosis.tuning.rules import RULES, rule_named
@@ -84,10 +84,10 @@ def attempt(archive: Archive, asked: Question, lang: str, json_: bool, console: 
     setting = _setting(rule, _subject(archive, asked.host), asked)
     begun = trials.unfinished(archive, asked.host, rule.name, setting.as_json())
     if begun is not None:
-        options = replace(_options(archive, asked, ()), root=archive.path / trials.FOLDER)
+        options = replace(_options(archive, asked, (), console), root=archive.path / trials.FOLDER)
         interrupted = campaign.resume(begun, options, console)
     else:
-        begun, interrupted = campaign.run(_new(archive, asked, rule, setting), console)
+        begun, interrupted = campaign.run(_new(archive, asked, rule, setting, console), console)
     if interrupted:
         raise KeyboardInterrupt
     outcome = trials.of_trial(begun)
@@ -98,24 +98,27 @@ def attempt(archive: Archive, asked: Question, lang: str, json_: bool, console: 
     return bool(outcome.changes) and outcome.finished and not outcome.left
 
 
-def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting) -> Options:
+def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting, console: Console) -> Options:
     """The campaign of a new trial."""
     suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
     seed = secrets.randbelow(2**31)
     root = archive.path / trials.FOLDER
     hosts = trials.hosts_of(suite, archive.host_names())
-    options = _options(archive, asked, hosts)
+    options = _options(archive, asked, hosts, console)
     if options.slurm is not None:
         raise FleetmarkError(
             f"{archive.id}: Slurm lent its hosts, without root; name an inventory that reaches {asked.host}: "
             f"-i {asked.host},"
         )
     about = Trial(asked.host, rule.name, setting.as_json(), sides(asked.blocks, seed))
-    return replace(options, suite=written(root, "trial", suite), root=root, seed=seed, trial=about)
+    return replace(
+        options, suite=saved_suite(archive, trials.FOLDER, "trial", suite), root=root, seed=seed, trial=about
+    )
 
 
-def _options(archive: Archive, asked: Question, hosts: tuple[str, ...]) -> Options:
-    options = options_of(request_of(archive), asked.where, hosts)
+def _options(archive: Archive, asked: Question, hosts: tuple[str, ...], console: Console) -> Options:
+    request, _ = request_to_run(archive, asked.where.inventory, console)
+    options = options_of(request, asked.where, hosts)
     return replace(options, slurm=None) if asked.where.inventory else options
 
 

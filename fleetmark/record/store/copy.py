@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from fleetmark.base.errors import CannotKeep, FleetmarkError, leave_out
-from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER, replace
+from fleetmark.base.inside import PRIVATE_FILE, PRIVATE_FOLDER, append_inside, replace_inside
 from fleetmark.record.store import place
 from fleetmark.record.store.lock import NAME as DRIVEN
 from fleetmark.record.store.notes import Notes, entry_of, is_content, looked, looks_of
@@ -75,13 +75,13 @@ class StoreCopy:
         with _writing(root):
             (root / ABOUT).mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             if not (root / ABOUT / "url").exists():
-                replace(root / ABOUT / "url", objects.url, private=True)
+                replace_inside(root / ABOUT / "url", root, objects.url)
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Other commands on this machine wait meanwhile."""
         with _writing(self.root):
-            lock = os.open(self.root / ABOUT / "lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+            lock = append_inside(self.root / ABOUT / "lock", self.root)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 yield
@@ -271,7 +271,7 @@ class StoreCopy:
         return set()
 
     def _wait_for(self, names: set[str]) -> None:
-        replace(self.root / ABOUT / "waiting", "\n".join(sorted(names)), private=True)
+        replace_inside(self.root / ABOUT / "waiting", self.root, "\n".join(sorted(names)))
 
     def _store(self, folder: str) -> bool:
         """Store what was made or changed here in a folder, its head last: whether there was anything."""

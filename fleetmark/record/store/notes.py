@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fleetmark.base.files import decode_json, replace
+from fleetmark.base.files import decode_json
+from fleetmark.base.inside import replace_inside
 from fleetmark.record.store.objects import Stored
 
 
@@ -42,7 +43,7 @@ class Notes:
     def add(self, folder: str, entries: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
         """Add ``entries`` to the notes of ``folder``, and take those ``removed`` out."""
         notes = {n: e for n, e in self.of(folder).items() if n not in removed}
-        replace(self._file(folder), json.dumps(notes | dict(entries)), private=True)
+        replace_inside(self._file(folder), self.place, json.dumps(notes | dict(entries)))
 
     def forget(self, folder: str) -> None:
         """Remove the notes of ``folder``."""

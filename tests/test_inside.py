@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetmark.base.files import create, open_inside
+from fleetmark.base.inside import create_inside, open_inside
 
 
 @pytest.fixture
@@ -82,10 +82,10 @@ def test_what_is_no_plain_file_is_never_opened(root: Path) -> None:
 
 
 def test_a_new_file_is_its_owners_and_takes_no_place_of_another(tmp_path: Path) -> None:
-    create(tmp_path / "new", "text")
+    create_inside(tmp_path / "new", tmp_path, "text")
     assert (tmp_path / "new").read_text() == "text" and (tmp_path / "new").stat().st_mode & 0o777 == 0o600
     (tmp_path / "dangling").symlink_to(tmp_path / "elsewhere")
     for name in ("new", "dangling"):
         with pytest.raises(FileExistsError):
-            create(tmp_path / name, b"other")
+            create_inside(tmp_path / name, tmp_path, b"other")
     assert (tmp_path / "new").read_text() == "text" and not (tmp_path / "elsewhere").exists()

@@ -1,0 +1,304 @@
+"""A results root that others can write to: nothing planted in it runs, is reached, or is written through."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.cli.app import app
+from fleetmark.record.archive import Archive
+from tests.records import IOPS, NULL, TRIAD, record
+
+RULES = """rules:
+  - name: bandwidth
+    metric: stream/all-cores/triad
+    at_least: 1 GB/s
+"""
+TABLE = "machine,gen,benchmark,metric,unit,better,value\nx1,new,b1,rate,1/s,higher,100\nx2,old,b1,rate,1/s,higher,50\n"
+CAMPAIGN = "20261101T000000-selftest-abcd"
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with a campaign that ran here, one of two generations, an import, a reference, a baseline, a profile."""
+    folder = tmp_path_factory.mktemp("shared")
+    root = folder / "root"
+    words = [sys.executable, "-c", "from fleetmark.cli import main; main()", "run", "--suite", "selftest"]
+    subprocess.run([*words, "--results", str(root)], check=True, capture_output=True)
+    (ran,) = (path for path in root.iterdir() if path.is_dir())
+    ran.rename(root / CAMPAIGN)
+    archive = Archive(root / CAMPAIGN)
+    archive.save_campaign({**archive.campaign(), "id": CAMPAIGN})
+    hosts = {f"{g}{n}": {"gen": g} for g in "ab" for n in range(8)}
+    values = {
+        (h, b): [scale * (1 + n / 200 + (h[0] == "b")), 1.01 * scale]
+        for n, h in enumerate(hosts)
+        for b, scale in ((TRIAD, 1e9), (IOPS, 1e5), (NULL, 1e-7))
+    }
+    record(root, "20261001T000000-standard-0000", hosts, values)
+    (folder / "rules.yml").write_text(RULES)
+    (folder / "figures.csv").write_text(TABLE)
+    (folder / "more.csv").write_text(TABLE.replace("x1", "y1"))
+    for verb in PREPARE:
+        assert invoke(root, verb).exit_code in (0, 1), verb
+    return root
+
+
+PREPARE = (
+    "import table FOLDER/figures.csv",
+    "reference save ice --from gen=a",
+    "baseline save ice --from 20261001T000000-standard-0000",
+    "campaigns",
+)
+READING = (
+    "report last",
+    "report last --html FOLDER/out.html --xlsx FOLDER/out.xlsx",
+    "report 20261001 --format json",
+    "compare -b gen=a -c gen=b --html FOLDER/out.html",
+    "compare -b gen=old -c gen=new --format md",
+    "compare -b ice -c gen=b",
+    "diagnose last",
+    "diagnose 20261001 --against ice",
+    "history",
+    "gate FOLDER/rules.yml 20261001",
+    "tuning last",
+    "predict -m host=b1",
+    "campaigns",
+    "reference list",
+    "baseline list",
+)
+WRITING = (
+    "import table FOLDER/more.csv",
+    *PREPARE[1:],
+    f"parse {CAMPAIGN}",
+    f"report {CAMPAIGN}",
+    "profile -t stream/*/triad -r io=fio/*/read_iops --save p1",
+)
+RUNNING = (
+    f"run --resume {CAMPAIGN}",
+    "run --resume last",
+    "diagnose 20261001 --confirm",
+    f"diagnose {CAMPAIGN} --confirm",
+    f"tune localhost governor --try -b --campaign {CAMPAIGN}",
+)
+
+
+def invoke(root: Path, verb: str) -> Result:
+    """Run a verb in this process. Every error of wrong input must be a FleetmarkError of one line."""
+    words = [word.replace("FOLDER", str(root.parent)) for word in verb.split()]
+    here = SimpleNamespace(wait_loaded=lambda: None, warm=lambda: None, measure=lambda _: False, show=lambda *_: 0)
+    result = CliRunner().invoke(app, [*words, "--results", str(root)], obj=here if words[0] == "run" else None)
+    error = result.exception
+    if error is not None and not isinstance(error, SystemExit):
+        assert isinstance(error, FleetmarkError), f"{verb}: {error!r}"
+        assert "\n" not in str(error), verb
+    return result
+
+
+@pytest.fixture
+def root(sound: Path, tmp_path: Path) -> Path:
+    shutil.copytree(sound.parent, tmp_path / "shared", symlinks=True)
+    return tmp_path / "shared" / "root"
+
+
+# --- what is written stays inside ------------------------------------------------------------------------------------
+
+
+def looks(root: Path) -> dict[str, tuple[int, int, int]]:
+    """Every path below ``root``, with what changes when it is written."""
+    paths = [path for path in root.rglob("*") if not path.is_dir() or path.is_symlink()]
+    return {str(p.relative_to(root)): (i.st_ino, i.st_size, i.st_mtime_ns) for p in paths for i in [p.lstat()]}
+
+
+def plant_link(path: Path, victim: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to(victim / "file")
+
+
+def plant_hard_link(path: Path, victim: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.hardlink_to(victim / "file")
+
+
+def plant_link_above(path: Path, victim: Path) -> None:
+    """The folder of the file becomes a link to a victim's, which has the same files."""
+    shutil.copytree(path.parent, victim / "folder", symlinks=True, dirs_exist_ok=True)
+    shutil.rmtree(path.parent)
+    path.parent.symlink_to(victim / "folder")
+
+
+def plant_pipe(path: Path, victim: Path) -> None:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+PLANTS = (plant_link, plant_hard_link, plant_link_above, plant_pipe)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("verb", WRITING)
+def test_no_verb_writes_through_a_link(root: Path, tmp_path: Path, verb: str) -> None:
+    clean = tmp_path / "clean"
+    shutil.copytree(root.parent, clean, symlinks=True)
+    before = looks(root)
+    assert invoke(root, verb).exit_code == 0
+    written = [name for name, now in looks(root).items() if before.get(name) != now]
+    assert written, "a verb that writes nothing has no place here"
+    for name in written:
+        for plant in PLANTS:
+            if plant is plant_link_above and "/" not in name:
+                continue  # the root itself is the user's to name, and may be a link
+            shutil.rmtree(root.parent)
+            shutil.copytree(clean, root.parent, symlinks=True)
+            victim = tmp_path / "victim"
+            shutil.rmtree(victim, ignore_errors=True)
+            victim.mkdir()
+            (victim / "file").write_text("precious\n")
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            plant(path, victim)
+            held = content(victim)
+            invoke(root, verb)
+            assert content(victim) == held, f"{verb} wrote through {name} ({plant.__name__})"
+
+
+def test_a_resumed_campaign_writes_through_no_link(root: Path, tmp_path: Path) -> None:
+    """Its step is owed again, so that each folder on the way to raw files is made and filled anew."""
+    campaign = root / CAMPAIGN
+    for name in ("raw", "raw/localhost", "raw/localhost/selftest", "journal.jsonl", "controller.lock", "judged.jsonl"):
+        copy = tmp_path / "copy" / CAMPAIGN
+        shutil.rmtree(copy.parent, ignore_errors=True)
+        shutil.copytree(campaign, copy, symlinks=True)
+        victim = tmp_path / "victim"
+        shutil.rmtree(victim, ignore_errors=True)
+        victim.mkdir()
+        (victim / "file").write_text("precious\n")
+        for path in (copy / "raw", copy / "journal.jsonl"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        (copy / name).unlink(missing_ok=True)
+        (copy / name).symlink_to(victim / ("" if name.startswith("raw") else "file"))
+        held = content(victim)
+        words = [sys.executable, "-c", "from fleetmark.cli import main; main()", "run", "--resume", str(copy)]
+        done = subprocess.run(words, capture_output=True, text=True)
+        assert content(victim) == held, name
+        assert [path.name for path in victim.iterdir()] == ["file"], name
+        assert "Traceback" not in done.stderr
+
+
+# --- what is read runs nothing, and reaches nobody -------------------------------------------------------------------
+
+COMMAND = "{{ lookup('pipe', 'touch CANARY') }}$(touch CANARY)`touch CANARY`;touch CANARY;\n#!/bin/sh\ntouch CANARY\n"
+PATH = "../../../../../../CANARY/planted"
+ADDRESS = "s3://127.0.0.1:9/bucket"
+
+
+class Watch:
+    """Notes processes and connections that this one starts, and files it opens to write outside its own folders."""
+
+    def __init__(self) -> None:
+        self.allowed: tuple[str, ...] = ()
+        self.seen: list[str] = []
+        self.is_on = False
+        sys.addaudithook(self._hook)
+
+    @contextlib.contextmanager
+    def over(self, *allowed: Path) -> Iterator[None]:
+        self.allowed, self.seen, self.is_on = tuple(map(str, allowed)), [], True
+        try:
+            yield
+        finally:
+            self.is_on = False
+
+    def _hook(self, event: str, args: tuple[Any, ...]) -> None:
+        if not self.is_on:
+            return
+        if event in ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.connect"):
+            self.seen.append(f"{event} {args}"[:300])
+        elif event == "socket.getaddrinfo":
+            self.seen.append(f"{event} {args[0]!r}")
+        elif event == "open" and isinstance(args[0], str) and args[0].startswith("/"):
+            is_written = isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+            if is_written and not args[0].startswith(("/dev/", "/proc/self/", *self.allowed)):
+                self.seen.append(f"open {args[0]} to write")
+
+
+WATCH = Watch()
+
+
+def planted(document: Any, text: str) -> Iterator[tuple[str, Any]]:
+    """Copies of a JSON document, each with ``text`` in all strings below one of its keys (one level down, too)."""
+
+    def all_strings(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: all_strings(of) for key, of in value.items()}
+        if isinstance(value, list):
+            return [all_strings(of) for of in value]
+        return text if isinstance(value, str) else value
+
+    for key, value in document.items():
+        if isinstance(value, dict) and len(value) < 30:
+            for inner, of in value.items():
+                if all_strings(of) != of:
+                    yield f"{key}.{inner}", {**document, key: {**value, inner: all_strings(of)}}
+        elif all_strings(value) != value:
+            yield key, {**document, key: all_strings(value)}
+        elif value is None:
+            yield key, {**document, key: text}
+
+
+def documents(root: Path) -> list[Path]:
+    kinds = ("*/campaign.json", "*/facts/*.json", "*/jobs/*.json", "*/raw/*/*/*/*/*.json", "imports/*/import.json")
+    shelves = ("references/*.json", "baselines/*.json")
+    first = {kind: sorted(root.glob(kind)) for kind in (*kinds, *shelves)}
+    return [path for kind, paths in first.items() for path in (paths if kind == kinds[0] else paths[:1])]
+
+
+@pytest.mark.parametrize("text", [COMMAND, PATH, ADDRESS], ids=["command", "path", "address"])
+def test_nothing_planted_in_a_document_runs_or_is_reached(
+    root: Path, tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    canary = tmp_path / "canary"
+    canary.mkdir()
+    text = text.replace("CANARY", str(canary / "sung") if text is COMMAND else str(canary).lstrip("/"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    allowed = (root.parent, tmp_path / "cache", Path(tempfile.gettempdir()) / "fleetmark-never")
+    tried = 0
+    for file in documents(root):
+        raw = file.read_bytes()
+        for key, document in planted(json.loads(raw), text):
+            file.write_text(json.dumps(document))
+            verbs = _concerned(file, root, tried)
+            with WATCH.over(*allowed):
+                for verb in verbs:
+                    invoke(root, verb)
+            assert not WATCH.seen, f"{file.relative_to(root)} {key}: {WATCH.seen[:3]}"
+            tried += 1
+        file.write_bytes(raw)
+    assert tried > 150
+    assert not list(canary.iterdir())
+
+
+def _concerned(file: Path, root: Path, turn: int) -> list[str]:
+    """What reads a document: all that would act on it, and three of the verbs that show it, in turns."""
+    name = str(file.relative_to(root))
+    acting = list(RUNNING) if name.endswith(("campaign.json", "facts/localhost.json", "jobs/localhost.json")) else []
+    return acting + [READING[(3 * turn + n) % len(READING)] for n in range(3)]
