@@ -24,7 +24,7 @@ def request_to_run(archive: Archive, inventory: Sequence[str], console: Console)
     if archive.own_campaign() is not None:
         return request_of(archive), True
     request = unsigned_request(archive)
-    author = f"{archive.id}: you did not start it here ({request.owner} did, says campaign.json)"
+    author = f"{archive.id}: you did not start it here ({' '.join(request.owner.split())[:80]} did, says campaign.json)"
     if request.slurm or request.trial:
         kind = "a job of Slurm" if request.slurm else "a trial of a setting"
         raise FleetmarkError(f"{author}, and only its author can resume {kind}; begin a new campaign")

@@ -383,16 +383,11 @@ def _follow(
         for c in checked:
             name = c.host.name
             job = on_record.get(name)
-            why = f"unreachable: {c.reason}"
-            if c.facts and job and job["work"] != c.facts.work_dir:  # commands of the job have paths in it
-                why = f"its work directory is {c.facts.work_dir}, and its job was made for {job['work']}"
-            elif c.facts and c.reach and job:
-                why = ""
-            if why or not c.facts or not c.reach or not job:
+            why = _why_not(c, job)
+            if why or not (c.facts and c.reach and job):
                 progress.add(name, {}, 0.0)
                 progress.trouble(name, why)
-                if job:
-                    _note_lost(archive, job, owed.get(name, set()), why)
+                _note_lost(archive, job or {"steps": ()}, owed.get(name, set()), why)
                 continue
             steps = [Step.from_json(s) for s in job["steps"] if s["id"] in owed.get(name, ())]
             progress.add(name, _cells(steps, job["skipped"]), sum(s.expect_s for s in steps))
@@ -444,6 +439,15 @@ def _follow(
         finally:
             drive.abandoned = True
     return interrupted
+
+
+def _why_not(checked: Checked, job: Mapping[str, Any] | None) -> str:
+    """Return why a host cannot run its job; empty where it can."""
+    if not (checked.facts and checked.reach and job):
+        return f"unreachable: {checked.reason}"
+    if job["work"] != checked.facts.work_dir:  # the job's commands have paths in it
+        return f"its work directory is {checked.facts.work_dir}, and its job was made for {job['work']}"
+    return ""
 
 
 def _start_all(

@@ -43,7 +43,7 @@ def in_a_sentence() -> Iterator[None]:
     try:
         yield
     except (FleetmarkError, PermissionError) as error:
-        sentence = str(error)
+        sentence = " ".join(str(error).split())  # on one line, also where it quotes somebody else's text
         if isinstance(error, PermissionError) and error.filename:
             sentence = f"{error.filename}: permission denied; choose another place, or become a user who may"
         Terminal(stderr=True).print(f"fleetmark: {sentence}", style="bold", soft_wrap=True)

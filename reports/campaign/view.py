@@ -104,15 +104,15 @@ def view(results: Results, first: Sequence[str] = ()) -> View:
     """Work out everything the reports of ``results`` share; generations stand by name, but for those that are ``first``
     in that order."""
     generation = {h.name: h.generation for h in results.hosts}
-    # Hosts that are only in the tables (an archive without their facts) are hosts all the same.
-    for name in results.outcomes["host"].unique():
+    values = results.values
+    # Hosts that campaign.json does not list (it was damaged, or they have no facts) are hosts all the same.
+    for name in (*results.outcomes["host"].unique(), *values.distinct("host")["host"]):
         generation.setdefault(str(name), None)
     known = {h.name: h for h in results.hosts}
     hosts = [known.get(name, HostInfo(name)) for name in generation]
     named = sorted({g or "" for g in generation.values()}, key=lambda g: (g == "", fmt.natural(g)))
     generations = [*(g for g in first if g in named), *(g for g in named if g not in first)]
     hosts.sort(key=lambda h: (generations.index(h.generation or ""), fmt.natural(h.name)))
-    values = results.values
     as_printed = [str(m) for m in values.distinct("metric")["metric"]]
     orders = {"metric": as_printed, "workload": results.campaign.workloads, "generation": generations}
     kept = keeping(len(values))
