@@ -286,3 +286,138 @@ def test_a_join_that_was_cut_short_is_made_again(fleet: Fleet, monkeypatch: pyte
     fleet.away = set()
     fleet.resume(archive)
     assert sorted(meet(archive)) == sorted(f"{a}>{b}" for a, b in permutations(NAMES, 2))
+
+
+# --- whose campaign it is --------------------------------------------------------------------------------------------
+
+
+class Colleague:
+    """Another user, with a key of their own, who resumes the fleet's campaigns and answers ``word`` when asked."""
+
+    def __init__(
+        self, fleet: Fleet, monkeypatch: pytest.MonkeyPatch, word: str = "y", *, terminal: bool = True
+    ) -> None:
+        self.fleet, self.shown, self.asked = fleet, io.StringIO(), 0
+        self._word = word
+        self._console = Console(file=self.shown, force_terminal=terminal, width=400, highlight=False)
+        monkeypatch.setenv("XDG_STATE_HOME", str(fleet.root / "colleague"))
+        monkeypatch.setattr("sys.stdin.isatty", lambda: terminal, raising=False)
+        monkeypatch.setattr("builtins.input", self._answer)
+
+    def _answer(self, *_: Any) -> str:
+        self.asked += 1
+        return self._word
+
+    def resume(self, archive: Archive, *inventory: str) -> None:
+        self.fleet.checked.clear()
+        try:
+            campaign.resume(Archive(archive.path), Options(suite="", inventory=inventory), self._console)
+        finally:
+            archive.close()
+
+
+def test_somebody_elses_campaign_is_resumed_by_nobody_without_a_terminal(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = fleet.run()
+    colleague = Colleague(fleet, monkeypatch, terminal=False)
+    with pytest.raises(FleetmarkError, match=r"you did not start it here \(.*@.* did.*resume it from a terminal"):
+        colleague.resume(archive)
+    assert fleet.checked == [] and colleague.asked == 0
+
+
+def test_somebody_elses_campaign_goes_on_once_its_reader_agrees(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = fleet.run()
+    before = jobs(archive)
+    colleague = Colleague(fleet, monkeypatch)
+    colleague.resume(archive)
+    shown = colleague.shown.getvalue()
+    assert "fio.size=" in shown and "h1, h2, h3, h4" in shown and "/var/tmp" in shown
+    assert sorted(fleet.checked) == list(NAMES) and jobs(archive) == before
+    colleague.resume(archive)
+    assert colleague.asked == 1, "it is the colleague's own from now on"
+
+
+def test_whoever_does_not_agree_runs_nothing(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = fleet.run()
+    colleague = Colleague(fleet, monkeypatch, "n")
+    with pytest.raises(FleetmarkError, match="nothing was run"):
+        colleague.resume(archive)
+    assert fleet.checked == [] and colleague.asked == 1
+
+
+def test_an_inventory_that_the_record_names_is_never_read(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = fleet.run()
+    archive.save_campaign({**archive.campaign(), "inventory": ["/tmp/evil.sh"]})
+    colleague = Colleague(fleet, monkeypatch)
+    monkeypatch.setattr(campaign, "load_inventory", lambda sources, _: pytest.fail(f"{sources} is read"))
+    with pytest.raises(FleetmarkError, match="name your own with -i"):
+        colleague.resume(archive)
+    assert colleague.asked == 0
+
+
+def test_a_planted_job_runs_for_nobody(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its digest is planted too, and the person who reads it agrees."""
+    archive = fleet.run()
+    doc, file = archive.campaign(), archive.path / "jobs" / "h2.json"
+    job = json.loads(file.read_text())
+    job["steps"][0]["argv"] = ["sh", "-c", "touch /root/owned"]
+    file.write_text(json.dumps(job))
+    doc["jobs"]["h2"] = scheduled.digest(file.read_bytes())
+    (archive.path / "campaign.json").write_text(json.dumps(doc))
+    with pytest.raises(FleetmarkError, match="you did not start it here"):
+        fleet.resume(archive)  # its author, whose campaign was changed
+    with pytest.raises(FleetmarkError, match="its jobs are not what its suite, its facts and your inventory give"):
+        Colleague(fleet, monkeypatch).resume(archive)
+    assert fleet.checked == []
+
+
+def test_addresses_come_from_the_readers_inventory(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = fleet.run()
+    doc = archive.campaign()
+    doc["hosts"][0]["address"] = doc["hosts"][0]["peer"] = "203.0.113.9"
+    (archive.path / "campaign.json").write_text(json.dumps(doc))
+    colleague = Colleague(fleet, monkeypatch)
+    colleague.resume(archive)
+    assert archive.campaign()["hosts"][0]["address"] == "10.0.0.1"
+
+
+def test_facts_that_changed_make_no_job(fleet: Fleet) -> None:
+    archive = fleet.run()
+    file = archive.path / "facts" / "h2.json"
+    file.write_text(file.read_text().replace("/var/tmp/fleetmark-0", "/etc"))
+    (archive.path / "jobs" / "h2.json").unlink()
+    with pytest.raises(FleetmarkError, match="facts/h2.json.*changed since the campaign was scheduled"):
+        fleet.resume(archive)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "kind"),
+    [
+        ("slurm", {"nodes": 1, "sbatch": ["--wrap=id"]}, "a job of Slurm"),
+        ("trial", {"host": "h1", "rule": "r", "items": [], "sides": [True]}, "a trial of a setting"),
+    ],
+)
+def test_only_its_author_resumes_what_names_commands(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, field: str, value: Any, kind: str
+) -> None:
+    archive = fleet.run()
+    archive.save_campaign({**archive.campaign(), field: value})
+    with pytest.raises(FleetmarkError, match=f"only its author can resume {kind}"):
+        Colleague(fleet, monkeypatch).resume(archive)
+
+
+def test_a_campaign_under_another_name_is_not_its_authors(fleet: Fleet) -> None:
+    """A copy of an old campaign, last by its name, would be run again by ``--resume last``."""
+    archive = fleet.run()
+    copy = archive.path.rename(archive.path.with_name("29991231T000000-s-0000"))
+    with pytest.raises(FleetmarkError, match="you did not start it here"):
+        fleet.resume(Archive(copy))
+
+
+def test_without_a_place_for_the_key_the_user_is_told(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    (fleet.root / "state").write_text("a file")
+    monkeypatch.setenv("XDG_STATE_HOME", str(fleet.root / "state"))
+    shown = io.StringIO()
+    archive, _ = campaign.run(Options(suite=str(fleet.root / "s.yml"), root=fleet.root), Console(file=shown, width=400))
+    assert "carries no lasting signature" in shown.getvalue() and archive.own_campaign() is not None

@@ -39,7 +39,7 @@ def request_to_run(archive: Archive, inventory: Sequence[str], console: Console)
 
 def _agrees(request: Request, author: str, inventory: Sequence[str], console: Console) -> bool:
     """Show what the campaign would run, and ask."""
-    console.print(f"{author}. Its commands would run on your hosts:", soft_wrap=True)
+    console.print(f"{author}. Its commands would run on your hosts:")
     hosts = [host.name for host in request.hosts]
     settings = [f"{w}.{name}={value}" for w, values in request.settings.items() for name, value in values.items()]
     images = [f"{w} in {c.in_container}" for w, c in request.suite_as_read.chosen().items() if c.in_container]
@@ -52,9 +52,9 @@ def _agrees(request: Request, author: str, inventory: Sequence[str], console: Co
         "folder on hosts": request.work_dir,
     }
     for name, value in rows.items():
-        console.print(f"  {name:<16} {value or 'none'}", soft_wrap=True)
+        console.print(f"  {name:<16} {value or 'none'}")
     try:
-        return console.input("Run them? [y/N] ").strip().lower() in ("y", "yes")
+        return console.input("Run them? [y/N] ", markup=False).strip().lower() in ("y", "yes")
     except EOFError:
         return False
 
