@@ -16,6 +16,7 @@ from rich.console import Console
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
+from fleetmark.base.signature import is_signed, key_problem, sign
 from fleetmark.base.text import count
 from fleetmark.campaign import scheduled, slurm
 from fleetmark.campaign.adaptive import Adaptive
@@ -43,7 +44,6 @@ from fleetmark.hosts.slurm.reach import SlurmReach
 from fleetmark.record import listing
 from fleetmark.record.archive import Archive, safe_name
 from fleetmark.record.documents import KEY, Scheduled, facts_document, key_of
-from fleetmark.record.signature import is_signed, key_problem, sign
 from fleetmark.record.steps import Exchange, Schedule, Step
 from workloads import load_suite
 

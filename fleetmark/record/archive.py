@@ -47,6 +47,7 @@ from fleetmark.base.inside import (
     replace_inside,
     sync_inside,
 )
+from fleetmark.base.signature import is_signed, sign
 from fleetmark.record.documents import (
     CampaignHead,
     IdentityPart,
@@ -61,7 +62,6 @@ from fleetmark.record.documents import (
 )
 from fleetmark.record.drafts import make_draft, remove_unfinished
 from fleetmark.record.replies import MAX_RESULT_BYTES, NoReply, Result, Telemetry, read
-from fleetmark.record.signature import is_signed, sign
 
 SCHEMA = 1
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # the right place, without room
