@@ -9,14 +9,16 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.redact import MARK, conceal, lacks_credentials
 from fleetmark.campaign.schedule import Settings, secrets_of
-from workloads import load, load_suite
+from workloads import load, load_suite, workload_of
 
 
 def credentials_again(suite: str, settings: Settings, overrides: Settings) -> dict[str, str]:
     """The credentials that ``redact.conceal`` left out of a campaign's ``settings``: from its suite, where that file
     still has them, and from ``overrides``, the settings of --resume. Raises FleetmarkError for any other override.
     """
-    typed = {workload: load(workload).check_settings(values, "--set") for workload, values in overrides.items()}
+    typed = {
+        workload: load(workload_of(workload)).check_settings(values, "--set") for workload, values in overrides.items()
+    }
     shown, secrets = conceal(typed)
     for workload, values in shown.items():
         for name, value in values.items():

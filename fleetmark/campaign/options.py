@@ -22,7 +22,7 @@ from fleetmark.hosts.preflight import WORK_DIR
 from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.steps import Schedule, Trial
-from workloads import Suite
+from workloads import Suite, workload_of
 from workloads.manifest import files as manifest_files
 
 LONG_S = 10.0
@@ -75,14 +75,15 @@ def campaign_document(
     from fleetmark import __version__
 
     inventory = [str(Path(i).resolve()) if Path(i).exists() else i for i in options.inventory]
-    manifests = {path.stem: _digest(path) for w in schedule.settings for path in manifest_files(w)}
+    workloads = list(dict.fromkeys(map(workload_of, schedule.settings)))
+    manifests = {path.stem: _digest(path) for w in workloads for path in manifest_files(w)}
     return {
         "id": name,
         "created": utc(),
         "suite": str(Path(options.suite).resolve()) if Path(options.suite).is_file() else options.suite,
         # Without its settings: they are in "settings", where credentials are left out.
         "suite_as_read": suite.model_dump(mode="json", exclude={"workloads": {"__all__": {"set"}}}),
-        "workloads": list(schedule.settings),
+        "workloads": workloads,
         "settings": schedule.settings,
         "repeats": options.repeats,
         "until": asdict(options.until) if options.until else None,

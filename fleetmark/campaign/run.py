@@ -43,7 +43,7 @@ from fleetmark.record import listing
 from fleetmark.record.archive import Archive, safe_name
 from fleetmark.record.documents import KEY, Scheduled, facts_document, key_of
 from fleetmark.record.steps import Exchange, Schedule, Step
-from workloads import load_suite
+from workloads import case_of, load_suite, workload_of
 
 
 def run(options: Options, console: Console) -> tuple[Archive, bool]:
@@ -306,20 +306,26 @@ def _hang_up(checked: Sequence[Checked]) -> None:
 
 def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule: Schedule) -> None:
     """Journal the outcomes that are known before anything runs: unreachable hosts, and what hosts cannot run."""
-    nothing: dict[str, Any] = {"case": "*", "repeat": 0, "subject": "host"}
+    nothing: dict[str, Any] = {"repeat": 0, "subject": "host"}
     for c in checked:
         name = c.host.name
         if not c.facts:
             archive.note("unreachable", host=name, reason=c.reason)
-            for workload in schedule.settings:
-                lost = fields_of(Outcome(Status.LOST, f"unreachable: {c.reason}"))
-                archive.note("outcome", host=name, workload=workload, **nothing, **lost)
+            lost = fields_of(Outcome(Status.LOST, f"unreachable: {c.reason}"))
+            for entry in schedule.settings:
+                archive.note("outcome", host=name, **nothing, **_every_case(entry), **lost)
             continue
-        for workload, why in schedule.hosts[name].skipped.items():
-            archive.note("outcome", host=name, workload=workload, **nothing, **fields_of(Outcome(Status.SKIPPED, why)))
+        for entry, why in schedule.hosts[name].skipped.items():
+            skipped = fields_of(Outcome(Status.SKIPPED, why))
+            archive.note("outcome", host=name, **nothing, **_every_case(entry), **skipped)
         for no in schedule.hosts[name].refused:
             failed = fields_of(Outcome(Status.FAILED, no.reason))
-            archive.note("outcome", host=name, workload=no.workload, **{**nothing, "case": no.case}, **failed)
+            archive.note("outcome", host=name, workload=no.workload, case=no.case, **nothing, **failed)
+
+
+def _every_case(entry: str) -> dict[str, str]:
+    """The workload of a suite's entry, and the name that stands for all its cases."""
+    return {"workload": workload_of(entry), "case": case_of(entry, "*")}
 
 
 def _drive(
@@ -476,11 +482,11 @@ def _note_lost(archive: Archive, job: Mapping[str, Any], owed: set[str], why: st
 
 
 def _cells(steps: Sequence[Step], skipped: Mapping[str, str]) -> dict[str, Cell]:
-    cells = {w: Cell(0, skipped=why) for w, why in skipped.items()}
+    cells: dict[str, Cell] = {}
     for step in steps:
         if not step.serves:
             cells.setdefault(step.workload, Cell(0)).total += 1
-    return cells
+    return {workload_of(entry): Cell(0, skipped=why) for entry, why in skipped.items()} | cells
 
 
 def _variables(host: Host, reach: Reach, facts: Facts, job: Mapping[str, Any], steps: Sequence[Step]) -> dict[str, Any]:

@@ -54,7 +54,9 @@ Limit = Annotated[str | None, typer.Option("--limit", "-l", help="Only these hos
 SuiteName = Annotated[
     str,
     typer.Option(
-        "--suite", "-s", help="quick, standard, thorough, ai, ai-quick, one workload, or the path of your own YAML."
+        "--suite",
+        "-s",
+        help="quick, standard, server, gpu, full, ... (fleetmark workloads), one workload, or the path of your own.",
     ),
 ]
 Set = Annotated[
@@ -93,7 +95,7 @@ def run(
         typer.Option(
             "--suite",
             "-s",
-            help="quick (if unset), standard, thorough, ai, ai-quick, one workload, or the path of your own.",
+            help="quick (if unset), standard, server, gpu, full, ... (fleetmark workloads), one workload, or your own file.",
         ),
     ] = None,
     limit: Limit = None,
