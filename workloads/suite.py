@@ -125,17 +125,18 @@ def _merged(suite: Suite, included: Sequence[Suite]) -> dict[str, Choice]:
     for other in included:
         pinned = other.repeats if "repeats" not in suite.model_fields_set else None
         for entry, choice in other.chosen().items():
-            if pinned and not choice.repeats:
-                choice = choice.model_copy(update={"repeats": pinned})
-            if entry in workloads:
-                either = _joined("or", workloads[entry].where, choice.where)
-                choice = _over(workloads[entry], choice).model_copy(update={"where": either})
-            workloads[entry] = choice
+            fixed = choice.model_copy(update={"repeats": pinned}) if pinned and not choice.repeats else choice
+            workloads[entry] = _either(workloads[entry], fixed) if entry in workloads else fixed
     for entry, choice in suite.chosen().items():
         workloads[entry] = _over(workloads[entry], choice) if entry in workloads else choice
     if not suite.where:
         return workloads
     return {e: c.model_copy(update={"where": _joined("and", suite.where, c.where)}) for e, c in workloads.items()}
+
+
+def _either(base: Choice, choice: Choice) -> Choice:
+    """``base`` with what ``choice`` sets, on hosts that meet the condition of one of them."""
+    return _over(base, choice).model_copy(update={"where": _joined("or", base.where, choice.where)})
 
 
 def _over(base: Choice, choice: Choice) -> Choice:

@@ -1,7 +1,8 @@
 """Names of variants: one workload several times in a suite, each time with other settings.
 
-A suite calls a variant ``WORKLOAD@VARIANT``: ``fio@large``. Its settings go by that name (``--set fio@large.size=16GiB``),
-and its cases carry the variant: ``read-1m-qd8@large``. So steps, folders and figures of two variants never share a name.
+A suite calls a variant ``WORKLOAD@VARIANT``: ``fio@large``. Its settings go by that name (``--set
+fio@large.size=16GiB``), and its cases carry it: ``read-1m-qd8@large``. So steps, folders and figures of two variants
+never share a name.
 """
 
 from __future__ import annotations

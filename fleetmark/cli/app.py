@@ -56,7 +56,7 @@ SuiteName = Annotated[
     typer.Option(
         "--suite",
         "-s",
-        help="quick, standard, server, gpu, full, ... (fleetmark workloads), one workload, or the path of your own.",
+        help="quick, standard, server, gpu, full, ...; one workload; or your own file.",
     ),
 ]
 Set = Annotated[
@@ -95,7 +95,7 @@ def run(
         typer.Option(
             "--suite",
             "-s",
-            help="quick (if unset), standard, server, gpu, full, ... (fleetmark workloads), one workload, or your own file.",
+            help="quick (if unset), standard, server, gpu, full, ...; one workload; or your own file.",
         ),
     ] = None,
     limit: Limit = None,
