@@ -318,7 +318,8 @@ class About:
 class Manifest(_Part):
     """One workload. ``scope: pair`` measures between two hosts, or over loopback where there is only one; its parameter
     ``pairs`` says which. ``single``: an expression that holds where the other end is the user's own, so that each host
-    runs alone. ``was``: classes in files of earlier versions to today's. ``redundant``: the part of a case's
+    runs alone. ``disk``: bytes that its files take under the work directory at most. ``spread``: the standard deviation
+    of repeats as a share of their mean, as it usually is; None where nobody knows. ``was``: classes in files of earlier versions to today's. ``redundant``: the part of a case's
     name, a regular expression, in which cases that measure the same differ.
     """
 
@@ -339,6 +340,8 @@ class Manifest(_Part):
     centre: Summarised = Centre.GEOMEAN  # what stands for the repeats of a metric
     devices: str = ""  # the metric that says how many accelerators a case used, where those may not be all of a host's
     sizes: str = ""  # the parameter that lists how many hosts run a case together; 1: a host by itself
+    disk: Any = 0
+    spread: float | None = Field(default=None, gt=0, lt=1)
     throttle: str = ""  # how the measurement can be slowed down on purpose, for people
     deploy: Deploy | None = None
     needs: tuple[Need, ...] = ()

@@ -67,6 +67,15 @@ class Options:
     def turns(self) -> Turns:
         return Turns.of(self.at_once)
 
+    def check_turns(self) -> None:
+        """Raise FleetmarkError for a bound of --at-once that makes no sense."""
+        Turns.of(self.at_once)
+
+    @property
+    def rounds(self) -> int | None:
+        """How often each case is scheduled, where the command line sets it."""
+        return self.until.most if self.until else self.repeats
+
 
 def campaign_document(
     options: Options, name: str, seed: int, hosts: Sequence[Host], schedule: Schedule, suite: Suite

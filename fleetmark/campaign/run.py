@@ -16,25 +16,24 @@ from rich.console import Console
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
-from fleetmark.base.text import count
 from fleetmark.campaign import scheduled, slurm
 from fleetmark.campaign.adaptive import Adaptive
 from fleetmark.campaign.credentials import credentials_again, refuse_without
 from fleetmark.campaign.drive import Drive, about, fields_of
 from fleetmark.campaign.hostrun import Run
-from fleetmark.campaign.judged import Judged, code, write_measurements
+from fleetmark.campaign.judged import Judged, write_measurements
 from fleetmark.campaign.launch import launch
 from fleetmark.campaign.options import LONG_S, Beside, Options, campaign_document
 from fleetmark.campaign.outcome import Outcome
+from fleetmark.campaign.prepare import check, hang_up, load_hosts
+from fleetmark.campaign.prepare import schedule as prepare
 from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import is_present
-from fleetmark.campaign.schedule import Settings, containers, make_schedule, probes, pythons, secrets_of, settings_of
+from fleetmark.campaign.schedule import containers, secrets_of, settings_of
 from fleetmark.campaign.scheduled import Request, digest, job_text, request_of
 from fleetmark.campaign.start import start
-from fleetmark.hosts.connect import connect
-from fleetmark.hosts.inventory import Host, load_inventory
-from fleetmark.hosts.keys import unknown_keys
-from fleetmark.hosts.preflight import Checked, check_hosts
+from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.preflight import Checked
 from fleetmark.hosts.reach import Reach
 from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
 from fleetmark.hosts.slurm.job import Job
@@ -51,43 +50,38 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
 
     Raises FleetmarkError before any host is touched where the options make no sense.
     """
-    _ = options.turns  # a bad bound is refused here
+    options.check_turns()
     suite = load_suite(options.suite)
     settings = options.settings or {}
     credentials = secrets_of(suite, settings)  # bad settings are refused here
     seed = options.seed if options.seed is not None else secrets.randbelow(2**31)
     name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{suite.name}-{secrets.token_hex(2)}"
-    repeats = options.until.most if options.until else options.repeats
     lent, finished = None, False
     if options.slurm:
-        asked = slurm.refuse_impossible(options.slurm, suite, settings, repeats)
+        asked = slurm.refuse_impossible(options.slurm, suite, settings, options.rounds)
         folder = slurm.shared_folder(options.shared, options.root, name) / "1"
         lent = slurm.lend(asked, "fleetmark", folder, console, lambda _: None)
     checked: list[Checked] = []
     try:
-        hosts = lent.hosts if lent else _hosts(options)
+        hosts = lent.hosts if lent else load_hosts(options)
         options.turns.refuse_unknown([host.labels for host in hosts])
-        checked = _check(hosts, settings_of(suite, settings), containers(suite), options, console, lent)
+        checked = check(hosts, settings_of(suite, settings), containers(suite), options, console, lent)
         able = {c.host.name: c for c in checked if c.facts}
         answered = [(c.host, c.facts) for c in able.values() if c.facts]
-        with console.status(
-            f"scheduling what {count(len(answered), 'host')} {'runs' if len(answered) == 1 else 'run'}"
-        ):
-            schedule = make_schedule(answered, suite, settings, campaign=name, seed=seed, repeats=repeats)
-            options.turns.refuse_together(schedule.exchanges)
-            campaign = campaign_document(options, name, seed, hosts, schedule, suite)
-            jobs = {host.name: job_text(campaign, schedule.hosts[host.name], facts) for host, facts in answered}
-            campaign |= {"planned": [list(jobs)], "jobs": {host: digest(text) for host, text in jobs.items()}}
-            of_facts = {host.name: facts_document(facts, able[host.name].raw or {}) for host, facts in answered}
-            documents = {host: Scheduled(of_facts[host], text) for host, text in jobs.items()}
-            archive = Archive.create(options.root, name, campaign, documents).writable()
+        schedule = prepare(checked, suite, options, name, seed, console)
+        campaign = campaign_document(options, name, seed, hosts, schedule, suite)
+        jobs = {host.name: job_text(campaign, schedule.hosts[host.name], facts) for host, facts in answered}
+        campaign |= {"planned": [list(jobs)], "jobs": {host: digest(text) for host, text in jobs.items()}}
+        of_facts = {host.name: facts_document(facts, able[host.name].raw or {}) for host, facts in answered}
+        documents = {host: Scheduled(of_facts[host], text) for host, text in jobs.items()}
+        archive = Archive.create(options.root, name, campaign, documents).writable()
         if lent:
             _note_job(archive, lent.job)
         _note_early_outcomes(archive, checked, schedule)
         interrupted = _drive(archive, options, console, checked, credentials)
         finished = _is_finished(archive)
     finally:
-        _hang_up(checked)
+        hang_up(checked)
         if lent:
             lent.end(finished)
     return archive, interrupted
@@ -119,11 +113,11 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
         return _resume_lent(archive, request, request.slurm, options, console, credentials)
     owed = owed_steps(archive, jobs, request.exchanges)
     away = {h.name for h in request.hosts} - jobs.keys()
-    hosts = _hosts(options)
+    hosts = load_hosts(options)
     options.turns.refuse_unknown([host.labels for host in hosts])
     images = containers(request.suite_as_read)
     missing = [h for h in hosts if owed.get(h.name) or h.name in away]
-    checked = _check(missing, request.settings, images, options, console)
+    checked = check(missing, request.settings, images, options, console)
     try:
         new = [(c.host, c.facts, c.raw or {}) for c in checked if c.facts and c.host.name in away]
         if new:
@@ -134,7 +128,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
             owed = owed_steps(archive, jobs, request.exchanges)
             checked_names = {c.host.name for c in checked}
             late = [h for h in hosts if owed.get(h.name) and h.name not in checked_names]
-            checked += _check(late, request.settings, images, options, console)
+            checked += check(late, request.settings, images, options, console)
         else:
             schedule = Schedule({}, (), request.settings)
         _note_early_outcomes(archive, [c for c in checked if c.host.name in away], schedule)
@@ -143,7 +137,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
         archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
         return _drive(archive, options, console, checked, credentials)
     finally:
-        _hang_up(checked)
+        hang_up(checked)
 
 
 def _resume_lent(
@@ -185,12 +179,12 @@ def _resume_lent(
     finished = False
     try:
         owing = [h for h in hosts if owed.get(h.name)]
-        checked = _check(owing, request.settings, containers(request.suite_as_read), options, console, lent)
+        checked = check(owing, request.settings, containers(request.suite_as_read), options, console, lent)
         archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
         interrupted = _drive(archive, options, console, checked, credentials)
         finished = _is_finished(archive)
     finally:
-        _hang_up(checked)
+        hang_up(checked)
         lent.end(finished)
     return interrupted
 
@@ -258,50 +252,6 @@ def owed_steps(
         if e.client_step in owed.get(e.client, ()):
             owed.setdefault(e.server, set()).add(e.server_step)
     return owed
-
-
-def _hosts(options: Options) -> list[Host]:
-    hosts = load_inventory(list(options.inventory), options.limit)
-    return [replace(h, become=True) for h in hosts] if options.become else hosts
-
-
-def _check(
-    hosts: Sequence[Host],
-    settings: Settings,
-    images: Sequence[str],
-    options: Options,
-    console: Console,
-    lent: slurm.Lent | None = None,
-) -> list[Checked]:
-    ahead = threading.Thread(target=_ahead, args=(options.beside,), daemon=True)
-    ahead.start()
-    with console.status(f"asking {count(len(hosts), 'host')} what {'it is' if len(hosts) == 1 else 'they are'}"):
-        checked = check_hosts(
-            hosts,
-            probes(settings),
-            pythons=pythons(settings),
-            containers=images,
-            work_dir=options.work_dir,
-            timeout_s=options.connect_timeout_s,
-            connected=lent.connected if lent else connect,
-            stay=True,
-        )
-    for line in unknown_keys([c.unknown_key for c in checked if c.unknown_key]):
-        console.print(line)
-    if any(host.connection == "local" for host in hosts):
-        ahead.join()
-    return checked
-
-
-def _ahead(beside: Beside) -> None:
-    """Do what would keep hosts waiting once all have answered, then the caller's own work."""
-    code()
-    beside.ahead()
-
-
-def _hang_up(checked: Sequence[Checked]) -> None:
-    for c in checked:
-        c.close()
 
 
 def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule: Schedule) -> None:

@@ -160,14 +160,19 @@ def _ready(
     for name, choice in suite.chosen().items():
         for host, facts in hosts:
             if not condition.holds(choice.where, facts, f"suite {suite.name}: {name}"):
+                schedules[host.name].unmet[name] = choice.where
                 continue
             manifest = load(workload_of(name))
             resolved = resolve(manifest, settings[name], facts, campaign, choice.in_container, entry=name)
             if not isinstance(resolved, str):
                 ready.setdefault(name, []).append((host, resolved))
-            if host.name in new and isinstance(resolved, str):
+            if host.name not in new:
+                continue
+            if isinstance(resolved, str):
                 schedules[host.name].skipped[name] = resolved
-            elif host.name in new and not isinstance(resolved, str) and resolved.deployment:
+                continue
+            schedules[host.name].disk[name] = int(evaluate(manifest.disk, resolved.context, f"{name}: disk"))
+            if resolved.deployment:
                 schedules[host.name].deploy.append(resolved.deployment)
     return ready
 
