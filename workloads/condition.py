@@ -54,7 +54,7 @@ def check(where: str, place: str) -> None:
     if unknown:
         name = min(unknown)
         raise FleetmarkError(
-            f"{place}: where: unknown fact {name!r}{suggest(name, _NAMES)}; use {', '.join(_SHORT)}, or facts.NAME"
+            f"{place}: where: unknown fact {name!r}{suggest(name, list(_NAMES))}; use {', '.join(_SHORT)}, or facts.NAME"
         )
     for attribute in tree.find_all(nodes.Getattr):
         _check_path(attribute, place)

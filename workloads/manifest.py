@@ -318,9 +318,10 @@ class About:
 class Manifest(_Part):
     """One workload. ``scope: pair`` measures between two hosts, or over loopback where there is only one; its parameter
     ``pairs`` says which. ``single``: an expression that holds where the other end is the user's own, so that each host
-    runs alone. ``disk``: bytes that its files take under the work directory at most. ``spread``: the standard deviation
-    of repeats as a share of their mean, as it usually is; None where nobody knows. ``was``: classes in files of earlier versions to today's. ``redundant``: the part of a case's
-    name, a regular expression, in which cases that measure the same differ.
+    runs alone. ``disk``: bytes that its files take under the work directory at most. ``spread``: the usual standard
+    deviation of repeats, as a share of their mean; None where nobody knows. ``was``: classes in files of earlier
+    versions to today's. ``redundant``: the part of a case's name, a regular expression, in which cases that measure the
+    same differ.
     """
 
     name: str

@@ -183,14 +183,15 @@ def _first_repeats(schedule: Schedule, number: int) -> Schedule:
 
 
 def _cases(schedule: HostSchedule, kind: Kind, before: Past, until: Until | None) -> Iterator[PlannedCase]:
-    """The cases that a host measures, in the order in which their workloads run."""
+    """The cases that a host measures, by workload in the order in which these run, then by name."""
     steps = [step for step in schedule.steps if not step.serves]
     runs = Counter((step.workload, step.case) for step in steps)
     repeats: dict[tuple[str, str], set[int]] = defaultdict(set)
     for step in steps:
         repeats[step.workload, step.case].add(step.repeat)
     first = {(step.workload, step.case): step for step in reversed(steps)}
-    for (workload, case), number in runs.items():
+    order = {workload: n for n, workload in enumerate(dict.fromkeys(step.workload for step in steps))}
+    for (workload, case), number in sorted(runs.items(), key=lambda run: (order[run[0][0]], run[0][1])):
         expect_s = first[workload, case].expect_s
         known = before.seconds(schedule.host, kind, (workload, case, expect_s))
         width, source = _half_width(workload, case, len(repeats[workload, case]), kind, before)

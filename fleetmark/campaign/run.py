@@ -273,7 +273,7 @@ def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule:
             archive.note("outcome", host=name, workload=no.workload, case=no.case, **nothing, **failed)
 
 
-def _every_case(entry: str) -> dict[str, str]:
+def _every_case(entry: str) -> dict[str, Any]:
     """The workload of a suite's entry, and the name that stands for all its cases."""
     return {"workload": workload_of(entry), "case": case_of(entry, "*")}
 

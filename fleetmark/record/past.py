@@ -16,7 +16,7 @@ from fleetmark.base.measurement import Status
 from fleetmark.record import journal
 from fleetmark.record.archive import Archive
 from fleetmark.record.campaigns import campaigns
-from fleetmark.record.documents import key_of
+from fleetmark.record.documents import KEY, key_of
 from fleetmark.record.view import read_measurements
 
 MOST_CAMPAIGNS = 30  # the newest
@@ -108,7 +108,7 @@ def _runs(archive: Archive, hosts: Mapping[str, Kind]) -> Iterator[tuple[str, Ru
     }
     outcomes, _, _ = journal.read(archive)
     for outcome in outcomes[outcomes["status"] == Status.PASSED].to_dict("records"):
-        step = steps.get(key_of(outcome))
+        step = steps.get(tuple(outcome[name] for name in KEY))
         if step and not math.isnan(outcome["wall_s"]):
             yield str(outcome["host"]), (step["workload"], step["case"], step["expect_s"]), float(outcome["wall_s"])
 

@@ -20,8 +20,8 @@ KINDS = {".md": "md", ".html": "html", ".pdf": "pdf"}
 
 def show(options: Options, plan: Path | None, form: str, lang: str) -> bool:
     """Print the dry run as a table, json or md, and write it to ``plan``. Return whether every host answered."""
-    kind = _kind(plan) if plan else ""
-    documents = documents_of({kind: plan} if plan else {}, lang, None, None)
+    kind = _kind(plan) if plan else "md"
+    documents = documents_of({"plan": plan}, lang, None, None)
     created, spoken = documents.date or utc(), documents.language
     console = Terminal(stderr=form != "table")
     dry = dry_run(options, console)
@@ -32,7 +32,7 @@ def show(options: Options, plan: Path | None, form: str, lang: str) -> bool:
     def markdown() -> bytes:
         return document.markdown(dry, created, spoken).encode()
 
-    write(documents, {**page_and_pdf(page), "md": markdown}, console)
+    write(documents, {"plan": {**page_and_pdf(page), "md": markdown}[kind]}, console)
     if form == "json":
         typer.echo(document.as_json(dry))
     elif form == "md":

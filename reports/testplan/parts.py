@@ -19,7 +19,7 @@ MOST_NAMES = 6  # of hosts in a cell
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Hosts of one kind that run the same cases. ``name``: of the group in tables."""
+    """Hosts of one kind that run the same cases. ``name``: its number in tables; empty for the only group."""
 
     name: str
     hosts: tuple[PlannedHost, ...]
@@ -40,8 +40,7 @@ def groups(dry: DryRun) -> list[Group]:
         if host.facts:
             runs = tuple((c.workload, c.case, c.repeats) for c in host.cases)
             alike[host.kind, runs, tuple(sorted((host.skipped or {}).items()))].append(host)
-    several = len(alike) > 1
-    return [Group(chr(65 + n) if several and n < 26 else str(n + 1), tuple(of)) for n, of in enumerate(alike.values())]
+    return [Group(f"{n}" if len(alike) > 1 else "", tuple(of)) for n, of in enumerate(alike.values(), 1)]
 
 
 def title(dry: DryRun) -> str:
@@ -187,14 +186,14 @@ def _stop_rules(dry: DryRun) -> Iterator[str]:
     )
     if dry.until:
         yield message(
-            "A case stops when the 95% interval of its median is within {width} of it: after {least} to {most} repeats.",
+            "A case stops when the 95% interval of its median is within {width}: after {least} to {most} repeats.",
             width=fmt.percent(dry.until.ci),
             least=dry.until.least,
             most=dry.until.most,
         )
         yield message("A case that is not that narrow after the last repeat counts as unstable.")
     yield message("A run that exceeds its time limit fails, and the next one begins.")
-    yield message("A host that cannot be reached is lost; the others go on, and `fleetmark run --resume` collects it.")
+    yield message("A host that cannot be reached is lost; the others go on, and a resumed campaign collects it.")
 
 
 def _missing(listed: Sequence[Group], dry: DryRun) -> Iterator[Part]:
