@@ -52,9 +52,9 @@ def check(where: str, place: str) -> None:
         raise FleetmarkError(f"{place}: where: {where!r} is not an expression ({error.message})") from error
     unknown = meta.find_undeclared_variables(tree) - set(_NAMES) - _GLOBALS
     if unknown:
-        name = min(unknown)
+        name, names = min(unknown), ", ".join(_SHORT)
         raise FleetmarkError(
-            f"{place}: where: unknown fact {name!r}{suggest(name, list(_NAMES))}; use {', '.join(_SHORT)}, or facts.NAME"
+            f"{place}: where: unknown fact {name!r}{suggest(name, list(_NAMES))}; use {names}, or facts.NAME"
         )
     for attribute in tree.find_all(nodes.Getattr):
         _check_path(attribute, place)
