@@ -12,15 +12,15 @@ from typer.testing import CliRunner
 
 from fleetmark.base.facts import Nic
 from fleetmark.campaign.adaptive import Until
-from fleetmark.campaign.dryrun import MANIFEST, RECORD, DryRun, plan
-from fleetmark.campaign.makespan import GAP_S, MEETING_S, START_S, finish_times
 from fleetmark.campaign.options import Options
+from fleetmark.campaign.prepare.dryrun import MANIFEST, RECORD, DryRun, plan
+from fleetmark.campaign.prepare.makespan import GAP_S, MEETING_S, START_S, finish_times
+from fleetmark.campaign.prepare.past import Past, kind_of, read
 from fleetmark.campaign.schedule import make_schedule
 from fleetmark.campaign.turns import Turns
 from fleetmark.cli.app import app
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import Checked
-from fleetmark.record.past import Past, kind_of, read
 from fleetmark.record.steps import Exchange, HostSchedule, Step
 from reports.kit.language import Language, language
 from reports.testplan import document

@@ -8,8 +8,8 @@ import typer
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.terminal import Terminal
-from fleetmark.campaign.dryrun import dry_run
 from fleetmark.campaign.options import Options
+from fleetmark.campaign.prepare.dryrun import dry_run
 from fleetmark.record.archive import utc
 from fleetmark.verbs.documents import documents_of, page_and_pdf, write
 from reports.kit.page import Medium

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from fleetmark import __version__
 from fleetmark.base.text import message
-from fleetmark.campaign.dryrun import DryRun, PlannedHost
+from fleetmark.campaign.prepare.dryrun import DryRun, PlannedHost
 from reports.diagnosis.html import Page
 from reports.kit import console
 from reports.kit import format as fmt

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fleetmark.base.facts import Facts
 from fleetmark.base.text import count, joined, message
 from fleetmark.base.units import human
-from fleetmark.campaign.dryrun import RECORD, DryRun, Install, PlannedCase, PlannedHost
+from fleetmark.campaign.prepare.dryrun import RECORD, DryRun, Install, PlannedCase, PlannedHost
 from reports.kit import format as fmt
 from reports.kit.tabular import Cell, Column, Part, Tabular, compact
 from workloads import load
@@ -50,7 +50,7 @@ def title(dry: DryRun) -> str:
 def parts(dry: DryRun, *, matrix: bool = True) -> list[Part]:
     """Every part in order. ``matrix``: with every case; else with the workloads alone."""
     listed = groups(dry)
-    found = [
+    planned = [
         Part("purpose", message("Purpose"), tuple(_purpose(dry)), ()),
         Part("machines", message("Machines"), tuple(_silent(dry)), (_machines(listed),) if listed else ()),
         Part("workloads", message("What runs"), tuple(_order(dry)), tuple(_workloads(g, len(listed)) for g in listed)),
@@ -60,8 +60,8 @@ def parts(dry: DryRun, *, matrix: bool = True) -> list[Part]:
     ]
     if matrix and listed:
         notes = tuple(_precision(dry))
-        found.append(Part("matrix", message("Matrix"), notes, tuple(_matrix(g, len(listed)) for g in listed)))
-    return [part for part in found if part.notes or part.tables]
+        planned.append(Part("matrix", message("Matrix"), notes, tuple(_matrix(g, len(listed)) for g in listed)))
+    return [part for part in planned if part.notes or part.tables]
 
 
 def _purpose(dry: DryRun) -> Iterator[str]:
@@ -95,7 +95,7 @@ def _machines(listed: Sequence[Group]) -> Tabular:
         Column("number", message("number"), "number"),
         Column("processors", message("processors")),
         Column("memory", message("memory"), "number"),
-        Column("accelerators", message("accelerators")),
+        Column("gpus", message("GPUs")),
         Column("system", message("system")),
         Column("time", message("time"), "number"),
     )

@@ -14,14 +14,14 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.campaign import prepare
 from fleetmark.campaign.adaptive import Until
-from fleetmark.campaign.makespan import finish_times
 from fleetmark.campaign.options import Options, command_of
+from fleetmark.campaign.prepare import past
+from fleetmark.campaign.prepare.makespan import finish_times
+from fleetmark.campaign.prepare.past import Kind, Past, kind_of
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import containers, settings_of
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import Checked
-from fleetmark.record import past
-from fleetmark.record.past import Kind, Past, kind_of
 from fleetmark.record.steps import HostSchedule, Refusal, Schedule, Step
 from planner.estimate import deviate
 from workloads import Suite, load, load_suite

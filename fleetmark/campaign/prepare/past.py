@@ -88,12 +88,12 @@ def _alike(archive: Archive, kinds: set[Kind]) -> dict[str, Kind]:
     file = archive.inside("journal.jsonl")
     if not file.exists() or file.stat().st_size > MOST_BYTES:
         return {}
-    found = {}
+    alike = {}
     for host in archive.host_names()[:MOST_HOSTS]:
         identity = archive.identity_of(host)
         if identity and (kind := kind_of(identity)) in kinds:
-            found[host] = kind
-    return found
+            alike[host] = kind
+    return alike
 
 
 def _runs(archive: Archive, hosts: Mapping[str, Kind]) -> Iterator[tuple[str, Run, float]]:
