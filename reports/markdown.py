@@ -260,4 +260,4 @@ def _code(text: str) -> str:
 
 
 # For other documents in Markdown.
-escaped, as_line, code, head, row, written = _text, _line, _code, _head, _row, _written
+escaped, as_line, code, head, row, written, part_lines = _text, _line, _code, _head, _row, _written, _part

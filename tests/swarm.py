@@ -339,9 +339,9 @@ def main() -> None:
         asyncio.run(Swarm(options).serve())
         return
     from fleetmark import cli
-    from fleetmark.campaign import run as campaign
+    from fleetmark.campaign import prepare
 
-    campaign.connect = lambda host, _=None: SwarmReach(host, Path(options.socket))  # type: ignore[attr-defined]
+    prepare.connect = lambda host, _=None: SwarmReach(host, Path(options.socket))  # type: ignore[attr-defined]
     sys.argv = ["fleetmark", *options.words]
     cli.main()
 

@@ -17,8 +17,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.campaign import prepare, scheduled
 from fleetmark.campaign import run as campaign
-from fleetmark.campaign import scheduled
 from fleetmark.campaign.options import Options
 from fleetmark.cli.app import app
 from fleetmark.hosts.inventory import Host
@@ -50,8 +50,8 @@ class Fleet:
         self.root = root
         (root / "s.yml").write_text(SUITE)
         hosts = [Host(n, f"10.0.0.{n[1:]}", f"10.1.0.{n[1:]}", labels={"gen": "x"}) for n in NAMES]
-        monkeypatch.setattr(campaign, "load_inventory", lambda *_: hosts)
-        monkeypatch.setattr(campaign, "check_hosts", self.check)
+        monkeypatch.setattr(prepare, "load_inventory", lambda *_: hosts)
+        monkeypatch.setattr(prepare, "check_hosts", self.check)
         monkeypatch.setattr(campaign, "_drive", self.drive)
 
     def check(self, hosts: Sequence[Host], *_: Any, **__: Any) -> list[Checked]:

@@ -2,5 +2,18 @@
 
 from workloads.manifest import Manifest, load, names
 from workloads.suite import Choice, Suite, load_suite, suite_names
+from workloads.variant import case_of, entry_of, plain_case, workload_of
 
-__all__ = ["Choice", "Manifest", "Suite", "load", "load_suite", "names", "suite_names"]
+__all__ = [
+    "Choice",
+    "Manifest",
+    "Suite",
+    "case_of",
+    "entry_of",
+    "load",
+    "load_suite",
+    "names",
+    "plain_case",
+    "suite_names",
+    "workload_of",
+]

@@ -9,6 +9,7 @@ from functools import cache
 
 from fleetmark.base import kinds
 from workloads.manifest import About, Frontier, Manifest, Peak, Plot, load, names
+from workloads.variant import plain_case
 
 
 def throttle(workload: str) -> str:
@@ -42,7 +43,7 @@ def peak(workload: str, case: str, metric: str) -> Peak | None:
     manifest = _manifest(workload)
     metric_of_manifest = manifest.metrics.get(metric) if manifest else None
     declared = metric_of_manifest.peak if metric_of_manifest else ()
-    return next((peak for peak in declared if any(fnmatch.fnmatchcase(case, p) for p in peak.cases)), None)
+    return next((peak for peak in declared if any(fnmatch.fnmatchcase(plain_case(case), p) for p in peak.cases)), None)
 
 
 def roofs(workloads: Iterable[str]) -> dict[tuple[str, str], str]:
@@ -86,7 +87,7 @@ def keeps_limit(workload: str, case: str) -> bool:
     """Whether a failure of the case means that the host cannot keep a limit."""
     manifest = _manifest(workload)
     shapes = [c.called or c.name for c in manifest.cases if c.keeps_limit] if manifest else []
-    base = case.partition("/")[0]  # of one that its parser splits into several
+    base = plain_case(case).partition("/")[0]  # of one that its parser splits into several
     return any(re.fullmatch(re.sub("<.*?>", ".+", re.escape(shape)), base) for shape in shapes)
 
 

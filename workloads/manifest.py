@@ -18,6 +18,7 @@ from fleetmark.base.measurement import BASE_UNITS, Better, Centre, Kind
 from fleetmark.base.units import parse_bytes, parse_seconds
 from fleetmark.base.yaml import read_yaml
 from workloads.misfit import misfit
+from workloads.variant import plain_case
 
 HERE = Path(__file__).parent
 T = TypeVar("T", bound=BaseModel)
@@ -163,7 +164,7 @@ class Peak(_Part):
 
     def which(self, case: str) -> str:
         """Which of several parts of its kind the case measures."""
-        match = re.search(self.each, case) if self.each else None
+        match = re.search(self.each, plain_case(case)) if self.each else None
         return match[1] if match else self.called
 
 
@@ -317,8 +318,10 @@ class About:
 class Manifest(_Part):
     """One workload. ``scope: pair`` measures between two hosts, or over loopback where there is only one; its parameter
     ``pairs`` says which. ``single``: an expression that holds where the other end is the user's own, so that each host
-    runs alone. ``was``: classes in files of earlier versions to today's. ``redundant``: the part of a case's
-    name, a regular expression, in which cases that measure the same differ.
+    runs alone. ``disk``: bytes that its files take under the work directory at most. ``spread``: the usual standard
+    deviation of repeats, as a share of their mean; None where nobody knows. ``was``: classes in files of earlier
+    versions to today's. ``redundant``: the part of a case's name, a regular expression, in which cases that measure the
+    same differ.
     """
 
     name: str
@@ -338,6 +341,8 @@ class Manifest(_Part):
     centre: Summarised = Centre.GEOMEAN  # what stands for the repeats of a metric
     devices: str = ""  # the metric that says how many accelerators a case used, where those may not be all of a host's
     sizes: str = ""  # the parameter that lists how many hosts run a case together; 1: a host by itself
+    disk: Any = 0
+    spread: float | None = Field(default=None, gt=0, lt=1)
     throttle: str = ""  # how the measurement can be slowed down on purpose, for people
     deploy: Deploy | None = None
     needs: tuple[Need, ...] = ()
@@ -400,7 +405,8 @@ class Manifest(_Part):
         metric = self.metrics.get(name)
         if metric is None or better == Better.NONE:
             return About(*kinds.inferred(class_, unit, better), better)
-        at = next((a for p, a in metric.at.items() if any(fnmatch.fnmatchcase(c, p) for c in cases)), At())
+        plain = [plain_case(case) for case in cases]
+        at = next((a for p, a in metric.at.items() if any(fnmatch.fnmatchcase(c, p) for c in plain)), At())
         class_ = (at.class_ or metric.class_ or "<>").replace("<>", class_)
         if at.better is not None:
             return About(class_, "", at.better)
@@ -409,7 +415,7 @@ class Manifest(_Part):
         if self.redundant and not quantity:
             bare = [re.sub(self.redundant, "", c) for c in cases[:1]]
             quantity = " ".join([self.name, *bare, name])
-        return About(class_, kind.value if kind else "", better, _limit(at.limit, cases[0]), quantity)
+        return About(class_, kind.value if kind else "", better, _limit(at.limit, plain[0]), quantity)
 
     def headlines(self, case: Case) -> tuple[str, ...]:
         """The metrics of a case that stand in the summary's first table."""

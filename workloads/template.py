@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import StrictUndefined, TemplateError, Undefined
+from jinja2 import StrictUndefined, TemplateError, Undefined, meta
 from jinja2.sandbox import SandboxedEnvironment
 
 from fleetmark.base.errors import FleetmarkError
@@ -23,7 +23,8 @@ KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
 
 
 @cache
-def _environment() -> SandboxedEnvironment:
+def environment() -> SandboxedEnvironment:
+    """Return the sandbox in which all expressions are evaluated."""
     env = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
     env.globals.update(
         KiB=KiB,
@@ -74,12 +75,17 @@ def digest(*parts: Any) -> str:
 
 @cache
 def _expression(text: str) -> Any:
-    return _environment().compile_expression(text, undefined_to_none=False)
+    return environment().compile_expression(text, undefined_to_none=False)
 
 
 @cache
 def _template(text: str) -> Any:
-    return _environment().from_string(text)
+    return environment().from_string(text)
+
+
+def names_in(value: Any) -> set[str]:
+    """Return the names that the expressions of ``value`` use: parameters, ``facts``."""
+    return meta.find_undeclared_variables(environment().parse(value)) if isinstance(value, str) else set()
 
 
 def evaluate(value: Any, context: Mapping[str, Any], where: str) -> Any:

@@ -9,25 +9,25 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.redact import MARK, conceal, lacks_credentials
 from fleetmark.campaign.schedule import Settings, secrets_of
-from workloads import load, load_suite
+from workloads import load, load_suite, workload_of
 
 
 def credentials_again(suite: str, settings: Settings, overrides: Settings) -> dict[str, str]:
     """The credentials that ``redact.conceal`` left out of a campaign's ``settings``: from its suite, where that file
     still has them, and from ``overrides``, the settings of --resume. Raises FleetmarkError for any other override.
     """
-    typed = {workload: load(workload).check_settings(values, "--set") for workload, values in overrides.items()}
+    typed = {entry: load(workload_of(entry)).check_settings(values, "--set") for entry, values in overrides.items()}
     shown, secrets = conceal(typed)
-    for workload, values in shown.items():
+    for entry, values in shown.items():
         for name, value in values.items():
-            before = settings.get(workload, {}).get(name)
+            before = settings.get(entry, {}).get(name)
             if not lacks_credentials(before):
                 raise FleetmarkError(
-                    f"--set {workload}.{name} with --resume: a campaign goes on as scheduled, and only credentials are "
+                    f"--set {entry}.{name} with --resume: a campaign goes on as scheduled, and only credentials are "
                     "given again; begin a new one for changes"
                 )
             if value != before:
-                raise FleetmarkError(f"--set {workload}.{name} with --resume: it was {before}, and this is {value}")
+                raise FleetmarkError(f"--set {entry}.{name} with --resume: it was {before}, and this is {value}")
     of_suite: dict[str, str] = {}
     with contextlib.suppress(FleetmarkError):  # the suite is gone or changed: the user is asked for them
         of_suite = secrets_of(load_suite(suite), {})

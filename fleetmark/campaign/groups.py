@@ -10,7 +10,7 @@ from typing import Any
 from fleetmark.campaign.resolve import Resolved, cases_of, make_step, nodes_of, words
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import Exchange, HostSchedule, Refusal, Step
-from workloads import Choice, Manifest
+from workloads import Choice, Manifest, case_of
 from workloads.template import evaluate
 
 Able = tuple[Host, Resolved]
@@ -48,7 +48,7 @@ def schedule_gangs(
             lead = schedules[group[0][0].name]
             cases = cases_of_size[lead.host]
             if why := _why_not(manifest, group, size):
-                lead.refused += [Refusal(manifest.name, context["case"], why) for _, context in cases]
+                lead.refused += [_refusal(manifest, context, why) for _, context in cases]
                 continue
             members = [{"name": h.name, "address": h.peer_address, "facts": r.context["facts"]} for h, r in group]
             rng = random.Random(f"{seed}/{lead.host}/{manifest.name}/{size}")
@@ -58,7 +58,7 @@ def schedule_gangs(
                     if None in own:
                         if not repeat:
                             without = ", ".join(h.name for (h, _), c in zip(group, own, strict=True) if c is None)
-                            lead.refused.append(Refusal(manifest.name, context["case"], _LACKS.format(without)))
+                            lead.refused.append(_refusal(manifest, context, _LACKS.format(without)))
                         continue
                     step = make_step(
                         case,
@@ -79,6 +79,10 @@ def schedule_gangs(
                             argv = words(case.argv, {**context_of_host, "members": members, "node": node}, where)
                         exchanges.append(_join(step, lead.host, schedules[host.name], argv, env))
     return exchanges
+
+
+def _refusal(manifest: Manifest, context: Mapping[str, Any], why: str) -> Refusal:
+    return Refusal(manifest.name, case_of(context["entry"], context["case"]), why)
 
 
 def _cases(host: Able, choice: Choice, hosts: int, case_names: set[str]) -> list[Any]:

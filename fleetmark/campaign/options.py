@@ -22,7 +22,7 @@ from fleetmark.hosts.preflight import WORK_DIR
 from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.steps import Schedule, Trial
-from workloads import Suite
+from workloads import Suite, workload_of
 from workloads.manifest import files as manifest_files
 
 LONG_S = 10.0
@@ -67,6 +67,15 @@ class Options:
     def turns(self) -> Turns:
         return Turns.of(self.at_once)
 
+    def check_turns(self) -> None:
+        """Raise FleetmarkError for a bound of --at-once that makes no sense."""
+        Turns.of(self.at_once)
+
+    @property
+    def rounds(self) -> int | None:
+        """How often each case is scheduled, where the command line sets it."""
+        return self.until.most if self.until else self.repeats
+
 
 def campaign_document(
     options: Options, name: str, seed: int, hosts: Sequence[Host], schedule: Schedule, suite: Suite
@@ -74,14 +83,15 @@ def campaign_document(
     """The content of ``campaign.json``: enough to understand the campaign, and to run the same again."""
     from fleetmark import __version__
 
-    manifests = {path.stem: _digest(path) for w in schedule.settings for path in manifest_files(w)}
+    workloads = list(dict.fromkeys(map(workload_of, schedule.settings)))
+    manifests = {path.stem: _digest(path) for w in workloads for path in manifest_files(w)}
     return {
         "id": name,
         "created": utc(),
         "suite": str(Path(options.suite).resolve()) if Path(options.suite).is_file() else options.suite,
         # Without its settings: they are in "settings", where credentials are left out.
         "suite_as_read": suite.model_dump(mode="json", exclude={"workloads": {"__all__": {"set"}}}),
-        "workloads": list(schedule.settings),
+        "workloads": workloads,
         "settings": schedule.settings,
         "repeats": options.repeats,
         "until": asdict(options.until) if options.until else None,

@@ -14,7 +14,7 @@ from fleetmark.base.facts import Container, Facts, Torch
 from fleetmark.base.redact import lacks_credentials
 from fleetmark.record.steps import Deployment, Step
 from planner import peak
-from workloads import Choice, Manifest
+from workloads import Choice, Manifest, case_of
 from workloads.manifest import Case
 from workloads.template import evaluate
 
@@ -29,15 +29,16 @@ class Resolved:
 
 
 def resolve(
-    manifest: Manifest, settings: Mapping[str, Any], facts: Facts, campaign: str, container: str = ""
+    manifest: Manifest, settings: Mapping[str, Any], facts: Facts, campaign: str, container: str = "", entry: str = ""
 ) -> Resolved | str:
     """The workload on this host, or why the host cannot run it. ``container``: the image that its commands run in.
+    ``entry``: its name in the suite, where it is a variant.
 
     Expressions find ``facts``, the parameters, and ``device_peak``, the FLOP/s of one of the host's accelerators on
     16-bit floats by its specification (0 where that is not known).
     """
     specified = peak.device(facts, "device_compute")
-    context: dict[str, Any] = {"facts": facts, "campaign": campaign, "container": container}
+    context: dict[str, Any] = {"facts": facts, "campaign": campaign, "container": container, "entry": entry}
     context["device_peak"] = specified.rate if specified else 0.0
     if container:
         image = facts.containers.get(container) or Container(error="was not looked for")
@@ -139,7 +140,7 @@ def make_step(case: Case, context: Mapping[str, Any], manifest: Manifest, **more
         )
     return Step(
         workload=manifest.name,
-        case=context["case"],
+        case=case_of(context["entry"], context["case"]),
         headline=tuple(n for n, m in manifest.metrics.items() if m.headline)
         if case.headline is None
         else case.headline,

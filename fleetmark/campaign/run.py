@@ -17,26 +17,25 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
 from fleetmark.base.signature import is_signed, key_problem, sign
-from fleetmark.base.text import count
 from fleetmark.campaign import scheduled, slurm
 from fleetmark.campaign.adaptive import Adaptive
 from fleetmark.campaign.authorship import request_to_run
 from fleetmark.campaign.credentials import credentials_again, refuse_without
 from fleetmark.campaign.drive import Drive, about, fields_of
 from fleetmark.campaign.hostrun import Run
-from fleetmark.campaign.judged import Judged, code, write_measurements
+from fleetmark.campaign.judged import Judged, write_measurements
 from fleetmark.campaign.launch import launch
 from fleetmark.campaign.options import LONG_S, Beside, Options, author, campaign_document, resolved
 from fleetmark.campaign.outcome import Outcome
+from fleetmark.campaign.prepare import check, hang_up, load_hosts
+from fleetmark.campaign.prepare import schedule as prepare
 from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import is_present
-from fleetmark.campaign.schedule import Settings, containers, make_schedule, probes, pythons, secrets_of, settings_of
+from fleetmark.campaign.schedule import containers, secrets_of, settings_of
 from fleetmark.campaign.scheduled import Request, adopt, digest, job_text, request_of
 from fleetmark.campaign.start import start
-from fleetmark.hosts.connect import connect
-from fleetmark.hosts.inventory import Host, load_inventory
-from fleetmark.hosts.keys import unknown_keys
-from fleetmark.hosts.preflight import Checked, check_hosts
+from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.preflight import Checked
 from fleetmark.hosts.reach import Reach
 from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
 from fleetmark.hosts.slurm.job import Job
@@ -45,7 +44,7 @@ from fleetmark.record import listing
 from fleetmark.record.archive import Archive, safe_name
 from fleetmark.record.documents import KEY, Scheduled, facts_document, key_of
 from fleetmark.record.steps import Exchange, Schedule, Step
-from workloads import load_suite
+from workloads import case_of, load_suite, workload_of
 
 
 def run(options: Options, console: Console) -> tuple[Archive, bool]:
@@ -53,36 +52,31 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
 
     Raises FleetmarkError before any host is touched where the options make no sense.
     """
-    _ = options.turns  # a bad bound is refused here
+    options.check_turns()
     suite = load_suite(options.suite)
     settings = options.settings or {}
     credentials = secrets_of(suite, settings)  # bad settings are refused here
     seed = options.seed if options.seed is not None else secrets.randbelow(2**31)
     name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{suite.name}-{secrets.token_hex(2)}"
-    repeats = options.until.most if options.until else options.repeats
     lent, finished = None, False
     if options.slurm:
-        asked = slurm.refuse_impossible(options.slurm, suite, settings, repeats)
+        asked = slurm.refuse_impossible(options.slurm, suite, settings, options.rounds)
         folder = slurm.shared_folder(options.shared, options.root, name) / "1"
         lent = slurm.lend(asked, "fleetmark", folder, console, lambda _: None)
     checked: list[Checked] = []
     try:
-        hosts = lent.hosts if lent else _hosts(options)
+        hosts = lent.hosts if lent else load_hosts(options)
         options.turns.refuse_unknown([host.labels for host in hosts])
-        checked = _check(hosts, settings_of(suite, settings), containers(suite), options, console, lent)
+        checked = check(hosts, settings_of(suite, settings), containers(suite), options, console, lent)
         able = {c.host.name: c for c in checked if c.facts}
         answered = [(c.host, c.facts) for c in able.values() if c.facts]
-        with console.status(
-            f"scheduling what {count(len(answered), 'host')} {'runs' if len(answered) == 1 else 'run'}"
-        ):
-            schedule = make_schedule(answered, suite, settings, campaign=name, seed=seed, repeats=repeats)
-            options.turns.refuse_together(schedule.exchanges)
-            campaign = campaign_document(options, name, seed, hosts, schedule, suite)
-            jobs = {host.name: job_text(campaign, schedule.hosts[host.name], facts) for host, facts in answered}
-            facts = {host.name: facts_document(facts, able[host.name].raw or {}) for host, facts in answered}
-            campaign |= {"planned": [list(jobs)], **{k: _digests(of) for k, of in (("jobs", jobs), ("facts", facts))}}
-            documents = {host: Scheduled(facts[host], text) for host, text in jobs.items()}
-            archive = Archive.create(options.root, name, campaign, documents).writable()
+        schedule = prepare(checked, suite, options, name, seed, console)
+        campaign = campaign_document(options, name, seed, hosts, schedule, suite)
+        jobs = {host.name: job_text(campaign, schedule.hosts[host.name], facts) for host, facts in answered}
+        facts_of = {host.name: facts_document(facts, able[host.name].raw or {}) for host, facts in answered}
+        campaign |= {"planned": [list(jobs)], "jobs": _digests(jobs), "facts": _digests(facts_of)}
+        documents = {host: Scheduled(facts_of[host], text) for host, text in jobs.items()}
+        archive = Archive.create(options.root, name, campaign, documents).writable()
         if problem := key_problem():
             console.print(f"this campaign carries no lasting signature, so --resume will ask first: {problem}")
         if lent:
@@ -91,7 +85,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
         interrupted = _drive(archive, options, console, checked, credentials)
         finished = _is_finished(archive)
     finally:
-        _hang_up(checked)
+        hang_up(checked)
         if lent:
             lent.end(finished)
     return archive, interrupted
@@ -105,7 +99,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
     request, is_own = request_to_run(archive, options.inventory, console)
     archive.writable()
     if not is_own:
-        hosts = load_inventory(list(options.inventory), request.limit)
+        hosts = load_hosts(replace(options, limit=request.limit))
         request = adopt(archive, request, hosts, resolved(options.inventory), author())
     credentials = credentials_again(request.suite, request.settings, options.settings or {})
     options = replace(
@@ -126,11 +120,11 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
         return _resume_lent(archive, request, request.slurm, options, console, credentials)
     owed = owed_steps(archive, jobs, request.exchanges)
     away = {h.name for h in request.hosts} - jobs.keys()
-    hosts = _hosts(options)
+    hosts = load_hosts(options)
     options.turns.refuse_unknown([host.labels for host in hosts])
     images = containers(request.suite_as_read)
     missing = [h for h in hosts if owed.get(h.name) or h.name in away]
-    checked = _check(missing, request.settings, images, options, console)
+    checked = check(missing, request.settings, images, options, console)
     try:
         new = [(c.host, c.facts, c.raw or {}) for c in checked if c.facts and c.host.name in away]
         if new:
@@ -140,7 +134,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
             owed = owed_steps(archive, jobs, request.exchanges)
             checked_names = {c.host.name for c in checked}
             late = [h for h in hosts if owed.get(h.name) and h.name not in checked_names]
-            checked += _check(late, request.settings, images, options, console)
+            checked += check(late, request.settings, images, options, console)
         else:
             schedule = Schedule({}, (), request.settings)
         _note_early_outcomes(archive, [c for c in checked if c.host.name in away], schedule)
@@ -149,7 +143,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
         archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
         return _drive(archive, options, console, checked, credentials)
     finally:
-        _hang_up(checked)
+        hang_up(checked)
 
 
 def _resume_lent(
@@ -191,12 +185,12 @@ def _resume_lent(
     finished = False
     try:
         owing = [h for h in hosts if owed.get(h.name)]
-        checked = _check(owing, request.settings, containers(request.suite_as_read), options, console, lent)
+        checked = check(owing, request.settings, containers(request.suite_as_read), options, console, lent)
         archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
         interrupted = _drive(archive, options, console, checked, credentials)
         finished = _is_finished(archive)
     finally:
-        _hang_up(checked)
+        hang_up(checked)
         lent.end(finished)
     return interrupted
 
@@ -276,66 +270,28 @@ def owed_steps(
     return owed
 
 
-def _hosts(options: Options) -> list[Host]:
-    hosts = load_inventory(list(options.inventory), options.limit)
-    return [replace(h, become=True) for h in hosts] if options.become else hosts
-
-
-def _check(
-    hosts: Sequence[Host],
-    settings: Settings,
-    images: Sequence[str],
-    options: Options,
-    console: Console,
-    lent: slurm.Lent | None = None,
-) -> list[Checked]:
-    ahead = threading.Thread(target=_ahead, args=(options.beside,), daemon=True)
-    ahead.start()
-    with console.status(f"asking {count(len(hosts), 'host')} what {'it is' if len(hosts) == 1 else 'they are'}"):
-        checked = check_hosts(
-            hosts,
-            probes(settings),
-            pythons=pythons(settings),
-            containers=images,
-            work_dir=options.work_dir,
-            timeout_s=options.connect_timeout_s,
-            connected=lent.connected if lent else connect,
-            stay=True,
-        )
-    for line in unknown_keys([c.unknown_key for c in checked if c.unknown_key]):
-        console.print(line)
-    if any(host.connection == "local" for host in hosts):
-        ahead.join()
-    return checked
-
-
-def _ahead(beside: Beside) -> None:
-    """Do what would keep hosts waiting once all have answered, then the caller's own work."""
-    code()
-    beside.ahead()
-
-
-def _hang_up(checked: Sequence[Checked]) -> None:
-    for c in checked:
-        c.close()
-
-
 def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule: Schedule) -> None:
     """Journal the outcomes that are known before anything runs: unreachable hosts, and what hosts cannot run."""
-    nothing: dict[str, Any] = {"case": "*", "repeat": 0, "subject": "host"}
+    nothing: dict[str, Any] = {"repeat": 0, "subject": "host"}
     for c in checked:
         name = c.host.name
         if not c.facts:
             archive.note("unreachable", host=name, reason=c.reason)
-            for workload in schedule.settings:
-                lost = fields_of(Outcome(Status.LOST, f"unreachable: {c.reason}"))
-                archive.note("outcome", host=name, workload=workload, **nothing, **lost)
+            lost = fields_of(Outcome(Status.LOST, f"unreachable: {c.reason}"))
+            for entry in schedule.settings:
+                archive.note("outcome", host=name, **nothing, **_every_case(entry), **lost)
             continue
-        for workload, why in schedule.hosts[name].skipped.items():
-            archive.note("outcome", host=name, workload=workload, **nothing, **fields_of(Outcome(Status.SKIPPED, why)))
+        for entry, why in schedule.hosts[name].skipped.items():
+            skipped = fields_of(Outcome(Status.SKIPPED, why))
+            archive.note("outcome", host=name, **nothing, **_every_case(entry), **skipped)
         for no in schedule.hosts[name].refused:
             failed = fields_of(Outcome(Status.FAILED, no.reason))
-            archive.note("outcome", host=name, workload=no.workload, **{**nothing, "case": no.case}, **failed)
+            archive.note("outcome", host=name, workload=no.workload, case=no.case, **nothing, **failed)
+
+
+def _every_case(entry: str) -> dict[str, Any]:
+    """The workload of a suite's entry, and the name that stands for all its cases."""
+    return {"workload": workload_of(entry), "case": case_of(entry, "*")}
 
 
 def _drive(
@@ -501,11 +457,11 @@ def _note_lost(archive: Archive, job: Mapping[str, Any], owed: set[str], why: st
 
 
 def _cells(steps: Sequence[Step], skipped: Mapping[str, str]) -> dict[str, Cell]:
-    cells = {w: Cell(0, skipped=why) for w, why in skipped.items()}
+    cells: dict[str, Cell] = {}
     for step in steps:
         if not step.serves:
             cells.setdefault(step.workload, Cell(0)).total += 1
-    return cells
+    return {workload_of(entry): Cell(0, skipped=why) for entry, why in skipped.items()} | cells
 
 
 def _variables(host: Host, reach: Reach, facts: Facts, job: Mapping[str, Any], steps: Sequence[Step]) -> dict[str, Any]:

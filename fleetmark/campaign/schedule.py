@@ -16,11 +16,11 @@ from fleetmark.campaign.pairs import schedule_pairs
 from fleetmark.campaign.resolve import Resolved, cases_of, make_step, nodes_of, python_of, resolve, words
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import Exchange, HostSchedule, Schedule, Step
-from workloads import Manifest, Suite, load
+from workloads import Manifest, Suite, condition, load, workload_of
 from workloads.manifest import Case
-from workloads.template import evaluate
+from workloads.template import evaluate, names_in
 
-Settings = Mapping[str, Mapping[str, Any]]  # workload -> parameter -> value, as typed on the command line
+Settings = Mapping[str, Mapping[str, Any]]  # suite's entry -> parameter -> value, as typed on the command line
 
 
 def settings_of(suite: Suite, overrides: Settings) -> dict[str, dict[str, Any]]:
@@ -39,35 +39,44 @@ def _settings(suite: Suite, overrides: Settings) -> tuple[dict[str, dict[str, An
     chosen = suite.chosen()
     for name in overrides:
         if name not in chosen:
-            load(name)  # an unknown workload is the likelier mistake
+            load(workload_of(name))  # an unknown workload is the likelier mistake
             raise FleetmarkError(f"--set {name}.…: suite {suite.name} does not run {name}; it runs {', '.join(chosen)}")
     merged = {}
     for name, choice in chosen.items():
-        manifest = load(name)
+        manifest = load(workload_of(name))
         merged[name] = manifest.check_settings(choice.set, f"suite {suite.name}")
         merged[name] |= manifest.check_settings(overrides.get(name, {}), "--set")
     concealed, secrets = conceal(merged)
     for name, settings in concealed.items():
-        _refuse_early(load(name), settings)
-        if chosen[name].in_container and (of := load(name).torch):
+        manifest = load(workload_of(name))
+        _refuse_early(manifest, settings, alone=len(chosen) == 1)
+        if chosen[name].in_container and (of := manifest.torch):
             raise FleetmarkError(
                 f"suite {suite.name}: {name} names its container by {name}.{of} (docker:IMAGE), not by in_container"
             )
     return concealed, secrets
 
 
-def _refuse_early(manifest: Manifest, settings: Mapping[str, Any]) -> None:
-    """Raises FleetmarkError for settings that contradict each other on any host."""
-    values = {k: settings.get(k, p.default) for k, p in manifest.parameters.items()}
+def _refuse_early(manifest: Manifest, settings: Mapping[str, Any], alone: bool) -> None:
+    """Raise FleetmarkError for settings that contradict each other on any host.
+
+    A workload that is not alone in its suite and that nobody gave what it needs (a medium, a path) is skipped later.
+    """
+    defaults = {k: p.default for k, p in manifest.parameters.items()}
+    values = {**defaults, **settings}
+    where = f"{manifest.name}: needs"
     for need in manifest.needs:
-        if need.refuse and not evaluate(need.that, values, f"{manifest.name}: needs"):
-            raise FleetmarkError(f"{manifest.name} needs {evaluate(need.say, values, f'{manifest.name}: needs')}")
+        if not need.refuse or evaluate(need.that, values, where):
+            continue
+        given = any(settings[k] != defaults[k] for k in names_in(need.that) if k in settings)
+        if alone or given or evaluate(need.that, defaults, where):
+            raise FleetmarkError(f"{manifest.name} needs {evaluate(need.say, values, where)}")
 
 
-def probes(workloads: Iterable[str]) -> list[str]:
-    """Every command whose presence one of ``workloads`` needs to know; the facts look them up."""
+def probes(entries: Iterable[str]) -> list[str]:
+    """Every command whose presence one of a suite's ``entries`` needs to know; the facts look them up."""
     commands: set[str] = set()
-    for manifest in map(load, workloads):
+    for manifest in map(load, map(workload_of, entries)):
         commands.update(manifest.probes)
         if manifest.deploy and "{" not in manifest.deploy.provides and "/" not in manifest.deploy.provides:
             commands.add(manifest.deploy.provides)
@@ -76,7 +85,7 @@ def probes(workloads: Iterable[str]) -> list[str]:
 
 def pythons(settings: Settings) -> list[str]:
     """The Pythons with torch that workloads with these ``settings`` run with, as the user names them."""
-    asking = [(load(name), of) for name, of in settings.items()]
+    asking = [(load(workload_of(name)), of) for name, of in settings.items()]
     return sorted({python_of(manifest, of) for manifest, of in asking if manifest.torch})
 
 
@@ -99,7 +108,8 @@ def make_schedule(
 
     ``onto``: the schedule of those of ``hosts`` that were scheduled before. It does not change. Steps of the other
     hosts, alone and in pairs with all, come behind it; groups that run a case together stay as they are.
-    Raises FleetmarkError when a case pattern of the suite matches no case on any host.
+    Raises FleetmarkError when a case pattern of the suite matches no case on any host, and when no host meets the
+    condition of any workload.
     """
     merged = settings_of(suite, settings)
     before = onto.hosts if onto else {}
@@ -109,7 +119,7 @@ def make_schedule(
     case_names: dict[str, set[str]] = {name: set() for name in merged}
     ready = _ready(hosts, suite, merged, schedules, new, campaign)
     for name, able in ready.items():
-        choice, manifest = suite.chosen()[name], load(name)
+        choice, manifest = suite.chosen()[name], load(workload_of(name))
         times = repeats or choice.repeats or suite.repeats
         paired = manifest.scope == "pair" and len(able) > 1 and not _is_single(manifest, able[0][1].context)
         if paired:
@@ -125,9 +135,10 @@ def make_schedule(
             if not onto:
                 exchanges += schedule_gangs(manifest, able, schedules, choice, times, seed, case_names[name])
         for schedule in schedules.values():
-            _mark_last(schedule.steps, name)
+            _mark_last(schedule.steps, manifest.name)
     if not onto:
         _all_match(suite, case_names)
+        _refuse_nothing(suite, schedules)
     return Schedule(schedules, tuple(exchanges), merged)
 
 
@@ -146,14 +157,22 @@ def _ready(
 ) -> dict[str, list[tuple[Host, Resolved]]]:
     """The hosts that can run each workload. Adds to the schedules of ``new`` hosts what is skipped and deployed."""
     ready: dict[str, list[tuple[Host, Resolved]]] = {}
-    for name in settings:
+    for name, choice in suite.chosen().items():
         for host, facts in hosts:
-            resolved = resolve(load(name), settings[name], facts, campaign, suite.chosen()[name].in_container)
+            if not condition.holds(choice.where, facts, f"suite {suite.name}: {name}"):
+                schedules[host.name].unmet[name] = choice.where
+                continue
+            manifest = load(workload_of(name))
+            resolved = resolve(manifest, settings[name], facts, campaign, choice.in_container, entry=name)
             if not isinstance(resolved, str):
                 ready.setdefault(name, []).append((host, resolved))
-            if host.name in new and isinstance(resolved, str):
+            if host.name not in new:
+                continue
+            if isinstance(resolved, str):
                 schedules[host.name].skipped[name] = resolved
-            elif host.name in new and not isinstance(resolved, str) and resolved.deployment:
+                continue
+            schedules[host.name].disk[name] = int(evaluate(manifest.disk, resolved.context, f"{name}: disk"))
+            if resolved.deployment:
                 schedules[host.name].deploy.append(resolved.deployment)
     return ready
 
@@ -165,6 +184,17 @@ def _all_match(suite: Suite, case_names: Mapping[str, set[str]]) -> None:
             if case_names[name] and not fnmatch.filter(case_names[name], pattern):
                 listed = ", ".join(sorted(case_names[name]))
                 raise FleetmarkError(f"suite {suite.name}: {name}: no case matches {pattern!r}; there are {listed}")
+
+
+def _refuse_nothing(suite: Suite, schedules: Mapping[str, HostSchedule]) -> None:
+    """Raise FleetmarkError where the suite's conditions leave nothing to run or to skip on any host."""
+    if schedules and not any(of.steps or of.skipped or of.refused for of in schedules.values()):
+        conditions = sorted({choice.where for choice in suite.chosen().values() if choice.where})
+        if conditions:
+            raise FleetmarkError(
+                f"suite {suite.name}: no host meets its conditions ({'; '.join(conditions)}); "
+                "choose another suite, or other hosts with -i and --limit"
+            )
 
 
 def _continued(schedule: HostSchedule | None) -> HostSchedule | None:

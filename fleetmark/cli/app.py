@@ -54,7 +54,9 @@ Limit = Annotated[str | None, typer.Option("--limit", "-l", help="Only these hos
 SuiteName = Annotated[
     str,
     typer.Option(
-        "--suite", "-s", help="quick, standard, thorough, ai, ai-quick, one workload, or the path of your own YAML."
+        "--suite",
+        "-s",
+        help="quick, standard, server, gpu, full, ...; one workload; or your own file.",
     ),
 ]
 Set = Annotated[
@@ -93,7 +95,7 @@ def run(
         typer.Option(
             "--suite",
             "-s",
-            help="quick (if unset), standard, thorough, ai, ai-quick, one workload, or the path of your own.",
+            help="quick (if unset), standard, server, gpu, full, ...; one workload; or your own file.",
         ),
     ] = None,
     limit: Limit = None,
@@ -137,12 +139,21 @@ def run(
         Path | None,
         typer.Option(help="With --slurm: a folder that all nodes and this machine share (unset: --results)."),
     ] = None,
-    as_: AsFormat = Format.TABLE,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would run, for how long and what it needs; change nothing.")
+    ] = False,
+    plan: Annotated[
+        Path | None, typer.Option(help="With --dry-run: write it as a test plan (.md, .pdf or .html).")
+    ] = None,
+    lang: cli_reports.Lang = "en",
+    as_: Annotated[
+        cli_reports.ReportFormat, typer.Option("--format", help="table or json; with --dry-run also md.")
+    ] = cli_reports.ReportFormat.TABLE,
 ) -> None:
     """Deploy, run, archive, parse and show a suite, on this machine, a fleet or nodes of Slurm.
 
     Examples: fleetmark run; fleetmark run -i hosts.yml -s standard --set fio.size=8GiB; fleetmark run --resume last;
-    fleetmark run --slurm --partition gpu --nodes 64
+    fleetmark run -i hosts.yml -s server --dry-run --plan plan.pdf; fleetmark run --slurm --partition gpu --nodes 64
     """
     from fleetmark.campaign import run as campaign
     from fleetmark.campaign.options import Beside, Options
@@ -197,7 +208,14 @@ def run(
         shared=shared,
         at_once=tuple(at_once or ()),
     )
-    console = Terminal(stderr=as_ is Format.JSON)
+    _refuse_plan(dry_run, plan, resume, as_)
+    if dry_run:
+        from fleetmark.verbs import dryrun
+
+        with interruptible("nothing was changed anywhere"), results(root) as here:
+            complete = dryrun.show(replace(options, root=here), plan, as_.value, lang)
+        raise typer.Exit(OK if complete else SOME_FAILED)
+    console = Terminal(stderr=as_ is cli_reports.ReportFormat.JSON)
     again = shlex.join(command(root, "run", "--resume", "last"))
     advice = f"what is finished is kept and hosts may be at work: {again}"
     with (
@@ -212,9 +230,19 @@ def run(
             interrupted = campaign.resume(archive, options, console)
         else:
             archive, interrupted = campaign.run(options, console)
-        status = showing.show(archive, as_, strict)
+        status = showing.show(archive, Format(as_.value), strict)
         archive.close()
     raise typer.Exit(INTERRUPTED if interrupted else status)
+
+
+def _refuse_plan(dry_run: bool, plan: Path | None, resume: str | None, as_: cli_reports.ReportFormat) -> None:
+    """Refuse the options of a dry run without it, and a dry run of a campaign that goes on."""
+    if dry_run and resume:
+        raise FleetmarkError("--dry-run with --resume: a campaign goes on as scheduled; leave one of them out")
+    if plan and not dry_run:
+        raise FleetmarkError("--plan without --dry-run: a plan is of a run that does not start; add --dry-run")
+    if as_ is cli_reports.ReportFormat.MD and not dry_run:
+        raise FleetmarkError("--format md without --dry-run: see `fleetmark report --format md` for a campaign")
 
 
 def _refuse_slurm(slurm: bool, resume: str | None, asked: Mapping[str, Any], others: Mapping[str, Any]) -> None:

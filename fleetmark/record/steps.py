@@ -123,13 +123,18 @@ class Refusal:
 
 @dataclass(slots=True)
 class HostSchedule:
-    """What one host will do, what it cannot (workload to reason), and what was refused of the rest."""
+    """What one host will do, what it cannot do (a suite's entry to the reason), and what was refused of the rest.
+
+    ``unmet``: entries whose condition the host does not meet; ``disk``: bytes that an entry's files take at most.
+    """
 
     host: str
     steps: list[Step] = field(default_factory=list)
     deploy: list[Deployment] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     refused: list[Refusal] = field(default_factory=list)
+    unmet: dict[str, str] = field(default_factory=dict)
+    disk: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from planner.diagnosis.partners import Pair, Suspicion
 from reports.diagnosis import isolation
 from reports.diagnosis.html import About
 from reports.kit.page import Medium
-from workloads import load
+from workloads import case_of, entry_of, load, plain_case
 
 SLOW = 2 * LARGE  # the share that makes a pair slow, as in a diagnosis of links
 
@@ -148,8 +148,9 @@ class _GroupRuns(_Runs):
         lead = next(iter(gangs.groups(archive)[question.workload, question.case].values()))[0]
         if lead not in facts:
             raise FleetmarkError(f"{archive.id}: facts/{lead}.json is missing, so the case cannot be run again")
-        settings = (archive.campaign().get("settings") or {}).get(question.workload, {})
-        self.family = Family(load(question.workload), settings, facts[lead], question.case, size)
+        self.entry = entry_of(question.workload, question.case)
+        settings = (archive.campaign().get("settings") or {}).get(self.entry, {})
+        self.family = Family(load(question.workload), settings, facts[lead], plain_case(question.case), size)
         self.repeats = gangs.repeats(archive, question.workload, question.case)
         self.times: Counter[tuple[str, ...]] = Counter()
 
@@ -159,12 +160,13 @@ class _GroupRuns(_Runs):
         if sized is None:
             return {}
         workload, metric = self.question.workload, self.question.metric
-        if measured := gangs.alone(self.archive, workload, sized.case, metric):
+        case = case_of(self.entry, sized.case)
+        if measured := gangs.alone(self.archive, workload, case, metric):
             return measured
         suite = isolations.suite(
             self.archive, self.question, [(h,) for h in hosts], sized.case, sized.settings, self.repeats
         )
-        return gangs.alone(self._measured(suite, "alone", "by themselves"), workload, sized.case, metric)
+        return gangs.alone(self._measured(suite, "alone", "by themselves"), workload, case, metric)
 
     def together(self, group: tuple[str, ...]) -> Sequence[float]:
         """The group once more, a rate for each repeat. Raises FleetmarkError where the case cannot be run so."""
@@ -176,7 +178,7 @@ class _GroupRuns(_Runs):
         suite = isolations.suite(self.archive, self.question, [group], sized.case, sized.settings, self.repeats)
         archive = self._measured(suite, "group", "together", self.times[group])
         self.times[group] += 1
-        rates = gangs.rates(archive, self.question.workload, sized.case, self.question.metric)
+        rates = gangs.rates(archive, self.question.workload, case_of(self.entry, sized.case), self.question.metric)
         return rates.get(frozenset(group), [gangs.FAILED])
 
 

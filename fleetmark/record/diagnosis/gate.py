@@ -30,9 +30,15 @@ from planner.diagnosis import gate
 from planner.diagnosis.cohorts import cohorts
 from planner.diagnosis.outliers import LEAST
 from workloads import declared
-from workloads.manifest import read_model
+from workloads.manifest import HERE, read_model
 
 Amount = str | int | float
+SHIPPED = HERE / "rules"
+
+
+def shipped() -> list[str]:
+    """Return the names of the rules that come with Fleetmark, sorted."""
+    return sorted(path.stem for path in SHIPPED.glob("*.yml"))
 
 
 class RuleText(BaseModel, defer_build=True):
@@ -82,8 +88,11 @@ class Acceptance:
 
 
 def read_rules(path: Path) -> Rules:
-    """The rules of a file. Raises FleetmarkError naming the file, the rule and what is wrong with it."""
-    rules = read_model(path, Rules)
+    """Return the rules of a file, or those that come with Fleetmark under that name (``acceptance``).
+
+    Raises FleetmarkError naming the file, the rule and what is wrong with it.
+    """
+    rules = read_model(SHIPPED / f"{path}.yml" if str(path) in shipped() else path, Rules)
     names = [r.name for r in rules.rules]
     for rule in rules.rules:
         if names.count(rule.name) > 1:

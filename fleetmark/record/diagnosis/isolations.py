@@ -19,6 +19,7 @@ from fleetmark.record.diagnosis.table import Table
 from fleetmark.record.figures.pairs import peer
 from planner.diagnosis.panel import PAIR
 from planner.diagnosis.partners import Fault, Pair, Suspicion
+from workloads import entry_of, plain_case
 
 FOLDER = "isolations"  # of campaigns, inside the one whose slow pairs they explain
 LABEL = "rack"
@@ -166,16 +167,17 @@ def suite(
 
     ``case`` and ``settings``: what the case is called among so many hosts, where its name says how many they are.
     """
+    entry = entry_of(asked.workload, asked.case)
     if settings is None:
-        settings = (archive.campaign().get("settings") or {}).get(asked.workload, {})
-    name = case or asked.case
+        settings = (archive.campaign().get("settings") or {}).get(entry, {})
+    name = case or plain_case(asked.case)
     return {
         "about": f"Who makes {asked.workload} {asked.case} slow in {archive.id}.",
         "repeats": repeats,
         "workloads": {
-            asked.workload: {
+            entry: {
                 "set": dict(settings),
-                **container_of(archive, asked.workload),
+                **container_of(archive, entry),
                 "cases": [glob.escape(name)],
                 "hosts": {name: [list(group) for group in groups]},
             }

@@ -21,6 +21,7 @@ from fleetmark.record.diagnosis.table import BENCHMARK, Table, title
 from planner.diagnosis.confirm import Settled, settle, settle_tail
 from planner.diagnosis.finding import Finding, Kind
 from planner.diagnosis.outliers import LARGE
+from workloads import entry_of, plain_case
 
 FOLDER = "confirmations"  # of campaigns, inside the one that they confirm
 PEERS = 4  # sound hosts beside the suspects of a cohort
@@ -69,25 +70,26 @@ def rerun(archive: Archive, diagnosis: Diagnosis) -> Rerun:
             )
             continue
         workload, case = finding.benchmark["workload"], finding.benchmark["case"]
-        of_case = groups.setdefault(workload, {}).setdefault(case, {})
+        entry = entry_of(workload, case)
+        of_case = groups.setdefault(entry, {}).setdefault(plain_case(case), {})
         of_case |= dict.fromkeys(_together(finding, peers))
         before = _runs(table, finding) if finding.kind is Kind.TAIL else 0
         least = OF_PAIRS if finding.kind in (Kind.NODE, Kind.LINK) else LEAST_REPEATS
-        repeats[workload] = max(repeats.get(workload, 0), least, 2 * before)
+        repeats[entry] = max(repeats.get(entry, 0), least, 2 * before)
     about = archive.campaign()
     suite = {
         "name": "confirm",
         "about": f"What suspects of {archive.id} are slow in, on them and on sound hosts beside them.",
         "repeats": LEAST_REPEATS,
         "workloads": {
-            workload: {
-                "set": dict((about.get("settings") or {}).get(workload, {})),
-                **container_of(archive, workload),
+            entry: {
+                "set": dict((about.get("settings") or {}).get(entry, {})),
+                **container_of(archive, entry),
                 "cases": [glob.escape(case) for case in of],
-                "repeats": repeats[workload],
+                "repeats": repeats[entry],
                 "hosts": {case: [list(group) for group in each] for case, each in of.items()},
             }
-            for workload, of in groups.items()
+            for entry, of in groups.items()
         },
     }
     taking_part = {h for of in groups.values() for each in of.values() for group in each for h in group}

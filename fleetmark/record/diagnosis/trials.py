@@ -24,6 +24,7 @@ from fleetmark.record.steps import Trial
 from fleetmark.record.view import read_measurements
 from planner.diagnosis.trial import Change, change
 from planner.diagnosis.tuning.rule import Rule
+from workloads import entry_of, plain_case
 
 _TRIAL = TypeAdapter(Trial)
 FOLDER = "trials"  # of campaigns, inside the one whose hosts they are about
@@ -76,7 +77,7 @@ def suite(archive: Archive, host: str, rule: Rule, patterns: Sequence[str], repe
             continue
         if rule.classes and not patterns and row["class"] not in rule.classes:
             continue
-        groups.setdefault(workload, {}).setdefault(case, group)
+        groups.setdefault(entry_of(workload, case), {}).setdefault(plain_case(case), group)
     if not groups:
         what = (
             f"of {', '.join(patterns)}" if patterns else f"in {', '.join(rule.classes)}" if rule.classes else "at all"
@@ -90,14 +91,14 @@ def suite(archive: Archive, host: str, rule: Rule, patterns: Sequence[str], repe
         "about": f"Whether {rule.name} helps on {host}, beside {archive.id}.",
         "repeats": repeats,
         "workloads": {
-            workload: {
-                "set": dict(settings.get(workload, {})),
-                **container_of(archive, workload),
+            entry: {
+                "set": dict(settings.get(entry, {})),
+                **container_of(archive, entry),
                 "cases": [glob.escape(case) for case in of],
                 "repeats": repeats,
                 "hosts": {case: [list(group)] for case, group in of.items()},
             }
-            for workload, of in groups.items()
+            for entry, of in groups.items()
         },
     }
 

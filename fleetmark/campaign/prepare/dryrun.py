@@ -1,0 +1,238 @@
+"""A dry run: what a run would do on which host, how long it would take, and what it would need. Changes nothing."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.console import Console
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.facts import Facts
+from fleetmark.campaign import prepare
+from fleetmark.campaign.adaptive import Until
+from fleetmark.campaign.options import Options, command_of
+from fleetmark.campaign.prepare import past
+from fleetmark.campaign.prepare.makespan import finish_times
+from fleetmark.campaign.prepare.past import Kind, Past, kind_of
+from fleetmark.campaign.resolve import is_present
+from fleetmark.campaign.schedule import containers, settings_of
+from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.preflight import Checked
+from fleetmark.record.steps import HostSchedule, Refusal, Schedule, Step
+from planner.estimate import deviate
+from workloads import Suite, load, load_suite
+
+RECORD, MANIFEST = "record", "manifest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCase:
+    """A case on one host. ``runs``: repeats over all partners; ``seconds``: of one run, from ``source``.
+
+    ``half_width``: of the 95% interval of the host's mean, as a share of it, by ``spread_source``; None where unknown.
+    """
+
+    workload: str
+    case: str
+    repeats: int
+    runs: int
+    seconds: float
+    source: str
+    half_width: float | None
+    spread_source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """A tool that a workload brings to a host: packages of its distribution, and a path below the work directory."""
+
+    workload: str
+    provides: str
+    packages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedHost:
+    """A host and what would run on it. ``seconds``: until it is done, waiting for partners included.
+
+    ``skipped``: entry to what the user must provide. ``unmet``: entry to the condition that the host does not meet.
+    ``disk``: bytes of files at most; ``network_s``: how long it exchanges data with other hosts, over a link of
+    ``link`` B/s.
+    """
+
+    host: Host
+    facts: Facts | None
+    reason: str | None
+    cases: tuple[PlannedCase, ...] = ()
+    skipped: Mapping[str, str] | None = None
+    unmet: Mapping[str, str] | None = None
+    refused: tuple[Refusal, ...] = ()
+    installs: tuple[Install, ...] = ()
+    seconds: float = 0.0
+    seconds_least: float = 0.0
+    disk: int = 0
+    network_s: float = 0.0
+    link: float | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return kind_of(self.facts) if self.facts else ()
+
+    @property
+    def network(self) -> float | None:
+        """Bytes that cross its link at most; None where the driver reports no speed."""
+        return self.network_s * self.link if self.link is not None else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """A run that did not happen. ``command``: starts it. ``seconds``: until the last host is done; with ``until``, at
+    most; ``seconds_least``: at least.
+    """
+
+    suite: Suite
+    command: Sequence[str]
+    settings: Mapping[str, Mapping[str, Any]]
+    hosts: tuple[PlannedHost, ...]
+    until: Until | None
+    seed: int
+    seconds: float
+    seconds_least: float
+
+
+def dry_run(options: Options, console: Console) -> DryRun:
+    """Schedule the suite as ``run`` does, on the facts of all hosts, and create no campaign.
+
+    Raises FleetmarkError where ``run`` would, and with Slurm, whose nodes answer only within a job.
+    """
+    if options.slurm:
+        raise FleetmarkError("--dry-run with --slurm: nodes answer only within a job; see `fleetmark hosts --slurm`")
+    options.check_turns()
+    suite = load_suite(options.suite)
+    settings = settings_of(suite, options.settings or {})
+    seed = options.seed if options.seed is not None else secrets.randbelow(2**31)
+    hosts = prepare.load_hosts(options)
+    options.turns.refuse_unknown([host.labels for host in hosts])
+    checked = prepare.check(hosts, settings, containers(suite), options, console, stay=False)
+    prepare.hang_up(checked)
+    schedule = prepare.schedule(checked, suite, options, "dry-run", seed, console)
+    with console.status("reading earlier campaigns"):
+        before = past.read(options.root, {c.host.name: c.facts for c in checked if c.facts})
+    return plan(options, suite, checked, schedule, before, seed)
+
+
+def plan(
+    options: Options, suite: Suite, checked: Sequence[Checked], schedule: Schedule, before: Past, seed: int
+) -> DryRun:
+    """Return what the schedule comes to on the hosts that were asked. Pure."""
+    kinds = {c.host.name: kind_of(c.facts) for c in checked if c.facts}
+    turns = options.turns.with_labels({c.host.name: c.host.labels for c in checked})
+
+    def seconds(host: str, step: Step) -> float:
+        known = before.seconds(host, kinds[host], (step.workload, step.case, step.expect_s))
+        return step.expect_s if known is None else known
+
+    def finished(scheduled: Schedule) -> dict[str, float]:
+        return finish_times(scheduled.hosts, scheduled.exchanges, seconds, turns)
+
+    ends = finished(schedule)
+    least = finished(_first_repeats(schedule, options.until.least)) if options.until else ends
+    linked = _seconds_linked(schedule, seconds)
+    planned = []
+    for c in checked:
+        host = PlannedHost(host=c.host, facts=c.facts, reason=c.reason)
+        if c.facts:
+            of = schedule.hosts[c.host.name]
+            host = replace(
+                host,
+                cases=tuple(_cases(of, kinds[c.host.name], before, options.until)),
+                skipped=of.skipped,
+                unmet=of.unmet,
+                refused=tuple(of.refused),
+                installs=tuple(_installs(of, c.facts)),
+                seconds=ends[c.host.name] if of.steps else 0.0,
+                seconds_least=least[c.host.name] if of.steps else 0.0,
+                disk=max(of.disk.values(), default=0),
+                network_s=linked[c.host.name],
+                link=max((nic.speed for nic in c.facts.nics if nic.speed), default=None),
+            )
+        planned.append(host)
+    return DryRun(
+        suite=suite,
+        command=command_of(options, seed),
+        settings=schedule.settings,
+        hosts=tuple(planned),
+        until=options.until,
+        seed=seed,
+        seconds=max((h.seconds for h in planned), default=0.0),
+        seconds_least=max((h.seconds_least for h in planned), default=0.0),
+    )
+
+
+def _first_repeats(schedule: Schedule, number: int) -> Schedule:
+    """The schedule with the first ``number`` repeats of every case."""
+    hosts = {n: replace(of, steps=[s for s in of.steps if s.repeat < number]) for n, of in schedule.hosts.items()}
+    kept = {(name, step.id) for name, of in hosts.items() for step in of.steps}
+    return replace(
+        schedule, hosts=hosts, exchanges=tuple(e for e in schedule.exchanges if (e.client, e.client_step) in kept)
+    )
+
+
+def _cases(schedule: HostSchedule, kind: Kind, before: Past, until: Until | None) -> Iterator[PlannedCase]:
+    """The cases that a host measures, by workload in the order in which these run, then by name."""
+    steps = [step for step in schedule.steps if not step.serves]
+    runs = Counter((step.workload, step.case) for step in steps)
+    repeats: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for step in steps:
+        repeats[step.workload, step.case].add(step.repeat)
+    first = {(step.workload, step.case): step for step in reversed(steps)}
+    order = {workload: n for n, workload in enumerate(dict.fromkeys(step.workload for step in steps))}
+    for (workload, case), number in sorted(runs.items(), key=lambda run: (order[run[0][0]], run[0][1])):
+        expect_s = first[workload, case].expect_s
+        known = before.seconds(schedule.host, kind, (workload, case, expect_s))
+        width, source = _half_width(workload, case, len(repeats[workload, case]), kind, before)
+        yield PlannedCase(
+            workload=workload,
+            case=case,
+            repeats=len(repeats[workload, case]),
+            runs=number,
+            seconds=expect_s if known is None else known,
+            source=MANIFEST if known is None else RECORD,
+            half_width=until.ci if until else width,
+            spread_source="" if until else source,
+        )
+
+
+def _half_width(workload: str, case: str, repeats: int, kind: Kind, before: Past) -> tuple[float | None, str]:
+    """The expected relative half-width of the 95% interval of a mean, and where its spread comes from."""
+    spread, source = before.spread(kind, workload, case), RECORD
+    if spread is None:
+        spread, source = load(workload).spread, MANIFEST
+    if spread is None or repeats < 2:
+        return None, ""
+    return deviate(0.95, repeats - 1) * spread / repeats**0.5, source
+
+
+def _installs(schedule: HostSchedule, facts: Facts) -> Iterator[Install]:
+    """What is deployed on the host before its first step."""
+    for d in schedule.deploy:
+        if not is_present(d.provides, facts):
+            yield Install(d.workload, d.provides, tuple(d.packages.get(facts.os_family or "", ())))
+
+
+def _seconds_linked(schedule: Schedule, seconds: Any) -> dict[str, float]:
+    """How long each host exchanges data with other hosts."""
+    steps = {(name, step.id): step for name, of in schedule.hosts.items() for step in of.steps}
+    linked: dict[str, float] = dict.fromkeys(schedule.hosts, 0.0)
+    measured = set()
+    for e in schedule.exchanges:
+        lasts = seconds(e.client, steps[e.client, e.client_step])
+        linked[e.server] += lasts
+        if (e.client, e.client_step) not in measured:
+            measured.add((e.client, e.client_step))
+            linked[e.client] += lasts
+    return linked

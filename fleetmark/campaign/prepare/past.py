@@ -1,0 +1,128 @@
+"""What earlier campaigns of the record say of a coming one: how long runs took, and how much figures varied."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.facts import Facts, Identity
+from fleetmark.base.measurement import Status
+from fleetmark.record import journal
+from fleetmark.record.archive import Archive
+from fleetmark.record.campaigns import campaigns
+from fleetmark.record.documents import KEY, key_of
+from fleetmark.record.view import read_measurements
+
+MOST_CAMPAIGNS = 30  # the newest
+MOST_HOSTS = 100  # of one campaign
+MOST_BYTES = 64 << 20  # of a journal
+LEAST_REPEATS = 3  # of a series whose spread counts
+
+Run = tuple[str, str, float]  # workload, case, and the seconds that its manifest expects with these settings
+Kind = tuple[str, ...]
+
+
+def kind_of(facts: Facts | Identity) -> Kind:
+    """Return what makes two hosts alike: model, processors and accelerators."""
+    cpu = facts.cpu
+    named = (facts.product, cpu.model, cpu.sockets, cpu.threads)
+    return (*(str(part or "") for part in named), *sorted(gpu.name for gpu in facts.gpus))
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Durations (s) of passed runs by host and by kind of host, and relative spreads of headline figures."""
+
+    of_host: Mapping[str, Mapping[Run, list[float]]] = field(default_factory=dict)
+    of_kind: Mapping[Kind, Mapping[Run, list[float]]] = field(default_factory=dict)
+    spreads: Mapping[tuple[Kind, str, str], Mapping[str, list[float]]] = field(default_factory=dict)
+
+    def seconds(self, host: str, kind: Kind, run: Run) -> float | None:
+        """Return the mean duration of a run on this host, else on hosts of its kind; None where none passed."""
+        for known in (self.of_host.get(host, {}), self.of_kind.get(kind, {})):
+            if run in known:
+                return math.fsum(known[run]) / len(known[run])
+        return None
+
+    def spread(self, kind: Kind, workload: str, case: str) -> float | None:
+        """Return the standard deviation of a case's repeats on hosts of the kind, as a share of their mean.
+
+        Several campaigns are pooled; of several headline figures the widest counts. None where the record has none.
+        """
+        figures = self.spreads.get((kind, workload, case), {}).values()
+        return max((math.sqrt(math.fsum(s * s for s in each) / len(each)) for each in figures), default=None)
+
+
+def read(root: Path, hosts: Mapping[str, Facts]) -> Past:
+    """Read the newest campaigns under ``root`` that ran on ``hosts``, or on hosts of their kinds.
+
+    Damaged campaigns, and those too large to read at once, are left out.
+    """
+    kinds = {host: kind_of(facts) for host, facts in hosts.items()}
+    of_host: dict[str, dict[Run, list[float]]] = defaultdict(lambda: defaultdict(list))
+    of_kind: dict[Kind, dict[Run, list[float]]] = defaultdict(lambda: defaultdict(list))
+    spreads: dict[tuple[Kind, str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for archive in campaigns(root)[-MOST_CAMPAIGNS:]:
+        try:
+            alike = _alike(archive, set(kinds.values()))
+            runs, figures = list(_runs(archive, alike)), list(_spreads(archive, alike))
+        except (FleetmarkError, OSError):
+            continue
+        for host, run, wall_s in runs:
+            of_kind[alike[host]][run].append(wall_s)
+            if kinds.get(host) == alike[host]:
+                of_host[host][run].append(wall_s)
+        for host, workload, case, figure, spread in figures:
+            spreads[alike[host], workload, case][figure].append(spread)
+    return Past(of_host, of_kind, spreads)
+
+
+def _alike(archive: Archive, kinds: set[Kind]) -> dict[str, Kind]:
+    """The hosts of a campaign that are of one of ``kinds``."""
+    file = archive.inside("journal.jsonl")
+    if not file.exists() or file.stat().st_size > MOST_BYTES:
+        return {}
+    alike = {}
+    for host in archive.host_names()[:MOST_HOSTS]:
+        identity = archive.identity_of(host)
+        if identity and (kind := kind_of(identity)) in kinds:
+            alike[host] = kind
+    return alike
+
+
+def _runs(archive: Archive, hosts: Mapping[str, Kind]) -> Iterator[tuple[str, Run, float]]:
+    """The passed runs of ``hosts``, each with its host and duration."""
+    if not hosts:
+        return
+    steps = {
+        key_of({**step, "host": host}): step
+        for host in hosts
+        for step in (archive.job(host) or {}).get("steps", ())
+        if not step["serves"]
+    }
+    outcomes, _, _ = journal.read(archive)
+    for outcome in outcomes[outcomes["status"] == Status.PASSED].to_dict("records"):
+        step = steps.get(tuple(outcome[name] for name in KEY))
+        if step and not math.isnan(outcome["wall_s"]):
+            yield str(outcome["host"]), (step["workload"], step["case"], step["expect_s"]), float(outcome["wall_s"])
+
+
+def _spreads(archive: Archive, hosts: Mapping[str, Kind]) -> Iterator[tuple[str, str, str, str, float]]:
+    """Host, workload, case, figure and spread of every headline figure of ``hosts`` with enough repeats."""
+    if not hosts or not archive.inside("measurements.parquet").exists():
+        return
+    rows = read_measurements(archive)
+    rows = rows[rows["headline"] & (rows["status"] == Status.PASSED) & rows["host"].isin(list(hosts))]
+    keys = ["host", "workload", "case", "metric", "subject", "labels"]
+    for (host, workload, case, metric, *_), values in rows.groupby(keys, observed=True)["value"]:
+        array = values.to_numpy(float)
+        mean = float(np.mean(array))
+        if len(array) >= LEAST_REPEATS and mean:
+            spread = float(np.std(array, ddof=1) / abs(mean))
+            yield str(host), str(workload), str(case).partition("/")[0], f"{case}/{metric}", spread

@@ -1,0 +1,318 @@
+"""The parts of a test plan, as tables whose text is the same in every format."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fleetmark.base.facts import Facts
+from fleetmark.base.text import count, joined, message
+from fleetmark.base.units import human
+from fleetmark.campaign.prepare.dryrun import RECORD, DryRun, Install, PlannedCase, PlannedHost
+from reports.kit import format as fmt
+from reports.kit.tabular import Cell, Column, Part, Tabular, compact
+from workloads import load
+
+MOST_NAMES = 6  # of hosts in a cell
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Hosts of one kind that run the same cases. ``name``: its number in tables; empty for the only group."""
+
+    name: str
+    hosts: tuple[PlannedHost, ...]
+
+    @property
+    def first(self) -> PlannedHost:
+        return self.hosts[0]
+
+    @property
+    def seconds(self) -> float:
+        return max(host.seconds for host in self.hosts)
+
+
+def groups(dry: DryRun) -> list[Group]:
+    """The hosts that answered, by kind and by what they run, in the inventory's order."""
+    alike: dict[object, list[PlannedHost]] = defaultdict(list)
+    for host in dry.hosts:
+        if host.facts:
+            runs = tuple((c.workload, c.case, c.repeats) for c in host.cases)
+            alike[host.kind, runs, tuple(sorted((host.skipped or {}).items()))].append(host)
+    return [Group(f"{n}" if len(alike) > 1 else "", tuple(of)) for n, of in enumerate(alike.values(), 1)]
+
+
+def title(dry: DryRun) -> str:
+    return message("Test plan: suite {suite} on {hosts}", suite=dry.suite.name, hosts=count(len(dry.hosts), "host"))
+
+
+def parts(dry: DryRun, *, matrix: bool = True) -> list[Part]:
+    """Every part in order. ``matrix``: with every case; else with the workloads alone."""
+    listed = groups(dry)
+    planned = [
+        Part("purpose", message("Purpose"), tuple(_purpose(dry)), ()),
+        Part("machines", message("Machines"), tuple(_silent(dry)), (_machines(listed),) if listed else ()),
+        Part("workloads", message("What runs"), tuple(_order(dry)), tuple(_workloads(g, len(listed)) for g in listed)),
+        Part("stop", message("Repeats and stop rules"), tuple(_stop_rules(dry)), ()),
+        *_missing(listed, dry),
+        Part("resources", message("What it uses"), tuple(_uses(listed)), tuple(_resources(listed))),
+    ]
+    if matrix and listed:
+        notes = tuple(_precision(dry))
+        planned.append(Part("matrix", message("Matrix"), notes, tuple(_matrix(g, len(listed)) for g in listed)))
+    return [part for part in planned if part.notes or part.tables]
+
+
+def _purpose(dry: DryRun) -> Iterator[str]:
+    yield dry.suite.about
+    if dry.until:
+        lasts = message(
+            "It takes {least} to {most}.", least=fmt.duration(dry.seconds_least), most=fmt.duration(dry.seconds)
+        )
+    else:
+        lasts = message("It takes about {time}.", time=fmt.duration(dry.seconds))
+    yield lasts
+    if len(dry.hosts) > 1:
+        yield message(
+            "Hosts work side by side; one after another they would take {time}.",
+            time=fmt.duration(sum(host.seconds for host in dry.hosts)),
+        )
+    if _installs(dry.hosts):
+        yield message("Installing tools comes on top the first time.")
+
+
+def _silent(dry: DryRun) -> Iterator[str]:
+    for host in dry.hosts:
+        if not host.facts:
+            yield message("{host} does not answer: {reason}", host=fmt.clean(host.host.name), reason=host.reason or "")
+
+
+def _machines(listed: Sequence[Group]) -> Tabular:
+    columns = (
+        Column("group", message("group"), "name"),
+        Column("hosts", message("hosts")),
+        Column("number", message("number"), "number"),
+        Column("processors", message("processors")),
+        Column("memory", message("memory"), "number"),
+        Column("gpus", message("GPUs")),
+        Column("system", message("system")),
+        Column("time", message("time"), "number"),
+    )
+    rows = tuple(
+        (
+            Cell(group.name),
+            Cell(_names(group.hosts)),
+            Cell(str(len(group.hosts)), len(group.hosts)),
+            *_machine(group.first.facts),
+            Cell(fmt.duration(group.seconds), group.seconds, "s"),
+        )
+        for group in listed
+    )
+    return compact(Tabular("machines", message("Machines by kind"), columns, rows))
+
+
+def _machine(facts: Facts | None) -> tuple[Cell, Cell, Cell, Cell]:
+    assert facts
+    cpu = facts.cpu
+    cores = message("{cores} cores", cores=cpu.cores) if cpu.cores else None
+    names = defaultdict[str, int](int)
+    for gpu in facts.gpus:
+        names[gpu.name] += 1
+    memory = Cell(fmt.size(facts.memory), facts.memory, "B") if facts.memory else Cell()
+    accelerators = ", ".join(f"{number} × {fmt.clean(name)}" for name, number in names.items())
+    return (
+        Cell(joined([fmt.clean(cpu.model or ""), cores])),
+        memory,
+        Cell(accelerators),
+        Cell(fmt.clean(facts.os or "")),
+    )
+
+
+def _order(dry: DryRun) -> Iterator[str]:
+    yield message("A host runs one workload after another, never two at a time, in this order.")
+    if any(host.network_s for host in dry.hosts):
+        yield message("Runs with a partner wait until both hosts stand at them.")
+    if not any(host.cases for host in dry.hosts):
+        yield message("Nothing would run.")
+
+
+def _workloads(group: Group, number: int) -> Tabular:
+    columns = (
+        Column("workload", message("workload"), "name"),
+        Column("measures", message("what it measures")),
+        Column("cases", message("cases"), "number"),
+        Column("repeats", message("repeats"), "number"),
+        Column("time", message("time"), "number"),
+        Column("source", message("time known from")),
+    )
+    of: dict[str, list[PlannedCase]] = defaultdict(list)
+    for case in group.first.cases:
+        of[case.workload].append(case)
+    rows = []
+    for workload, cases in of.items():
+        seconds = sum(case.seconds * case.runs for case in cases)
+        repeats = sorted({case.repeats for case in cases})
+        rows.append(
+            (
+                Cell(workload),
+                Cell(load(workload).title),
+                Cell(str(len(cases)), len(cases)),
+                Cell("–".join(map(str, dict.fromkeys((repeats[0], repeats[-1])))), repeats[-1]),
+                Cell(fmt.duration(seconds), seconds, "s"),
+                Cell(_sources(cases)),
+            )
+        )
+    return Tabular("workloads", _of_group(group, number), columns, tuple(rows))
+
+
+def _of_group(group: Group, number: int) -> str:
+    names = _names(group.hosts)
+    return message("Group {name}: {hosts}", name=group.name, hosts=names) if number > 1 else names
+
+
+def _sources(cases: Sequence[PlannedCase]) -> str:
+    recorded = sum(case.source == RECORD for case in cases)
+    if recorded == len(cases):
+        return message("earlier runs")
+    return message("the manifest") if not recorded else message("earlier runs in part")
+
+
+def _stop_rules(dry: DryRun) -> Iterator[str]:
+    yield message(
+        "Each repeat runs every case of a workload once, in a random order of its own (randomised complete blocks; "
+        "seed {seed}).",
+        seed=dry.seed,
+    )
+    if dry.until:
+        yield message(
+            "A case stops when the 95% interval of its median is within {width}: after {least} to {most} repeats.",
+            width=fmt.percent(dry.until.ci),
+            least=dry.until.least,
+            most=dry.until.most,
+        )
+        yield message("A case that is not that narrow after the last repeat counts as unstable.")
+    yield message("A run that exceeds its time limit fails, and the next one begins.")
+    yield message("A host that cannot be reached is lost; the others go on, and a resumed campaign collects it.")
+
+
+def _missing(listed: Sequence[Group], dry: DryRun) -> Iterator[Part]:
+    skipped: dict[tuple[str, str], list[PlannedHost]] = defaultdict(list)
+    unmet: dict[tuple[str, str], list[PlannedHost]] = defaultdict(list)
+    for host in dry.hosts:
+        for entry, why in (host.skipped or {}).items():
+            skipped[entry, why].append(host)
+        for refused in host.refused:
+            skipped[f"{refused.workload} {refused.case}", refused.reason].append(host)
+        for entry, where in (host.unmet or {}).items():
+            unmet[entry, where].append(host)
+    head = (Column("workload", message("workload"), "name"), Column("hosts", message("hosts")))
+    if skipped:
+        rows = tuple((Cell(entry), Cell(_names(of)), Cell(why)) for (entry, why), of in skipped.items())
+        columns = (*head, Column("needs", message("what to provide")))
+        table = Tabular("skipped", message("Skipped workloads"), columns, rows)
+        yield Part("skipped", message("What would be skipped"), (), (table,))
+    if unmet:
+        rows = tuple((Cell(entry), Cell(_names(of)), Cell(where)) for (entry, where), of in unmet.items())
+        columns = (*head, Column("where", message("only where")))
+        table = Tabular("unmet", message("Workloads for other hosts"), columns, rows)
+        yield Part("unmet", message("What the suite leaves out here"), (), (table,))
+
+
+def _uses(listed: Sequence[Group]) -> Iterator[str]:
+    if listed:
+        yield message("Disk: the most that test files take at one time. Network: what crosses the link at most.")
+
+
+def _resources(listed: Sequence[Group]) -> Iterator[Tabular]:
+    columns = (
+        Column("group", message("group"), "name"),
+        Column("place", message("work directory")),
+        Column("disk", message("disk"), "number"),
+        Column("busy", message("time on the network"), "number"),
+        Column("network", message("network"), "number"),
+    )
+    rows = []
+    for group in listed:
+        widest = max(group.hosts, key=lambda host: host.network_s)
+        disk = max(host.disk for host in group.hosts)
+        network = widest.network if widest.network_s else None
+        rows.append(
+            (
+                Cell(group.name),
+                Cell(fmt.clean(group.first.facts.work_dir if group.first.facts else "")),
+                Cell(fmt.size(disk) if disk else "", disk, "B"),
+                Cell(fmt.duration(widest.network_s) if widest.network_s else "", widest.network_s, "s"),
+                Cell(human(network, "B") if network else "", network, "B"),
+            )
+        )
+    if listed:
+        yield compact(Tabular("resources", message("Disk and network of each host"), columns, tuple(rows)))
+    hosts = [host for group in listed for host in group.hosts]
+    if installs := _installs(hosts):
+        titles = (
+            message("workload"),
+            message("hosts"),
+            message("packages of the distribution"),
+            message("below tools"),
+        )
+        keys = ("workload", "hosts", "packages", "path")
+        heads = tuple(Column(k, t, "name" if k == "workload" else "text") for k, t in zip(keys, titles, strict=True))
+        lines = tuple(
+            (
+                Cell(install.workload),
+                Cell(_names(of)),
+                Cell(", ".join(install.packages)),
+                Cell(install.provides if "/" in install.provides else ""),
+            )
+            for install, of in installs.items()
+        )
+        yield compact(Tabular("installs", message("What it installs"), heads, lines))
+
+
+def _installs(hosts: Sequence[PlannedHost]) -> dict[Install, list[PlannedHost]]:
+    of: dict[Install, list[PlannedHost]] = defaultdict(list)
+    for host in hosts:
+        for install in host.installs:
+            of[install].append(host)
+    return of
+
+
+def _precision(dry: DryRun) -> Iterator[str]:
+    if dry.until:
+        return
+    yield message("±: the expected half-width of the 95% interval of a host's mean.")
+    if any(case.spread_source not in ("", RECORD) for host in dry.hosts for case in host.cases):
+        yield message("* by the usual spread of the workload; else by the spread of earlier runs on such hosts.")
+
+
+def _matrix(group: Group, number: int) -> Tabular:
+    columns = (
+        Column("workload", message("workload"), "name"),
+        Column("case", message("case"), "name"),
+        Column("repeats", message("repeats"), "number"),
+        Column("runs", message("runs"), "number"),
+        Column("seconds", message("time of a run"), "number"),
+        Column("half_width", message("±"), "number"),
+    )
+    rows = []
+    for case in group.first.cases:
+        star = "*" if case.spread_source not in ("", RECORD) else ""
+        width = "" if case.half_width is None else f"{fmt.percent(case.half_width)}{star}"
+        rows.append(
+            (
+                Cell(case.workload),
+                Cell(case.case),
+                Cell(str(case.repeats), case.repeats),
+                Cell(str(case.runs), case.runs),
+                Cell(fmt.duration(case.seconds), case.seconds, "s"),
+                Cell(width, case.half_width),
+            )
+        )
+    return Tabular("matrix", _of_group(group, number), columns, tuple(rows))
+
+
+def _names(hosts: Sequence[PlannedHost]) -> str:
+    names = [fmt.clean(host.host.name) for host in hosts]
+    more = [message("and {n} more", n=len(names) - MOST_NAMES)] if len(names) > MOST_NAMES else []
+    return joined([*names[:MOST_NAMES], *more])

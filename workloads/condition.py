@@ -1,0 +1,86 @@
+"""Conditions on hosts in suites: ``where: has_gpu and not has_rdma``, an expression over a host's facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jinja2 import TemplateSyntaxError, meta, nodes
+from pydantic import BaseModel
+
+from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.base.facts import Facts
+from workloads.template import environment, evaluate
+
+_SHORT: Mapping[str, Callable[[Facts], bool]] = {
+    "has_gpu": lambda facts: bool(facts.gpus),
+    "has_nvidia": lambda facts: _has(facts, "nvidia"),
+    "has_amd": lambda facts: _has(facts, "amd"),
+    "has_ascend": lambda facts: _has(facts, "huawei"),
+    "has_rdma": lambda facts: bool(facts.rdma),
+    "is_intel": lambda facts: facts.cpu.vendor == "GenuineIntel",
+    "is_root": lambda facts: facts.root,
+}
+_NAMES = (*_SHORT, "facts")
+_GLOBALS = frozenset({"KiB", "MiB", "GiB"})
+
+
+def _has(facts: Facts, vendor: str) -> bool:
+    return any(gpu.vendor == vendor for gpu in facts.gpus)
+
+
+def holds(where: str, facts: Facts, place: str) -> bool:
+    """Return whether a host with ``facts`` meets the condition; an empty one holds everywhere.
+
+    Raises FleetmarkError naming ``place`` for a value that the host's facts cannot give.
+    """
+    if not where:
+        return True
+    context = {name: test(facts) for name, test in _SHORT.items()} | {"facts": facts}
+    return bool(evaluate(f"{{{{ {where} }}}}", context, f"{place}: where"))
+
+
+def check(where: str, place: str) -> None:
+    """Raise FleetmarkError naming ``place`` where the condition is malformed or names a fact that does not exist."""
+    if not where:
+        return
+    if "{{" in where or "}}" in where:
+        raise FleetmarkError(f"{place}: where: {where!r} has braces; write the expression alone: has_gpu")
+    try:
+        tree = environment().parse(f"{{{{ {where} }}}}")
+    except TemplateSyntaxError as error:
+        raise FleetmarkError(f"{place}: where: {where!r} is not an expression ({error.message})") from error
+    unknown = meta.find_undeclared_variables(tree) - set(_NAMES) - _GLOBALS
+    if unknown:
+        name, names = min(unknown), ", ".join(_SHORT)
+        raise FleetmarkError(
+            f"{place}: where: unknown fact {name!r}{suggest(name, list(_NAMES))}; use {names}, or facts.NAME"
+        )
+    for attribute in tree.find_all(nodes.Getattr):
+        _check_path(attribute, place)
+
+
+def _check_path(attribute: nodes.Getattr, place: str) -> None:
+    """Raise FleetmarkError for ``facts.cpu.NAME`` where the model of the facts has no such field."""
+    path: list[str] = []
+    node: nodes.Node = attribute
+    while isinstance(node, nodes.Getattr):
+        path.insert(0, node.attr)
+        node = node.node
+    if not isinstance(node, nodes.Name) or node.name != "facts":
+        return
+    model: Any = Facts
+    for depth, name in enumerate(path):
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            return  # a method of a plain value
+        field = model.model_fields.get(name)
+        if field is None and not isinstance(getattr(model, name, None), property):
+            known = ".".join(["facts", *path[:depth]])
+            raise FleetmarkError(
+                f"{place}: where: unknown fact {known}.{name}{suggest(name, model.model_fields)}; "
+                f"{known} has {', '.join(model.model_fields)}"
+            )
+        model = field.annotation if field else None
+
+
+__all__ = ["check", "holds"]
