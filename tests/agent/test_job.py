@@ -212,7 +212,7 @@ def test_an_event_while_a_follower_is_greeted_wakes_it(tmp_path: Path) -> None:
     runner = job.folder / "runner.py"
     text = runner.read_text()
     for line, slower in (
-        ("self.tell_one(peer, self.greeting())", "self.tell_one(peer, self.greeting()); time.sleep(2)"),
+        ("            self.tell_one(peer, self.greeting())", "            self.tell_one(peer, self.greeting()); time.sleep(2)"),
         ('self.tell("start", pid=os.getpid())', 'time.sleep(1); self.tell("start", pid=os.getpid())'),
     ):
         assert text.count(line) == 1
@@ -445,4 +445,4 @@ def test_another_users_work_folder_is_refused(tmp_path: Path) -> None:
     os.chown(theirs, 65534, 65534)
     answer = Job(theirs, [step(0, ["true"])]).start()
     assert answer["state"] == "error"
-    assert "not a folder of this user alone" in answer["error"]
+    assert answer["error"] == f"{theirs}: it belongs to uid 65534; remove it, or choose another folder"
