@@ -99,7 +99,9 @@ def test_nothing_is_submitted_below_a_folder_that_others_can_change(
     project = tmp_path / "new"
     project.mkdir()
     project.chmod(mode)
-    with pytest.raises(FleetmarkError, match=rf"^--shared {project}: {who} can replace {project}/.slurm-\d+; run `chmod"):
+    with pytest.raises(
+        FleetmarkError, match=rf"^--shared {project}: {who} can replace {project}/.slurm-\d+; run `chmod"
+    ):
         Job.submit(Request(), "fleetmark", folder)
     assert not scripts
     project.chmod(mode | 0o1000)

@@ -28,7 +28,16 @@ from fleetmark.campaign.options import LONG_S, Beside, Options, campaign_documen
 from fleetmark.campaign.outcome import Outcome
 from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import is_present
-from fleetmark.campaign.schedule import Settings, containers, make_schedule, probes, pythons, secrets_of, settings_of
+from fleetmark.campaign.schedule import (
+    Settings,
+    containers,
+    has_groups,
+    make_schedule,
+    probes,
+    pythons,
+    secrets_of,
+    settings_of,
+)
 from fleetmark.campaign.scheduled import Request, digest, job_text, request_of
 from fleetmark.campaign.start import start
 from fleetmark.hosts.connect import connect
@@ -67,7 +76,9 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
     try:
         hosts = lent.hosts if lent else _hosts(options)
         options.turns.refuse_unknown([host.labels for host in hosts])
-        checked = _check(hosts, settings_of(suite, settings), containers(suite), options, console, lent)
+        asked_for = settings_of(suite, settings)
+        leave_late = not lent and not options.trial and not has_groups(asked_for)
+        checked = _check(hosts, asked_for, containers(suite), options, console, lent, leave_late)
         able = {c.host.name: c for c in checked if c.facts}
         answered = [(c.host, c.facts) for c in able.values() if c.facts]
         with console.status(
@@ -85,12 +96,45 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
             _note_job(archive, lent.job)
         _note_early_outcomes(archive, checked, schedule)
         interrupted = _drive(archive, options, console, checked, credentials)
+        if any(c.late for c in checked) and not interrupted:
+            interrupted = _join_late(archive, options, console, checked, credentials)
         finished = _is_finished(archive)
     finally:
         _hang_up(checked)
         if lent:
             lent.end(finished)
     return archive, interrupted
+
+
+def _join_late(
+    archive: Archive, options: Options, console: Console, checked: Sequence[Checked], credentials: Mapping[str, str]
+) -> bool:
+    """Run on hosts that answered only after the others had begun: their own cases, and their pairs with the others.
+
+    Return whether the user interrupted it. A host that never answers stays lost, and joins when somebody resumes.
+    """
+    with console.status("waiting for the facts of late hosts"):
+        late = [c.late.result() for c in checked if c.late]
+    for line in unknown_keys([c.unknown_key for c in late if c.unknown_key]):
+        console.print(line)
+    request = request_of(archive)
+    schedule = Schedule({}, (), request.settings)
+    new = [(c.host, c.facts, c.raw or {}) for c in late if c.facts]
+    if new:
+        suite = request.suite_as_read or load_suite(request.suite)
+        request, schedule = scheduled.join(archive, request, scheduled.jobs(archive, request), suite, new)
+        _note_joined(archive, request)
+    _note_early_outcomes(archive, late, schedule)
+    if not new:
+        return False
+    _set_aside_lost(archive)
+    owed = owed_steps(archive, scheduled.jobs(archive, request), request.exchanges)
+    names = {host.name for host, _, _ in new}
+    pairs = [{e.server, e.client} for e in request.exchanges]
+    partners = {name for pair in pairs if pair & names for name in pair} - names
+    others = [replace(c, session=None) for c in checked if c.host.name in partners and owed.get(c.host.name)]
+    archive.note("resumed", owed={name: len(owed[name]) for name in sorted(names | partners) if owed.get(name)})
+    return _drive(archive, options, console, [*(c for c in late if c.facts), *others], credentials)
 
 
 def resume(archive: Archive, options: Options, console: Console) -> bool:
@@ -272,6 +316,7 @@ def _check(
     options: Options,
     console: Console,
     lent: slurm.Lent | None = None,
+    leave_late: bool = False,
 ) -> list[Checked]:
     ahead = threading.Thread(target=_ahead, args=(options.beside,), daemon=True)
     ahead.start()
@@ -285,7 +330,11 @@ def _check(
             timeout_s=options.connect_timeout_s,
             connected=lent.connected if lent else connect,
             stay=True,
+            leave_late=leave_late,
         )
+    if late := [c for c in checked if c.late]:
+        names = ", ".join(c.host.name for c in late[:10]) + (f" and {len(late) - 10} more" if len(late) > 10 else "")
+        console.print(f"{names}: {late[0].reason}; the others begin, and late hosts join them when they answer")
     for line in unknown_keys([c.unknown_key for c in checked if c.unknown_key]):
         console.print(line)
     if any(host.connection == "local" for host in hosts):

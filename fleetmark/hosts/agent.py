@@ -32,7 +32,7 @@ BOOT = (
     + _LOAD.format(names=OF_START, source="d['source']")
     + "try:print('FLEETMARK'+json.dumps(m.start(d)))\n"
     "except (OSError,RuntimeError) as e:print('FLEETMARK'+json.dumps({'state':'error','error':str(e)}))"
-)# What a node of Slurm executes, with ``node_program`` as its first argument; it has no quotes.
+)  # What a node of Slurm executes, with ``node_program`` as its first argument; it has no quotes.
 NODE_BOOT = "import base64,sys,zlib;exec(zlib.decompress(base64.b64decode(sys.argv[1])))"
 
 # What a session loads to tell facts, in this order.

@@ -213,7 +213,10 @@ def test_an_event_while_a_follower_is_greeted_wakes_it(tmp_path: Path) -> None:
     runner = job.folder / "runner.py"
     text = runner.read_text()
     for line, slower in (
-        ("            self.tell_one(peer, self.greeting())", "            self.tell_one(peer, self.greeting()); time.sleep(2)"),
+        (
+            "            self.tell_one(peer, self.greeting())",
+            "            self.tell_one(peer, self.greeting()); time.sleep(2)",
+        ),
         ('self.tell("start", pid=os.getpid())', 'time.sleep(1); self.tell("start", pid=os.getpid())'),
     ):
         assert text.count(line) == 1

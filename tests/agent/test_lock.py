@@ -24,6 +24,7 @@ NAME = "\0fleetmark-host-job"
 NOBODY = 65534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
+
 @pytest.fixture
 def lock(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(PLAYBOOKS / "agent")
@@ -147,7 +148,11 @@ def test_a_holder_that_says_nonsense_or_nothing_is_still_named(
     with ours, theirs:
         theirs.sendall(words)
         me = os.getpid()
-        assert lock.holder_of(ours) == {"pid": me, "uid": os.geteuid(), "process": f"process {me} of uid {os.geteuid()}"}
+        assert lock.holder_of(ours) == {
+            "pid": me,
+            "uid": os.geteuid(),
+            "process": f"process {me} of uid {os.geteuid()}",
+        }
 
 
 def test_a_holder_cannot_change_who_it_is(lock: ModuleType) -> None:
