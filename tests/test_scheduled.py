@@ -8,6 +8,7 @@ import os
 import signal
 import stat
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,53 @@ def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Fleet:
 
 def jobs(archive: Archive) -> dict[str, bytes]:
     return {p.stem: p.read_bytes() for p in sorted((archive.path / "jobs").iterdir())}
+
+
+# --- hosts that answer late ------------------------------------------------------------------------------------------
+
+
+def test_a_host_that_answers_late_joins_in_the_same_run(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    late: Future[Checked] = Future()
+    host = Host("h4", "10.0.0.4", "10.1.0.4", labels={"gen": "x"})
+    driven: list[list[str]] = []
+
+    def check(hosts: Sequence[Host], *_: Any, **more: Any) -> list[Checked]:
+        assert more["leave_late"], "nothing in this suite keeps a host from joining later"
+        return [*fleet.check(hosts[:3]), Checked(host, reason="sent no facts within 5 s", late=late)]
+
+    def drive(archive: Archive, _options: Any, _console: Any, checked: Sequence[Checked], _credentials: Any) -> bool:
+        if not driven:
+            late.set_result(Checked(host, None, facts(hostname="h4"), {}))  # while the others measure
+        driven.append([c.host.name for c in checked if c.facts])
+        return False
+
+    monkeypatch.setattr(campaign, "check_hosts", check)
+    monkeypatch.setattr(campaign, "_drive", drive)
+    archive = fleet.run()
+    assert driven == [["h1", "h2", "h3"], ["h4", "h1", "h2", "h3"]], "its pairs need the others once more"
+    assert archive.campaign()["planned"] == [["h1", "h2", "h3"], ["h4"]]
+    assert sorted(jobs(archive)) == list(NAMES)
+    assert [e["e"] for e in archive.journal() if e["e"] in ("unreachable", "joined")] == ["unreachable", "joined"]
+    archive.close()
+
+
+def test_a_host_that_never_answers_stays_lost_with_its_reason(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    late: Future[Checked] = Future()
+    host = Host("h4", "10.0.0.4", "10.1.0.4", labels={"gen": "x"})
+    late.set_result(Checked(host, reason="sent no facts within 60 s"))
+    monkeypatch.setattr(
+        campaign,
+        "check_hosts",
+        lambda hosts, *_, **__: [*fleet.check(hosts[:3]), Checked(host, reason="sent no facts within 5 s", late=late)],
+    )
+    monkeypatch.setattr(campaign, "_drive", lambda *_: False)
+    archive = fleet.run()
+    reasons = [e["reason"] for e in archive.journal() if e["e"] == "unreachable"]
+    assert reasons == ["sent no facts within 5 s", "sent no facts within 60 s"]
+    archive.close()
+    monkeypatch.setattr(campaign, "check_hosts", fleet.check)
+    fleet.resume(archive)
+    assert sorted(jobs(archive)) == list(NAMES), "it joins when somebody resumes"
 
 
 # --- written whole ---------------------------------------------------------------------------------------------------
@@ -350,7 +398,7 @@ def test_an_inventory_that_the_record_names_is_never_read(fleet: Fleet, monkeypa
     archive = fleet.run()
     archive.save_campaign({**archive.campaign(), "inventory": ["/tmp/evil.sh"]})
     colleague = Colleague(fleet, monkeypatch)
-    monkeypatch.setattr(campaign, "load_inventory", lambda sources, _: pytest.fail(f"{sources} is read"))
+    monkeypatch.setattr(prepare, "load_inventory", lambda sources, _: pytest.fail(f"{sources} is read"))
     with pytest.raises(FleetmarkError, match="name your own with -i"):
         colleague.resume(archive)
     assert colleague.asked == 0

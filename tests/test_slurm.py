@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,7 +24,7 @@ from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.reach import LinkLost, ReachError
 from fleetmark.hosts.slurm import cluster
 from fleetmark.hosts.slurm.cluster import Node, Request, State
-from fleetmark.hosts.slurm.job import _SCRIPT, UNSEEN, Job
+from fleetmark.hosts.slurm.job import UNSAFE, UNSEEN, Job
 from fleetmark.hosts.slurm.reach import SlurmReach
 
 
@@ -33,8 +34,20 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def job(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
-    monkeypatch.setattr(cluster, "submit", lambda *_: "7")
+def scripts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The scripts that were submitted."""
+    submitted: list[str] = []
+
+    def submit(_request: Request, _name: str, script: str) -> str:
+        submitted.append(script)
+        return "7"
+
+    monkeypatch.setattr(cluster, "submit", submit)
+    return submitted
+
+
+@pytest.fixture
+def job(folder: Path, scripts: list[str]) -> Job:
     return Job.submit(Request(), "fleetmark", folder)
 
 
@@ -51,7 +64,7 @@ def reach(job: Job) -> SlurmReach:
 @pytest.fixture
 def node(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(PLAYBOOKS / "agent")
-    for name in ("job", "node"):
+    for name in ("files", "lock", "private", "steps", "node"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     import node  # type: ignore[import-not-found]
 
@@ -74,18 +87,126 @@ def test_a_level_that_others_control_is_refused(folder: Path, tmp_path: Path, ho
     else:
         level.mkdir()
         level.chmod(0o770)
-    with pytest.raises(FleetmarkError, match=f"{level} is not a folder of this user alone"):
+    why = "not a folder; remove it" if how == "link" else "other users can write in it"
+    with pytest.raises(FleetmarkError, match=f"^--shared {level}: {why}"):
         Job.submit(Request(), "fleetmark", folder)
 
 
+@pytest.mark.parametrize(("mode", "who"), [(0o775, "every member of its group"), (0o777, "every user")])
+def test_nothing_is_submitted_below_a_folder_that_others_can_change(
+    folder: Path, tmp_path: Path, scripts: list[str], mode: int, who: str
+) -> None:
+    project = tmp_path / "new"
+    project.mkdir()
+    project.chmod(mode)
+    with pytest.raises(
+        FleetmarkError, match=rf"^--shared {project}: {who} can replace {project}/.slurm-\d+; run `chmod"
+    ):
+        Job.submit(Request(), "fleetmark", folder)
+    assert not scripts
+    project.chmod(mode | 0o1000)
+    assert Job.submit(Request(), "fleetmark", folder).id == "7"
+
+
+class FakeNode:
+    """Runs the submitted script as Slurm would on node h1; its agent ends as soon as it has reported."""
+
+    def __init__(self, script: str, tmp_path: Path) -> None:
+        self.script, self.bin, self.cwd = script, tmp_path / "bin", tmp_path / "cwd"
+        for path in (self.bin, self.cwd):
+            path.mkdir()
+        srun = self.bin / "srun"
+        srun.write_text('#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nexec "$@"\n')
+        srun.chmod(0o755)
+        (self.bin / "python3").symlink_to(sys.executable)
+
+    def runs(self) -> int:
+        env = {"PATH": f"{self.bin}:/usr/bin:/bin", "SLURMD_NODENAME": "h1", "SLURM_JOB_NUM_NODES": "1"}
+        done = subprocess.run(
+            ["sh"], input=self.script, env=env, cwd=self.cwd, text=True, capture_output=True, timeout=120
+        )
+        assert not done.stderr, done.stderr
+        return done.returncode
+
+
+@pytest.fixture
+def h1(job: Job, scripts: list[str], tmp_path: Path) -> FakeNode:
+    (job.folder / "done").touch()
+    return FakeNode(scripts[0], tmp_path)
+
+
+def test_a_node_runs_the_agent_of_the_script_and_logs_beside_it(job: Job, h1: FakeNode) -> None:
+    assert h1.runs() == 0
+    assert json.loads((job.folder / "nodes" / "h1" / "up").read_text()) == {"restart": 0}
+    assert (job.folder / "log.h1").read_text() == ""
+
+
+def test_a_node_imports_nothing_from_the_folder_it_starts_in(job: Job, h1: FakeNode, tmp_path: Path) -> None:
+    for name in ("json", "zlib", "base64", "files", "sitecustomize"):
+        (h1.cwd / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    assert h1.runs() == 0
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_node_knows_the_folder_by_its_token(job: Job, h1: FakeNode) -> None:
+    (job.folder / "token").write_text("another")
+    assert h1.runs() == UNSEEN
+    (job.folder / "token").unlink()
+    assert h1.runs() == UNSEEN
+    assert not (job.folder / "nodes" / "h1").exists()
+
+
+def test_a_node_uses_no_folder_that_others_can_change_meanwhile(job: Job, h1: FakeNode, tmp_path: Path) -> None:
+    (tmp_path / "new").chmod(0o775)
+    assert h1.runs() == UNSAFE
+    assert not (job.folder / "nodes" / "h1").exists()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_nodes_run_no_agent_of_another_user(job: Job) -> None:
-    step = _SCRIPT.partition("-c '")[2].partition("' sh")[0].replace('exec "$python"', "exit 0; :")
-    words = ["sh", "-c", step, "sh", str(job.folder)]
-    env = {**os.environ, "SLURMD_NODENAME": "h1"}
-    assert subprocess.run(words, env=env).returncode == 0
-    os.chown(job.folder / "agent" / "node.py", 65534, 65534)
-    assert subprocess.run(words, env=env).returncode == UNSEEN
+def test_a_folder_put_in_place_of_ours_while_the_job_is_queued_is_not_used(
+    job: Job, h1: FakeNode, tmp_path: Path
+) -> None:
+    """Another member of the group leads to our own folder, and its token, by a link that could later lead elsewhere."""
+    ours = job.folder.parent.parent
+    moved = ours.rename(ours.with_name("moved"))
+    ours.mkdir(mode=0o755)
+    (ours / "campaign").symlink_to(moved / "campaign")
+    assert h1.runs() == 0, "only we can have changed it so far"
+    os.chown(ours, 65534, 65534)
+    assert h1.runs() == UNSAFE
+
+
+def test_the_log_of_a_node_follows_no_link(job: Job, h1: FakeNode, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    (job.folder / "log.h1").symlink_to(victim)
+    assert h1.runs() == UNSEEN
+    assert not victim.exists()
+
+
+def test_a_node_goes_on_in_the_folder_that_it_opened(job: Job, scripts: list[str], tmp_path: Path) -> None:
+    """Its path may lead elsewhere later; the node still takes its requests from the folder it checked."""
+    h1 = FakeNode(scripts[0], tmp_path)
+    env = {"PATH": f"{h1.bin}:/usr/bin:/bin", "SLURMD_NODENAME": "h1", "SLURM_JOB_NUM_NODES": "1"}
+    with subprocess.Popen(["sh", "-c", scripts[0]], env=env) as running:
+        until = time.monotonic() + 120
+        while not (job.folder / "nodes" / "h1" / "up").exists():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        moved = job.folder.rename(tmp_path / "moved")
+        planted = job.folder / "nodes" / "h1" / "00001"
+        planted.mkdir(parents=True)
+        (planted / "in").touch()
+        (planted / "request").write_text(json.dumps({"argv": ["touch", str(tmp_path / "ran")]}))
+        real = moved / "nodes" / "h1" / "00001"
+        real.mkdir()
+        (real / "in").touch()
+        (real / "request").write_text(json.dumps({"argv": ["touch", str(tmp_path / "real")]}))
+        while not (real / "rc").exists():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        (moved / "done").touch()
+        assert running.wait(60) == 0
+    assert (tmp_path / "real").exists() and not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize(
@@ -325,7 +446,7 @@ def test_a_node_ends_only_jobs_that_it_began_or_follows(
     monkeypatch.setattr(os, "kill", lambda pid, _: killed.append(pid))
     for pid, folder in enumerate(["began", "followed", "other"]):
         monkeypatch.setattr(
-            node, "lock_holder", lambda pid=pid, folder=folder: {"pid": pid, "dir": f"/w/jobs/{folder}"}
+            node, "lock_holder", lambda _, pid=pid, folder=folder: {"pid": pid, "dir": f"/w/jobs/{folder}"}
         )
         node.Node(str(tmp_path), "h1").stop_job()
     assert killed == [0, 1]

@@ -278,13 +278,11 @@ class Drive:
             self.progress.say(run.host, answer.cleared)
         if answer.left:
             self.archive.note("left", host=run.host, what=answer.left)
+        if answer.beside:
+            self.archive.note("beside", host=run.host, what=answer.beside)
+            self.progress.say(run.host, answer.beside)
         if answer.state == "busy":
-            holder = answer.holder or replies.Holder()
-            self._over(
-                run,
-                f"busy: campaign {holder.campaign or '?'} of {holder.owner or '?'} runs there since "
-                f"{holder.since or '?'}; wait for it, or stop it where it was started",
-            )
+            self._over(run, _busy(answer.holder or replies.Holder()))
         elif answer.state == "error":
             self._over(run, answer.error or "its job was not started, and it gave no reason")
         else:
@@ -506,6 +504,17 @@ class Drive:
         client = self.runs.get(exchange.client)
         if client and client.waiting == exchange.client_step:
             self._excuse(client, "skip", exchange.client_step, f"its server on {run.host}: {why}")
+
+
+def _busy(holder: replies.Holder) -> str:
+    """Say who holds the lock of a host, and what to do."""
+    process = f" ({holder.process})" if holder.process else ""
+    if not holder.campaign:
+        return f"busy: a process that does not answer{process} holds the lock there; end it there, then resume"
+    return (
+        f"busy: campaign {holder.campaign} of {holder.owner or '?'} runs there since {holder.since or '?'}{process}; "
+        "wait for it, or stop it where it was started"
+    )
 
 
 def about_case(step: Step) -> tuple[str, str, str]:

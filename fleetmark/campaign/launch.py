@@ -185,7 +185,7 @@ def _hear(event: Mapping[str, Any], on_event: OnEvent) -> bool:
 
 def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
     """The result of ``fleetmark_job`` without the keys that Ansible adds to every result."""
-    keys = ("state", "error", "holder", "failed_workloads", "cleared", "left")
+    keys = ("state", "error", "holder", "failed_workloads", "cleared", "left", "beside")
     return {key: result[key] for key in keys if result.get(key) is not None}
 
 

@@ -31,7 +31,7 @@ from fleetmark.campaign.prepare import check, hang_up, load_hosts
 from fleetmark.campaign.prepare import schedule as prepare
 from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import is_present
-from fleetmark.campaign.schedule import containers, secrets_of, settings_of
+from fleetmark.campaign.schedule import containers, has_groups, secrets_of, settings_of
 from fleetmark.campaign.scheduled import Request, adopt, digest, job_text, request_of
 from fleetmark.campaign.start import start
 from fleetmark.hosts.inventory import Host
@@ -67,7 +67,9 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
     try:
         hosts = lent.hosts if lent else load_hosts(options)
         options.turns.refuse_unknown([host.labels for host in hosts])
-        checked = check(hosts, settings_of(suite, settings), containers(suite), options, console, lent)
+        merged = settings_of(suite, settings)
+        leave_late = not lent and not options.trial and not has_groups(merged)
+        checked = check(hosts, merged, containers(suite), options, console, lent, leave_late=leave_late)
         able = {c.host.name: c for c in checked if c.facts}
         answered = [(c.host, c.facts) for c in able.values() if c.facts]
         schedule = prepare(checked, suite, options, name, seed, console)
@@ -83,12 +85,45 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
             _note_job(archive, lent.job)
         _note_early_outcomes(archive, checked, schedule)
         interrupted = _drive(archive, options, console, checked, credentials)
+        if any(c.late for c in checked) and not interrupted:
+            interrupted = _join_late(archive, options, console, checked, credentials)
         finished = _is_finished(archive)
     finally:
         hang_up(checked)
         if lent:
             lent.end(finished)
     return archive, interrupted
+
+
+def _join_late(
+    archive: Archive, options: Options, console: Console, checked: Sequence[Checked], credentials: Mapping[str, str]
+) -> bool:
+    """Run on hosts that answered only after the others had begun: their own cases, and their pairs with the others.
+
+    Return whether the user interrupted it. A host that never answers stays lost, and joins when somebody resumes.
+    """
+    with console.status("waiting for the facts of late hosts"):
+        late = [c.late.result() for c in checked if c.late]
+    for line in unknown_keys([c.unknown_key for c in late if c.unknown_key]):
+        console.print(line)
+    request = request_of(archive)
+    schedule = Schedule({}, (), request.settings)
+    new = [(c.host, c.facts, c.raw or {}) for c in late if c.facts]
+    if new:
+        jobs = scheduled.jobs(archive, request)
+        request, schedule = scheduled.join(archive, request, jobs, request.suite_as_read, new)
+        _note_joined(archive, request)
+    _note_early_outcomes(archive, late, schedule)
+    if not new:
+        return False
+    _set_aside_lost(archive)
+    owed = owed_steps(archive, scheduled.jobs(archive, request), request.exchanges)
+    names = {host.name for host, _, _ in new}
+    pairs = [{e.server, e.client} for e in request.exchanges]
+    partners = {name for pair in pairs if pair & names for name in pair} - names
+    others = [replace(c, session=None) for c in checked if c.host.name in partners and owed.get(c.host.name)]
+    archive.note("resumed", owed={name: len(owed[name]) for name in sorted(names | partners) if owed.get(name)})
+    return _drive(archive, options, console, [*(c for c in late if c.facts), *others], credentials)
 
 
 def resume(archive: Archive, options: Options, console: Console) -> bool:

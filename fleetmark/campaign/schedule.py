@@ -94,6 +94,11 @@ def containers(suite: Suite | None) -> list[str]:
     return sorted({choice.in_container for choice in suite.chosen().values()} - {""}) if suite else []
 
 
+def has_groups(workloads: Iterable[str]) -> bool:
+    """Return whether several hosts run some case of ``workloads`` together: hosts that join later run none of these."""
+    return any(case.nodes != 1 for name in workloads for case in load(name).cases)
+
+
 def make_schedule(
     hosts: Sequence[tuple[Host, Facts]],
     suite: Suite,

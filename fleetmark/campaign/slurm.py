@@ -22,7 +22,7 @@ from fleetmark.hosts.preflight import check_hosts
 from fleetmark.hosts.reach import Reach, ReachError
 from fleetmark.hosts.slurm import cluster
 from fleetmark.hosts.slurm.cluster import Node, Request
-from fleetmark.hosts.slurm.job import NO_PYTHON, UNSEEN, Job
+from fleetmark.hosts.slurm.job import NO_PYTHON, UNSAFE, UNSEEN, Job, refuse_replaceable
 from fleetmark.hosts.slurm.reach import SlurmReach
 from workloads import Suite
 
@@ -77,6 +77,8 @@ def job_on_record(event: Mapping[str, Any], shared: Path, partition: str | None)
         )
     if not re.fullmatch(r"[0-9_]+", id_):
         raise FleetmarkError(f"the journal names {id_[:80]!r} as the Slurm job, which is no job: begin a new campaign")
+    with contextlib.suppress(OSError):  # it is gone: nothing is collected from it
+        refuse_replaceable(folder)
     return Job(id_, folder, partition)
 
 
@@ -205,6 +207,11 @@ def _why_not_begun(job: Job) -> str:
         return (
             f"{job.folder.parent.parent.parent} is not shared: {where} cannot see it; name a folder that all nodes and "
             "this machine share with --shared"
+        )
+    if job.state.exit_status == UNSAFE:
+        return (
+            f"{job.folder}: other users can replace it, say {where}; name a folder by --shared that only you and root "
+            "can change there"
         )
     if job.state.exit_status == NO_PYTHON:
         return f"{where}: no Python 3.6 or later"

@@ -7,30 +7,42 @@ A job travels to any Python of the host: behind the agent's files to the session
 
 from __future__ import annotations
 
+import base64
 import json
 import marshal
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
 MAX_ANSWER = 1 << 20  # bytes
 STATES = ("started", "running", "finished", "busy", "error")
+# What starts a job, and what serves on a node of Slurm; each module imports only those before it.
+OF_START = ("files", "private", "lock", "steps", "job")
+OF_NODE = ("files", "private", "lock", "steps", "node")
+_LOAD = "for n in {names!r}:m=sys.modules[n]=types.ModuleType(n);exec({source}[n+'.py'],m.__dict__)\n"
 # The program that a host's Python gets as its argument; ``payload`` is its input.
 BOOT = (
-    "import json,sys;d=json.load(sys.stdin);n={'__name__':'job'};exec(d['source']['job.py'],n)\n"
-    "try:print('FLEETMARK'+json.dumps(n['start'](d)))\n"
+    "import json,sys,types;d=json.load(sys.stdin)\n"
+    + _LOAD.format(names=OF_START, source="d['source']")
+    + "try:print('FLEETMARK'+json.dumps(m.start(d)))\n"
     "except (OSError,RuntimeError) as e:print('FLEETMARK'+json.dumps({'state':'error','error':str(e)}))"
-)
-
+)  # What a node of Slurm executes, with ``node_program`` as its first argument; it has no quotes.
+NODE_BOOT = "import base64,sys,zlib;exec(zlib.decompress(base64.b64decode(sys.argv[1])))"
 
 # What a session loads to tell facts, in this order.
 OF_FACTS = ("commands.py", "trim.py", "reading.py", "needed.py", "facts.py")
 # What each job loads; the others are for some jobs.
 OF_EVERY_JOB = (
+    "files.py",
+    "private.py",
+    "lock.py",
+    "steps.py",
     "job.py",
     "follow.py",
     "runner.py",
@@ -45,6 +57,25 @@ OF_EVERY_JOB = (
 def agent_source(name: str) -> bytes:
     """The text of one of the files that run on a host."""
     return (PLAYBOOKS / "agent" / name).read_bytes()
+
+
+@cache
+def agent_module(name: str) -> ModuleType:
+    """Load one of the agent's modules that import nothing of the agent's, for what both sides do alike."""
+    module = ModuleType(name)
+    exec(compile(agent_source(f"{name}.py"), f"{name}.py", "exec"), module.__dict__)
+    return module
+
+
+@cache
+def node_program() -> str:
+    """Return the program of a node of Slurm, packed for ``NODE_BOOT``, which calls ``node.main``.
+
+    The job's script carries it, so that a node runs no code from the shared folder.
+    """
+    texts = {f"{name}.py": agent_source(f"{name}.py").decode() for name in OF_NODE}
+    text = f"import sys,types\nd={texts!r}\n{_LOAD.format(names=OF_NODE, source='d')}m.main(*sys.argv[2:])\n"
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 @cache
@@ -90,8 +121,8 @@ def answer_in(stdout: str) -> dict[str, Any]:
     holder = answer.get("holder") if isinstance(answer.get("holder"), dict) else {}
     return {
         "state": answer["state"],
-        **_texts(answer, ["error", "cleared", "left"]),
-        **({"holder": _texts(holder, ["campaign", "owner", "since"])} if holder else {}),
+        **_texts(answer, ["error", "cleared", "left", "beside"]),
+        **({"holder": _texts(holder, ["campaign", "owner", "since", "process"])} if holder else {}),
     }
 
 

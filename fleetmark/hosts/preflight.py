@@ -1,11 +1,16 @@
-"""Before anything is installed: which hosts answer, and their facts. A dead host costs its timeout once."""
+"""Before anything is installed: which hosts answer, and their facts. A dead host costs its timeout once.
+
+A run does not wait for a few late hosts: as soon as nine of ten have answered, the others have three times as long as
+those took, and at least LATE_S, both since the beginning.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +27,9 @@ from parsers.facts import load, normalise
 
 PARALLEL = 64
 FACTS_TIMEOUT_S = 60.0
+LATE_S = 5.0  # a host is late no earlier than this after the beginning,
+LATE_TIMES = 3.0  # nor before this many times the seconds in which
+LATE_SHARE = 0.9  # this share of the hosts answered
 WORK_DIR = "/var/tmp"  # Fleetmark uses fleetmark-UID below it; it survives a reboot, which /tmp may not
 
 _PLAIN_PATH = re.compile(r"/[\w./+@:~-]+", re.ASCII)
@@ -30,7 +38,8 @@ _PLAIN_PATH = re.compile(r"/[\w./+@:~-]+", re.ASCII)
 @dataclass(frozen=True, slots=True)
 class Checked:
     """One host after the preflight: its facts, or the reason why there are none. ``reach`` stays open, and so does the
-    ``session`` that told them, where it is wanted and the reach can hold one.
+    ``session`` that told them, where it is wanted and the reach can hold one. ``late``: its answer, if it was not
+    waited for.
     """
 
     host: Host
@@ -40,6 +49,7 @@ class Checked:
     reason: str | None = None
     unknown_key: UnknownKey | None = None
     session: Session | None = None
+    late: Future[Checked] | None = None
 
     def close(self) -> None:
         """End the session and the connection; nothing on the host is killed."""
@@ -47,6 +57,8 @@ class Checked:
             self.session.close()
         if self.reach:
             self.reach.close()
+        if self.late:
+            self.late.add_done_callback(lambda answered: answered.result().close())
 
 
 def check_hosts(
@@ -60,11 +72,13 @@ def check_hosts(
     heard: Callable[[Checked], None] = lambda _: None,
     connected: Callable[[Host, float | None], Reach] = connect,
     stay: bool = False,
+    leave_late: bool = False,
 ) -> list[Checked]:
     """Facts of every host, in the order of ``hosts``; ``heard`` is called as each answers or fails. ``pythons``: what
     is asked about its torch there; ``containers``: images that are looked for. ``connected``: the reach of a
     host, with the seconds that connecting may take (None: as the user has it for ssh). ``stay``: sessions are kept,
-    for jobs.
+    for jobs. ``leave_late``: return without a few late hosts, which have no facts but ``late``; this machine is waited
+    for, as its user may be asked for a password.
     """
     options: dict[str, Any] = {"probe": list(probes), "work": f"{work_dir.rstrip('/')}/fleetmark-{{uid}}"}
     if pythons or containers:
@@ -77,8 +91,43 @@ def check_hosts(
         return checked
 
     raise_open_file_limit()
-    with ThreadPoolExecutor(max_workers=min(PARALLEL, len(hosts) or 1)) as pool:
-        return list(pool.map(one, hosts))
+    pool = ThreadPoolExecutor(max_workers=min(PARALLEL, len(hosts) or 1))
+    began = time.monotonic()
+    try:
+        answers = [pool.submit(one, host) for host in hosts]
+        here = {answer for answer, host in zip(answers, hosts, strict=True) if host.connection == "local"}
+        late = _late(answers, here, began) if leave_late else set()
+        waited = time.monotonic() - began
+        checked = [
+            Checked(host, reason=f"sent no facts within {waited:.0f} s", late=answer)
+            if answer in late
+            else answer.result()
+            for answer, host in zip(answers, hosts, strict=True)
+        ]
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown(wait=False)
+    return checked
+
+
+def _late(answers: Sequence[Future[Checked]], here: set[Future[Checked]], began: float) -> set[Future[Checked]]:
+    """Wait for all hosts but a few late ones, and return these; ``here`` is never late. ``began``: monotonic seconds.
+
+    With fewer than 11 hosts, one may be late. Pairs need two hosts, so all are waited for until two have facts.
+    """
+    enough = min(len(answers) - 1, math.ceil(LATE_SHARE * len(answers)))
+    pending, deadline = set(answers), None
+    while pending:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        done, pending = wait(pending, left, FIRST_COMPLETED)
+        if not done:
+            wait(pending & here)
+            return {answer for answer in pending - here if not answer.done()}
+        answered = set(answers) - pending
+        if deadline is None and len(answered) >= enough and sum(a.result().facts is not None for a in answered) > 1:
+            deadline = began + max(LATE_S, LATE_TIMES * (time.monotonic() - began))
+    return set()
 
 
 def _check(

@@ -162,16 +162,18 @@ _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="e
 
 
 class Holder(_Reply):
-    """The owner of the job on a busy host, as that job describes itself."""
+    """The owner of the job on a busy host, as that job describes itself; ``process`` is the kernel's."""
 
     campaign: Words | None = None
     owner: Words | None = None
     since: Words | None = None
+    process: Words | None = None
 
 
 class Launch(_Reply):
     """The result of starting a host's job. ``failed_workloads``: workload to why it could not be deployed;
     where an interrupted trial had left a setting: ``cleared``, what was put back, and ``left``, what could not be.
+    ``beside``: another user's process holds the host's common lock, so that a job of that user may run as well.
     """
 
     state: Literal["started", "running", "finished", "nothing", "busy", "error"]
@@ -179,6 +181,7 @@ class Launch(_Reply):
     holder: Holder | None = None
     cleared: Words | None = None
     left: Words | None = None
+    beside: Words | None = None
     failed_workloads: dict[str, Words] = {}
 
 

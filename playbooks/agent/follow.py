@@ -19,10 +19,13 @@ import sys
 import time
 import zlib
 
-from job import GONE, ORDERS, connect, greeting_of, is_kept, lock_holder, remaining, write_atomic
+from files import write_atomic
+from lock import connect, holder_of, lock_holder
+from steps import ORDERS, is_kept, remaining, stored_result, work_of
 
 SETTING = "setting.json"  # of a trial, while its setting is not put back
 KEEPER_S = 10.0  # in which the keeper of a killed runner puts a setting back
+DAMAGED = "its result.json is damaged on the host, so its result is lost"
 PART = 256 << 10  # bytes of a file that go in one line; the controller takes no more
 
 
@@ -30,7 +33,7 @@ class Follower:
     """Writes a job's events to stdout and reads the controller's orders from stdin."""
 
     def __init__(self, folder):
-        self.folder = folder
+        self.folder, self.work = folder, work_of(folder)
         self.offset = 0
         self.have = set()
         self.sock = None
@@ -90,7 +93,7 @@ class Follower:
         path = os.path.join(self.folder, SETTING)
         deadline = time.monotonic() + KEEPER_S
         while os.path.exists(path) and not self.is_left_told():
-            holder = lock_holder()
+            holder = lock_holder(self.work)
             if holder and holder.get("dir") == self.folder:
                 return []  # the runner is there, and has followers enough
             if time.monotonic() > deadline:
@@ -125,12 +128,12 @@ class Follower:
     def attach(self):
         """Wait on the runner's socket, if the runner of this job is there."""
         try:
-            sock = connect()
-            if greeting_of(sock).get("dir") == self.folder:
+            sock = connect(self.work)
+            if holder_of(sock).get("dir") == self.folder:
                 sock.setblocking(False)
                 self.sock = sock
-        except GONE:
-            pass  # no runner: only the files on disk remain
+        except OSError:
+            pass  # no runner, or one that hangs: only the files on disk remain
 
     def drain(self):
         try:
@@ -152,7 +155,7 @@ class Follower:
         elif word == "here":
             self.wake_runner()
         elif word == "stop":
-            holder = lock_holder()
+            holder = lock_holder(self.work)
             if holder and holder.get("dir") == self.folder:
                 os.kill(holder["pid"], signal.SIGTERM)
 
@@ -197,14 +200,30 @@ class Follower:
         """A finished step with its files, in parts that neither side has to hold in memory together."""
         if step in self.have or step not in self.steps:
             return
-        self.have.add(step)
         folder = os.path.join(self.folder, "steps", step)
+        if not is_whole(step, folder):
+            return
+        self.have.add(step)
         sizes = {}
         for name in sorted(os.listdir(folder)):
             size = tell_file(step, folder, name) if is_kept(self.steps[step], name) else None
             if size is not None:
                 sizes[name] = size
         say({"e": "end", "step": step, "files": sizes})
+
+
+def is_whole(step, folder):
+    """Return whether a finished step can be sent. A damaged result is replaced by one that says so: the step counts as
+    lost, and runs again when the campaign is resumed and this job is over.
+    """
+    if stored_result(folder):
+        return True
+    lost = {"id": step, "ended": "lost", "reason": DAMAGED, "started": time.time(), "wall_s": 0.0}
+    try:
+        write_atomic(os.path.join(folder, "result.json"), json.dumps(lost).encode())
+    except OSError:
+        return False  # the disk is full, or the folder is gone
+    return True
 
 
 def order_in(line):

@@ -1,36 +1,29 @@
-"""One host's job on that host: stored, launched detached, located later. Shared by runner.py and follow.py.
+"""Starts one host's job on that host: stores it, and launches its runner detached.
 
 A job that tries a setting is started by keeper.py; what an interrupted one left is put back before any other begins.
 
-Standard library only, Python 3.6 and later. A host runs one job at a time: the lock is an abstract Unix socket, which
-the kernel frees when the runner dies. A client that connects gets the holder's identity, then a byte at every event.
+Standard library only, Python 3.6 and later. A host runs one job at a time (``lock``).
 """
 
-import errno
-import fnmatch
 import glob
 import json
 import os
-import re
 import shutil
-import socket
-import stat
-import struct
 import sys
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
-LOCK = b"\0fleetmark-host-job"
-BARE = ("-E", "-s", "-S")  # without the modules and settings of the user and the site: twice as fast to start
-ORDERS = ("go", "skip", "fail", "cancel", "drop")  # the controller's orders for one step
-OWN_FILES = ("result.json", "stdout", "stderr", "server.stdout", "server.stderr")  # of every step
-PLAIN_NAME = re.compile(r"[A-Za-z0-9_+@,=:~ -][A-Za-z0-9_+@,=:~ .-]{0,199}$")
-GONE = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError)  # the lock is free, or its holder is ending
+from files import BARE, FULL, write_atomic
+from lock import lock_holder, other_user
+from private import open_private
+from steps import remaining, was_lost
 
 
 def start(payload):
-    """Launch ``payload["job"]`` with ``payload["source"]`` (file name to text). Returns state, holder if busy, and
-    where an interrupted trial had left a setting: what was put back (``cleared``), and what could not be (``left``).
-    Nothing starts then, as it would measure with that setting. Raises RuntimeError where its disk is full.
+    """Launch ``payload["job"]`` with ``payload["source"]`` (file name to text) and return the answer to the controller.
+
+    ``state``; ``holder`` if another job holds the lock; ``beside`` if another user's job may run at the same time. If
+    an interrupted trial left a setting: ``cleared``, what was put back, and ``left``, what could not be; then nothing
+    starts, as it would measure with that setting. Raises RuntimeError if the disk is full or the work directory is not
+    private, and OSError.
     """
     try:
         return launch(payload)
@@ -44,9 +37,9 @@ def launch(payload):
     """As ``start``, but with a full disk as the OSError that it is."""
     job = payload["job"]
     work = job["work"]
-    make_private(work)
+    os.close(open_private(work))
     folder = job["folder"]
-    holder = lock_holder()
+    holder = lock_holder(work)
     if holder:
         state = "running" if holder.get("dir") == folder else "busy"
         return {"state": state, "dir": folder, "holder": holder}
@@ -80,8 +73,7 @@ def put_back(work, source):
 def begin(payload, folder):
     """Store the job and start its runner, as nothing else runs here."""
     job = payload["job"]
-    for other in glob.glob(os.path.join(job["work"], "jobs", "*", "*", "scratch")):
-        shutil.rmtree(other, ignore_errors=True)  # of a killed job: the lock is free, so none runs
+    clear_leftovers(job["work"])
     for sub in ("steps", "go", "scratch"):
         os.makedirs(os.path.join(folder, sub), exist_ok=True)
     for name, text in payload["source"].items():  # they come again with the job where this host loses its power
@@ -104,15 +96,35 @@ def begin(payload, folder):
         first_line = source.readline().decode().strip()
     if first_line != "started":
         os.waitpid(pid, 0)
-        holder = lock_holder()
+        holder = lock_holder(job["work"])
         if holder:
             return {"state": "busy", "dir": folder, "holder": holder}
+        if first_line == "busy":
+            first_line = "another job of this host was starting at the same moment; resume the campaign"
         return {
             "state": "error",
             "dir": folder,
             "error": first_line or "the runner ended at once; see %s/runner.log" % folder,
         }
-    return {"state": "started", "dir": folder}
+    beside = other_user()
+    return {"state": "started", "dir": folder, **({"beside": beside} if beside else {})}
+
+
+def clear_leftovers(work):
+    """Remove what killed jobs left unfinished in the work directory: the lock is free, so none of them runs."""
+    for kind in ("scratch", "reserve", "*.part", os.path.join("steps", "*.part"), os.path.join("go", "*.part")):
+        for path in glob.glob(os.path.join(work, "jobs", "*", "*", kind)):
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                remove(path)
+
+
+def remove(path):
+    try:
+        os.unlink(path)
+    except OSError:
+        pass  # it is gone, or its folder cannot be written
 
 
 def detach(folder, is_trial):
@@ -156,86 +168,3 @@ def close_others():
                 os.close(number)
             except OSError:
                 pass  # that of the listing itself
-
-
-def was_lost(step_folder):
-    """Whether a step with a stored result has to run again."""
-    try:
-        with open(os.path.join(step_folder, "result.json")) as source:
-            return json.load(source)["ended"] == "lost"
-    except (OSError, ValueError, KeyError, TypeError):
-        return True  # damaged
-
-
-def make_private(path):
-    """Create ``path`` as our own folder. /var/tmp is shared, so a folder of another user is refused."""
-    os.makedirs(path, mode=0o700, exist_ok=True)
-    info = os.lstat(path)
-    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o022:
-        raise RuntimeError("%s is not a folder of this user alone: remove it, or choose --work-dir" % path)
-
-
-def lock_holder():
-    """The holder of the lock on this host, or None; ``pid`` and ``uid`` are the kernel's, the rest the runner's."""
-    try:
-        with connect() as sock:
-            return greeting_of(sock)
-    except GONE:
-        return None
-
-
-def greeting_of(sock):
-    """The greeting of the lock's holder. Its folder is only trusted from our own user or root."""
-    pid, uid = peer_of(sock)
-    received = b""
-    while b"\n" not in received:
-        more = sock.recv(4096)
-        if not more:
-            raise ConnectionRefusedError("it is just ending")
-        received += more
-    holder = json.loads(received.partition(b"\n")[0].decode())
-    if uid not in (0, os.geteuid()):
-        holder["dir"] = None
-    return dict(holder, pid=pid, uid=uid)
-
-
-def peer_of(sock):
-    """The process at the other end and its user, as the kernel has them."""
-    pid, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return pid, uid
-
-
-def connect():
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    sock.settimeout(30)
-    sock.connect(LOCK)
-    return sock
-
-
-def write_atomic(path, data):
-    with open(path + ".part", "wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
-    os.rename(path + ".part", path)
-
-
-def hold(file, size):
-    """Take so many bytes of the disk, without writing them where the file system can: a MiB takes 5 ms."""
-    try:
-        os.posix_fallocate(file.fileno(), 0, size)
-    except OSError as error:
-        if error.errno in FULL:
-            raise
-        file.write(b"\0" * size)
-
-
-def remaining(folder, job):
-    return [s for s in job["steps"] if not os.path.exists(os.path.join(folder, "steps", s["id"], "result.json"))]
-
-
-def is_kept(step, name):
-    """Whether a file of that name goes to the archive: the runner's own, or one that the step's patterns name."""
-    patterns = [os.path.basename(pattern) for pattern in step.get("files", ())]
-    named = any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-    return name in OWN_FILES or (named and PLAIN_NAME.match(name) is not None and name != "step.json")

@@ -13,7 +13,9 @@ import sys
 import time
 
 import setting
-from job import BARE, lock_holder
+from files import BARE
+from lock import lock_holder
+from steps import work_of
 
 
 def main():
@@ -40,7 +42,7 @@ def is_mine(folder, state):
     """Whether the setting is still this trial's to put back. The start of another job may have put it back first, and
     a runner of the same job may have begun again.
     """
-    holder = holder_now()
+    holder = lock_holder(work_of(folder))
     if holder and holder.get("dir") == folder:
         return False
     try:
@@ -49,13 +51,6 @@ def is_mine(folder, state):
         return not (holder and os.path.isdir(folder))
     except setting.UNREADABLE:
         return True
-
-
-def holder_now():
-    try:
-        return lock_holder()
-    except (OSError, ValueError):
-        return None  # it says nothing of itself
 
 
 def tell_left(folder, left):

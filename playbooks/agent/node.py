@@ -1,6 +1,7 @@
 """Runs processes on a node for a controller that shares nothing with it but a folder: SSH's part, under Slurm.
 
-``python3 node.py SHARED NODE``, started by srun on every node of an allocation. In ``SHARED/nodes/NODE``: ``up`` (which
+srun starts it on every node of an allocation; its code comes with the job's script, not from the shared folder, and it
+calls ``main(SHARED, NODE, TOKEN)``. In ``SHARED/nodes/NODE``: ``up`` (which
 start of the Slurm job this is), and a folder per process, numbered: ``request`` (argv; ``again``: once more after a
 requeue), ``in`` (what the controller writes to it; ``in.end`` when that is all), ``out``, ``err``, and at last ``rc``.
 The controller renames ``SHARED/alive`` into place every two seconds, and leaves ``SHARED/done`` at the end.
@@ -11,6 +12,7 @@ every look and synced after every write: network file systems promise no more th
 Standard library only, Python 3.6 and later.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -20,8 +22,12 @@ import sys
 import threading
 import time
 
-from job import lock_holder, write_atomic
+from files import write_atomic
+from lock import lock_holder
+from private import NotPrivate, open_private
+from steps import work_of
 
+UNSAFE, UNSEEN = 96, 97  # exit status: others can replace the shared folder; it is not there, or is another one
 LOOK_S = 0.25  # a look costs 0.1 ms of one core
 ALONE_S = 300.0  # without a controller and a job there is nothing to wait for
 WAITED_S = 900.0  # as ``runner.ABANDONED_S``: nobody releases a step that waits for other hosts
@@ -39,6 +45,7 @@ class Node:
         self.shared, self.folder = shared, os.path.join(shared, "nodes", name)
         self.running = {}  # number -> process
         self.seen = set()
+        self.begun = {}  # number -> folder of the job that this process began or followed
         self.ending = None  # when Slurm asked to end
         self.alive, self.heard = None, time.monotonic()
 
@@ -79,29 +86,35 @@ class Node:
         self.stop_job()
 
     def stop_job(self):
-        holder = lock_holder()
-        if holder and holder.get("dir") in self.jobs():
+        holder = self.holder()
+        if holder:
             try:
                 os.kill(holder["pid"], signal.SIGTERM)
             except OSError:
                 pass  # it has just ended
 
+    def holder(self):
+        """Return the holder of the host's lock if it is a job that was begun or followed here."""
+        jobs = self.jobs()
+        holders = [lock_holder(work) for work in sorted({work_of(folder) for folder in jobs})]
+        return next((holder for holder in holders if holder and holder.get("dir") in jobs), None)
+
     def jobs(self):
         """The folders of jobs that were begun or followed here. Another job on this machine may hold the lock."""
-        folders = set()
         for number in self.numbers():
+            if number in self.begun:
+                continue
             request = self.request(number)
             argv = request.get("argv") or [""]
             if os.path.basename(argv[-2:][0]) == "follow.py":
-                folders.add(argv[-1])
+                self.begun[number] = argv[-1]
             if request.get("again"):
                 try:
-                    folders.add(
-                        json.loads(read_from(os.path.join(self.folder, number, "in"), 0).decode())["job"]["folder"]
-                    )
+                    payload = json.loads(read_from(os.path.join(self.folder, number, "in"), 0).decode())
+                    self.begun[number] = payload["job"]["folder"]
                 except (OSError, ValueError, KeyError, TypeError):
                     pass  # the controller had not written all of it
-        return folders
+        return set(self.begun.values())
 
     def numbers(self):
         """The processes that were ever asked for."""
@@ -112,7 +125,7 @@ class Node:
         if os.path.exists(os.path.join(self.shared, "done")):
             return True
         if self.ending:
-            return now - self.ending > LAST_S or (now - self.ending > 2 and lock_holder() is None)
+            return now - self.ending > LAST_S or (now - self.ending > 2 and self.holder() is None)
         try:
             alive = os.stat(os.path.join(self.shared, "alive")).st_mtime
         except OSError:
@@ -123,7 +136,7 @@ class Node:
             return False
         if now - self.heard > WAITED_S and self.is_waiting():
             self.stop_job()
-        return lock_holder() is None
+        return self.holder() is None
 
     def is_waiting(self):
         """Whether the last event of a job is that it waits for other hosts, whom nobody leads here."""
@@ -211,5 +224,25 @@ def sync(path):
         os.close(handle)
 
 
-if __name__ == "__main__":
-    Node(sys.argv[1], sys.argv[2]).run()
+def main(shared, name, token):
+    """Serve the controller in the folder ``shared``; ``token``: the SHA-256 of the file ``token`` there (hex).
+
+    The folder is opened once, and used by that descriptor: nobody can put another one in its place.
+    """
+    try:
+        folder = open_private(shared, create=False)
+        handle = os.open("token", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        if hashlib.sha256(os.read(handle, 4096)).hexdigest() != token:
+            sys.exit(UNSEEN)
+        os.close(handle)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        log = os.open("log.%s" % name, flags, 0o600, dir_fd=folder)
+    except NotPrivate:
+        sys.exit(UNSAFE)
+    except OSError:
+        sys.exit(UNSEEN)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    os.chdir("/")
+    Node("/proc/self/fd/%d" % folder, name).run()

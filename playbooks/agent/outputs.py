@@ -7,7 +7,7 @@ import glob
 import os
 import stat
 
-from job import is_kept
+from steps import is_kept
 
 OUTPUT_CAP = 256 << 20  # bytes; a tool that prints more than this is broken
 FLOODED = "printed more than %d MiB" % (OUTPUT_CAP >> 20)

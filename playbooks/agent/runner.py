@@ -7,21 +7,23 @@ import resource
 import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 
-from job import FULL, LOCK, hold, peer_of, remaining, write_atomic
+from files import FULL, hold, write_atomic
+from lock import Busy, Lock, is_trusted, peer_of
 from optional import container_of, trial_of, watch_of
 from outputs import FLOODED, OUTPUT_CAP, collect, cut_outputs, output_size
 from processes import GRACE_S, become_subreaper, born, end, end_marked, ended_within, listening, reap_orphans
+from steps import remaining
 from telemetry import Sampler
 
 LISTENS_S = 60  # in which a server listens: a database is laid out first
 RESERVE = 1 << 20  # bytes kept back so that a full disk can still be reported
 MOST_FOLLOWERS = 64
+PUBLIC_S = 0.05  # between two connections of any user to the public socket, so that a flood of them costs nothing
 UNWATCHED_S = 30.0  # a trial ends, and puts its setting back, when its controller has said nothing for so long
 ABANDONED_S = 900.0  # after this time without its controller a waiting job gives up
 # Why a step did not begin or was ended by the controller, as the host records it; the archive has more.
@@ -58,9 +60,7 @@ class Runner:
     # -- lock and followers
 
     def take_lock(self):
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.listener.bind(LOCK)
-        self.listener.listen(16)
+        self.lock = Lock(self.job["work"])
         threading.Thread(target=self.serve, daemon=True).start()
 
     def greeting(self):
@@ -74,12 +74,19 @@ class Runner:
         return json.dumps(doc).encode() + b"\n"
 
     def serve(self):
+        public = self.lock.public
+        public_at = 0.0  # when the next public connection is accepted
         while True:
             with self.mutex:
-                watched = list(self.followers)
-            ready = select.select([self.listener, *watched], [], [], 60)[0]
+                watched = [self.lock.private, *self.followers]
+            pause = max(0.0, public_at - time.monotonic())
+            ready = select.select(watched + ([public] if public and not pause else []), [], [], pause or 60)[0]
             for sock in ready:
-                if sock is self.listener:
+                if sock is public:
+                    self.greet_public(sock)
+                    public_at = time.monotonic() + PUBLIC_S
+                    continue
+                if sock is self.lock.private:
                     self.greet(sock.accept()[0])
                     continue
                 try:
@@ -97,12 +104,19 @@ class Runner:
     def greet(self, peer):
         """Say whose job this is. Only our own user and root may follow it: others would keep a trial going."""
         peer.setblocking(False)
-        own = peer_of(peer)[1] in (0, os.geteuid())
+        own = is_trusted(peer_of(peer)[1])
         with self.mutex:  # an event between its greeting and its place here would wake nobody
             self.tell_one(peer, self.greeting())
             if own and len(self.followers) < MOST_FOLLOWERS:
                 self.followers = [*self.followers, peer]
                 return
+        peer.close()
+
+    def greet_public(self, listener):
+        """Say whose job this is to a process of any user, and hang up."""
+        peer = listener.accept()[0]
+        peer.setblocking(False)
+        self.tell_one(peer, self.greeting())
         peer.close()
 
     def tell_one(self, sock, data):
@@ -491,8 +505,11 @@ def main(folder, keeper=None):
     runner = Runner(folder, keeper)
     try:
         runner.take_lock()
+    except Busy:
+        sys.stdout.write("busy\n")
+        return
     except OSError as error:
-        sys.stdout.write("busy: %s\n" % error)
+        sys.stdout.write("%s: the work directory cannot hold a lock (%s)\n" % (runner.job["work"], error.strerror))
         return
     sys.stdout.write("started\n")
     sys.stdout.flush()

@@ -1,7 +1,7 @@
 """One process for all that a controller has to do with this host: it tells facts, starts a job, then follows it.
 
 A Python that is sent this over SSH has ``take(n)``, which returns the next n bytes of stdin or ends. Documents follow,
-each packed by zlib behind its length in 8 digits: facts.py behind what it imports, its options; then, if a job may be
+each packed by zlib behind its length in 8 digits: facts.py and what it imports, its options; then, if a job may be
 started here, the agent's files, which are loaded while other hosts still tell their facts, and the job. Files come as
 code, which a Python of the controller's version need not compile, and as text. What follows is follow.py's. A session
 that is cut off leaves nothing behind: the job is detached, and another process starts or follows it. Standard library
@@ -12,7 +12,6 @@ import json
 import marshal
 import os
 import sys
-import types
 import zlib
 from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import MAGIC_NUMBER
@@ -27,7 +26,7 @@ def say(doc):
     sys.stdout.flush()
 
 
-CODE = {}  # of files, by name
+CODE, TEXTS = {}, {}  # of files, by name
 
 
 def take_code(data):
@@ -37,11 +36,11 @@ def take_code(data):
 
 
 class Sent:
-    """Finds modules whose code was sent."""
+    """Finds modules that were sent, as code or as text."""
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        return ModuleSpec(name, cls) if name + ".py" in CODE else None
+        return ModuleSpec(name, cls) if name + ".py" in CODE or name + ".py" in TEXTS else None
 
     @staticmethod
     def create_module(spec):
@@ -49,30 +48,22 @@ class Sent:
 
     @staticmethod
     def exec_module(new):
-        exec(CODE[new.__name__ + ".py"], new.__dict__)
-
-
-def module(name, source):
-    """The module of a text, by which later imports find it too."""
-    new = types.ModuleType(name)
-    exec(CODE.get(name + ".py") or compile(source, name + ".py", "exec"), new.__dict__)
-    sys.modules[name] = new
-    return new
+        name = new.__name__ + ".py"
+        exec(CODE.get(name) or compile(TEXTS[name], name, "exec"), new.__dict__)
 
 
 def main(take):
     sys.meta_path.insert(-1, Sent)  # before files are looked for
     sys.modules.update(dict.fromkeys(("bz2", "lzma")))  # shutil does without, and saves 2 ms; we pack no archives
     take_code(document(take))
-    for name, text in json.loads(document(take).decode()).items():  # each needs only those before it
-        facts = module(name[: -len(".py")], text)
-    say(facts.gather(json.loads(document(take).decode())))
+    TEXTS.update(json.loads(document(take).decode()))
+    say(__import__("facts").gather(json.loads(document(take).decode())))
     take_code(document(take))
     source = json.loads(document(take).decode())
-    job = module("job", source["job.py"])
+    TEXTS.update(source)
+    job = __import__("job")
     for name in ("follow", "runner"):
-        if name + ".py" in CODE:  # else they are imported from the job's folder
-            __import__(name)
+        __import__(name)
     payload = {"source": source, "job": json.loads(document(take).decode())}
     try:
         answer = job.start(payload)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from fleetmark.hosts.agent import PLAYBOOKS
+from fleetmark.record.replies import Result
 from tests.agent.job import Job, step, unpack
 
 pytestmark = pytest.mark.alone
@@ -212,7 +213,10 @@ def test_an_event_while_a_follower_is_greeted_wakes_it(tmp_path: Path) -> None:
     runner = job.folder / "runner.py"
     text = runner.read_text()
     for line, slower in (
-        ("self.tell_one(peer, self.greeting())", "self.tell_one(peer, self.greeting()); time.sleep(2)"),
+        (
+            "            self.tell_one(peer, self.greeting())",
+            "            self.tell_one(peer, self.greeting()); time.sleep(2)",
+        ),
         ('self.tell("start", pid=os.getpid())', 'time.sleep(1); self.tell("start", pid=os.getpid())'),
     ):
         assert text.count(line) == 1
@@ -244,6 +248,33 @@ def test_a_gated_step_waits_for_its_word(tmp_path: Path) -> None:
             ended[doc["step"]] = (result["ended"], result.get("reason"))
     skipped = ("lost", "a host that it needs did not come")
     assert ended == {"00000": ("exit", None), "00001": skipped, "00002": ("exit", None)}
+
+
+@pytest.mark.parametrize("text", ['{"ended": "exit", "sta', "", "[]", '{"ended": "exit"}', "[" * 100_000])
+def test_a_damaged_result_costs_its_own_step_while_the_runner_waits(tmp_path: Path, text: str) -> None:
+    job = Job(tmp_path, [step(0, ["true"]), step(1, ["true"]), step(2, ["true"], gate=True)])
+    job.start()
+    for doc, _ in job.follow():
+        if doc["e"] == "wait":
+            break  # the controller is cut off
+    (job.folder / "steps" / "00000" / "result.json").write_text(text)
+    for again in range(2):  # however often it comes back
+        assert job.start()["state"] == "running"
+        heard = {}
+        for doc, send in job.follow(have=["00001"]):
+            if doc["e"] == "end":
+                heard[doc["step"]] = Result.model_validate_json(bytes(doc["contents"]["result.json"]))
+            if doc["e"] == "wait" and again:
+                send("go", "00002")
+            elif doc["e"] == "wait":
+                break
+        assert (heard["00000"].ended, heard["00000"].reason) == (
+            "lost",
+            "its result.json is damaged on the host, so its result is lost",
+        )
+    assert heard["00002"].ended == "exit"
+    assert job.start()["state"] == "started"
+    assert {i: r["ended"] for i, r in job.results(have=["00001", "00002"]).items()} == {"00000": "exit"}
 
 
 def test_an_order_for_anything_but_a_step_of_the_job_changes_nothing(tmp_path: Path) -> None:
@@ -445,4 +476,4 @@ def test_another_users_work_folder_is_refused(tmp_path: Path) -> None:
     os.chown(theirs, 65534, 65534)
     answer = Job(theirs, [step(0, ["true"])]).start()
     assert answer["state"] == "error"
-    assert "not a folder of this user alone" in answer["error"]
+    assert answer["error"] == f"{theirs}: it belongs to uid 65534; remove it, or choose another folder"

@@ -14,11 +14,11 @@ SIZE = 1 << 16
 
 
 @pytest.fixture
-def job(monkeypatch: pytest.MonkeyPatch) -> Any:
+def files(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(AGENT))
-    import job  # type: ignore[import-not-found]
+    import files  # type: ignore[import-not-found]
 
-    return job
+    return files
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
@@ -29,18 +29,18 @@ def refuse(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 
 
 @pytest.mark.parametrize("number", [None, errno.EOPNOTSUPP, errno.EINVAL])
-def test_room_is_taken(job: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int | None) -> None:
+def test_room_is_taken(files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int | None) -> None:
     if number:
         refuse(monkeypatch, number)
     file = tmp_path / "reserve"
     with file.open("wb") as reserve:
-        job.hold(reserve, SIZE)
+        files.hold(reserve, SIZE)
     assert file.stat().st_size == SIZE
     if not number:  # zeros that are written may be packed, or wait for a sync
         assert file.stat().st_blocks * 512 >= SIZE
 
 
-def test_a_full_disk_is_said(job: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_said(files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse(monkeypatch, errno.ENOSPC)
     with (tmp_path / "reserve").open("wb") as reserve, pytest.raises(OSError, match="No space left"):
-        job.hold(reserve, SIZE)
+        files.hold(reserve, SIZE)

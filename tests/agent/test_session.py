@@ -192,18 +192,19 @@ def test_a_work_folder_that_cannot_be_made_is_answered(tmp_path: Path) -> None:
     one = session()
     facts_of(one)
     answer = one.start(Job(tmp_path / "file", [step(0, ["true"])]).doc, 60.0)
-    assert answer["state"] == "error" and "File exists" in answer["error"]
+    assert answer["state"] == "error" and f"{tmp_path / 'file'}: not a folder" in answer["error"]
     assert not one.started
     one.close()
 
 
 def test_a_full_disk_is_answered_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(AGENT)
     agent = runpy.run_path(str(AGENT / "job.py"))
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # of a write, which names no file
 
-    monkeypatch.setitem(agent["launch"].__globals__, "make_private", full)
+    monkeypatch.setitem(agent["launch"].__globals__, "open_private", full)
     with pytest.raises(RuntimeError, match=f"^the disk of {tmp_path} is full: make room there$"):
         agent["start"]({"job": {"work": str(tmp_path), "folder": str(tmp_path / "job")}, "source": {}})
 

@@ -20,6 +20,7 @@ import pytest
 
 from fleetmark.hosts.agent import PLAYBOOKS
 from tests.agent.job import Job, step
+from tests.agent.squatter import squatter
 
 pytestmark = pytest.mark.alone
 
@@ -310,6 +311,32 @@ def kill_both(job: Job) -> None:
     until(lambda: not processes(job))
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("how", ["silent", "greets", "endless", "full"])
+def test_it_is_put_back_while_another_user_holds_the_name_of_the_lock(
+    running: Job, tmp_path: Path, knob: Path, how: str
+) -> None:
+    kill_both(running)
+    with squatter(how, running.folder):
+        follower = [doc for doc, _ in running.follow()]  # its controller comes back
+        assert follower[-1] == {"e": "over", "remaining": 2}
+        assert knob.read_text().startswith("old") and not (running.folder / "setting.json").exists()
+        other = Job(tmp_path / "work", [step(0, ["cat", str(knob)])], "other")
+        assert other.start()["state"] == "started"
+        assert other.results()["00000"]["files"]["stdout"].startswith("old")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_the_next_job_puts_it_back_while_another_user_holds_the_name_of_the_lock(
+    running: Job, tmp_path: Path, knob: Path
+) -> None:
+    kill_both(running)
+    with squatter("greets", running.folder):
+        other = Job(tmp_path / "work", [step(0, ["cat", str(knob)])], "other")
+        assert other.start()["cleared"] == f"put back what an interrupted trial had left: {knob} = old"
+        assert other.results()["00000"]["files"]["stdout"].startswith("old")
+
+
 @pytest.mark.parametrize("damage", [False, True])
 def test_nothing_starts_where_a_setting_is_left(running: Job, tmp_path: Path, knob: Path, damage: bool) -> None:
     kill_both(running)
@@ -360,7 +387,7 @@ import os, socket, sys, time
 if sys.argv[2] != "0":
     os.setuid(int(sys.argv[2]))
 sock = socket.socket(socket.AF_UNIX)
-sock.connect(chr(0) + "fleetmark-host-job")
+sock.connect(sys.argv[3])
 while True:
     try:
         sock.send(sys.argv[1].encode())
@@ -371,9 +398,11 @@ while True:
 
 
 @pytest.mark.parametrize("user", [0, 65534])
-def test_a_connection_without_the_controllers_word_keeps_no_trial(running: Job, knob: Path, user: int) -> None:
-    """One of our own that says nothing, as behind a cut cable; one of another user that talks all the time. The
-    runner's own file has a shorter patience."""
+def test_a_connection_without_the_controllers_word_keeps_no_trial(
+    running: Job, tmp_path: Path, knob: Path, user: int
+) -> None:
+    """A follower that says nothing, as behind a cut cable; another user's process, which cannot follow. The runner's own
+    file has a shorter patience."""
     if user and os.geteuid():
         pytest.skip("only root can connect as another user")
     os.kill(process(running, "runner"), signal.SIGKILL)
@@ -385,8 +414,11 @@ def test_a_connection_without_the_controllers_word_keeps_no_trial(running: Job, 
     (running.folder / "events.jsonl").unlink()
     os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, str(running.folder / "keeper.py"), str(running.folder)])
     until(lambda: knob.read_text().startswith("new"))
-    beside = subprocess.Popen([sys.executable, "-c", SILENT, "!" if user else "", str(user)])
+    door = str(tmp_path / "work" / "socket")
+    beside = subprocess.Popen([sys.executable, "-c", SILENT, "!" if user else "", str(user), door])
     try:
+        if user:
+            assert beside.wait(60) == 1  # refused
         until(lambda: "nobody followed" in (running.folder / "events.jsonl").read_text())
         until(lambda: not (running.folder / "setting.json").exists())
         assert knob.read_text().startswith("old")

@@ -32,8 +32,8 @@ code, sys.argv = sys.argv[sys.argv.index("-c") + 1], ["-c"]
 def lie(what):
     path = {PLACE!r} + "/" + what + ".py"
     return path if os.path.exists(path) else None
-def module(name, source):
-    new = names["honestly"](name, source)
+def lying_import(name):
+    new = __import__(name)
     if name == "job" and lie("launch"):
         new.start = start
     return new
@@ -52,10 +52,7 @@ class Follower(object):
 if lie("follow"):
     sys.modules["follow"] = types.ModuleType("follow")
     sys.modules["follow"].Follower = Follower
-names = {{"module_here": module, "__name__": "__main__"}}
-last = "\\nmain(take)"
-assert last in code
-exec(code.replace(last, "\\nhonestly, module = module, module_here" + last), names)
+exec(code, {{"__import__": lying_import, "__name__": "__main__"}})
 """
 
 # ``say(doc)`` is what the agent would say; the lie, in its place, may call ``really(doc)``.

@@ -8,13 +8,15 @@ import os
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from tests.fleet.command import FLEETMARK, Command, as_ops
+from tests.fleet.command import FLEETMARK, LONG_S, Command, as_ops
 from tests.fleet.hosts import Fleet
 
 pytestmark = pytest.mark.fleet
@@ -394,3 +396,63 @@ def test_hosts_take_turns(command: Command, suite: Callable[[str], str]) -> None
     refused = command.run("--suite", suite("  iperf3:\n"), "--at-once", "1")
     assert refused.returncode == 2
     assert "measures hosts against each other" in refused.stderr
+
+
+def events(command: Command) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (command.campaign / "journal.jsonl").read_text().splitlines()]
+
+
+def test_a_host_whose_facts_come_slowly_holds_up_no_other_and_joins(
+    command: Command, suite: Callable[[str], str], tmp_path: Path
+) -> None:
+    slow = '#!/bin/sh\n[ -e /tmp/asked ] || { touch /tmp/asked; sleep 20; }\nexec /usr/bin/env python3 "$@"\n'
+    command.fleet.exec("h4", ["sh", "-c", "rm -f /tmp/asked; cat >/tmp/slow; chmod +x /tmp/slow"], input=slow)
+    inventory = tmp_path / "hosts.ini"
+    common = f"ansible_ssh_common_args='-F {command.fleet.ssh_config}'"
+    lines = [f"{h} {common}" for h in command.fleet.names]
+    inventory.write_text("\n".join(lines) + " ansible_python_interpreter=/tmp/slow\n")
+    text = '  selftest:\n  iperf3: {set: {duration: 1, omit: 0, streams: 1, udp_rate: ""}}\n'
+    done = subprocess.run(
+        [FLEETMARK, "run", "-i", str(inventory), "--suite", suite(text)],
+        capture_output=True, text=True, timeout=LONG_S, env=command.env,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "h4: sent no facts within 5 s; the others begin, and late hosts join" in done.stdout
+    order = [(e["e"], e.get("host")) for e in events(command) if e.get("status", "passed") == "passed"]
+    joined = order.index(("joined", None))
+    assert {host for what, host in order[:joined] if what == "outcome"} == {"h1", "h2", "h3"}
+    assert {host for what, host in order[joined:] if what == "outcome"} == {"h1", "h2", "h3", "h4"}
+    ended = [(o["host"], o["status"]) for o in command.outcomes() if o["workload"] == "selftest" and o["case"] != "*"]
+    assert Counter(ended) == {(host, "passed"): 6 for host in command.fleet.names}
+    pairs = {o["subject"] for o in command.outcomes() if o["workload"] == "iperf3" and o["status"] == "passed"}
+    assert pairs == {f"{a}>{b}" for a, b in itertools.permutations(command.fleet.names, 2)}
+
+
+SQUATTER = """
+import os, socket, time
+os.setuid(65534)
+name = socket.socket(socket.AF_UNIX)
+name.bind(chr(0) + "fleetmark-host-job")
+name.listen()
+while True:
+    peer = name.accept()[0]
+    try:
+        peer.send(b'{"campaign": "PWNED", "owner": "PWNED", "dir": "/", "since": "PWNED"}\\n')
+    except OSError:
+        pass
+"""
+
+
+def test_another_user_of_a_host_blocks_no_campaign_there(command: Command) -> None:
+    start = ["sh", "-c", "cat >/tmp/squat; setsid python3 /tmp/squat >/dev/null 2>&1 & echo $!"]
+    pid = command.fleet.exec("h2", start, input=SQUATTER).stdout.strip()
+    try:
+        held = ["sh", "-c", "until grep -q fleetmark-host-job /proc/net/unix; do sleep 0.1; done"]
+        command.fleet.exec("h2", held)
+        done = command.passes("--suite", "selftest", "--limit", "h1,h2")
+    finally:
+        command.fleet.exec("h2", ["kill", pid])
+    (beside,) = (e for e in events(command) if e["e"] == "beside")
+    assert beside["host"] == "h2" and " of uid 65534 holds the lock" in beside["what"]
+    assert command.count() == {"passed": 12}
+    assert "PWNED" not in done.stdout + (command.campaign / "journal.jsonl").read_text()

@@ -35,8 +35,12 @@ def check(
     console: Console,
     lent: slurm.Lent | None = None,
     stay: bool = True,
+    leave_late: bool = False,
 ) -> list[Checked]:
-    """Ask hosts for their facts. Close the connections with ``hang_up``; ``stay``: a job follows on them."""
+    """Ask hosts for their facts. Close the connections with ``hang_up``; ``stay``: a job follows on them.
+
+    ``leave_late``: return without a few late hosts, which join when they answer.
+    """
     ahead = threading.Thread(target=_ahead, args=(options.beside,), daemon=True)
     ahead.start()
     with console.status(f"asking {count(len(hosts), 'host')} what {'it is' if len(hosts) == 1 else 'they are'}"):
@@ -49,7 +53,11 @@ def check(
             timeout_s=options.connect_timeout_s,
             connected=lent.connected if lent else connect,
             stay=stay,
+            leave_late=leave_late,
         )
+    if late := [c for c in checked if c.late]:
+        names = ", ".join(c.host.name for c in late[:10]) + (f" and {len(late) - 10} more" if len(late) > 10 else "")
+        console.print(f"{names}: {late[0].reason}; the others begin, and late hosts join them when they answer")
     for line in unknown_keys([c.unknown_key for c in checked if c.unknown_key]):
         console.print(line)
     if any(host.connection == "local" for host in hosts):

@@ -3,46 +3,63 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import secrets
 import shutil
-import stat
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.hosts.agent import PLAYBOOKS
+from fleetmark.hosts.agent import NODE_BOOT, agent_module, node_program
 from fleetmark.hosts.slurm import cluster
 from fleetmark.hosts.slurm.cluster import Request, State
 
 _LOOK_S = 2.0  # at the job; a cluster's controller has many to answer
 _NODES_S = 10.0  # at its nodes
 _END_S = 15.0  # in which nodes end by themselves
-UNSEEN = 97  # exit status of a node that does not see the shared folder
+UNSAFE = 96  # exit status of a node on which other users can replace the shared folder
+UNSEEN = 97  # of one that does not see it
 NO_PYTHON = 98
+# Slurm keeps the script, so nobody can change it while the job is queued. It carries the code that nodes run and the
+# digest of the token by which they know the shared folder. -I: nothing is imported from the current folder.
 _SCRIPT = """#!/bin/sh
 exec srun --no-kill --kill-on-bad-exit=0 --wait=0 --overlap --mem=0 --cpu-bind=none --export=ALL --input=none \\
   --output=none --error=none --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \\
   /bin/sh -c '
-    [ -O "$1/token" ] && [ -O "$1/agent/node.py" ] || exit 97
-    exec >>"$1/log.$SLURMD_NODENAME" 2>&1
     for python in python3 /usr/bin/python3 /usr/libexec/platform-python; do
-      command -v "$python" >/dev/null && exec "$python" "$1/agent/node.py" "$1" "$SLURMD_NODENAME"
+      command -v "$python" >/dev/null && exec "$python" -I -S -c "$1" "$2" "$3" "$SLURMD_NODENAME" "$4"
     done
-    exit 98' sh 'SHARED'
+    exit 98' sh 'BOOT' 'PROGRAM' 'SHARED' 'TOKEN'
 """
 
 
-def _make_private(folder: Path) -> None:
-    """Create a folder of this user alone: nodes execute what is in it. Raises OSError, and FleetmarkError where it
-    exists and others can write in it.
+def _script(folder: Path, token: bytes) -> str:
+    """Return the job's script for a shared folder that holds ``token``."""
+    values = {
+        "'BOOT'": NODE_BOOT,
+        "'PROGRAM'": node_program(),
+        "'SHARED'": str(folder),
+        "'TOKEN'": hashlib.sha256(token).hexdigest(),
+    }
+    script = _SCRIPT
+    for name, value in values.items():
+        script = script.replace(name, f"'{value}'")
+    return script
+
+
+def refuse_replaceable(folder: Path, *, create: bool = False) -> None:
+    """Raise FleetmarkError if another user can change or replace ``folder``, whose requests nodes execute.
+
+    ``create``: create what is missing, and the folder itself for this user alone. Raises OSError.
     """
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    info = folder.lstat()
-    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o022:
-        raise FleetmarkError(f"{folder} is not a folder of this user alone: remove it, or choose another with --shared")
+    private = agent_module("private")
+    try:
+        os.close(private.open_private(str(folder), create))
+    except private.NotPrivate as error:
+        raise FleetmarkError(f"--shared {error}") from None
 
 
 def _remove(folder: Path) -> None:
@@ -73,15 +90,17 @@ class Job:
         if "'" in str(folder) or "\n" in str(folder):
             raise FleetmarkError(f"--shared {folder}: its name has a quote, which the job's script cannot hold")
         try:
-            folder.parent.parent.parent.mkdir(parents=True, exist_ok=True)
             for level in (folder.parent.parent, folder.parent, folder, folder / "nodes"):
-                _make_private(level)
-            shutil.copytree(PLAYBOOKS / "agent", folder / "agent", ignore=shutil.ignore_patterns("__pycache__"))
-            (folder / "token").touch()
+                refuse_replaceable(level, create=True)
+            token = secrets.token_hex(32).encode()
+            with (folder / "token").open("xb") as out:
+                out.write(token)
+                out.flush()
+                os.fsync(out.fileno())
         except OSError as error:
             raise FleetmarkError(f"--shared {folder}: cannot write there: {error.strerror}") from error
         try:
-            job = cls(cluster.submit(request, name, _SCRIPT.replace("SHARED", str(folder))), folder, request.partition)
+            job = cls(cluster.submit(request, name, _script(folder, token)), folder, request.partition)
         except BaseException:
             _remove(folder)
             raise

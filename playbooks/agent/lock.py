@@ -1,0 +1,192 @@
+"""The lock of a host, which runs one job at a time.
+
+It has two parts. The file ``lock`` in the work directory is locked by flock(2); only its user and root can open it, so
+no other user can keep a job from starting. The abstract socket NAME is visible to all users of the host, and any of
+them can bind it: it counts only if the kernel says (SO_PEERCRED) that its holder is root or this user. The kernel
+releases both when the runner dies. The socket ``socket`` in the work directory is the followers' connection to the
+runner: they get its greeting, then a byte at every event.
+
+Standard library only, Python 3.6 and later.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import socket
+import struct
+import time
+
+NAME = b"\0fleetmark-host-job"
+FILE, SOCKET = "lock", "socket"
+GREETING_B, GREETING_S = 8192, 5.0  # size of a greeting, and the time in which it comes
+CONNECT_S = 1.0  # in which a holder whose queue is full accepts a connection
+GONE = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError, FileNotFoundError)  # free, or ending
+
+
+class Busy(Exception):
+    """The lock is held by another job of this user, or by one of root."""
+
+
+class Lock(object):
+    """The lock of this host, held by this process until it ends."""
+
+    def __init__(self, work):
+        """Take it for the work directory ``work``. Raises Busy, and OSError if the directory cannot hold a lock."""
+        self.folder = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        self.file = os.open(FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=self.folder)
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Busy() from None
+        self.public = public_listener()  # None while another user holds the name
+        self.private = private_listener(self.folder)
+
+
+def private_listener(folder):
+    try:
+        os.unlink(SOCKET, dir_fd=folder)  # of a runner that is gone: we hold the lock
+    except FileNotFoundError:
+        pass
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    mask = os.umask(0o177)
+    try:
+        listener.bind(path_of(folder))
+    finally:
+        os.umask(mask)
+    listener.listen(16)
+    return listener
+
+
+def public_listener():
+    """Bind the name that all users of this host see. Raises Busy; returns None if another user holds it."""
+    for _ in range(10):
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listener.bind(NAME)
+            listener.listen(16)
+            return listener
+        except OSError as error:
+            listener.close()
+            if error.errno != errno.EADDRINUSE:
+                raise
+        try:
+            with connected(NAME) as sock:
+                if is_trusted(peer_of(sock)[1]):
+                    raise Busy()
+                return None
+        except GONE:
+            time.sleep(0.05)  # its holder is just ending
+        except OSError:
+            return None  # it accepts no connection
+    return None
+
+
+def path_of(folder):
+    """Return the address of the socket in a folder, given by descriptor: the folder's own path may be too long."""
+    return "/proc/self/fd/%d/%s" % (folder, SOCKET)
+
+
+def connect(work):
+    """Connect to the runner of a work directory. Raises OSError, one of GONE if there is none."""
+    folder = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        return connected(path_of(folder))
+    finally:
+        os.close(folder)
+
+
+def connected(address):
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.setblocking(False)
+    deadline = time.monotonic() + CONNECT_S
+    try:
+        while True:
+            try:
+                sock.connect(address)
+                return sock
+            except BlockingIOError:  # its queue is full
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+    except BaseException:
+        sock.close()
+        raise
+
+
+def lock_holder(work):
+    """Return the holder of the lock for a job in ``work``; None if the lock is free.
+
+    ``pid``, ``uid`` and ``process`` (words) are the kernel's; ``campaign``, ``owner``, ``since`` and ``dir`` are the
+    holder's own, and are missing if it does not answer. Another user's process holds nothing.
+    """
+    for address in (work, NAME):
+        try:
+            with connected(NAME) if address is NAME else connect(work) as sock:
+                holder = holder_of(sock)
+        except GONE:
+            continue
+        except OSError:
+            if address is NAME:
+                continue
+            holder = {"pid": 0, "uid": os.geteuid(), "process": "a process of uid %d" % os.geteuid()}
+        if is_trusted(holder["uid"]):
+            return holder
+    return None
+
+
+def other_user():
+    """Return one sentence about a process of another user that holds the name of this host's lock; empty if none."""
+    try:
+        with connected(NAME) as sock:
+            pid, uid = peer_of(sock)
+    except GONE:
+        return ""
+    except OSError:
+        return "a process that accepts no connection holds the lock that all users of this host share; %s" % BESIDE
+    if is_trusted(uid):
+        return ""
+    return "process %d of uid %d holds the lock that all users of this host share; %s" % (pid, uid, BESIDE)
+
+
+BESIDE = "this job runs under the lock of its own user, and a job of the other user may run at the same time"
+
+
+def holder_of(sock):
+    """Return who is at the other end, with the greeting of a process of our own user or root."""
+    pid, uid = peer_of(sock)
+    holder = {"pid": pid, "uid": uid, "process": "process %d of uid %d" % (pid, uid)}
+    return dict(greeting_of(sock), **holder) if is_trusted(uid) else holder
+
+
+def greeting_of(sock):
+    """Return the greeting that comes within GREETING_S; empty if it is damaged or late. Raises one of GONE."""
+    received, deadline = b"", time.monotonic() + GREETING_S
+    while b"\n" not in received and len(received) < GREETING_B:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return {}
+        sock.settimeout(left)
+        try:
+            more = sock.recv(4096)
+        except socket.timeout:
+            return {}
+        if not more:
+            raise ConnectionRefusedError("it is just ending")
+        received += more
+    try:
+        greeting = json.loads(received.partition(b"\n")[0].decode())
+    except (ValueError, RecursionError):
+        return {}
+    return greeting if isinstance(greeting, dict) else {}
+
+
+def is_trusted(uid):
+    """Return whether a process of that user may hold the lock and follow a job: root and our own user may."""
+    return uid in (0, os.geteuid())
+
+
+def peer_of(sock):
+    """Return the process at the other end and its user, as the kernel has them."""
+    pid, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return pid, uid
