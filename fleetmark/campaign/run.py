@@ -35,6 +35,7 @@ from fleetmark.campaign.schedule import containers, has_groups, secrets_of, sett
 from fleetmark.campaign.scheduled import Request, adopt, digest, job_text, request_of
 from fleetmark.campaign.start import start
 from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.keys import unknown_keys
 from fleetmark.hosts.preflight import Checked
 from fleetmark.hosts.reach import Reach
 from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
