@@ -405,13 +405,13 @@ def events(command: Command) -> list[dict[str, Any]]:
 def test_a_host_whose_facts_come_slowly_holds_up_no_other_and_joins(
     command: Command, suite: Callable[[str], str], tmp_path: Path
 ) -> None:
-    slow = "#!/bin/sh\n[ -e /tmp/asked ] || { touch /tmp/asked; sleep 20; }\nexec /usr/bin/env python3 \"$@\"\n"
+    slow = '#!/bin/sh\n[ -e /tmp/asked ] || { touch /tmp/asked; sleep 20; }\nexec /usr/bin/env python3 "$@"\n'
     command.fleet.exec("h4", ["sh", "-c", "rm -f /tmp/asked; cat >/tmp/slow; chmod +x /tmp/slow"], input=slow)
     inventory = tmp_path / "hosts.ini"
     common = f"ansible_ssh_common_args='-F {command.fleet.ssh_config}'"
     lines = [f"{h} {common}" for h in command.fleet.names]
     inventory.write_text("\n".join(lines) + " ansible_python_interpreter=/tmp/slow\n")
-    text = "  selftest:\n  iperf3: {set: {duration: 1, omit: 0, streams: 1, udp_rate: \"\"}}\n"
+    text = '  selftest:\n  iperf3: {set: {duration: 1, omit: 0, streams: 1, udp_rate: ""}}\n'
     done = subprocess.run(
         [FLEETMARK, "run", "-i", str(inventory), "--suite", suite(text)],
         capture_output=True, text=True, timeout=LONG_S, env=command.env,
