@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from fleetmark.hosts.agent import OF_NODE, OF_START
 from tests.longest import LONGEST
 
 HOUSE = Path(__file__).parents[1]
@@ -82,6 +83,22 @@ def test_nothing_points_up_and_nothing_goes_round() -> None:
     assert len(paths) > 150
     assert {room(p) for p in paths.values()} == set(HEIGHT)
     assert faults({m: (HOUSE / p).read_text("utf-8") for m, p in paths.items()}, paths) == []
+
+
+def agent_graph(texts: dict[str, str]) -> dict[str, set[str]]:
+    """The modules of the agent, which lie in one folder on a host, and those that each imports anywhere."""
+    paths = {name: Path(f"{name}.py") for name in texts}
+    return {name: {other for _, other in imported(text, paths)} for name, text in texts.items()}
+
+
+def test_no_imports_of_the_agent_go_round_and_what_starts_it_comes_in_order() -> None:
+    texts = {file.stem: file.read_text("utf-8") for file in (HOUSE / "playbooks" / "agent").glob("*.py")}
+    graph = agent_graph(texts)
+    assert graph["outputs"] == {"steps"} and "runner" in graph["job"]
+    TopologicalSorter(graph).prepare()  # raises CycleError
+    for order in (OF_START, OF_NODE):
+        for name, before in ((name, order[:n]) for n, name in enumerate(order)):
+            assert graph[name] - {"runner"} <= set(before), f"{name} is executed before what it imports"
 
 
 def test_a_fault_is_seen_wherever_the_import_stands() -> None:

@@ -93,6 +93,10 @@ def test_a_job_is_started_over_the_open_connection() -> None:
     assert start(run_over(reach), {"steps": []}) == {"state": "started"}
     assert reach.ran == [("/usr/bin/python3", {"steps": []}, True)]
     assert set(json.loads(payload({}))["source"]) == {
+        "files.py",
+        "private.py",
+        "lock.py",
+        "steps.py",
         "job.py",
         "runner.py",
         "optional.py",

@@ -20,7 +20,7 @@ import time
 import zlib
 
 from files import write_atomic
-from lock import connect, holder_of, lock_holder
+from lock import GONE, connect, holder_of, lock_holder
 from steps import ORDERS, is_kept, remaining, stored_result, work_of
 
 SETTING = "setting.json"  # of a trial, while its setting is not put back
@@ -126,14 +126,21 @@ class Follower:
             pass  # it is
 
     def attach(self):
-        """Wait on the runner's socket, if the runner of this job is there."""
+        """Wait on the runner's socket, if the runner of this job is there. Ends this process if a runner hangs: the
+        controller connects again.
+        """
         try:
             sock = connect(self.work)
-            if holder_of(sock).get("dir") == self.folder:
-                sock.setblocking(False)
-                self.sock = sock
-        except OSError:
-            pass  # no runner, or one that hangs: only the files on disk remain
+            holder = holder_of(sock)
+        except GONE:
+            return  # no runner: only the files on disk remain
+        except OSError as error:
+            sys.exit("%s: the runner of this work directory accepts no connection (%s)" % (self.work, error.strerror))
+        if "dir" not in holder:
+            sys.exit("%s: the runner of this work directory does not answer (%s)" % (self.work, holder["process"]))
+        if holder["dir"] == self.folder:
+            sock.setblocking(False)
+            self.sock = sock
 
     def drain(self):
         try:

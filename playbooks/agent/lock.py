@@ -19,7 +19,8 @@ import time
 
 NAME = b"\0fleetmark-host-job"
 FILE, SOCKET = "lock", "socket"
-GREETING_B, GREETING_S = 8192, 5.0  # size of a greeting, and the time in which it comes
+GREETING_B = 8192  # size of a greeting
+GREETING_S, FOREIGN_S = 30.0, 5.0  # in which it comes from the runner of this work directory, and from another one
 CONNECT_S = 1.0  # in which a holder whose queue is full accepts a connection
 GONE = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError, FileNotFoundError)  # free, or ending
 
@@ -123,7 +124,7 @@ def lock_holder(work):
     for address in (work, NAME):
         try:
             with connected(NAME) if address is NAME else connect(work) as sock:
-                holder = holder_of(sock)
+                holder = holder_of(sock, FOREIGN_S if address is NAME else GREETING_S)
         except GONE:
             continue
         except OSError:
@@ -152,16 +153,16 @@ def other_user():
 BESIDE = "this job runs under the lock of its own user, and a job of the other user may run at the same time"
 
 
-def holder_of(sock):
+def holder_of(sock, patience_s=GREETING_S):
     """Return who is at the other end, with the greeting of a process of our own user or root."""
     pid, uid = peer_of(sock)
     holder = {"pid": pid, "uid": uid, "process": "process %d of uid %d" % (pid, uid)}
-    return dict(greeting_of(sock), **holder) if is_trusted(uid) else holder
+    return dict(greeting_of(sock, patience_s), **holder) if is_trusted(uid) else holder
 
 
-def greeting_of(sock):
-    """Return the greeting that comes within GREETING_S; empty if it is damaged or late. Raises one of GONE."""
-    received, deadline = b"", time.monotonic() + GREETING_S
+def greeting_of(sock, patience_s):
+    """Return the greeting that comes within that time; empty if it is damaged or late. Raises one of GONE."""
+    received, deadline = b"", time.monotonic() + patience_s
     while b"\n" not in received and len(received) < GREETING_B:
         left = deadline - time.monotonic()
         if left <= 0:

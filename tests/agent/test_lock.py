@@ -81,6 +81,26 @@ def waiting(job: Job) -> Iterator[None]:
             send("go", doc["step"])
 
 
+def test_a_follower_of_a_runner_that_hangs_does_not_say_that_it_is_over(tmp_path: Path) -> None:
+    """It ends, and the controller connects again. The follower's own file has less patience."""
+    job = Job(tmp_path, [step(0, ["true"], gate=True)])
+    with waiting(job):
+        file = job.folder / "lock.py"
+        text = file.read_text()
+        assert text.count("GREETING_S, FOREIGN_S = 30.0, 5.0") == 1
+        file.write_text(text.replace("GREETING_S, FOREIGN_S = 30.0, 5.0", "GREETING_S, FOREIGN_S = 0.2, 0.2"))
+        pid = next(doc["pid"] for doc, _ in job.follow() if doc["e"] == "start")
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            words = [sys.executable, job.folder / "follow.py", job.folder]
+            ran = subprocess.run(words, input=b"", capture_output=True, timeout=120)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        why = f"{tmp_path}: the runner of this work directory does not answer (process {pid} of uid {os.geteuid()})\n"
+        assert (ran.returncode, ran.stdout, ran.stderr.decode()) == (1, b"", why)
+        file.write_text(text)
+
+
 @needs_root
 def test_a_job_of_root_holds_the_host_for_other_users(tmp_path: Path) -> None:
     with waiting(Job(tmp_path, [step(0, ["true"], gate=True)])):
@@ -140,15 +160,12 @@ def greeted() -> bool:
 
 
 @pytest.mark.parametrize("words", [b"x" * 20_000, b"not JSON\n", b"[" * 5000 + b"\n", b"[1]\n", b"\xff\n", b""])
-def test_a_holder_that_says_nonsense_or_nothing_is_still_named(
-    lock: ModuleType, monkeypatch: pytest.MonkeyPatch, words: bytes
-) -> None:
-    monkeypatch.setattr(lock, "GREETING_S", 0.2)
+def test_a_holder_that_says_nonsense_or_nothing_is_still_named(lock: ModuleType, words: bytes) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX)
     with ours, theirs:
         theirs.sendall(words)
         me = os.getpid()
-        assert lock.holder_of(ours) == {
+        assert lock.holder_of(ours, 0.2) == {
             "pid": me,
             "uid": os.geteuid(),
             "process": f"process {me} of uid {os.geteuid()}",
