@@ -473,10 +473,11 @@ def files(name: str) -> list[Path]:
 
 
 def _overlay(base: Any, over: Any) -> Any:
-    """``over`` on ``base``: keys of mappings one by one, all else whole."""
+    """Return ``over`` on ``base``: keys of mappings one by one, all else whole. A null removes its key."""
     if not (isinstance(base, dict) and isinstance(over, dict)):
         return over
-    return {**base, **{k: _overlay(base.get(k), v) for k, v in over.items()}}
+    merged = {**base, **{k: _overlay(base.get(k), v) for k, v in over.items()}}
+    return {k: v for k, v in merged.items() if v is not None or k not in over}
 
 
 def read_model(path: Path, model: type[T], **more: Any) -> T:
