@@ -3,7 +3,7 @@
 Case: the test's name. Per pair of devices, with labels ``from`` and ``to`` (``cpu0``, ``gpu1``): ``bandwidth`` in B/s
 (higher) or ``latency`` in s (lower); of a bidirectional test between GPUs both directions together, and each as
 ``one_way_bandwidth`` with a label ``part``. Per test: ``link_bandwidth`` and ``slowest_link`` (median and lowest of the
-pairs), ``link_latency`` and ``slowest_latency``. GB/s are 1e9 B/s. Notes name the tests without figures. A test that the
+pairs), ``link_latency`` and ``slowest_latency``. GB/s are 1e9 B/s. Notes name tests without figures. A test that the
 machine cannot run (Waived) is no fault; one that erred, did not end, is unknown or absent makes the run ``invalid``.
 """
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from fleetmark.base import extensions
 from fleetmark.base.errors import FleetmarkError, suggest
 from workloads.manifest import HERE, _Part, load, names, read_model
 
@@ -45,8 +46,13 @@ class Suite(_Part):
 
 
 def suite_names() -> list[str]:
-    """The suites that come with Fleetmark, sorted."""
-    return sorted(p.stem for p in SUITES.glob("*.yml"))
+    """Return the names of the suites of Fleetmark and of other folders, sorted."""
+    return sorted(suite_paths())
+
+
+def suite_paths() -> dict[str, Path]:
+    """Return the suites' names and files."""
+    return extensions.gather("the suite", {p.stem: p for p in SUITES.glob("*.yml")}, "suites")
 
 
 def load_suite(name: str) -> Suite:
@@ -56,7 +62,7 @@ def load_suite(name: str) -> Suite:
     Raises FleetmarkError naming the file and what is wrong in it.
     """
     if name in suite_names():
-        path = SUITES / f"{name}.yml"
+        path = suite_paths()[name]
     elif name.endswith((".yml", ".yaml")) or "/" in name:
         path = Path(name)
     elif name in names():

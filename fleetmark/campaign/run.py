@@ -44,6 +44,7 @@ from fleetmark.record.archive import Archive, safe_name
 from fleetmark.record.documents import KEY, Scheduled, facts_document, key_of
 from fleetmark.record.steps import Exchange, Schedule, Step
 from workloads import load_suite
+from workloads.external import require
 
 
 def run(options: Options, console: Console) -> tuple[Archive, bool]:
@@ -99,6 +100,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
     A damaged job is made again, a damaged step runs again; hosts that were away when the others were scheduled join.
     """
     archive.writable()
+    require(archive.campaign())
     request = request_of(archive)
     credentials = credentials_again(request.suite, request.settings, options.settings or {})
     options = replace(
