@@ -51,12 +51,15 @@ def recorded(workloads: Iterable[str]) -> list[dict[str, Any]]:
     return list(documents.values())
 
 
-def require(campaign: Mapping[str, Any]) -> None:
-    """Raise FleetmarkError where a workload of a campaign.json is not at hand. Its words choose no folder."""
+def require(name: str, campaign: Mapping[str, Any]) -> None:
+    """Raise FleetmarkError where a workload of the campaign ``name`` is not at hand.
+
+    ``campaign``: the content of its campaign.json, which names extensions and chooses none.
+    """
     try:
         entries = _ENTRIES.validate_python(campaign.get("extensions") or [])
     except ValidationError:
-        raise FleetmarkError(f"{campaign.get('id')}: campaign.json: extensions is damaged; restore the file") from None
+        raise FleetmarkError(f"{name}: campaign.json: extensions is damaged; restore the file") from None
     known = set(names())
     for entry in entries:
         for workload, about in entry.workloads.items():
@@ -64,7 +67,7 @@ def require(campaign: Mapping[str, Any]) -> None:
                 version = entry.version or about.version
                 source = f"{entry.name}{' ' if version else ''}{version}"
                 raise FleetmarkError(
-                    f"{campaign.get('id')}: its workload {workload} comes from {source}, which is not at hand; "
+                    f"{name}: its workload {workload} comes from {source}, which is not at hand; "
                     f"name its folder by --workloads DIR or {extensions.VARIABLE}, or install its package"
                 )
 

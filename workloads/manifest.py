@@ -102,7 +102,7 @@ class Metric(_Part):
     energy: Annotated[str, Field(pattern=r"^([a-z]{1,20})?$")] = ""
     roof: str = ""  # of a share of a roof: the metric that says which roof; below 1 memory, above it computing
 
-    @field_validator("peak", mode="before")
+    @field_validator("peak", mode="before", json_schema_input_type=Peak | tuple[Peak, ...])
     @classmethod
     def _several(cls, peak: Any) -> Any:
         return [peak] if isinstance(peak, Mapping) else peak

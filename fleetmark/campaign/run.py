@@ -100,7 +100,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
     A damaged job is made again, a damaged step runs again; hosts that were away when the others were scheduled join.
     """
     archive.writable()
-    require(archive.campaign())
+    require(archive.id, archive.campaign())
     request = request_of(archive)
     credentials = credentials_again(request.suite, request.settings, options.settings or {})
     options = replace(

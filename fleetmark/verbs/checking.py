@@ -103,19 +103,21 @@ def _of_parser(path: Path, manifest: Manifest) -> Iterator[str]:
         except ParseError:
             continue
         except FleetmarkError as error:
-            yield _of_code(parser.path, str(error), what)
+            yield _of_code(parser, str(error), what)
             return
         if parsed.measurements:
             yield f"{parser.path}:1: it returns measurements of {what}; raise ParseError where a figure is missing"
             return
 
 
-def _of_code(path: Path, sentence: str, what: str) -> str:
+def _of_code(parser: Foreign, sentence: str, what: str) -> str:
     """Return ``FILE:LINE: raised ValueError for empty output: words`` from the sentence of a parser that failed."""
-    problem = sentence.partition(f"{path} ")[2].partition("; correct it")[0] or sentence
+    problem = sentence.partition(f"{parser.shown} ")[2].partition("; correct it")[0] or sentence
     line = re.search(r" on line (\d+)", problem)
     problem = problem.replace(line[0], "", 1) if line else problem
-    return f"{path}:{line[1] if line else 1}: for {what} it {problem}; raise ParseError where a figure is missing"
+    return (
+        f"{parser.path}:{line[1] if line else 1}: for {what} it {problem}; raise ParseError where a figure is missing"
+    )
 
 
 def _of_suite(path: Path) -> Iterator[str]:

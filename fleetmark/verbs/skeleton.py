@@ -85,10 +85,10 @@ def write(name: str, folder: Path) -> list[str]:
 
     Raises FleetmarkError for a name that is taken or no name, and where a file exists.
     """
-    if problem := name_problem(name):
-        raise FleetmarkError(f"workloads new {name}: {problem}")
     if name in workloads.names() or name in parsers.tools():
         raise FleetmarkError(f"workloads new {name}: this name is taken; choose another")
+    if problem := name_problem(name):
+        raise FleetmarkError(f"workloads new {name}: {problem}")
     title = name.replace("_", " ").capitalize()
     texts = {
         folder / f"{name}.yml": _MANIFEST.format(title=title),
@@ -115,6 +115,6 @@ def name_problem(name: str) -> str:
         return "the name must be lower-case letters, digits and _, and begin with a letter; rename it"
     if name in _VERBS:
         return f"the name {name} is a command of `fleetmark workloads`; rename it"
-    if (PLAYBOOKS / "roles" / name).is_dir() and name not in workloads.names():
-        return f"the name {name} is that of a role that Fleetmark's workloads share; rename it"
+    if (PLAYBOOKS / "roles" / name).is_dir():
+        return f"the name {name} is that of a role of Fleetmark; rename it"
     return ""

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import IO, Any, BinaryIO
 
 from pydantic import TypeAdapter, ValidationError
 
+from fleetmark.base import extensions
 from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.measurement import Parsed
 from parsers.kit import isolated
@@ -25,6 +27,9 @@ TIME_S = 20.0  # of one output
 REPLY_BYTES = 64 << 20  # of measurements as JSON
 PRINTED_BYTES = 1 << 20  # that a parser may print; it is shown nowhere
 _PART = 1 << 16
+_ENOUGH = 3  # outputs on which a parser took too long: it is not run again, so a campaign goes on
+
+_slow: Counter[tuple[Path, int]] = Counter()  # by file and time of its last change
 
 _PARSED = TypeAdapter(Parsed)
 
@@ -44,7 +49,16 @@ class Foreign:
             file.seek(0)
             return self._run(file, command)
 
+    @property
+    def shown(self) -> str:
+        """The parser's file as messages and records name it: below its folder's name, without the path to it."""
+        extension = extensions.owner(self.path)
+        return str(self.path.relative_to(extension.path.parent)) if extension else self.path.name
+
     def _run(self, file: BinaryIO | IO[bytes], command: Sequence[str]) -> Parsed:
+        key = (self.path, self.path.stat().st_mtime_ns)
+        if _slow[key] >= _ENOUGH:
+            raise self._failed(f"took longer than {self.time_s:g} s on {_ENOUGH} outputs, so it was not run again")
         words = [sys.executable, "-P", "-m", isolated.__name__, str(self.path), self.tool, json.dumps(list(command))]
         with subprocess.Popen(
             words,
@@ -59,9 +73,15 @@ class Foreign:
                 reply, fault = self._received(process)
             finally:
                 _end(process)
+            if fault == self._too_long:
+                _slow[key] += 1
             if fault:
                 raise self._failed(fault)
         return self._parsed(reply, process.returncode)
+
+    @property
+    def _too_long(self) -> str:
+        return f"took longer than {self.time_s:g} s"
 
     def _received(self, process: subprocess.Popen[bytes]) -> tuple[bytes, str]:
         """Return the reply, and why the parser has to be ended before it has ended itself."""
@@ -74,7 +94,7 @@ class Foreign:
                 selector.register(pipe, selectors.EVENT_READ, name)
             while selector.get_map():
                 if (left := deadline - time.monotonic()) <= 0:
-                    return b"", f"took longer than {self.time_s:g} s"
+                    return b"", self._too_long
                 for key, _ in selector.select(left):
                     part = os.read(key.fd, _PART)
                     if not part:
@@ -89,7 +109,7 @@ class Foreign:
         try:
             process.wait(max(0.1, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            return b"", f"took longer than {self.time_s:g} s"
+            return b"", self._too_long
         return b"".join(parts["reply"]), ""
 
     def _parsed(self, reply: bytes, status: int) -> Parsed:
@@ -112,7 +132,7 @@ class Foreign:
 
     def _failed(self, problem: str) -> FleetmarkError:
         return FleetmarkError(
-            f"{self.tool}: its parser {self.path} {problem}; correct it, then read the raw files again: "
+            f"{self.tool}: its parser {self.shown} {problem}; correct it, then read the raw files again: "
             "fleetmark parse CAMPAIGN"
         )
 
