@@ -67,8 +67,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     faults = {row.case: row.fault for row in solved if row.fault}
     reasons = list(faults.values())[:1] + [f"{len(faults) - 1} more cases like it"] * (len(faults) > 1)
     reasons += [f"{n} tests completed without checking" for n in _counts(lines, _UNCHECKED)]
-    whole = any(line.startswith("End of Tests.") for _, line in lines)
-    if not whole:
+    ended = any(line.startswith("End of Tests.") for _, line in lines)
+    if not ended:
         reasons.append(cut("End of Tests. is missing"))
     return Parsed(
         _TOOL,
@@ -76,7 +76,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         version=", ".join(versions) or None,
         invalid="; ".join(filter(None, reasons)) or None,
         notes=tuple(notes),
-        invalid_cases=tuple(faults) if whole else (),
+        invalid_cases=tuple(faults) if ended else (),
     )
 
 

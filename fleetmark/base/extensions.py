@@ -62,16 +62,16 @@ def gather(what: str, own: Mapping[str, Path], inside: str = "") -> dict[str, Pa
     ``what``: a manifest, suite or parser, for messages. A file's name is its stem; a package of Python is one file.
     Raises FleetmarkError where two folders use one name.
     """
-    found = dict(own)
+    paths = dict(own)
     for extension in extensions():
         for path in _files(extension.path / inside, ".py" if inside == "parsers" else ".yml"):
             name = path.parent.name if path.name == "__init__.py" else path.stem
-            if name in found and found[name] != path:
+            if name in paths and paths[name] != path:
                 raise FleetmarkError(
-                    f"{what} {name}: two files have this name, {found[name]} and {path}; rename one of them"
+                    f"{what} {name}: two files have this name, {paths[name]} and {path}; rename one of them"
                 )
-            found[name] = path
-    return found
+            paths[name] = path
+    return paths
 
 
 def owner(path: Path) -> Extension | None:

@@ -35,7 +35,7 @@ cases:
     expect: 5  # seconds
 metrics:
   rate: {{unit: 1/s, better: higher, headline: true, about: Requests a second.}}
-  latency_p99: {{unit: s, better: lower, kind: responsiveness, class: app-latency, about: 99th percentile.}}
+  response_p99: {{unit: s, better: lower, kind: responsiveness, class: app-latency, about: 99th percentile.}}
 """
 _PARSER = '''\
 """What {name} prints, as measurements in base units: 1/s, s, B/s, B, FLOP/s, W, J, Hz, degC or 1."""
@@ -54,7 +54,7 @@ def parse(raw, command=()):
     if len(figures) < 2:
         raise ParseError("{name}", "lines 'requests/s:' and 'p99 ms:'")
     rate = Measurement("{name}", "default", "rate", figures["requests/s"], "1/s", Better.HIGHER)
-    p99 = Measurement("{name}", "default", "latency_p99", figures["p99 ms"] / 1000, "s", Better.LOWER)
+    p99 = Measurement("{name}", "default", "response_p99", figures["p99 ms"] / 1000, "s", Better.LOWER)
     return Parsed("{name}", (rate, p99))
 '''
 _TEST = '''\
@@ -71,7 +71,7 @@ extensions.choose([Path(__file__).parents[1]])
 
 def test_its_output():
     parsed = parsers.parse("{name}", b"requests/s: 3000\\np99 ms: 1.5\\n")
-    assert [(m.metric, m.value) for m in parsed.measurements] == [("rate", 3000), ("latency_p99", 0.0015)]
+    assert [(m.metric, m.value) for m in parsed.measurements] == [("rate", 3000), ("response_p99", 0.0015)]
 
 
 def test_output_without_figures():

@@ -67,7 +67,7 @@ def test_it_is_a_workload_as_ours_are(acme: Path) -> None:
     assert "acme_bench" in workloads.names() and workloads.load_suite("acme_bench").chosen()
     (step,) = scheduled("acme_bench", 1, rounds=7)["h1"]
     assert step.argv == ("sh", "-c", "echo requests/s: $((7 * 1000)); echo p99 ms: 1.5")
-    assert declared.about("acme_bench", "default", "latency_p99", "app", "s", "lower").kind == "responsiveness"
+    assert declared.about("acme_bench", "default", "response_p99", "app", "s", "lower").kind == "responsiveness"
 
 
 def test_without_its_folder_it_is_unknown(acme: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +196,7 @@ def test_a_record_never_decides_which_code_runs(acme: Path, tmp_path: Path, monk
         "name its folder by --workloads DIR or FLEETMARK_WORKLOADS, or install its package"
     )
     document = json.loads(run(tmp_path / "r", "report", "c1", "--format", "json"))
-    assert {m["metric"] for m in document["measurements"]} == {"rate", "latency_p99"}, (
+    assert {m["metric"] for m in document["measurements"]} == {"rate", "response_p99"}, (
         "its figures are read as they are"
     )
     assert not proof.exists()
@@ -231,7 +231,7 @@ def test_a_package_is_found_while_it_is_installed(tmp_path: Path) -> None:
     output.write_bytes(OUTPUT)
     installed(target)
     parsed = fleetmark("parse", "acme_bench", str(output), "--format", "json", path=target, cwd=tmp_path)
-    assert {m["metric"]: m["value"] for m in json.loads(parsed.stdout)} == {"rate": 3000.0, "latency_p99": 0.0015}
+    assert {m["metric"]: m["value"] for m in json.loads(parsed.stdout)} == {"rate": 3000.0, "response_p99": 0.0015}
     shown = fleetmark("workloads", "acme_bench", path=target, cwd=tmp_path)
     assert "Acme bench" in shown.stdout and "acme_bench.rounds" in shown.stdout
     code = "from workloads.external import recorded; import json; print(json.dumps(recorded(['acme_bench'])))"
