@@ -19,7 +19,7 @@ from parsers.kit.text import decode, number, numbered, untagged
 _TOOL = "hpcg"
 _LONGEST = 400  # characters of a line worth reading
 _OFFICIAL_S = 1800.0  # seconds that HPCG's rules ask of an official run
-_PAIR = re.compile(r"([A-Za-z][^=]{1,200}?)(?:=|: )\s*(\S.{0,120})?")
+_PAIR = re.compile(r"([A-Za-z][^=]{1,200}?)(=|:(?=\s|$))\s*(\S.{0,120})?")
 _RATING = re.compile(r".{0,60}HPCG result is VALID with a GFLOP/s rating of[=: ]\s*(\S{1,24})")
 _INVALID = re.compile(r".{0,60}HPCG result is[=: ]\s*INVALID")
 _PHASE = re.compile(r"(SpMV|SymGS|total|final)\s+=\s+(\S{1,16}) GF \(\s*(\S{1,16}) GB/s Effective\)")
@@ -39,7 +39,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     text = decode(raw)
     lines = [(n, untagged(line)) for n, line in numbered(text) if len(line) <= _LONGEST]
     pairs = _pairs(lines)
-    rates = _phases(lines) or _rating(lines)
+    rating = _rating(lines)
+    rates = rating or _phases(lines)
     refused = any(_INVALID.match(line) for _, line in lines)
     figures = [(*rate, "FLOP/s" if rate[0] != "memory_bandwidth" else "B/s", Better.HIGHER) for rate in rates.items()]
     for key, (metric, factor, unit, better) in _FIGURES.items():
@@ -56,21 +57,24 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     failed = [key.rpartition("::")[0] for key, value in pairs.items() if key.endswith("::Result") and value == "FAILED"]
     reasons = ["HPCG calls the result INVALID"] if refused else []
     reasons += [f"{failed[0]}: FAILED"] if failed else []
-    reasons += filter(None, [_cut(text, lines, pairs)])
+    reasons += filter(None, [_cut(text, lines, said=bool(rating) or refused)])
     seconds = number(pairs.get("Benchmark Time Summary::Total"))
     notes = [f"{seconds:g} s: an official result takes {_OFFICIAL_S:g} s"] if seconds and seconds < _OFFICIAL_S else []
-    notes += [] if pairs.get("version") else ["the output does not say VALID or INVALID"]
-    return Parsed(
-        _TOOL, tuple(measurements), pairs.get("version"), invalid="; ".join(reasons) or None, notes=tuple(notes)
-    )
+    notes += [] if rating or refused else ["the output does not say VALID or INVALID"]
+    version = next((value for key, value in pairs.items() if key.endswith("version") and value), None)
+    return Parsed(_TOOL, tuple(measurements), version, invalid="; ".join(reasons) or None, notes=tuple(notes))
 
 
 def _pairs(lines: Sequence[tuple[int, str]]) -> dict[str, str]:
-    """Return the summary by its keys, A::B as version 3.1 has them."""
+    """Return the summary by its keys, A::B as version 3.1 has them. In 3.0's YAML, B stands below A."""
     pairs: dict[str, str] = {}
+    section = ""
     for _, line in lines:
         if match := _PAIR.fullmatch(line.rstrip()):
-            pairs[match[1].strip()] = (match[2] or "").strip()
+            key, value = match[1].strip(), (match[3] or "").strip()
+            if match[2] == ":" and not value:
+                section = key
+            pairs[f"{section}::{key}" if match[2] == ":" and section and value else key] = value
     return pairs
 
 
@@ -92,7 +96,7 @@ def _phases(lines: Sequence[tuple[int, str]]) -> dict[str, float]:
     return rates if "hpcg" in rates else {}
 
 
-def _cut(text: str, lines: Sequence[tuple[int, str]], pairs: Mapping[str, str]) -> str | None:
-    if "version" not in pairs:  # NVIDIA's lines
+def _cut(text: str, lines: Sequence[tuple[int, str]], *, said: bool) -> str | None:
+    if not said:  # NVIDIA's lines of 2017
         return None if "end of application..." in text else cut("end of application... is missing")
     return cut_in_line(text) if _RATING.match(lines[-1][1]) else None  # later lines add nothing that is read

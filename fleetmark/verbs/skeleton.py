@@ -35,7 +35,8 @@ cases:
     expect: 5  # seconds
 metrics:
   rate: {{unit: 1/s, better: higher, headline: true, about: Requests a second.}}
-  response_p99: {{unit: s, better: lower, kind: responsiveness, class: app-latency, about: 99th percentile.}}
+  response_p99:
+    {{unit: s, better: lower, headline: true, kind: responsiveness, class: app-latency, about: 99th percentile.}}
 """
 _PARSER = '''\
 """What {name} prints, as measurements in base units: 1/s, s, B/s, B, FLOP/s, W, J, Hz, degC or 1."""

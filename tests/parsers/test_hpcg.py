@@ -36,6 +36,44 @@ def test_the_summary() -> None:
     assert value(parsed, "multigrid") == 382.75e9 and value(parsed, "memory_bandwidth") == 2841.5e9
 
 
+YAML = b"""HPCG-Benchmark version: 3.0
+Machine Summary:
+  Distributed Processes: 8
+  Threads per processes: 1
+Spectral Convergence Tests:
+  Result: PASSED
+  Unpreconditioned:
+    Maximum iteration count: 11
+Benchmark Time Summary:
+  Optimization phase: 3e-07
+  Total: 1830.5
+GB/s Summary:
+  Raw Total B/W: 25.5
+GFLOP/s Summary:
+  Raw SpMV: 3.1
+  Raw MG: 3.4
+__________ Final Summary __________:
+  HPCG result is VALID with a GFLOP/s rating of: 3.28908
+      HPCG 2.4 Rating (for historical value) is: 3.3
+"""
+
+
+def test_the_yaml_of_version_3_0() -> None:
+    parsed = parsers.parse(TOOL, YAML)
+    assert (parsed.version, parsed.invalid, parsed.notes) == ("3.0", None, ())
+    assert cases(parsed) == {"8p"} and value(parsed, "hpcg") == pytest.approx(3.28908e9)
+    assert value(parsed, "multigrid") == 3.4e9 and value(parsed, "solve_time") == 1830.5
+    assert parsers.parse(TOOL, YAML.replace(b"Result: PASSED", b"Result: FAILED")).invalid == (
+        "Spectral Convergence Tests: FAILED"
+    )
+
+
+def test_the_line_that_vendors_print_on_stdout() -> None:
+    parsed = parsers.parse(TOOL, b"HPCG result is VALID with a GFLOP/s rating of 3.289080\n")
+    assert value(parsed, "hpcg") == pytest.approx(3.28908e9) and parsed.invalid is None
+    assert cases(parsed) == {"run"}
+
+
 def test_a_short_run_says_that_it_is_not_official() -> None:
     parsed = parsers.parse(TOOL, WHOLE.replace(b"Total=1812.25", b"Total=61.5"))
     assert parsed.invalid is None and parsed.notes == ("61.5 s: an official result takes 1800 s",)

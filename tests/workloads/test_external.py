@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import parsers
 import workloads
@@ -19,6 +20,8 @@ from fleetmark.base import extensions
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Status
 from fleetmark.campaign import judged, launch
+from fleetmark.campaign import run as campaigns
+from fleetmark.campaign.options import Options
 from fleetmark.campaign.outcome import judge
 from fleetmark.record.archive import Archive
 from fleetmark.record.steps import Step
@@ -200,6 +203,17 @@ def test_a_record_never_decides_which_code_runs(acme: Path, tmp_path: Path, monk
         "its figures are read as they are"
     )
     assert not proof.exists()
+
+
+def test_a_campaign_goes_on_only_where_its_workloads_are_at_hand(
+    acme: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive, _ = campaign(tmp_path / "r", OUTPUT)
+    archive.close()
+    monkeypatch.delenv(extensions.VARIABLE)
+    with pytest.raises(FleetmarkError, match=r"c1: its workload acme_bench comes from acme 1, which is not at hand"):
+        campaigns.resume(archive, Options(suite="quick"), Console())
+    archive.close()
 
 
 @pytest.mark.parametrize("entries", [7, ["x"], [{"name": "a", "workloads": [1]}]])
