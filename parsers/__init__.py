@@ -15,13 +15,15 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from fleetmark.base import extensions
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Parsed
 from parsers.kit.bounds import bounded
-from parsers.kit.foreign import Foreign
+
+if TYPE_CHECKING:
+    from parsers.kit.foreign import Foreign
 
 MAX_BYTES = 16 << 20  # of an output held in memory at once: JSON of that size is up to 400 MB as Python's objects
 
@@ -117,4 +119,6 @@ def _find(tool: str, _: str) -> ModuleType | Foreign:
         raise FleetmarkError(f"no parser for {tool!r}:{hint} Fleetmark reads {', '.join(tools())}")
     if path.is_relative_to(__path__[0]):
         return importlib.import_module(f"parsers.{tool}")
+    from parsers.kit.foreign import Foreign  # a parser's own process imports this module, and needs no pydantic
+
     return Foreign(tool, path)

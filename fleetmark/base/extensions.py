@@ -6,8 +6,6 @@ user's choice and what is installed decide which folders there are; nothing that
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,6 +105,9 @@ def _files(folder: Path, suffix: str) -> Iterator[Path]:
 
 def _installed() -> Iterator[Extension]:
     """Yield the folders that installed packages name, without importing any of their code."""
+    import importlib.metadata
+    import importlib.util
+
     for point in importlib.metadata.entry_points(group=GROUP):
         top, *rest = point.module.split(".")
         spec = importlib.util.find_spec(top)
