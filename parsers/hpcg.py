@@ -57,7 +57,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     failed = [key.rpartition("::")[0] for key, value in pairs.items() if key.endswith("::Result") and value == "FAILED"]
     reasons = ["HPCG calls the result INVALID"] if refused else []
     reasons += [f"{failed[0]}: FAILED"] if failed else []
-    reasons += filter(None, [_cut(text, lines, said=bool(rating) or refused)])
+    reasons += filter(None, [_cut(text, lines, stated=bool(rating) or refused)])
     seconds = number(pairs.get("Benchmark Time Summary::Total"))
     notes = [f"{seconds:g} s: an official result takes {_OFFICIAL_S:g} s"] if seconds and seconds < _OFFICIAL_S else []
     notes += [] if rating or refused else ["the output does not say VALID or INVALID"]
@@ -96,7 +96,7 @@ def _phases(lines: Sequence[tuple[int, str]]) -> dict[str, float]:
     return rates if "hpcg" in rates else {}
 
 
-def _cut(text: str, lines: Sequence[tuple[int, str]], *, said: bool) -> str | None:
-    if not said:  # NVIDIA's lines of 2017
+def _cut(text: str, lines: Sequence[tuple[int, str]], *, stated: bool) -> str | None:
+    if not stated:  # NVIDIA's lines of 2017
         return None if "end of application..." in text else cut("end of application... is missing")
     return cut_in_line(text) if _RATING.match(lines[-1][1]) else None  # later lines add nothing that is read
