@@ -73,8 +73,27 @@ def gather(what: str, own: Mapping[str, Path], inside: str = "") -> dict[str, Pa
 
 
 def owner(path: Path) -> Extension | None:
-    """Return the extension that a file belongs to; None for one of Fleetmark's own."""
-    return next((e for e in extensions() if path.is_relative_to(e.path)), None)
+    """Return the extension whose manifest, parser or suite a file is; None for one of Fleetmark's own.
+
+    A folder may hold more than workloads, such as the virtual environment that Fleetmark is installed in.
+    """
+    return next((extension for extension in extensions() if _is_part(path, extension)), None)
+
+
+def code_files() -> list[Path]:
+    """Return the manifests and the Python files of the parsers of all extensions."""
+    return [
+        path
+        for extension in extensions()
+        for path in [*_files(extension.path, ".yml"), *sorted((extension.path / "parsers").rglob("*.py"))]
+    ]
+
+
+def _is_part(path: Path, extension: Extension) -> bool:
+    if not path.is_relative_to(extension.path):
+        return False
+    inside = path.relative_to(extension.path).parts
+    return len(inside) == 1 or inside[0] in ("parsers", "suites")
 
 
 def _words(text: str) -> list[str]:

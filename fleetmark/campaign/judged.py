@@ -68,14 +68,18 @@ def code() -> str:
 
     Other versions may read raw files differently. To read all code takes as long as a small campaign's outcomes.
     """
-    own = [Path(str(package.__file__)).parent for package in (fleetmark, parsers, workloads)]
-    return _state_of((*own, *(extension.path for extension in extensions.extensions())))
+    return _state_of(tuple(extensions.code_files()))
 
 
 @cache
-def _state_of(roots: tuple[Path, ...]) -> str:
+def _state_of(files: tuple[Path, ...]) -> str:
+    """Return the SHA-256 over Fleetmark's own code and manifests, and over ``files`` from outside."""
     digest = hashlib.sha256()
-    for root in roots:
+    for path in files:
+        about = path.stat()
+        digest.update(f"{path} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}\n".encode())
+    for package in (fleetmark, parsers, workloads):
+        root = Path(str(package.__file__)).parent
         for folder, folders, names in os.walk(root):
             folders.sort()
             for name in sorted(n for n in names if n.endswith((".py", ".yml"))):

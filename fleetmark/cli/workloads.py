@@ -47,7 +47,9 @@ def show(
 @app.command()
 def new(
     name: Annotated[str, typer.Argument(help="Its name: lower-case letters, digits and _.")],
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write it.")] = Path("workloads"),
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="Where to write it (unset: a folder of its name).")
+    ] = None,
 ) -> None:
     """Write a workload that works: a manifest, a parser and a test, to be changed into your own.
 
@@ -55,7 +57,7 @@ def new(
     """
     from fleetmark.verbs import skeleton
 
-    for line in skeleton.write(name, folder):
+    for line in skeleton.write(name, folder or Path(name)):
         typer.echo(line)
 
 

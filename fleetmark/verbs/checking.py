@@ -33,7 +33,7 @@ def check(folder: Path) -> tuple[list[str], str]:
     """
     extensions.choose([folder])
     root = folder.expanduser().resolve()
-    manifests = sorted(root.glob("*.yml"))
+    manifests = [path for path in sorted(root.glob("*.yml")) if not path.name.startswith(("_", "."))]
     faults = [] if manifests else [f"{folder}: no manifest NAME.yml; write one: fleetmark workloads new NAME {folder}"]
     for collect in (workloads.names, parsers.tools, workloads.suite_names):
         try:

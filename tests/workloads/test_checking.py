@@ -167,6 +167,12 @@ def test_what_exists_is_not_written_over(acme: Path) -> None:
         skeleton.write("stream", acme)
 
 
+def test_a_folder_of_its_name_is_written_where_none_is_named(acme: Path) -> None:
+    done = CliRunner().invoke(app, ["workloads", "new", "other_bench"])
+    assert done.exit_code == 0 and "next: fleetmark workloads check other_bench" in done.stdout
+    assert Path("other_bench/other_bench.yml").exists()
+
+
 def test_a_folder_without_manifests_says_what_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(extensions.VARIABLE, "")
     ((fault),), _ = checking.check(tmp_path)

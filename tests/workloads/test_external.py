@@ -153,6 +153,14 @@ def test_a_record_keeps_names_versions_and_hashes_and_no_path(acme: Path, tmp_pa
     assert str(tmp_path) not in json.dumps(entry)
 
 
+def test_a_folder_may_hold_more_than_workloads(acme: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fleetmark's own virtual environment, say, or its sources: their files belong to Fleetmark."""
+    monkeypatch.setenv(extensions.VARIABLE, f"{acme}{os.pathsep}{HOUSE}")
+    assert extensions.owner(workloads.manifest.path_of("fio")) is None
+    (entry,) = external.recorded(["acme_bench", "fio"])
+    assert entry["name"] == "acme"
+
+
 def test_a_parser_that_crashes_costs_its_own_run_only(acme: Path, tmp_path: Path) -> None:
     parser = acme / "parsers" / "acme_bench.py"
     parser.write_text(parser.read_text().replace('    """Return', '    assert b"3000" in raw\n    """Return'))
@@ -167,13 +175,14 @@ def test_a_parser_that_crashes_costs_its_own_run_only(acme: Path, tmp_path: Path
 
 
 def test_another_parser_reads_the_outputs_again(acme: Path) -> None:
-    before = judged.code()
+    states = []
+    for path in (acme / "notes.txt", acme / "acme_bench.yml", acme / "parsers" / "acme_bench.py"):
+        judged._state_of.cache_clear()
+        states.append(judged.code())
+        path.write_text((path.read_text() if path.exists() else "") + "# changed\n")
     judged._state_of.cache_clear()
-    assert judged.code() == before
-    parser = acme / "parsers" / "acme_bench.py"
-    parser.write_text(parser.read_text() + "# changed\n")
-    judged._state_of.cache_clear()
-    assert judged.code() != before
+    states.append(judged.code())
+    assert states[0] == states[1] and len(set(states)) == 3, "a file that is no code changes nothing"
 
 
 def test_a_record_never_decides_which_code_runs(acme: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
