@@ -1,8 +1,9 @@
 """HPL's output to measurements: Netlib's HPL 1.0 to 2.3, Intel's, AMD's and NVIDIA's, with or without launchers' tags.
 
 Case: ``nN-nbNB-PxQ``, the order of the matrix, the block size and the process grid. Metrics: ``hpl`` (higher) and, from
-NVIDIA's program, ``hpl_per_gpu`` in FLOP/s; ``solve_time`` in s, ``residual``, ``ranks`` and ``order`` describe. Gflops
-are 1e9 FLOP/s. A case counts only if all its residual checks say PASSED: one that FAILED, or has none, is ``invalid``.
+NVIDIA's program, ``hpl_per_gpu`` in FLOP/s. ``solve_time`` in s, ``residual``, ``order`` (N), ``block`` (NB),
+``grid_rows`` (P), ``grid_columns`` (Q) and ``ranks`` describe. Gflops are 1e9 FLOP/s. A case counts only if all its
+residual checks say PASSED: one that FAILED, or has none, is ``invalid``.
 """
 
 from __future__ import annotations
@@ -35,13 +36,18 @@ class _Solved:
     """One system of equations: its row, and the residual checks below it (value as printed, whether it passed)."""
 
     variant: str
-    case: str
-    order: float
-    ranks: float
+    order: int
+    block: int
+    rows: int
+    columns: int
     seconds: float
     rate: float
     rate_per_gpu: float | None
     checks: list[tuple[str, bool]] = field(default_factory=list)
+
+    @property
+    def case(self) -> str:
+        return f"n{self.order}-nb{self.block}-{self.rows}x{self.columns}"
 
     @property
     def fault(self) -> str | None:
@@ -98,9 +104,7 @@ def _row(match: re.Match[str]) -> _Solved | None:
     seconds, rate, per_gpu = number(match[6]), number(match[7]), number(match[8])
     if seconds is None or not rate or rate < 0:
         return None
-    ranks = int(rows) * int(columns)
-    case = f"n{int(order)}-nb{int(block)}-{int(rows)}x{int(columns)}"
-    return _Solved(variant, case, float(order), float(ranks), seconds, rate, per_gpu)
+    return _Solved(variant, int(order), int(block), int(rows), int(columns), seconds, rate, per_gpu)
 
 
 def _best(solved: Sequence[_Solved]) -> tuple[list[_Solved], int]:
@@ -123,11 +127,14 @@ def _measurements(row: _Solved, *, several: bool) -> Iterator[Measurement]:
         ("hpl", row.rate * 1e9, "FLOP/s", Better.HIGHER),
         ("hpl_per_gpu", (row.rate_per_gpu or 0) * 1e9, "FLOP/s", Better.HIGHER),
         ("solve_time", row.seconds, "s", Better.NONE),
-        ("ranks", row.ranks, "1", Better.NONE),
         ("order", row.order, "1", Better.NONE),
+        ("block", row.block, "1", Better.NONE),
+        ("grid_rows", row.rows, "1", Better.NONE),
+        ("grid_columns", row.columns, "1", Better.NONE),
+        ("ranks", row.rows * row.columns, "1", Better.NONE),
     ]
     residuals = [value for printed, _ in row.checks if (value := number(printed)) is not None]
     figures += [("residual", max(residuals), "1", Better.NONE)] if residuals else []
     for metric, value, unit, better in figures:
         if number(value) and value > 0:
-            yield Measurement(_TOOL, row.case, metric, value, unit, better, labels=labels)
+            yield Measurement(_TOOL, row.case, metric, float(value), unit, better, labels=labels)

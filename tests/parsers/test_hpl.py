@@ -36,6 +36,7 @@ def test_our_own_run() -> None:
     parsed = parsers.parse(TOOL, OWN)
     assert parsed.version == "HPLinpack 2.0" and parsed.invalid is None
     assert cases(parsed) == {"n960-nb64-1x2"} and value(parsed, "ranks") == 2
+    assert [value(parsed, name) for name in ("order", "block", "grid_rows", "grid_columns")] == [960, 64, 1, 2]
     assert value(parsed, "hpl") == pytest.approx(5.262e-01 * 1e9)
 
 
