@@ -107,7 +107,7 @@ def test_a_host_that_answers_late_joins_in_the_same_run(fleet: Fleet, monkeypatc
         driven.append([c.host.name for c in checked if c.facts])
         return False
 
-    monkeypatch.setattr(campaign, "check_hosts", check)
+    monkeypatch.setattr(prepare, "check_hosts", check)
     monkeypatch.setattr(campaign, "_drive", drive)
     archive = fleet.run()
     assert driven == [["h1", "h2", "h3"], ["h4", "h1", "h2", "h3"]], "its pairs need the others once more"
@@ -122,7 +122,7 @@ def test_a_host_that_never_answers_stays_lost_with_its_reason(fleet: Fleet, monk
     host = Host("h4", "10.0.0.4", "10.1.0.4", labels={"gen": "x"})
     late.set_result(Checked(host, reason="sent no facts within 60 s"))
     monkeypatch.setattr(
-        campaign,
+        prepare,
         "check_hosts",
         lambda hosts, *_, **__: [*fleet.check(hosts[:3]), Checked(host, reason="sent no facts within 5 s", late=late)],
     )
@@ -131,7 +131,7 @@ def test_a_host_that_never_answers_stays_lost_with_its_reason(fleet: Fleet, monk
     reasons = [e["reason"] for e in archive.journal() if e["e"] == "unreachable"]
     assert reasons == ["sent no facts within 5 s", "sent no facts within 60 s"]
     archive.close()
-    monkeypatch.setattr(campaign, "check_hosts", fleet.check)
+    monkeypatch.setattr(prepare, "check_hosts", fleet.check)
     fleet.resume(archive)
     assert sorted(jobs(archive)) == list(NAMES), "it joins when somebody resumes"
 
