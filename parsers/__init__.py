@@ -13,12 +13,17 @@ import os
 import pkgutil
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from types import ModuleType
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
+from fleetmark.base import extensions
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Parsed
 from parsers.kit.bounds import bounded
+
+if TYPE_CHECKING:
+    from parsers.kit.foreign import Foreign
 
 MAX_BYTES = 16 << 20  # of an output held in memory at once: JSON of that size is up to 400 MB as Python's objects
 
@@ -33,9 +38,21 @@ _NO_TOOLS = {
 
 
 def tools() -> list[str]:
-    """The names ``parse`` understands, sorted."""
-    names = {m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")}
-    return sorted(names - _NO_TOOLS)
+    """Return the names ``parse`` understands, those of other folders included, sorted."""
+    return sorted(_paths())
+
+
+def path_of(tool: str) -> Path | None:
+    """Return the file of a parser, or its ``__init__.py``; None for a tool without a parser."""
+    return _paths().get(tool)
+
+
+def _paths() -> dict[str, Path]:
+    names = {m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")} - _NO_TOOLS
+    own = {name: Path(__path__[0], f"{name}.py") for name in names}
+    return extensions.gather(
+        "the parser", {n: p if p.is_file() else p.with_suffix("") / "__init__.py" for n, p in own.items()}, "parsers"
+    )
 
 
 def parse(tool: str, raw: bytes, command: Sequence[str] = ()) -> Parsed:
@@ -88,11 +105,20 @@ def _all_text(parsed: Parsed) -> None:
     "".join(filter(None, named)).encode()
 
 
+def find(tool: str) -> ModuleType | Foreign:
+    """Return the parser of that name. Raises FleetmarkError, with the known names, for a tool without a parser."""
+    return _find(tool, extensions.state())
+
+
 @cache
-def find(tool: str) -> ModuleType:
-    """The parser of that name. Raises FleetmarkError, with the known names, for a tool without a parser."""
-    if tool not in tools():
+def _find(tool: str, _: str) -> ModuleType | Foreign:
+    path = path_of(tool)
+    if path is None:
         near = difflib.get_close_matches(tool, tools(), 1)
         hint = f" did you mean {near[0]}?" if near else ""
         raise FleetmarkError(f"no parser for {tool!r}:{hint} Fleetmark reads {', '.join(tools())}")
-    return importlib.import_module(f"parsers.{tool}")
+    if path.is_relative_to(__path__[0]):
+        return importlib.import_module(f"parsers.{tool}")
+    from parsers.kit.foreign import Foreign  # a parser's own process imports this module, and needs no pydantic
+
+    return Foreign(tool, path)

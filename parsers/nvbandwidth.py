@@ -3,7 +3,8 @@
 Case: the test's name. Per pair of devices, with labels ``from`` and ``to`` (``cpu0``, ``gpu1``): ``bandwidth`` in B/s
 (higher) or ``latency`` in s (lower); of a bidirectional test between GPUs both directions together, and each as
 ``one_way_bandwidth`` with a label ``part``. Per test: ``link_bandwidth`` and ``slowest_link`` (median and lowest of the
-pairs), ``link_latency`` and ``slowest_latency``. GB/s are 1e9 B/s. Notes name the tests without figures (Waived, ...).
+pairs), ``link_latency`` and ``slowest_latency``. GB/s are 1e9 B/s. Notes name tests without figures. A test that the
+machine cannot run (Waived) is no fault; one that erred, did not end, is unknown or absent makes the run ``invalid``.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ _LONGEST = 300  # characters of a name or a reason worth keeping
 _PARTS = ("first", "second")  # the directions of a bidirectional test between GPUs, which come before their sum
 _ROW = re.compile(r"\b(CPU|GPU)\(row\)\s*(->|<-|<->)\s*(CPU|GPU)\(column\)")
 _UNIT = re.compile(r"\((GB/s|ns|us)\)\s*$")
+_WAIVED = "Waived"
+_ENDED = re.compile(r"(Waived|Error|Not Found):\s*(.{0,160})")
+_NOT_FOUND = re.compile(r"ERROR: Testcase (\w{1,80}) not found")
 _SCALES = {"GB/s": 1e9, "ns": 1e-9, "us": 1e-6}
 _RUNNING = re.compile(r"Running (\w{1,80})\.")
 _SUM = re.compile(r"SUM (\w{1,80})\s")
@@ -53,18 +57,32 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         missing = cut_in_json(scan)
     else:
         tests, version = list(_of_text(text)), _version(text)
-        error = next((_short(m[0]) for _, line in numbered(text) if (m := _ERROR.search(line))), "")
+        lines = [line for _, line in numbered(text) if not _NOT_FOUND.match(line[:_LONGEST])]
+        error = next((_short(m[0]) for line in lines if (m := _ERROR.search(line))), "")
         missing = cut_in_json(scan) or cut_in_line(text)
         if tests and not tests[-1].matrix and tests[-1].status == "Running":
             missing = cut(f"{tests[-1].name} has no SUM")
     measurements = [m for test in tests for m in _measurements(test)]
-    without = [f"{t.name}: {t.status}" for t in tests if not t.matrix]
+    without = [f"{t.name}: {t.status}" for t in tests if not t.matrix and t.name]
     if not measurements:
         raise ParseError(_TOOL, "a test with figures", got=error or "; ".join(without[:3]) or "no test")
     absent = [name for name in _asked(command) if name not in {t.name for t in tests}]
+    unnamed = sum(1 for t in tests if not t.name)  # the text form does not say which test was waived
+    if unnamed and absent:
+        without += [f"{name}: Waived" for name in absent[:unnamed]]
+        absent = absent[unnamed:]
+    elif unnamed:
+        without.append(f"{unnamed} tests without a name: Waived")
+    faulty = [t for t in tests if not t.matrix and t.status != _WAIVED]
+    faults = [f"{t.name}: {t.status}" for t in faulty]
     reasons = [r for r in (missing, error, cut(f"{absent[0]} is not in it") if absent else "") if r]
     return Parsed(
-        _TOOL, tuple(measurements), version=version, invalid="; ".join(reasons) or None, notes=tuple(without[:20])
+        _TOOL,
+        tuple(measurements),
+        version=version,
+        invalid="; ".join(reasons + ([] if missing else faults[:3])) or None,
+        notes=tuple(without[:20]),
+        invalid_cases=() if reasons else tuple(t.name for t in faulty),
     )
 
 
@@ -106,9 +124,11 @@ def _of_text(text: str) -> Iterator[_Test]:
             if name:
                 yield _Test(name, "Running")
             name, about, matrix, columns = match[1], "", [], 0
-        elif name and line.startswith("Waived"):
-            yield _Test(name, "Waived")
+        elif match := _ENDED.match(line[:_LONGEST]):
+            yield _Test(name, " ".join(match[0].rstrip().rstrip(":").split()))
             name = ""
+        elif match := _NOT_FOUND.match(line[:_LONGEST]):
+            yield _Test(match[1], "Not Found")
         elif name and _UNIT.search(line[:_LONGEST]):
             about, columns = line[:_LONGEST], 0
         elif name and (match := _SUM.match(line[:_LONGEST])):

@@ -2,7 +2,8 @@
 
 Case: ``soak``. Metrics: the counters of the watch (``faults`` is their sum; lower), ``temperature_max`` in degC,
 ``clock_min`` in Hz, and ``bogo_ops_per_second`` in 1/s of wall time with a label ``stressor``: no score, it describes.
-A soak with a fault, with a result that did not verify, or without stress-ng's word that all ended well is ``invalid``.
+A soak is ``invalid`` if it had a fault, if a result did not verify, if a stressor failed or was skipped, or if
+stress-ng did not say that the run was successful. Its YAML does not say whether a stressor failed; a note says so.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _COUNTERS = {
 _WATCH = re.compile(r"fleetmark: ([a-z_]{1,40}) ([0-9]{1,15}(?:\.[0-9]{1,3})?)")
 _EARLY = re.compile(r"fleetmark: (the command beside it ended early with exit status -?[0-9]{1,5})")
 _SAID = re.compile(r"stress-ng: (\w{4,5}):? +\[[0-9]{1,10}\] (.*)")
+_SUMMARY = re.compile(r"(skipped|failed|metrics untrustworthy): ([1-9][0-9]{0,9}:? .{1,120})")
 _TIME = r" +[0-9.]{1,20}"
 _ROW = re.compile(rf"([a-z0-9-]{{1,40}}) +[0-9]{{1,20}}{_TIME}{_TIME}{_TIME} +([0-9.]{{1,24}}) +[0-9.]{{1,24}}(?: .*)?")
 _YAML = re.compile(r" {4,6}(?:- )?(stressor|bogo-ops-per-second-real-time): (\S{1,60})")
@@ -49,7 +51,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     broken += [match[1] for _, line in lines if (match := _EARLY.fullmatch(line))]
     broken += _failures(lines)
     invalid = "; ".join(broken) or _unfinished(text, lines)
-    return Parsed(_TOOL, tuple(measurements.values()), None, invalid)
+    notes = ("stress-ng's YAML does not say whether a stressor failed",) if _is_yaml(lines) else ()
+    return Parsed(_TOOL, tuple(measurements.values()), None, invalid, notes)
 
 
 def _measurements(lines: Sequence[tuple[int, str]]) -> Iterator[Measurement]:
@@ -77,14 +80,27 @@ def _rate(stressor: str, figure: str) -> Iterator[Measurement]:
 
 
 def _failures(lines: Sequence[tuple[int, str]]) -> list[str]:
-    """What stress-ng says went wrong, its first words."""
+    """Return what went wrong by stress-ng's own words: its first error, and stressors that its summary does not pass.
+
+    stress-ng 0.16 and later count stressors by how they ended; one that ended by _exit() is counted as failed while the
+    run is still called successful.
+    """
     words = [match for _, line in lines if (match := _SAID.fullmatch(line))]
-    wrong = [m[2].strip()[:200] for m in words if m[1] == "fail" or m[2].startswith("unsuccessful run")]
-    return wrong[:1]
+    wrong = [
+        m[2].strip()[:200]
+        for m in words
+        if m[1] == "fail" or "terminated with an error" in m[2] or m[2].startswith("unsuccessful run")
+    ]
+    counted = [f"stressors {m[1]}: {m[2].strip()}" for word in words if (m := _SUMMARY.fullmatch(word[2]))]
+    return wrong[:1] + counted
+
+
+def _is_yaml(lines: Sequence[tuple[int, str]]) -> bool:
+    return any(line.rstrip() == "..." for _, line in lines)  # its end
 
 
 def _unfinished(text: str, lines: Sequence[tuple[int, str]]) -> str | None:
-    if any(line.rstrip() == "..." for _, line in lines):  # the end of its YAML
+    if _is_yaml(lines):
         return None
     if not any("successful run completed in" in line for _, line in lines):
         return cut("stress-ng did not say that it ended well")

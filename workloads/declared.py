@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from fleetmark.base import kinds
+from fleetmark.base import extensions, kinds
 from workloads.manifest import About, Frontier, Manifest, Peak, Plot, load, names
 from workloads.variant import plain_case
 
@@ -97,6 +97,10 @@ def in_percent(workload: str, metric: str) -> bool:
     return bool(manifest and metric in manifest.metrics and manifest.metrics[metric].percent)
 
 
-@cache
 def _manifest(workload: str) -> Manifest | None:
+    return _of_state(workload, extensions.state())
+
+
+@cache
+def _of_state(workload: str, _: str) -> Manifest | None:
     return load(workload) if workload in names() else None

@@ -12,116 +12,24 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from fleetmark.base import kinds
+from fleetmark.base import extensions, kinds
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.measurement import BASE_UNITS, Better, Centre, Kind
-from fleetmark.base.units import parse_bytes, parse_seconds
+from fleetmark.base.units import parse_seconds
 from fleetmark.base.yaml import read_yaml
 from workloads.misfit import misfit
+from workloads.parameter import Parameter
 from workloads.variant import plain_case
 
 HERE = Path(__file__).parent
+SCHEMA = 1  # the newest schema of manifests that this version reads
 T = TypeVar("T", bound=BaseModel)
 
 Summarised = Literal[Centre.GEOMEAN, Centre.MEDIAN]
-ParameterType = Literal["int", "float", "bool", "str", "bytes", "seconds", "source"]
 
 
 class _Part(BaseModel, defer_build=True):
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Parameter(_Part):
-    """Something a user may set. A ``many`` parameter is a list; one value given for it is a list of one. It
-    may be empty where its default is.
-    """
-
-    type: ParameterType
-    about: str
-    default: Any
-    many: bool = False
-    choices: tuple[Any, ...] = ()
-    min: float | None = None
-
-    def coerce(self, value: Any, where: str) -> Any:
-        """``value`` as this parameter's type. Raises FleetmarkError naming ``where`` and what is allowed."""
-        if self.many:
-            items = value if isinstance(value, list | tuple) else _split(value)
-            if not items and self.default != []:
-                raise FleetmarkError(f"{where}: needs at least one value")
-            return [self._one(v, where) for v in items]
-        if isinstance(value, list | tuple):
-            raise FleetmarkError(f"{where}: takes one {self.type}, not a list")
-        return self._one(value, where)
-
-    def _one(self, value: Any, where: str) -> Any:
-        try:
-            converted = _CONVERT[self.type](value)
-        except (ValueError, TypeError, FleetmarkError) as error:
-            raise FleetmarkError(f"{where}: {value!r} is not {_SPOKEN[self.type]}") from error
-        if self.choices and converted not in self.choices:
-            raise FleetmarkError(f"{where}: {converted!r} is none of {', '.join(map(str, self.choices))}")
-        if self.min is not None and converted < self.min:
-            raise FleetmarkError(f"{where}: {converted} is less than {self.min:g}")
-        return converted
-
-
-def _split(value: Any) -> list[Any]:
-    return [v.strip() for v in value.split(",") if v.strip()] if isinstance(value, str) else [value]
-
-
-def _int(value: Any) -> int:
-    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
-        raise ValueError(value)
-    return int(value)
-
-
-def _float(value: Any) -> float:
-    if isinstance(value, bool):
-        raise ValueError(value)
-    return float(value)
-
-
-def _bool(value: Any) -> bool:
-    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-    return words[str(value).lower()] if str(value).lower() in words else _refuse(value)
-
-
-def _str(value: Any) -> str:
-    return _refuse(value) if isinstance(value, dict) else str(value)
-
-
-def _source(value: Any) -> str:
-    """A URL unchanged; a local file as an absolute path, since Ansible runs in another folder."""
-    text = _str(value)
-    if not text or text.startswith(("http://", "https://")):
-        return text
-    path = Path(text).expanduser().resolve()
-    return str(path) if path.is_file() else _refuse(text)
-
-
-def _refuse(value: Any) -> Any:
-    raise ValueError(value)
-
-
-_CONVERT: Mapping[str, Any] = {
-    "int": _int,
-    "float": _float,
-    "bool": _bool,
-    "str": _str,
-    "bytes": parse_bytes,
-    "seconds": parse_seconds,
-    "source": _source,
-}
-_SPOKEN = {
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "yes or no",
-    "str": "text",
-    "bytes": "a size (4096, 4k, 16MiB, 2GB)",
-    "seconds": "a time (30, 30s, 5m, 2h)",
-    "source": "a file on this machine, nor a URL",
-}
 
 
 class Plot(_Part):
@@ -195,7 +103,7 @@ class Metric(_Part):
     energy: Annotated[str, Field(pattern=r"^([a-z]{1,20})?$")] = ""
     roof: str = ""  # of a share of a roof: the metric that says which roof; below 1 memory, above it computing
 
-    @field_validator("peak", mode="before")
+    @field_validator("peak", mode="before", json_schema_input_type=Peak | tuple[Peak, ...])
     @classmethod
     def _several(cls, peak: Any) -> Any:
         return [peak] if isinstance(peak, Mapping) else peak
@@ -324,7 +232,9 @@ class Manifest(_Part):
     same differ.
     """
 
+    schema_: int = Field(default=SCHEMA, alias="schema", ge=1)
     name: str
+    version: str = ""  # of the workload; a record keeps it
     title: str
     class_: str = Field(alias="class")
     kind: Kind | None = None  # of metrics that have none of their own
@@ -453,36 +363,65 @@ def _limit(part: str, case: str) -> float | None:
 
 
 def names() -> list[str]:
-    """The names of all workloads, sorted."""
-    return sorted(p.stem for p in HERE.glob("*.yml"))
+    """Return the names of all workloads, those of other folders included, sorted."""
+    return sorted(_paths())
+
+
+def path_of(name: str) -> Path:
+    """Return the file of a manifest. Raises FleetmarkError, with the known names, where there is none."""
+    paths = _paths()
+    if name not in paths:
+        raise FleetmarkError(
+            f"no workload {name!r}{suggest(name, list(paths))}; there are {', '.join(sorted(paths))}; "
+            f"name the folder of your own by --workloads DIR or {extensions.VARIABLE}"
+        )
+    return paths[name]
+
+
+def _paths() -> dict[str, Path]:
+    return extensions.gather("the workload", {p.stem: p for p in HERE.glob("*.yml")})
+
+
+def load(name: str) -> Manifest:
+    """Return the manifest of a workload. Raises FleetmarkError when there is none or it breaks the schema."""
+    return _load(name, extensions.state())
 
 
 @cache
-def load(name: str) -> Manifest:
-    """The manifest of workload ``name``. Raises FleetmarkError when there is none or it breaks the schema."""
-    present = names()
-    if name not in present:
-        raise FleetmarkError(f"no workload {name!r}{suggest(name, present)}; there are {', '.join(present)}")
-    path = HERE / f"{name}.yml"
+def _load(name: str, _: str) -> Manifest:
+    path = path_of(name)
+    if path.parent != HERE and (HERE.parent / "playbooks" / "roles" / name).is_dir():
+        raise FleetmarkError(f"{path}: the name {name} is that of a role of Fleetmark; rename the workload")
+    return _validate(path, Manifest, {"name": name, **read_manifest(path)})
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return the keys of a manifest, with those of the one that it is like. Raises FleetmarkError where it cannot."""
     raw = read_yaml(path)
+    schema = raw.get("schema", SCHEMA)
+    if isinstance(schema, int) and schema > SCHEMA:
+        raise FleetmarkError(
+            f"{path}: schema {schema} is newer than this version of Fleetmark reads ({SCHEMA}); update Fleetmark"
+        )
     if like := raw.pop("like", None):
-        base = read_yaml(HERE / f"{like}.yml")
+        base = read_yaml(path_of(str(like)))
         raw = {**_overlay(base, raw), "scores": raw.get("scores", {})}  # named by their owners: never shared
-    return _validate(path, Manifest, {"name": name, **raw})
+    return raw
 
 
 def files(name: str) -> list[Path]:
-    """The files that make the manifest of ``name``: its own, and the one that it is ``like``."""
-    path = HERE / f"{name}.yml"
+    """Return the files that make the manifest of ``name``: its own, and the one that it is ``like``."""
+    path = path_of(name)
     base = read_yaml(path).get("like")
-    return [path, HERE / f"{base}.yml"] if base else [path]
+    return [path, path_of(str(base))] if base else [path]
 
 
 def _overlay(base: Any, over: Any) -> Any:
-    """``over`` on ``base``: keys of mappings one by one, all else whole."""
+    """Return ``over`` on ``base``: keys of mappings one by one, all else whole. A null removes its key."""
     if not (isinstance(base, dict) and isinstance(over, dict)):
         return over
-    return {**base, **{k: _overlay(base.get(k), v) for k, v in over.items()}}
+    merged = {**base, **{k: _overlay(base.get(k), v) for k, v in over.items()}}
+    return {k: v for k, v in merged.items() if v is not None or k not in over}
 
 
 def read_model(path: Path, model: type[T], **more: Any) -> T:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from fleetmark.base.errors import suggest
 
@@ -21,15 +22,22 @@ _PLAIN = {
 
 
 def misfit(error: ValidationError, model: type[BaseModel]) -> str:
-    """The place and what is wrong there. A key that does not belong comes first: one that is missing is often it."""
-    faults = error.errors()
-    first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
-    *within, key = first["loc"] or ("",)
-    if first["type"] == "extra_forbidden":
-        text = f"is no key here{suggest(str(key), list(_keys(model, within)))}"
-    else:
-        text = _PLAIN.get(first["type"], first["msg"].removeprefix("Value error, ").lower())
-    return f"{'.'.join(map(str, first['loc']))}: {text}"
+    """Return the first fault, with its place. A key that does not belong comes first: it is often a misspelt one."""
+    place, text = misfits(error, model)[0]
+    return f"{'.'.join(map(str, place))}: {text}"
+
+
+def misfits(error: ValidationError, model: type[BaseModel]) -> list[tuple[tuple[int | str, ...], str]]:
+    """Return the place of each fault and what is wrong there, keys that do not belong first."""
+    faults = sorted(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
+    return [(fault["loc"], _text(fault, model)) for fault in faults]
+
+
+def _text(fault: ErrorDetails, model: type[BaseModel]) -> str:
+    *within, key = fault["loc"] or ("",)
+    if fault["type"] == "extra_forbidden":
+        return f"is no key here{suggest(str(key), list(_keys(model, within)))}"
+    return _PLAIN.get(fault["type"], fault["msg"].removeprefix("Value error, ").lower())
 
 
 def _keys(model: type[BaseModel], within: list[Any]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from fleetmark.base import extensions
 from fleetmark.base.errors import FleetmarkError, suggest
 from workloads import condition
 from workloads.manifest import HERE, _Part, load, names, read_model
@@ -56,8 +57,13 @@ class Suite(_Part):
 
 
 def suite_names() -> list[str]:
-    """The suites that come with Fleetmark, sorted."""
-    return sorted(p.stem for p in SUITES.glob("*.yml"))
+    """Return the names of the suites of Fleetmark and of other folders, sorted."""
+    return sorted(suite_paths())
+
+
+def suite_paths() -> dict[str, Path]:
+    """Return the suites' names and files."""
+    return extensions.gather("the suite", {p.stem: p for p in SUITES.glob("*.yml")}, "suites")
 
 
 def load_suite(name: str) -> Suite:
@@ -89,7 +95,7 @@ def _load(name: str, folder: Path, within: tuple[Path, ...]) -> Suite:
 def _path(name: str, folder: Path) -> Path | None:
     """The file of the suite ``name``; None for a workload's name."""
     if name in suite_names():
-        return SUITES / f"{name}.yml"
+        return suite_paths()[name]
     if name.endswith((".yml", ".yaml")) or "/" in name:
         return folder / name
     if name in names():

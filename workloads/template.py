@@ -88,6 +88,19 @@ def names_in(value: Any) -> set[str]:
     return meta.find_undeclared_variables(environment().parse(value)) if isinstance(value, str) else set()
 
 
+def syntax_problem(value: str) -> str:
+    """Return what is wrong with the expressions in ``value``; empty where they can be read."""
+    inner = value.strip()
+    try:
+        if inner.startswith("{{") and inner.endswith("}}") and inner.count("{{") == 1:
+            _expression(inner[2:-2].strip())
+        elif "{{" in value or "{%" in value:
+            _template(value)
+    except TemplateError as error:
+        return str(error)
+    return ""
+
+
 def evaluate(value: Any, context: Mapping[str, Any], where: str) -> Any:
     """``value`` with its expressions evaluated, lists and mappings included.
 

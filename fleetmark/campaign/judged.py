@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 import fleetmark
 import parsers
 import workloads
-from fleetmark.base import schema
+from fleetmark.base import extensions, schema
 from fleetmark.campaign.outcome import Outcome, judge
 from fleetmark.campaign.rebuild import rebuild
 from fleetmark.record.archive import Archive
@@ -63,12 +63,21 @@ def write_measurements(archive: Archive, judged: Judged | None = None) -> None:
         archive.write_measurements(rebuild(archive, lambda folder, _: judged.outcome(folder)))
 
 
-@cache
 def code() -> str:
-    """SHA-256 of what the code and manifests are that turn raw files into outcomes, by their sizes and times: other
-    versions may read them differently. To read them takes as long as a small campaign's outcomes.
+    """Return the SHA-256 of the code and manifests that turn raw files into outcomes, by their sizes and times.
+
+    Other versions may read raw files differently. To read all code takes as long as a small campaign's outcomes.
     """
+    return _state_of(tuple(extensions.code_files()))
+
+
+@cache
+def _state_of(files: tuple[Path, ...]) -> str:
+    """Return the SHA-256 over Fleetmark's own code and manifests, and over ``files`` from outside."""
     digest = hashlib.sha256()
+    for path in files:
+        about = path.stat()
+        digest.update(f"{path} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}\n".encode())
     for package in (fleetmark, parsers, workloads):
         root = Path(str(package.__file__)).parent
         for folder, folders, names in os.walk(root):

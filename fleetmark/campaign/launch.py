@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fleetmark.base import extensions
 from fleetmark.base.redact import access, git_credentials, redact, redacted
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.ansible import settings, utf8_locale
@@ -157,11 +158,19 @@ def _environment() -> dict[str, str]:
         # A connection that waits to be used again may be to a host that has booted meanwhile.
         "ANSIBLE_SSH_RETRIES": os.environ.get("ANSIBLE_SSH_RETRIES") or "1",
         "ANSIBLE_TASK_TIMEOUT": str(TASK_TIMEOUT_S),
+        **_roles(theirs),
         "ANSIBLE_LOCALHOST_WARNING": "False",
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
         "ANSIBLE_NOCOWS": "1",
         "ANSIBLE_FORCE_COLOR": "0",
     }
+
+
+def _roles(theirs: Mapping[str, Any]) -> dict[str, str]:
+    """Return where Ansible also looks for roles: in the folders of other workloads, then where it is used to look."""
+    own = [str(extension.path / "roles") for extension in extensions.extensions()]
+    usual = theirs.get("DEFAULT_ROLES_PATH") or ["~/.ansible/roles", "/usr/share/ansible/roles", "/etc/ansible/roles"]
+    return {"ANSIBLE_ROLES_PATH": os.pathsep.join([*own, *map(str, usual)])} if own else {}
 
 
 def _hear(event: Mapping[str, Any], on_event: OnEvent) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fleetmark.base import extensions
 from fleetmark.base.redact import conceal
 from fleetmark.base.user import user_name
 from fleetmark.campaign.adaptive import Until
@@ -23,6 +24,7 @@ from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.steps import Schedule, Trial
 from workloads import Suite, workload_of
+from workloads.external import recorded
 from workloads.manifest import files as manifest_files
 
 LONG_S = 10.0
@@ -125,6 +127,7 @@ def campaign_document(
             "ansible-core": importlib.metadata.version("ansible-core"),
             "ansible-runner": importlib.metadata.version("ansible-runner"),
         },
+        "extensions": recorded(schedule.settings),
         "sha256": manifests | {f"agent/{p.name}": _digest(p) for p in sorted((PLAYBOOKS / "agent").glob("*.py"))},
     }
 
@@ -164,6 +167,8 @@ def command_of(options: Options, seed: int) -> list[str]:
         words += ["--shared", str(options.shared)]
     for bound in options.at_once:
         words += ["--at-once", bound]
+    for extension in extensions.chosen():
+        words += ["--workloads", str(extension.path)]
     if options.become:
         words.append("--become")
     if options.work_dir != WORK_DIR:

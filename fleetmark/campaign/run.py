@@ -46,6 +46,7 @@ from fleetmark.record.archive import Archive, safe_name
 from fleetmark.record.documents import KEY, Scheduled, facts_document, key_of
 from fleetmark.record.steps import Exchange, Schedule, Step
 from workloads import case_of, load_suite, workload_of
+from workloads.external import require
 
 
 def run(options: Options, console: Console) -> tuple[Archive, bool]:
@@ -132,6 +133,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
 
     A damaged job is made again, a damaged step runs again; hosts that were away when the others were scheduled join.
     """
+    require(archive.id, archive.campaign())
     request, is_own = request_to_run(archive, options.inventory, console)
     archive.writable()
     if not is_own:

@@ -19,6 +19,7 @@ from fleetmark.cli import plan as cli_plan
 from fleetmark.cli import profile as cli_profile
 from fleetmark.cli import reports as cli_reports
 from fleetmark.cli import tune as cli_tune
+from fleetmark.cli import workloads as cli_workloads
 from fleetmark.cli.common import (
     INTERRUPTED,
     OK,
@@ -28,6 +29,7 @@ from fleetmark.cli.common import (
     AsFormat,
     Format,
     Root,
+    WorkloadFolders,
     interruptible,
     say_what_is_left_out,
 )
@@ -112,6 +114,7 @@ def run(
     seed: Annotated[int | None, typer.Option(help="Seed of the order of runs; recorded either way.")] = None,
     become: Become = False,
     work_dir: WorkDir = None,
+    folders: WorkloadFolders = None,
     root: Root = ROOT,
     resume: Annotated[str | None, typer.Option(help="Go on with this campaign (id, path, or last).")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Skipped measurements count as missing: exit 1.")] = False,
@@ -399,6 +402,7 @@ def hosts(
     set_: Set = None,
     become: Become = False,
     work_dir: WorkDir = None,
+    folders: WorkloadFolders = None,
     connect_timeout: Timeout = None,
     slurm: Slurm = False,
     partition: Partition = None,
@@ -427,19 +431,6 @@ def hosts(
 
 
 @app.command()
-def workloads(
-    name: Annotated[str | None, typer.Argument(help="One workload, in full.")] = None, as_: AsFormat = Format.TABLE
-) -> None:
-    """Show the workloads and suites there are, or one workload with its cases, parameters and metrics.
-
-    Example: fleetmark workloads fio
-    """
-    from fleetmark.verbs import catalogue
-
-    catalogue.show_workloads(name, Terminal(), as_ is Format.JSON)
-
-
-@app.command()
 def campaigns(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     """List the campaigns under a results root.
 
@@ -456,6 +447,7 @@ def parse(
     what: Annotated[str, typer.Argument(help="A tool (fio, stream, lscpu, ...), or a campaign to parse again.")],
     files: Annotated[list[Path] | None, typer.Argument(help="The tool's output; - is stdin.")] = None,
     command: Annotated[str, typer.Option(help="The command line that made it, where the output does not say.")] = "",
+    folders: WorkloadFolders = None,
     root: Root = ROOT,
     as_: AsFormat = Format.TABLE,
 ) -> None:
@@ -471,6 +463,7 @@ def parse(
         raise typer.Exit(reparse.campaign(what, here, Terminal(stderr=as_ is Format.JSON), as_ is Format.JSON))
 
 
+app.add_typer(cli_workloads.app, name="workloads")
 app.add_typer(cli_plan.app, name="plan")
 app.add_typer(cli_diagnose.app, name="baseline")
 app.command("profile")(cli_profile.profile)

@@ -32,6 +32,25 @@ Root = Annotated[
         "--results", help="Where campaigns are kept: a folder, or s3://BUCKET/PATH. FLEETMARK_RESULTS sets it too."
     ),
 ]
+
+
+def _choose(folders: list[Path] | None) -> list[Path] | None:
+    if folders:
+        from fleetmark.base import extensions
+
+        extensions.choose(folders)
+    return folders
+
+
+WorkloadFolders = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--workloads",
+        metavar="DIR",
+        callback=_choose,
+        help="Also the workloads in this folder; repeatable. FLEETMARK_WORKLOADS sets it too.",
+    ),
+]
 AsFormat = Annotated[Format, typer.Option("--format", help="json: nothing but JSON on stdout.")]
 
 

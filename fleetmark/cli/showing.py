@@ -9,6 +9,7 @@ import json
 import shlex
 
 import workloads.template  # noqa: F401
+from fleetmark.base import extensions
 from fleetmark.base.facts import Facts
 from fleetmark.base.terminal import Terminal, guard
 from fleetmark.base.twin import Twin
@@ -32,11 +33,12 @@ class Showing(Twin):
 
     def measure(self, archive: Archive) -> bool:
         """Write the measurements of what ran, by modules that this process has no other use for. Whether it could."""
-        return self.ask(json.dumps({"do": "measure", "path": str(archive.path)}))
+        return self.ask(json.dumps({"do": "measure", "path": str(archive.path), "workloads": extensions.state()}))
 
     def show(self, archive: Archive, form: Format, strict: bool) -> int:
         """Show the campaign, and write its page. Returns the exit status that follows from what ran."""
         order = {"do": "show", "path": str(archive.path), "form": form.value, "strict": strict}
+        order["workloads"] = extensions.state()
         status = self.finish(json.dumps(order))
         if status >= 0:
             return status

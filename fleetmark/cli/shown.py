@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import shlex
 import threading
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ import typer
 
 import reports.campaign.terminal
 import reports.html  # noqa: F401
+from fleetmark.base import extensions
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
 from fleetmark.base.terminal import Terminal
@@ -29,6 +31,7 @@ def work(order: Mapping[str, Any]) -> bool | int:
     if order["do"] == "warm":
         threading.Thread(target=importlib.import_module("reports.kit.charts").warm, daemon=True).start()
         return True
+    os.environ[extensions.VARIABLE] = order["workloads"]  # chosen on the command line, which is read after the fork
     if order["do"] == "measure":
         return _measure(Path(order["path"]))
     return _shown(Path(order["path"]), Format(order["form"]), order["strict"])

@@ -25,6 +25,7 @@ from fleetmark.campaign.rebuild import rebuild
 from fleetmark.record import documents
 from fleetmark.record.campaigns import find
 from reports.terminal.measurements import table
+from workloads.external import require
 
 
 def files(tool: str, paths: Sequence[Path], command: str, console: Console, as_json: bool) -> int:
@@ -108,6 +109,7 @@ def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
     if name in parsers.tools() or name in parsers.facts.tools():
         raise FleetmarkError(f"fleetmark parse {name}: which file? Give the tool's output, or - for stdin")
     archive = find(root, name).writable()
+    require(archive.id, archive.campaign())
     try:
         before = {documents.key_of(e): e for e in archive.journal() if e["e"] == "outcome"}
         changed = 0

@@ -18,6 +18,7 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+_TAG = re.compile(r"\s*(?:\[[0-9]{1,6},[0-9]{1,6}\](?:<stdout>)?:\s*|[0-9]{1,6}:\s+)?")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 # C prints these where JSON has no word for them; the replacements are as long, so positions keep their lines.
 _NOT_JSON = re.compile(r"(?<=[:,\[\s])(?:-nan|-inf|nan|inf)(?=\s*[,}\]])")
@@ -45,6 +46,11 @@ def numbered(text: str) -> list[tuple[int, str]]:
     Only LF ends a line; what a lone CR separates are several entries of one number.
     """
     return [(n, part) for n, line in enumerate(text.split("\n"), 1) for part in line.split("\r")]
+
+
+def untagged(line: str) -> str:
+    """Return ``line`` without indentation and an MPI launcher's tag: Open MPI's ``[1,0]<stdout>:``, srun's ``0: ``."""
+    return _TAG.sub("", line, count=1)
 
 
 def number(value: object) -> float | None:

@@ -78,6 +78,72 @@ def test_a_test_that_the_command_names_and_the_output_lacks_is_missed() -> None:
     assert read(TOOL, "host_to_device_memcpy_ce.json", *command[:-1]).invalid is None
 
 
+PASSED = (
+    '{"name": "host_to_device_memcpy_ce", "status": "Passed", "bandwidth_matrix": [["27.6"]], '
+    '"bandwidth_description": "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)"}'
+)
+
+
+def of_json(*statuses: str) -> bytes:
+    """An output in which one test passed and others, ``t0`` and on, ended with ``statuses``."""
+    others = [f'{{"name": "t{n}", "status": "{status}"}}' for n, status in enumerate(statuses)]
+    return f'{{"nvbandwidth": {{"testcases": [{", ".join([PASSED, *others])}]}}}}'.encode()
+
+
+def test_a_waived_test_is_no_fault_of_the_others() -> None:
+    parsed = parsers.parse(TOOL, of_json("Waived"), ("nvbandwidth", "-t", "host_to_device_memcpy_ce", "t0"))
+    assert parsed.invalid is None and parsed.notes == ("t0: Waived",)
+    assert value(parsed, "link_bandwidth") == 27.6e9
+
+
+@pytest.mark.parametrize("status", ["Error", "ERROR", "Not Found", "Running"])
+def test_a_test_that_did_not_end_well_makes_the_run_invalid_and_leaves_the_others(status: str) -> None:
+    parsed = parsers.parse(TOOL, of_json("Waived", status))
+    assert parsed.invalid == f"t1: {status}" and parsed.invalid_cases == ("t1",)
+    assert cases(parsed) == {"host_to_device_memcpy_ce"}
+
+
+TEXT = """nvbandwidth Version: v0.8
+
+Running host_to_device_memcpy_ce.
+memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)
+           0
+ 0     27.60
+
+SUM host_to_device_memcpy_ce 27.60
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "invalid", "notes"),
+    [
+        ("Waived: \n", None, ("device_local_copy: Waived",)),
+        ("", "the output is cut: device_local_copy is not in it", ()),
+        (
+            "ERROR: Testcase device_local_copy not found!\n",
+            "device_local_copy: Not Found",
+            ("device_local_copy: Not Found",),
+        ),
+        (
+            "Running device_local_copy.\nError: out of memory\n",
+            "device_local_copy: Error: out of memory",
+            ("device_local_copy: Error: out of memory",),
+        ),
+    ],
+)
+def test_the_text_form_of_tests_without_figures(more: str, invalid: str | None, notes: tuple[str, ...]) -> None:
+    command = ("nvbandwidth", "-t", "host_to_device_memcpy_ce", "device_local_copy")
+    parsed = parsers.parse(TOOL, (TEXT + more).encode(), command)
+    assert (parsed.invalid, parsed.notes) == (invalid, notes)
+    assert value(parsed, "link_bandwidth") == 27.6e9
+
+
+def test_waived_tests_whose_names_nobody_knows_are_counted() -> None:
+    parsed = parsers.parse(TOOL, (TEXT + "Waived: \nWaived: \n").encode())
+    assert parsed.invalid is None and parsed.notes == ("2 tests without a name: Waived",)
+
+
 @pytest.mark.parametrize(
     ("raw", "words"),
     [

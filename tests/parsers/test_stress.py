@@ -65,6 +65,28 @@ def test_what_does_not_pass(old: bytes, new: bytes, reason: str) -> None:
     assert parsers.parse(TOOL, WATCHED.replace(old, new, 1)).invalid == reason
 
 
+SUMMARY = b"stress-ng: info:  [1] skipped: 0\nstress-ng: info:  [1] passed: 3: cpu (1) vm (1) hdd (1)\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"info:  [1] failed: 1: vm (1)", "stressors failed: 1: vm (1)"),  # by _exit(): stress-ng calls it successful
+        (b"info:  [1] skipped: 2: vm (1) hdd (1)", "stressors skipped: 2: vm (1) hdd (1)"),
+        (b"info:  [1] metrics untrustworthy: 1: cpu (1)", "stressors metrics untrustworthy: 1: cpu (1)"),
+        (
+            b"error: [1] vm: [7] terminated with an error, exit status=2 (stressor failed)",
+            "vm: [7] terminated with an error, exit status=2 (stressor failed)",
+        ),
+    ],
+)
+def test_a_soak_whose_stressor_failed_does_not_pass_though_it_is_called_successful(line: bytes, reason: str) -> None:
+    end = b"stress-ng: info:  [26699] successful run"
+    assert end in WATCHED
+    assert parsers.parse(TOOL, WATCHED.replace(end, SUMMARY + end)).invalid is None
+    assert parsers.parse(TOOL, WATCHED.replace(end, b"stress-ng: " + line + b"\n" + end)).invalid == reason
+
+
 @pytest.mark.parametrize("raw", [b"", b"stress-ng: error: [1] unknown option\n", b"fleetmark: nonsense 7\n"])
 def test_what_holds_no_figure_is_refused(raw: bytes) -> None:
     with pytest.raises(ParseError, match="stress-ng's metrics"):

@@ -25,6 +25,8 @@ TOOLS = (
         "nginx_wrk",
         "pgbench",
         "hpcc",
+        "hpl",
+        "hpcg",
         "ucx_perftest",
         "qperf",
         "stress",

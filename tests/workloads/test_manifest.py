@@ -73,8 +73,8 @@ def test_unknown_names_get_a_suggestion() -> None:
         workloads.load("fio").check_settings({"iodepht": 3}, "--set")
     with pytest.raises(FleetmarkError, match=r"no suite 'quik' \(did you mean quick\?\)"):
         workloads.load_suite("quik")
-    with pytest.raises(FleetmarkError, match=r"no suite 'hpc' \(did you mean hpcc\?\)"):
-        workloads.load_suite("hpc")
+    with pytest.raises(FleetmarkError, match=r"no suite 'strem' \(did you mean stream\?\)"):
+        workloads.load_suite("strem")
 
 
 def test_a_workload_is_a_suite_of_itself() -> None:

@@ -1,0 +1,142 @@
+"""Folders of workloads from outside the package: chosen by ``--workloads``, the environment, or installed packages.
+
+A folder holds ``NAME.yml``, ``parsers/NAME.py``, ``roles/NAME/``, ``suites/NAME.yml`` and ``docs/NAME.md``. Only the
+user's choice and what is installed decide which folders there are; nothing that a record says does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fleetmark.base.errors import FleetmarkError
+
+VARIABLE = "FLEETMARK_WORKLOADS"
+GROUP = "fleetmark.workloads"  # of entry points
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """One folder; ``package`` and ``version`` name the installed distribution that brought it, if one did."""
+
+    path: Path
+    package: str = ""
+    version: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name that a record keeps: it tells no more of this machine."""
+        return self.package or self.path.name
+
+
+def state() -> str:
+    """Return the folders that the user chose, as the environment holds them: a key for caches."""
+    return os.environ.get(VARIABLE, "")
+
+
+def choose(folders: Iterable[Path]) -> None:
+    """Add ``folders`` to those that this process and its children use. Raises FleetmarkError for one that is none."""
+    paths = [str(_checked(Path(folder), "--workloads")) for folder in folders]
+    os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys([*paths, *_words(state())]))
+
+
+def chosen() -> Sequence[Extension]:
+    """Return the folders that the user chose. Raises FleetmarkError for one that is none."""
+    return [Extension(_checked(Path(word), VARIABLE)) for word in _words(state())]
+
+
+def extensions() -> list[Extension]:
+    """Return all folders, those of installed packages last. Raises FleetmarkError for one that is none."""
+    own = list(chosen())
+    paths = {extension.path for extension in own}
+    return own + [extension for extension in _installed() if extension.path not in paths]
+
+
+def gather(what: str, own: Mapping[str, Path], inside: str = "") -> dict[str, Path]:
+    """Return names to files: ``own``, and those in the folder ``inside`` of each extension.
+
+    ``what``: a manifest, suite or parser, for messages. A file's name is its stem; a package of Python is one file.
+    Raises FleetmarkError where two folders use one name.
+    """
+    paths = dict(own)
+    for extension in extensions():
+        for path in _files(extension.path / inside, ".py" if inside == "parsers" else ".yml"):
+            name = path.parent.name if path.name == "__init__.py" else path.stem
+            if name in paths and paths[name] != path:
+                raise FleetmarkError(
+                    f"{what} {name}: two files have this name, {paths[name]} and {path}; rename one of them"
+                )
+            paths[name] = path
+    return paths
+
+
+def owner(path: Path) -> Extension | None:
+    """Return the extension whose manifest, parser or suite a file is; None for one of Fleetmark's own.
+
+    A folder may hold more than workloads, such as the virtual environment that Fleetmark is installed in.
+    """
+    return next((extension for extension in extensions() if _is_part(path, extension)), None)
+
+
+def code_files() -> list[Path]:
+    """Return the manifests and the Python files of the parsers of all extensions."""
+    return [
+        path
+        for extension in extensions()
+        for path in [*_files(extension.path, ".yml"), *sorted((extension.path / "parsers").rglob("*.py"))]
+    ]
+
+
+def _is_part(path: Path, extension: Extension) -> bool:
+    if not path.is_relative_to(extension.path):
+        return False
+    inside = path.relative_to(extension.path).parts
+    return len(inside) == 1 or inside[0] in ("parsers", "suites")
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(os.pathsep) if word.strip()]
+
+
+def _checked(folder: Path, source: str) -> Path:
+    path = folder.expanduser().resolve()
+    if os.pathsep in str(path):
+        raise FleetmarkError(f"{source} {folder}: the path contains {os.pathsep!r}; rename the folder")
+    if not path.is_dir():
+        problem = "it is a file" if path.exists() else "it does not exist"
+        raise FleetmarkError(
+            f"{source} {folder}: {problem}; name a folder with manifests (fleetmark workloads new NAME)"
+        )
+    return path
+
+
+def _files(folder: Path, suffix: str) -> Iterator[Path]:
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        if path.suffix == suffix and not path.name.startswith(("_", ".")):
+            yield path
+        elif suffix == ".py" and (path / "__init__.py").is_file():
+            yield path / "__init__.py"
+
+
+def _installed() -> Iterator[Extension]:
+    """Yield the folders that installed packages name, without importing any of their code."""
+    import importlib.metadata
+    import importlib.util
+
+    for point in importlib.metadata.entry_points(group=GROUP):
+        top, *rest = point.module.split(".")
+        spec = importlib.util.find_spec(top)
+        places = list(spec.submodule_search_locations or ()) if spec else []
+        folder = Path(places[0], *rest) if places else None
+        distribution = point.dist
+        package = distribution.name if distribution else point.name
+        if folder is None or not folder.is_dir():
+            raise FleetmarkError(
+                f"the installed package {package}: its entry point {GROUP} names {point.value}, which is no package "
+                f"with a folder; correct it, or uninstall it: pip uninstall {package}"
+            )
+        yield Extension(folder.resolve(), package, distribution.version if distribution else "")

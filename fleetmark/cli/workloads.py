@@ -1,0 +1,87 @@
+"""``fleetmark workloads``: what can be run, and workloads of your own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from fleetmark.base.terminal import Terminal
+from fleetmark.cli.common import OK, USAGE, AsFormat, Format, WorkloadFolders
+
+
+class _Workloads(TyperGroup):
+    """A group in which ``workloads NAME`` is ``workloads show NAME``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or args[0] not in (*self.commands, "--help"):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_Workloads,
+    help="What can be run, and workloads of your own. `fleetmark workloads NAME` is `fleetmark workloads show NAME`.",
+    rich_markup_mode=None,
+)
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of workloads.")]
+
+
+@app.command()
+def show(
+    name: Annotated[str | None, typer.Argument(help="One workload, in full.")] = None,
+    folders: WorkloadFolders = None,
+    as_: AsFormat = Format.TABLE,
+) -> None:
+    """Show the workloads and suites there are, or one workload with its cases, parameters and metrics.
+
+    Example: fleetmark workloads fio
+    """
+    from fleetmark.verbs import catalogue
+
+    catalogue.show_workloads(name, Terminal(), as_ is Format.JSON)
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="Its name: lower-case letters, digits and _.")],
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="Where to write it (unset: a folder of its name).")
+    ] = None,
+) -> None:
+    """Write a workload that works: a manifest, a parser and a test, to be changed into your own.
+
+    Example: fleetmark workloads new acme_bench acme
+    """
+    from fleetmark.verbs import skeleton
+
+    for line in skeleton.write(name, folder or Path(name)):
+        typer.echo(line)
+
+
+@app.command()
+def check(folder: Folder) -> None:
+    """Report every fault of the workloads in a folder, with file and line. Exit status 2 if there is one.
+
+    Example: fleetmark workloads check acme
+    """
+    from fleetmark.verbs import checking
+
+    faults, summary = checking.check(folder)
+    for fault in faults:
+        typer.echo(fault)
+    typer.echo(summary, err=bool(faults))
+    raise typer.Exit(USAGE if faults else OK)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of manifests, by which editors complete and check them.
+
+    Example: fleetmark workloads schema > manifest.schema.json
+    """
+    from workloads.schema import text
+
+    typer.echo(text(), nl=False)

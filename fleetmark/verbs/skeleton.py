@@ -1,0 +1,121 @@
+"""``fleetmark workloads new``: a workload that works, as a manifest, a parser and a test."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import parsers
+import workloads
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.files import write_atomic
+from fleetmark.hosts.agent import PLAYBOOKS
+from workloads.schema import text as schema_text
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_VERBS = ("show", "new", "check", "schema")  # ``fleetmark workloads NAME`` would run these
+
+_MANIFEST = """\
+# yaml-language-server: $schema=manifest.schema.json
+schema: 1
+version: "1"
+title: {title}
+class: app  # figures of one class make one ratio in a comparison
+kind: capacity  # or responsiveness: how fast one thing goes
+about: What it measures, in one sentence.
+licence: internal
+citation: none
+parameters:
+  rounds: {{type: int, default: 3, min: 1, about: How many rounds are computed.}}
+cases:
+  - name: default
+    about: The program with its usual settings.
+    # Replace this by your program's whole path on the hosts, and its arguments.
+    argv: [sh, -c, "echo requests/s: $(({{{{ rounds }}}} * 1000)); echo p99 ms: 1.5"]
+    expect: 5  # seconds
+metrics:
+  rate: {{unit: 1/s, better: higher, headline: true, about: Requests a second.}}
+  response_p99:
+    {{unit: s, better: lower, headline: true, kind: responsiveness, class: app-latency, about: 99th percentile.}}
+"""
+_PARSER = '''\
+"""What {name} prints, as measurements in base units: 1/s, s, B/s, B, FLOP/s, W, J, Hz, degC or 1."""
+
+import re
+
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed
+
+LINE = re.compile(r"^(requests/s|p99 ms): ([0-9.]+)$", re.MULTILINE)
+
+
+def parse(raw, command=()):
+    """Return the figures in ``raw`` (bytes). Raise ParseError where one is missing."""
+    figures = {{name: float(value) for name, value in LINE.findall(raw.decode(errors="replace"))}}
+    if len(figures) < 2:
+        raise ParseError("{name}", "lines 'requests/s:' and 'p99 ms:'")
+    rate = Measurement("{name}", "default", "rate", figures["requests/s"], "1/s", Better.HIGHER)
+    p99 = Measurement("{name}", "default", "response_p99", figures["p99 ms"] / 1000, "s", Better.LOWER)
+    return Parsed("{name}", (rate, p99))
+'''
+_TEST = '''\
+"""Run by: python -m pytest tests"""
+
+import parsers
+import pytest
+from fleetmark.base import extensions
+from fleetmark.base.errors import ParseError
+from pathlib import Path
+
+extensions.choose([Path(__file__).parents[1]])
+
+
+def test_its_output():
+    parsed = parsers.parse("{name}", b"requests/s: 3000\\np99 ms: 1.5\\n")
+    assert [(m.metric, m.value) for m in parsed.measurements] == [("rate", 3000), ("response_p99", 0.0015)]
+
+
+def test_output_without_figures():
+    with pytest.raises(ParseError):
+        parsers.parse("{name}", b"error: no such file\\n")
+'''
+
+
+def write(name: str, folder: Path) -> list[str]:
+    """Write the workload ``name`` into ``folder``. Return what was written, and what to type next.
+
+    Raises FleetmarkError for a name that is taken or no name, and where a file exists.
+    """
+    if name in workloads.names() or name in parsers.tools():
+        raise FleetmarkError(f"workloads new {name}: this name is taken; choose another")
+    if problem := name_problem(name):
+        raise FleetmarkError(f"workloads new {name}: {problem}")
+    title = name.replace("_", " ").capitalize()
+    texts = {
+        folder / f"{name}.yml": _MANIFEST.format(title=title),
+        folder / "parsers" / f"{name}.py": _PARSER.format(name=name),
+        folder / "tests" / f"test_{name}.py": _TEST.format(name=name),
+    }
+    existing = next((path for path in texts if path.exists()), None)
+    if existing:
+        raise FleetmarkError(f"{existing}: this file exists; choose another name or folder")
+    texts[folder / "manifest.schema.json"] = schema_text()
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, text)
+    return [
+        *(f"wrote {path}" for path in texts),
+        f"next: fleetmark workloads check {folder}",
+        f"then: fleetmark run --workloads {folder} --suite {name}",
+    ]
+
+
+def name_problem(name: str) -> str:
+    """Return why ``name`` cannot be a workload's name, and what to do; empty where it can."""
+    if not NAME.fullmatch(name):
+        return "the name must be lower-case letters, digits and _, and begin with a letter; rename it"
+    if name in _VERBS:
+        return f"the name {name} is a command of `fleetmark workloads`; rename it"
+    if (PLAYBOOKS / "roles" / name).is_dir():
+        return f"the name {name} is that of a role of Fleetmark; rename it"
+    return ""

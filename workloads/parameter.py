@@ -1,0 +1,109 @@
+"""Parameters of workloads: what a user may set, and the user's words as typed values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.units import parse_bytes, parse_seconds
+
+ParameterType = Literal["int", "float", "bool", "str", "bytes", "seconds", "source"]
+
+
+class Parameter(BaseModel, defer_build=True):
+    """Something a user may set. A ``many`` parameter is a list; one value given for it is a list of one. It
+    may be empty where its default is.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: ParameterType
+    about: str
+    default: Any
+    many: bool = False
+    choices: tuple[Any, ...] = ()
+    min: float | None = None
+
+    def coerce(self, value: Any, where: str) -> Any:
+        """``value`` as this parameter's type. Raises FleetmarkError naming ``where`` and what is allowed."""
+        if self.many:
+            items = value if isinstance(value, list | tuple) else _split(value)
+            if not items and self.default != []:
+                raise FleetmarkError(f"{where}: needs at least one value")
+            return [self._one(v, where) for v in items]
+        if isinstance(value, list | tuple):
+            raise FleetmarkError(f"{where}: takes one {self.type}, not a list")
+        return self._one(value, where)
+
+    def _one(self, value: Any, where: str) -> Any:
+        try:
+            converted = _CONVERT[self.type](value)
+        except (ValueError, TypeError, FleetmarkError) as error:
+            raise FleetmarkError(f"{where}: {value!r} is not {_SPOKEN[self.type]}") from error
+        if self.choices and converted not in self.choices:
+            raise FleetmarkError(f"{where}: {converted!r} is none of {', '.join(map(str, self.choices))}")
+        if self.min is not None and converted < self.min:
+            raise FleetmarkError(f"{where}: {converted} is less than {self.min:g}")
+        return converted
+
+
+def _split(value: Any) -> list[Any]:
+    return [v.strip() for v in value.split(",") if v.strip()] if isinstance(value, str) else [value]
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+        raise ValueError(value)
+    return int(value)
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, bool):
+        raise ValueError(value)
+    return float(value)
+
+
+def _bool(value: Any) -> bool:
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    return words[str(value).lower()] if str(value).lower() in words else _refuse(value)
+
+
+def _str(value: Any) -> str:
+    return _refuse(value) if isinstance(value, dict) else str(value)
+
+
+def _source(value: Any) -> str:
+    """A URL unchanged; a local file as an absolute path, since Ansible runs in another folder."""
+    text = _str(value)
+    if not text or text.startswith(("http://", "https://")):
+        return text
+    path = Path(text).expanduser().resolve()
+    return str(path) if path.is_file() else _refuse(text)
+
+
+def _refuse(value: Any) -> Any:
+    raise ValueError(value)
+
+
+_CONVERT: Mapping[str, Any] = {
+    "int": _int,
+    "float": _float,
+    "bool": _bool,
+    "str": _str,
+    "bytes": parse_bytes,
+    "seconds": parse_seconds,
+    "source": _source,
+}
+_SPOKEN = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "yes or no",
+    "str": "text",
+    "bytes": "a size (4096, 4k, 16MiB, 2GB)",
+    "seconds": "a time (30, 30s, 5m, 2h)",
+    "source": "a file on this machine, nor a URL",
+}
