@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from fleetmark.base.errors import FleetmarkError
 
+MOST_JSON_VALUES = 3_000_000  # in a document; as Python's objects they take up to 400 MB
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700  # of archives: only the owner may read what hosts run and print
 
 
@@ -104,8 +105,21 @@ def read_inside(file: Path, root: Path, most: int | None = None) -> bytes:
 
 
 def decode_json(raw: bytes | str) -> Any:
-    """``raw`` as JSON. Raises ValueError for anything else, also for JSON that is nested too deeply."""
+    """``raw`` as JSON. Raises ValueError for anything else, for JSON that is nested too deeply, and for more than
+    MOST_JSON_VALUES values, which would take many times the memory of their text.
+    """
+    if json_values(raw) > MOST_JSON_VALUES:
+        raise ValueError(f"it has more than {MOST_JSON_VALUES:,} values")
     try:
         return json.loads(raw)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def json_values(raw: bytes | str) -> int:
+    """How many values JSON of that text has at most: each follows a comma or a bracket. 0 for a short text."""
+    if len(raw) <= MOST_JSON_VALUES:
+        return 0
+    if isinstance(raw, str):
+        return sum(raw.count(sign) for sign in ",[{")
+    return sum(raw.count(sign) for sign in (b",", b"[", b"{"))

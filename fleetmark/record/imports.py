@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from fleetmark import __version__
 from fleetmark.base import schema
+from fleetmark.base.bounded import read_bytes
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.facts import Facts, printable
 from fleetmark.base.files import decode_json, write_atomic
@@ -27,10 +28,10 @@ from fleetmark.record.archive import Archive, utc
 from fleetmark.record.select import Machine
 from parsers.published import Table, inferencex, mlperf, sparecores, spec, table
 from parsers.published.clients import Client
+from parsers.published.files import LARGEST_BYTES
 
 SCHEMA = 1
 FOLDER = "imports"
-_LARGEST = 1 << 30  # bytes of one file
 _LONGEST = 120  # characters of a name or label
 
 
@@ -136,10 +137,7 @@ def _label(text: str) -> tuple[str, str]:
 
 def _one(root: Path, kind: str, path: Path, machine: str = "", labels: Mapping[str, str] | None = None) -> Import:
     try:
-        size = path.stat().st_size
-        if size > _LARGEST:
-            raise FleetmarkError(f"{path}: {size >> 20} MiB is more than is read at once; import it in parts")
-        raw = path.read_bytes()
+        raw = read_bytes(path, LARGEST_BYTES, "import it in parts")
     except OSError as error:
         raise FleetmarkError(f"{path}: {error.strerror}; give a file to import") from error
     labels = labels or {}
