@@ -81,6 +81,29 @@ def lists(rows: int, each: int) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, pa.nulls(rows * each, pa.int8()))
 
 
+def lying() -> bytes:
+    """Texts of 600 MB whose footer declares 1,000 bytes."""
+    out = io.BytesIO()
+    texts = {
+        "machine": pa.array(["h" * 300_000_000] * 2),
+        **{name: pa.array(["x", "y"]) for name in ("benchmark", "unit")},
+    }
+    pq.write_table(pa.table(texts), out, compression="zstd", use_dictionary=False, write_statistics=False)
+    raw = out.getvalue()
+    length = int.from_bytes(raw[-8:-4], "little")
+    footer, group = raw[-8 - length : -8], pq.ParquetFile(io.BytesIO(raw)).metadata.row_group(0)
+    for true in (group.column(0).total_uncompressed_size, group.total_byte_size):
+        assert footer.count(zigzag(true)) == 1
+        footer = footer.replace(zigzag(true), zigzag(1_000, len(zigzag(true))))
+    return raw[: -8 - length] + footer + raw[-8:]
+
+
+def zigzag(number: int, length: int = 0) -> bytes:
+    """A number as Thrift's compact protocol has it, padded to a length."""
+    groups = [(number * 2 >> shift) & 0x7F for shift in range(0, max(number.bit_length() + 1, 7 * length), 7)]
+    return bytes([group | 0x80 for group in groups[:-1]] + groups[-1:])
+
+
 BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "rows of CSV": ("a.csv.gz", lambda: packed([(f"{HEAD}\n", 1), (f"{ROW}\n", 40_000_000)]), "64 MiB unpacked"),
     "rows of CSV within the size": (
@@ -142,6 +165,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "a text of Parquet in every row": ("a.parquet", lambda: parquet(tidy(100_000, "b" * 130_000)), "64 MiB of text"),
     "lists of Parquet": ("a.parquet", lambda: parquet(tidy(1_000, more=lists(1_000, 40_000))), "values in a column"),
     "a list of Parquet": ("a.parquet", lambda: parquet(tidy(10, more=lists(10, 5))), "lists or structures"),
+    "a footer that lies": ("a.parquet", lying, "takes more than 512 MiB of memory"),
     "Parquet within gzip": (
         "a.parquet.gz",
         lambda: gzip.compress(parquet(pa.table({"machine": pa.array(["h" * 100_000_000])})), mtime=0),

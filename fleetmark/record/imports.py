@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from fleetmark import __version__
 from fleetmark.base import schema
-from fleetmark.base.bounded import read_bytes
+from fleetmark.base.bounded import memory, read_bytes
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.facts import Facts, printable
 from fleetmark.base.files import decode_json, write_atomic
@@ -32,6 +32,7 @@ from parsers.published.files import LARGEST_BYTES
 
 SCHEMA = 1
 FOLDER = "imports"
+MOST_MEMORY = 512 << 20  # bytes that a reader may take: what the bounds of its form should keep it far below
 _LONGEST = 120  # characters of a name or label
 
 
@@ -146,7 +147,8 @@ def _one(root: Path, kind: str, path: Path, machine: str = "", labels: Mapping[s
     for file in (root / FOLDER).glob(f"{kind}-*-{place}/import.json"):
         return Import(file.parent, _about(file), new=False)
     try:
-        published = _described(_KINDS[kind].read(raw, path.name), machine, labels)
+        with memory(MOST_MEMORY, "it"):
+            published = _described(_KINDS[kind].read(raw, path.name), machine, labels)
     except FleetmarkError as error:
         raise FleetmarkError(f"{path}: {error}") from error
     folder = root / FOLDER / f"{kind}-{_stem(path.name, kind)}-{place}"

@@ -167,9 +167,9 @@ def _parquet(raw: bytes) -> Records:
         result = _Rows("row", list(footer.schema_arrow.names))
         with pq.ParquetFile(io.BytesIO(raw), read_dictionary=texts, **limits) as file:
             _fill(result, file)
-    except FleetmarkError:
+    except (FleetmarkError, MemoryError):  # an ArrowException too
         raise
-    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise FleetmarkError(f"Parquet that is damaged or not whole ({reason}); fetch the file again") from error
     return Records("Parquet", list(footer.schema_arrow.names), result)
