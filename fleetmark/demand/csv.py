@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from fleetmark.base.bounded import read_bytes
 from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.base.inert import inert, restored
 from fleetmark.demand.document import Cohort, Document, Site, Supply
 from fleetmark.demand.keys.part import QUANTILE
 from fleetmark.demand.keys.sku import Sku
@@ -110,7 +111,7 @@ class Folder:
         try:
             heads = [cell.strip() for cell in next(reader, [])]
             for cells in reader:
-                filled = {h: c.strip() for h, c in zip(heads, cells, strict=False) if c.strip()}
+                filled = {h: restored(c.strip()) for h, c in zip(heads, cells, strict=False) if c.strip()}
                 if any(c.strip() for c in cells[len(heads) :]):
                     self.fault(Where(name, reader.line_num), f"has {len(cells)} cells under {len(heads)} heads")
                 if filled:
@@ -357,5 +358,5 @@ def _written(heads: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, shown or list(heads), extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({k: "" if v is None else v for k, v in row.items()} for row in rows)
+    writer.writerows({k: "" if v is None else inert(v) for k, v in row.items()} for row in rows)
     return out.getvalue()
