@@ -56,7 +56,7 @@ class _Bounded(Composer):
         if self._level >= MOST_LEVELS and isinstance(event, yaml.CollectionStartEvent):
             raise _Fault(f"more than {MOST_LEVELS} levels of lists and mappings; flatten it", event.start_mark)
         self._level += 1
-        node = super().compose_node(parent, index)
+        node: Any = super().compose_node(parent, index)
         self._level -= 1
         if node.tag not in _TAGS:
             tag = node.tag.replace("tag:yaml.org,2002:", "!!", 1)
@@ -106,10 +106,10 @@ class _Loader(_Bounded, _Safe, yaml.SafeLoader):
 
 if hasattr(yaml, "CSafeLoader"):
     from yaml.constructor import SafeConstructor
-    from yaml.cyaml import CParser
+    from yaml.cyaml import CParser  # type: ignore[attr-defined]
     from yaml.resolver import Resolver
 
-    class _FastLoader(_Bounded, _Safe, CParser, Resolver):  # type: ignore[misc]
+    class _FastLoader(_Bounded, _Safe, CParser, Resolver):
         """libyaml's events, where PyYAML was built with it: all manifests in a fraction of the time."""
 
         def __init__(self, text: str) -> None:
