@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from parsers.published import files
-from tests.test_floors import HOUSE
+
+HOUSE = Path(__file__).parents[1]
 
 MOST_KIB = 500_000  # of a process that imports, Python and Arrow included
 MOST_ADDRESSES = 6 << 30  # bytes: what goes wrong goes wrong here, and not on the machine

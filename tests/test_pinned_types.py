@@ -43,12 +43,12 @@ def places(doc: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 )
 def test_a_wrong_type_is_one_sentence(root: Path, folder: str, name: str, load: Callable[[Path, str], Any]) -> None:
     file = root / folder / f"{name}.1.json"
-    whole = file.read_text()
+    original = file.read_text()
     assert load(root, name)
     try:
-        for path in places(json.loads(whole)):
+        for path in places(json.loads(original)):
             for wrong in WRONG:
-                doc = copy.deepcopy(json.loads(whole))
+                doc = copy.deepcopy(json.loads(original))
                 at = doc
                 for key in path[:-1]:
                     at = at[key]
@@ -60,7 +60,7 @@ def test_a_wrong_type_is_one_sentence(root: Path, folder: str, name: str, load: 
                     assert "\n" not in str(error), (path, wrong)
                     assert str(error).startswith(f"{file}: "), (path, wrong)
     finally:
-        file.write_text(whole)
+        file.write_text(original)
 
 
 @pytest.mark.parametrize(
@@ -68,10 +68,10 @@ def test_a_wrong_type_is_one_sentence(root: Path, folder: str, name: str, load: 
 )
 def test_a_references_types_are_checked_before_it_is_used(root: Path, key: str, wrong: object) -> None:
     file = root / "references" / "old.1.json"
-    whole = file.read_text()
-    file.write_text(json.dumps(json.loads(whole) | {key: wrong}))
+    original = file.read_text()
+    file.write_text(json.dumps(json.loads(original) | {key: wrong}))
     try:
         with pytest.raises(FleetmarkError, match=rf"damaged \({key}.*pin the reference again"):
             references.load(root, "old")
     finally:
-        file.write_text(whole)
+        file.write_text(original)

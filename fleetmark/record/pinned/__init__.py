@@ -19,7 +19,7 @@ from fleetmark.base.bounded import read_bytes
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.files import decode_json, write_atomic
 from fleetmark.record.archive import utc
-from fleetmark.record.pinned_models import MODELS
+from fleetmark.record.pinned.models import MODELS
 from workloads.misfit import misfit
 
 SCHEMA = 1
