@@ -195,10 +195,10 @@ def test_survival_needs_somewhere_to_survive(tmp_path: Path) -> None:
         ("", "keys and values are expected"),
         ("- 1", "keys and values are expected"),
         ("a: [1", "demand.yml line 1: not YAML"),
-        ("a: &x [*x]", "too many aliases"),
-        ("date: 2027-13-45", "demand.yml line 1: '2027-13-45'"),
+        ("a: &x [*x]", "the alias *x stands within itself"),
+        ("date: 2027-13-45", "demand.yml line 1: not YAML: '2027-13-45' is no timestamp: month must be in 1..12"),
         ("? [1, 2]\n: 3", "a key is one word"),
-        ("[" * 2000, "nested too deep"),
+        ("[" * 2000, "more than 100 levels"),
     ],
 )
 def test_what_is_no_document(tmp_path: Path, text: str, sentence: str) -> None:

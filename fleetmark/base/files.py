@@ -12,6 +12,8 @@ from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 
+MOST_JSON_VALUES = 3_000_000  # in a document; as Python objects they take up to 400 MB
+
 
 def write_atomic(path: Path, data: bytes | str) -> None:
     """Replace ``path``, or the file that it links to, atomically: it holds all of ``data``, or its old content.
@@ -44,8 +46,21 @@ def _replace(file: Path, raw: bytes) -> None:
 
 
 def decode_json(raw: bytes | str) -> Any:
-    """``raw`` as JSON. Raises ValueError for anything else, also for JSON that is nested too deeply."""
+    """``raw`` as JSON. Raises ValueError for anything else, for JSON that is nested too deeply, and for more than
+    MOST_JSON_VALUES values, which would take many times the memory of their text.
+    """
+    if json_values(raw) > MOST_JSON_VALUES:
+        raise ValueError(f"it has more than {MOST_JSON_VALUES:,} values")
     try:
         return json.loads(raw)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def json_values(raw: bytes | str) -> int:
+    """How many values JSON of that text has at most: each follows a comma or a bracket. 0 for a short text."""
+    if len(raw) <= MOST_JSON_VALUES:
+        return 0
+    if isinstance(raw, str):
+        return sum(raw.count(sign) for sign in ",[{")
+    return sum(raw.count(sign) for sign in (b",", b"[", b"{"))

@@ -1,53 +1,187 @@
-"""Reads YAML files as keys and values; every error is one sentence."""
+"""Reads YAML. Every YAML file comes in through here, so the bounds below hold for all of them.
+
+Size, nesting, number of values and length of a number are bounded before anything is built from the text: libyaml
+overflows the stack on deep nesting, and a few lines of aliases can stand for billions of values.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.composer import Composer
 
+from fleetmark.base.bounded import read_bytes
 from fleetmark.base.errors import FleetmarkError
 
+LARGEST_BYTES = 4 << 20  # of a file
+MOST_NODES = 400_000  # keys and values of a file; an alias counts as all it stands for
+MOST_LEVELS = 100  # of lists and mappings within one another
+LONGEST_NUMBER = 100  # characters
+_EXPLAINED_BYTES = 64 << 10  # up to here a fault is looked for again by the slow parser, which words it better
+_TAGS = frozenset(
+    f"tag:yaml.org,2002:{name}"
+    for name in ("null", "bool", "int", "float", "str", "timestamp", "seq", "map", "merge", "value")
+)
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp")
 
-class _Unique(yaml.constructor.SafeConstructor):
-    """Refuses a repeated key; PyYAML would keep the last one."""
+
+class _Fault(yaml.constructor.ConstructorError):
+    """A fault at the place of a node or event."""
+
+    def __init__(self, sentence: str, mark: Any) -> None:
+        super().__init__(None, None, sentence, mark)
+
+
+class _Bounded(Composer):
+    """Builds nodes from events. Raises _Fault where they go beyond the bounds."""
+
+    def __init__(self) -> None:
+        Composer.__init__(self)
+        self._nodes = self._level = 0
+        self._sizes: dict[str, int] = {}  # by anchor, in nodes, of those that are complete
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()  # type: ignore[attr-defined]
+        before, self._nodes = self._nodes, self._nodes + 1
+        if isinstance(event, yaml.AliasEvent) and event.anchor in self.anchors:
+            if event.anchor not in self._sizes:
+                raise _Fault(f"the alias *{event.anchor} stands within itself", event.start_mark)
+            self._nodes += self._sizes[event.anchor]
+        if self._nodes > MOST_NODES:
+            values = "values, each alias counted as what it stands for (too many aliases)" if self._sizes else "values"
+            raise _Fault(f"more than {MOST_NODES:,} {values}; split the file", event.start_mark)
+        if self._level >= MOST_LEVELS and isinstance(event, yaml.CollectionStartEvent):
+            raise _Fault(f"more than {MOST_LEVELS} levels of lists and mappings; flatten it", event.start_mark)
+        self._level += 1
+        node: Any = super().compose_node(parent, index)
+        self._level -= 1
+        if node.tag not in _TAGS:
+            tag = node.tag.replace("tag:yaml.org,2002:", "!!", 1)
+            raise _Fault(f"the tag {tag[:80]} means nothing here; leave it out", event.start_mark)
+        if event.anchor is not None and not isinstance(event, yaml.AliasEvent):
+            self._sizes[event.anchor] = self._nodes - before
+        return node
+
+    def compose_scalar_node(self, anchor: Any) -> Any:
+        node = super().compose_scalar_node(anchor)
+        if len(node.value) > LONGEST_NUMBER and node.tag in _NUMBERS:
+            raise _Fault(f"a number of {len(node.value):,} characters; write at most {LONGEST_NUMBER}", node.start_mark)
+        return node
+
+
+class _Safe(yaml.constructor.SafeConstructor):
+    """Builds values from nodes. Raises _Fault for a repeated key, of which PyYAML would keep the last, and for a value
+    that does not fit its tag.
+    """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value} stands twice", key.start_mark)
+                raise _Fault(f"{key.value} stands twice", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as error:
+            text = f"{node.value[:80]!r}" if isinstance(node, yaml.ScalarNode) else "the value"
+            kind = node.tag.rpartition(":")[2]
+            raise _Fault(
+                f"{text} is no {kind}: {error}; write another, or put it in quotes", node.start_mark
+            ) from error
 
-class _Loader(_Unique, yaml.SafeLoader):
+
+class _Loader(_Bounded, _Safe, yaml.SafeLoader):
     """Written in Python: its errors name what is wrong in words that people know."""
 
+    def __init__(self, text: str) -> None:
+        yaml.SafeLoader.__init__(self, text)
+        _Bounded.__init__(self)
 
-class _FastLoader(_Unique, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """libyaml, where PyYAML was built with it: all manifests in a tenth of the time."""
+
+if hasattr(yaml, "CSafeLoader"):
+    from yaml.constructor import SafeConstructor
+    from yaml.cyaml import CParser  # type: ignore[attr-defined]
+    from yaml.resolver import Resolver
+
+    class _FastLoader(_Bounded, _Safe, CParser, Resolver):
+        """libyaml's events, where PyYAML was built with it: all manifests in a fraction of the time."""
+
+        def __init__(self, text: str) -> None:
+            CParser.__init__(self, text)
+            _Bounded.__init__(self)
+            SafeConstructor.__init__(self)
+            Resolver.__init__(self)
+
+else:
+    _FastLoader = _Loader  # type: ignore[misc, assignment]
+
+
+class Tree:
+    """A YAML text as nodes, and their values. Methods raise yaml.YAMLError; ``fault`` words it."""
+
+    def __init__(self, text: str) -> None:
+        """Raises yaml.YAMLError for a text that is no YAML or goes beyond the bounds."""
+        self._loader, self.root = _composed(text)
+
+    def value(self, node: yaml.Node) -> Any:
+        """The value of a node."""
+        return self._loader.construct_object(node)
+
+    def flatten(self, node: yaml.MappingNode) -> None:
+        """Replace the merge keys (``<<``) of ``node`` by what they merge."""
+        self._loader.flatten_mapping(node)
+
+    def document(self) -> Any:
+        """The value of the text; None where it is empty."""
+        return None if self.root is None else self._loader.construct_document(self.root)
+
+
+def _composed(text: str) -> tuple[Any, yaml.Node | None]:
+    try:
+        loader: Any = _FastLoader(text)
+        return loader, loader.get_single_node()
+    except _Fault:
+        raise
+    except yaml.YAMLError:
+        if len(text) <= _EXPLAINED_BYTES:
+            with contextlib.suppress(ValueError, OverflowError):  # of \UFFFFFFFF
+                _Loader(text).get_single_node()
+        raise
+
+
+def fault(name: object, error: Exception) -> FleetmarkError:
+    """The sentence for a YAMLError or RecursionError of the text that is called ``name``."""
+    if isinstance(error, RecursionError):
+        return FleetmarkError(f"{name}: not YAML that can be read: merges lead too deep; write out what they merge")
+    mark = getattr(error, "problem_mark", None)
+    line = f" line {mark.line + 1}" if mark else ""
+    problem = getattr(error, "problem", None) or str(error)
+    return FleetmarkError(f"{name}{line}: not YAML: {' '.join(problem.split())}")
+
+
+def read_text(path: Path, name: object) -> str:
+    """The text of the YAML file ``path``, which messages call ``name``. Raises FleetmarkError."""
+    try:
+        return read_bytes(path, LARGEST_BYTES, "split the file").decode()
+    except OSError as error:
+        raise FleetmarkError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise FleetmarkError(f"{name}: not UTF-8 text: byte {error.start + 1} is invalid") from error
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """A YAML file's keys and values. Raises FleetmarkError naming the file and what is wrong."""
+    text = read_text(path, path)
     try:
-        text = path.read_text()
-        raw = _load(text)
-    except OSError as error:
-        raise FleetmarkError(f"{path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}" if mark else ""
-        raise FleetmarkError(f"{path}{line}: not YAML: {getattr(error, 'problem', None) or error}") from error
+        raw = Tree(text).document()
+    except (yaml.YAMLError, RecursionError) as error:
+        raise fault(path, error) from error
     if not isinstance(raw, dict):
         raise FleetmarkError(f"{path}: expected keys and values, got {type(raw).__name__}")
     return raw
-
-
-def _load(text: str) -> Any:
-    try:
-        return yaml.load(text, _FastLoader)
-    except yaml.YAMLError:
-        return yaml.load(text, _Loader)

@@ -8,7 +8,7 @@ import re
 import warnings
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,12 @@ from fleetmark.demand.columns import Column
 from fleetmark.demand.places import Where
 
 _BROKEN = (OSError, zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, SyntaxError, InvalidFileException)
+
+LARGEST_BYTES = 32 << 20  # of the file
+LARGEST_UNPACKED = 128 << 20  # bytes of all parts of the file
+MOST_PARTS = 2_000  # files within the file
+MOST_ROWS = 200_000  # of a tab, as numbered: a row may stand behind a gap that it names
+MOST_CELLS = 500_000  # of a tab, gaps within a row included
 
 Value = float | str | bool
 
@@ -50,6 +56,19 @@ class Cells:
     path: Path
     raw: bytes
     faults: list[tuple[Where, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Raises FleetmarkError for a file that unpacks to more than is read, or has a document type of its own."""
+        try:
+            with zipfile.ZipFile(io.BytesIO(self.raw)) as packed:
+                parts = packed.infolist()
+                if len(parts) > MOST_PARTS or sum(part.file_size for part in parts) > LARGEST_UNPACKED:
+                    raise FleetmarkError(
+                        f"{self.path}: unpacks to more than {LARGEST_UNPACKED >> 20} MiB or {MOST_PARTS:,} parts; "
+                        "give the .xlsx that fleetmark plan --xlsx wrote"
+                    )
+        except _BROKEN:
+            return  # which is said when it is opened
 
     def _opened(self, *, values: bool) -> Any:
         try:
@@ -118,13 +137,25 @@ class Cells:
             try:
                 sheets[sheet, values] = {
                     (cell.row, cell.column): (cell.value, cell.data_type)
-                    for row in tab.iter_rows()
+                    for row in self._bounded(sheet, tab.iter_rows(max_row=MOST_ROWS + 1))
                     for cell in row
                     if cell.value is not None
                 }
             except _BROKEN as error:
                 raise FleetmarkError(f"{self.path}, sheet {sheet}: cannot be read ({error}); save it again") from None
         return sheets[sheet, values]
+
+    def _bounded(self, sheet: str, rows: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+        """The ``rows`` of a tab. Raises FleetmarkError for more rows or cells than are read."""
+        cells = 0
+        for n, row in enumerate(rows, 1):
+            cells += len(row)
+            if n > MOST_ROWS or cells > MOST_CELLS:
+                raise FleetmarkError(
+                    f"{self.path}, sheet {sheet}: more than {MOST_ROWS:,} rows or {MOST_CELLS:,} cells; "
+                    "delete rows and columns that hold nothing"
+                )
+            yield row
 
     # ------------------------------------------------------------ content
 

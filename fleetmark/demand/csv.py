@@ -17,7 +17,9 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
+from fleetmark.base.bounded import read_bytes
 from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.base.inert import inert, restored
 from fleetmark.demand.document import Cohort, Document, Site, Supply
 from fleetmark.demand.keys.part import QUANTILE
 from fleetmark.demand.keys.sku import Sku
@@ -27,7 +29,11 @@ from fleetmark.demand.places import Input, Path, Where
 
 SHEETS = ("settings.csv", "demand.csv", "skus.csv", "sites.csv", "worth.csv", "fleet.csv", "supply.csv")
 HISTORY = "history"  # sheets of past use are named by demand.csv
-_MOST_BYTES = 50_000_000
+LARGEST_BYTES = 32 << 20  # of a sheet
+MOST_ROWS = 400_000  # of a sheet, empty ones included: four years by 5 minutes
+MOST_COLUMNS = 500
+MOST_CELLS = 3_000_000  # of a sheet that hold something
+_LONGEST_LINE = 1 << 20  # characters
 
 
 def _columns(model: type[BaseModel], *without: str) -> list[str]:
@@ -64,6 +70,14 @@ class Row:
     cells: Mapping[str, str]  # without empty cells
 
 
+def _lines(name: str, text: str) -> Iterator[str]:
+    """The lines of a sheet with their ends. Raises FleetmarkError for one that is far too long."""
+    for n, line in enumerate(io.StringIO(text, newline=""), 1):
+        if len(line) > _LONGEST_LINE:
+            raise FleetmarkError(f"{name} line {n}: longer than {_LONGEST_LINE:,} characters; is it a sheet?")
+        yield line
+
+
 class Folder:
     """Reads the sheets of a folder into one document."""
 
@@ -77,9 +91,7 @@ class Folder:
         """The heads and rows of one sheet. ``columns`` is for messages; the caller checks the heads."""
         file = self.folder / name
         try:
-            if file.stat().st_size > _MOST_BYTES:
-                raise FleetmarkError(f"{file}: larger than {_MOST_BYTES:,} bytes: not a sheet of the planner")
-            raw = file.read_bytes()
+            raw = read_bytes(file, LARGEST_BYTES, "it is no sheet of the planner")
             text = raw.decode("utf-8-sig")
         except OSError as error:
             raise FleetmarkError(f"{file}: {error.strerror}; the sheets are {', '.join(SHEETS)}") from error
@@ -89,16 +101,26 @@ class Folder:
             raise FleetmarkError(f"{ascii(name)[:80]} cannot be the name of a file: write another") from error
         self.files[name] = hashlib.sha256(raw).hexdigest()
         head = text.partition("\n")[0]
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=";" if ";" in head and "," not in head else ",")
+        if text.count("\n") + text.count("\r") > 2 * MOST_ROWS:
+            raise FleetmarkError(f"{name}: more than {MOST_ROWS:,} rows; give longer periods")
+        if head.count(",") + head.count(";") > MOST_COLUMNS:
+            raise FleetmarkError(f"{name}: more than {MOST_COLUMNS} columns; leave some out")
+        reader = csv.reader(_lines(name, text), delimiter=";" if ";" in head and "," not in head else ",")
         rows: list[Row] = []
+        number = 0
         try:
             heads = [cell.strip() for cell in next(reader, [])]
             for cells in reader:
-                filled = {h: c.strip() for h, c in zip(heads, cells, strict=False) if c.strip()}
+                filled = {h: restored(c.strip()) for h, c in zip(heads, cells, strict=False) if c.strip()}
                 if any(c.strip() for c in cells[len(heads) :]):
                     self.fault(Where(name, reader.line_num), f"has {len(cells)} cells under {len(heads)} heads")
                 if filled:
                     rows.append(Row(reader.line_num, filled))
+                    number += len(filled)
+                if number > MOST_CELLS or len(rows) > MOST_ROWS:
+                    raise FleetmarkError(
+                        f"{name}: more than {MOST_ROWS:,} rows or {MOST_CELLS:,} cells; split the sheet"
+                    )
         except csv.Error as error:
             raise FleetmarkError(f"{name} line {reader.line_num}: not CSV: {error}") from error
         for twice in sorted({h for h in heads if heads.count(h) > 1}):
@@ -336,5 +358,5 @@ def _written(heads: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, shown or list(heads), extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({k: "" if v is None else v for k, v in row.items()} for row in rows)
+    writer.writerows({k: "" if v is None else inert(v) for k, v in row.items()} for row in rows)
     return out.getvalue()

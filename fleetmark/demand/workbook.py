@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import Any
 
+from fleetmark.base.bounded import read_bytes
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.text import message
 from fleetmark.demand import equipment, periods, tables
-from fleetmark.demand.cells import Area, Cells, Value, text
+from fleetmark.demand.cells import LARGEST_BYTES, Area, Cells, Value, text
 from fleetmark.demand.columns import NO, YES, Column, Rule
 from fleetmark.demand.places import Input, Path, Where
 from fleetmark.demand.question import question
@@ -38,7 +39,7 @@ def read(path: File, root: File = File(), scenario: File | None = None) -> Quest
     SHA-256. A spreadsheet keeps 16 significant digits. Raises FleetmarkError with sheet and cell of up to ten faults.
     """
     try:
-        raw = path.read_bytes()
+        raw = read_bytes(path, LARGEST_BYTES, "delete tabs that fleetmark plan --xlsx did not write")
     except OSError as error:
         raise FleetmarkError(f"{path}: cannot be read: {error.strerror}") from None
     cells = Cells(path, raw)

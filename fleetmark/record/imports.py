@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from fleetmark import __version__
 from fleetmark.base import schema
+from fleetmark.base.bounded import memory, read_bytes
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.facts import Facts, printable
 from fleetmark.base.files import decode_json
@@ -28,10 +29,11 @@ from fleetmark.record.archive import Archive, utc
 from fleetmark.record.select import Machine
 from parsers.published import Table, inferencex, mlperf, sparecores, spec, table
 from parsers.published.clients import Client
+from parsers.published.files import LARGEST_BYTES
 
 SCHEMA = 1
 FOLDER = "imports"
-_LARGEST = 1 << 30  # bytes of one file
+MOST_MEMORY = 512 << 20  # bytes that a reader may take: what the bounds of its form should keep it far below
 _LONGEST = 120  # characters of a name or label
 
 
@@ -137,10 +139,7 @@ def _label(text: str) -> tuple[str, str]:
 
 def _one(root: Path, kind: str, path: Path, machine: str = "", labels: Mapping[str, str] | None = None) -> Import:
     try:
-        size = path.stat().st_size
-        if size > _LARGEST:
-            raise FleetmarkError(f"{path}: {size >> 20} MiB is more than is read at once; import it in parts")
-        raw = path.read_bytes()
+        raw = read_bytes(path, LARGEST_BYTES, "import it in parts")
     except OSError as error:
         raise FleetmarkError(f"{path}: {error.strerror}; give a file to import") from error
     labels = labels or {}
@@ -149,7 +148,8 @@ def _one(root: Path, kind: str, path: Path, machine: str = "", labels: Mapping[s
     for file in (root / FOLDER).glob(f"{kind}-*-{place}/import.json"):
         return Import(file.parent, _about(file), new=False)
     try:
-        published = _described(_KINDS[kind].read(raw, path.name), machine, labels)
+        with memory(MOST_MEMORY, "it"):
+            published = _described(_KINDS[kind].read(raw, path.name), machine, labels)
     except FleetmarkError as error:
         raise FleetmarkError(f"{path}: {error}") from error
     folder = root / FOLDER / f"{kind}-{_stem(path.name, kind)}-{place}"

@@ -11,27 +11,17 @@ are about (``UNIFORM``); and who published a row (``PUBLISHER``): rows of one pu
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import json
-import math
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Kind, Measurement, Standing
-from parsers.kit.text import decode, number
+from parsers.kit.text import number
+from parsers.published.files import words
 
-_LARGEST = 1 << 30  # bytes, unpacked
 _LARGEST_FIGURE = 1e290  # any unit's factor leaves it finite
-_DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013", "-"))
-
-Cells = Mapping[str, Any]
 ZERO = "zero"  # why such a figure is left out
 
 
@@ -64,15 +54,6 @@ class Table:
     read: int
     left_out: Mapping[str, int]
     notes: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
-    """A file as rows of cells, each with its place (``line 7``); ``form`` is CSV, JSON, JSON lines or Parquet."""
-
-    form: str
-    columns: Sequence[str]
-    rows: Sequence[tuple[str, Cells]]
 
 
 class Collector:
@@ -136,19 +117,6 @@ class Collector:
         return names
 
 
-def words(value: object) -> str:
-    """A cell as text on one line: empty for none, ``true`` and ``false``, whole numbers without a point."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        if math.isnan(value):
-            return ""
-        value = int(value) if value.is_integer() else value
-    return " ".join(str(value).translate(_DASHES).split())
-
-
 def figure(value: object) -> tuple[float, str]:
     """A cell as a number above zero, or 0 and the reason why it is not one."""
     if not words(value):
@@ -157,120 +125,3 @@ def figure(value: object) -> tuple[float, str]:
     if result is None or result > _LARGEST_FIGURE:
         return 0.0, "not a number"
     return (result, "") if result > 0 else (0.0, ZERO if result == 0 else "negative")
-
-
-def some(names: Iterable[str], most: int = 8) -> str:
-    """The first names of a list, and how many more there are."""
-    listed = list(names)
-    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
-
-
-def unpacked(raw: bytes) -> bytes:
-    """``raw`` without gzip around it. Raises FleetmarkError where it is empty, damaged or far too large."""
-    if raw.startswith(b"\x1f\x8b"):
-        try:
-            with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
-                raw = file.read(_LARGEST + 1)
-        except (OSError, EOFError, zlib.error) as error:
-            raise FleetmarkError(f"gzip data that is damaged or not whole ({error}); fetch the file again") from error
-    if len(raw) > _LARGEST:
-        raise FleetmarkError(f"larger than {_LARGEST >> 30} GiB unpacked; import it in parts")
-    if not raw.strip():
-        raise FleetmarkError("empty; there is nothing to import")
-    return raw
-
-
-def records(raw: bytes) -> Records:
-    """The rows of a CSV, JSON, JSON-lines or Parquet file, packed with gzip or not.
-
-    Raises FleetmarkError where it is damaged, or has no rows.
-    """
-    raw = unpacked(raw)
-    if raw.startswith(b"PK\x03\x04"):
-        raise FleetmarkError("an archive or a workbook, not a table; save its sheet as CSV, or unpack it")
-    if raw.startswith(b"PAR1"):
-        result = _parquet(raw)
-    else:
-        text = decode(raw)
-        start = text.lstrip()[:1]
-        result = _json(text) if start == "[" else _json_lines(text) if start == "{" else _csv(text)
-    if not result.rows:
-        raise FleetmarkError(f"{result.form} with no rows: columns are {some(result.columns) or 'none'}")
-    return result
-
-
-def _parquet(raw: bytes) -> Records:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.read_table(io.BytesIO(raw))
-        rows = [(f"row {n}", {k: _plain(v) for k, v in row.items()}) for n, row in enumerate(table.to_pylist(), 1)]
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise FleetmarkError(f"Parquet that is damaged or not whole ({reason}); fetch the file again") from error
-    return Records("Parquet", list(table.column_names), rows)
-
-
-def _plain(value: Any) -> Any:
-    return float(value) if isinstance(value, Decimal) else value
-
-
-def _json(text: str) -> Records:
-    try:
-        listed = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise FleetmarkError(f"JSON that is damaged or not whole ({error}); fetch the file again") from error
-    return _objects("JSON", [(f"row {n}", value) for n, value in enumerate(listed, 1)])
-
-
-def _json_lines(text: str) -> Records:
-    values = []
-    for n, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            try:
-                values.append((f"line {n}", json.loads(line)))
-            except (ValueError, RecursionError) as error:
-                raise FleetmarkError(
-                    f"line {n} is no JSON object ({error}); a table in JSON is a list of objects, or an object a line"
-                ) from error
-    return _objects("JSON lines", values)
-
-
-def _objects(form: str, listed: Sequence[tuple[str, Any]]) -> Records:
-    for place, value in listed:
-        if not isinstance(value, dict):
-            raise FleetmarkError(f"{place} is no JSON object but {type(value).__name__}: a row is an object of columns")
-    return Records(form, list(dict.fromkeys(key for _, value in listed for key in value)), listed)
-
-
-def _csv(text: str) -> Records:
-    top = next((line for line in text.split("\n") if line.strip()), "")
-    delimiter = max(",;\t", key=top.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    columns: list[str] = []
-    rows: list[tuple[str, Cells]] = []
-    try:
-        for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                continue
-            if not columns:
-                columns = [words(c) for c in cells]
-                _no_twins(columns)
-                continue
-            extra = cells[len(columns) :]
-            if len(cells) < len(columns) or any(c.strip() for c in extra):
-                raise FleetmarkError(
-                    f"line {reader.line_num} has {len(cells)} cells where the header has {len(columns)}; "
-                    "is the file whole?"
-                )
-            rows.append((f"line {reader.line_num}", dict(zip(columns, cells, strict=False))))
-    except csv.Error as error:
-        raise FleetmarkError(f"line {reader.line_num} is no CSV ({error}); is the file whole?") from error
-    return Records("CSV", [c for c in columns if c], rows)
-
-
-def _no_twins(columns: Sequence[str]) -> None:
-    twins = [name for name, n in Counter(columns).items() if n > 1 and name]
-    if twins:
-        raise FleetmarkError(f"two columns are called {twins[0]}; give each its own name")

@@ -6,6 +6,7 @@ A load stands under the names of our own client's figures where it says how many
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -14,7 +15,8 @@ from dataclasses import dataclass, field, replace
 import parsers
 from fleetmark.base.kinds import kind_of_class
 from fleetmark.base.measurement import Better, Measurement
-from parsers.published import Collector, Row, Table, unpacked
+from parsers.published import Collector, Row, Table
+from parsers.published.files import unpacked
 
 _WORKLOAD = "llm_serve"
 _LOAD = re.compile(r"\b[cr][0-9.]+(?:r[0-9.]+)?$")
@@ -35,7 +37,7 @@ class Client:
 
     def read(self, raw: bytes, name: str = "") -> Table:
         """The runs in ``raw``; the machine goes by the file's ``name``. Raises FleetmarkError where there is none."""
-        parsed = parsers.parse(self.tool, unpacked(raw))
+        parsed = parsers.parse_file(self.tool, io.BytesIO(unpacked(raw, parsers.MAX_BYTES)))
         collector = Collector()
         collector.notes += parsed.notes
         lengths = {case: _lengths(parsed.measurements, case) for case in {m.case for m in parsed.measurements}}

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import parsers
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.kinds import kind_of_class
 from fleetmark.base.measurement import Better, Kind
 from parsers.inferencex import case, failed, figures, gpus, point_of, power
 from parsers.kit.text import decode, find_json, number
-from parsers.published import Collector, Row, Table, unpacked, words
+from parsers.published import Collector, Row, Table
+from parsers.published.files import unpacked, words
 from parsers.serving import measurements
 
 TRAITS: tuple[str, ...] = ("precision",)
@@ -29,7 +31,7 @@ _MOST = 200_000
 
 def read(raw: bytes, name: str = "") -> Table:
     """The points in ``raw``; ``name`` is not needed. Raises FleetmarkError where there is none, or it is damaged."""
-    scan = find_json(decode(unpacked(raw)))
+    scan = find_json(decode(unpacked(raw, parsers.MAX_BYTES)))
     if scan.broken:
         at = scan.broken[0]
         raise FleetmarkError(f"JSON that is damaged or not whole (line {at.at}: {at.reason}); fetch the file again")

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Kind, Measurement, Standing
-from parsers.published import Cells, Collector, Records, Row, Table, figure, records, some, words
+from parsers.published import Collector, Row, Table, figure
+from parsers.published.files import Cells, Records, records, some, words
 
 TRAITS: tuple[str, ...] = ("round", "division", "availability", "precision", "accelerators")
 MODEL: tuple[str, ...] = ("platform", "system")

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Kind, Measurement
-from parsers.published import Collector, Row, Table, figure, records, some, words
+from parsers.published import Collector, Row, Table, figure
+from parsers.published.files import records, some, words
 
 TRAITS: tuple[str, ...] = ()
 MODEL: tuple[str, ...] = ("processor",)

@@ -17,11 +17,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import parsers
 from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.kinds import PEAK, SPEED
 from fleetmark.base.measurement import Better, Kind, Measurement, Parsed, Standing
 from parsers.kit.text import decode
-from parsers.published import Cells, Collector, Records, Row, Table, figure, records, some, unpacked, words
+from parsers.published import Collector, Row, Table, figure
+from parsers.published.files import Cells, Records, records, some, unpacked, words
 
 TRAITS: tuple[str, ...] = ()
 MODEL: tuple[str, ...] = ("system", "processor")
@@ -75,7 +77,7 @@ def read(raw: bytes, name: str = "") -> Table:
     raw = unpacked(raw)
     text = decode(raw[: 1 << 20])
     if not raw.startswith(b"PAR1") and _REPORT.search(text) and not _is_list(text):
-        return _report(raw, name)
+        return _report(unpacked(raw, parsers.MAX_BYTES), name)
     source = records(raw)
     columns = {c.strip().lower(): c for c in source.columns}
     collector = Collector()

@@ -17,7 +17,8 @@ from collections.abc import Mapping
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.kinds import kind_of_class
 from fleetmark.base.measurement import Better, Kind, Measurement, Standing
-from parsers.published import ZERO, Collector, Records, Row, Table, figure, records, some, words
+from parsers.published import ZERO, Collector, Row, Table, figure
+from parsers.published.files import Records, records, some, words
 
 TRAITS: tuple[str, ...] = ()  # its labels mean what those of the other kinds mean, and those of inventories
 MODEL: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 
+from fleetmark.base.inert import inert
 from fleetmark.base.measurement import Kind, Standing
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
@@ -263,5 +264,5 @@ def to_csv(comparison: Comparison) -> str:
     writer = csv.DictWriter(out, [f.name.rstrip("_") for f in fields(RatioRow)], lineterminator="\n")
     writer.writeheader()
     for row in rows(comparison):
-        writer.writerow({k.rstrip("_"): "" if v is None else v for k, v in asdict(row).items()})
+        writer.writerow({k.rstrip("_"): "" if v is None else inert(v) for k, v in asdict(row).items()})
     return out.getvalue()

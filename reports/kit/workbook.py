@@ -21,6 +21,7 @@ import xlsxwriter
 from xlsxwriter.utility import xl_rowcol_to_cell
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.inert import inert
 from fleetmark.base.text import Message
 from fleetmark.base.units import scale_for
 from reports.kit import format as fmt
@@ -105,7 +106,7 @@ class Book:
             self._out, {"tmpdir": self._folder.name} if self._folder else {"in_memory": True}
         )
         self._say = say
-        self._formats: dict[tuple[str, str], Any] = {}
+        self._formats: dict[tuple[str, str, bool], Any] = {}
         self._names: set[str] = set()
         self.sheets: dict[str, Sheet] = {}
         self._book.set_properties(
@@ -136,11 +137,12 @@ class Book:
         self.sheets[unique] = Sheet(self, unique, inner)
         return self.sheets[unique]
 
-    def style(self, role: str, form: str = GENERAL) -> Any:
-        """The format of a role of _ROLES with a number format."""
-        key = (role, form)
+    def style(self, role: str, form: str = GENERAL, *, quoted: bool = False) -> Any:
+        """The format of a role of _ROLES with a number format. ``quoted``: text stays text when edited."""
+        key = (role, form, quoted)
         if key not in self._formats:
-            self._formats[key] = self._book.add_format({**_ROLES[role], "num_format": form})
+            more = {"quote_prefix": True} if quoted else {}
+            self._formats[key] = self._book.add_format({**_ROLES[role], "num_format": form, **more})
         return self._formats[key]
 
     def name(self, proposed: str, target: str) -> str:
@@ -198,7 +200,7 @@ class Sheet:
         if not content:
             return
         self._inside(row, col)
-        self.inner.write_string(row, col, content, self.book.style(role))
+        self.inner.write_string(row, col, content, self.book.style(role, quoted=content != inert(content)))
         if role not in ("title", "heading", "note"):  # which may run over the cells to their right
             self._widths[col] = max(self._widths.get(col, 0), wide(content))
             if _ROLES[role].get("text_wrap"):

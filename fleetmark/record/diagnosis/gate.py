@@ -70,7 +70,7 @@ class Rules(BaseModel, defer_build=True):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     about: str = ""
-    rules: tuple[RuleText, ...] = Field(min_length=1)
+    rules: tuple[RuleText, ...] = Field(min_length=1, max_length=1_000)
 
 
 @dataclass(frozen=True, slots=True)

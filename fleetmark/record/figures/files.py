@@ -11,13 +11,13 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Centre, Kind, Status
 from fleetmark.record.figures.engine import Engine, literal, quoted
 from fleetmark.record.figures.engine import duckdb as in_process
+from fleetmark.record.figures.footer import footer
 from fleetmark.record.figures.hashed import ranges, told_apart
 from fleetmark.record.figures.named import engine
 from fleetmark.record.figures.statement import RULES, groups, rule_of
@@ -89,7 +89,7 @@ def read(
             zeros = bool((keys["kind"] == Kind.GUARDRAIL).any())
             rules = [rule for rule in RULES if rule in set(keys["rule"])] or RULES[:1]
             # One rule and one range of hosts after the other: less has to be held at once.
-            number = sum(pq.read_metadata(path).num_rows for path in files.values())
+            number = sum(footer(path).num_rows for path in files.values())
             parts = ranges(number, [host for _, host in machines])
             rows = _joined([_centres(con, rule, spread, zeros, own) for own in parts for rule in rules])
             why = f"case when status <> '{Status.PASSED}' then status else 'zero or negative' end as why"
@@ -199,7 +199,9 @@ def _scans(con: Engine, files: Mapping[str, Path], number: Mapping[str, int], wh
     alike: dict[tuple[str, ...], list[str]] = {}
     for campaign, path in files.items():
         try:
-            columns = pq.read_schema(path).names
+            columns = footer(path).schema.to_arrow_schema().names
+        except FleetmarkError as error:
+            raise DamagedFileError(campaign, str(error)) from error
         except (pa.ArrowException, OSError) as error:
             raise DamagedFileError(
                 campaign, f"{path}: no whole Parquet file ({_first_line(error)}); {_MEND}"

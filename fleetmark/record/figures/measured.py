@@ -22,6 +22,7 @@ from fleetmark.base.frames import plain, stacked
 from fleetmark.base.measurement import Status
 from fleetmark.record.figures.database import FEW, connect
 from fleetmark.record.figures.engine import literal, quoted, scanned
+from fleetmark.record.figures.footer import footer
 from fleetmark.record.figures.hashed import ranges
 
 _MEND = "`fleetmark parse` makes it anew from raw"
@@ -59,7 +60,7 @@ def stored(file: Path, campaign: str, hosts: Collection[str] | None = None) -> S
     if not file.exists():
         return None
     with _whole(file):
-        about = pq.read_metadata(file)
+        about = footer(file)
         names = frozenset(about.schema.to_arrow_schema().names)
     if lacking := sorted(schema.NEEDED - names):
         raise FleetmarkError(f"{file}: lacks the columns {', '.join(lacking)}; {_MEND}")

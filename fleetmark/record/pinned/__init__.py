@@ -12,13 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import ValidationError
+
 from fleetmark import __version__
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.files import decode_json
 from fleetmark.base.inside import read_inside, replace_inside
 from fleetmark.record.archive import utc
+from fleetmark.record.documents import fault
+from fleetmark.record.pinned.models import MODELS
+from workloads.misfit import misfit
 
 SCHEMA = 1
+LARGEST_BYTES = 64 << 20  # of a document
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,60}", re.ASCII)
 _FILE = re.compile(r"(.+)\.(\d+)\.json")
 T = TypeVar("T")
@@ -73,17 +79,24 @@ class Shelf:
     def read(self, path: Path, build: Callable[[Mapping[str, Any]], T]) -> T:
         """What ``build`` makes of the document at ``path``. Raises FleetmarkError for a damaged one."""
         try:
-            doc = decode_json(read_inside(path, path.parent.parent))
+            doc = decode_json(read_inside(path, path.parent.parent, LARGEST_BYTES))
             if doc["schema"] != SCHEMA:
                 raise FleetmarkError(f"{path}: schema {doc['schema']} is not one this version reads ({SCHEMA})")
+            model = MODELS[self.word]
+            model.model_validate(doc)
             return build(doc)
         except json.JSONDecodeError as error:
             where = f"line {error.lineno} column {error.colno}"
             raise FleetmarkError(f"{path}: damaged (no JSON from {where} on); {self.damaged}") from error
         except KeyError as error:
             raise FleetmarkError(f"{path}: damaged (lacks {error.args[0]}); {self.damaged}") from error
-        except (OSError, ValueError, TypeError, AttributeError) as error:
-            raise FleetmarkError(f"{path}: damaged ({error}); {self.damaged}") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            if first["type"] == "missing":
+                raise FleetmarkError(f"{path}: damaged (lacks {first['loc'][-1]}); {self.damaged}") from error
+            raise FleetmarkError(f"{path}: damaged ({misfit(error, model)}); {self.damaged}") from error
+        except (OSError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
+            raise FleetmarkError(f"{path}: damaged ({fault(error)}); {self.damaged}") from error
 
 
 # Here, since every campaign's report asks whether there are any, and few need what reads them.
