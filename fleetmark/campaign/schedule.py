@@ -94,6 +94,20 @@ def containers(suite: Suite | None) -> list[str]:
     return sorted({choice.in_container for choice in suite.chosen().values()} - {""}) if suite else []
 
 
+def refuse_nothing(suite: Suite, schedule: Schedule) -> None:
+    """Raise FleetmarkError where the suite's conditions leave nothing to run or to skip on any host."""
+    conditions = sorted({choice.where for choice in suite.chosen().values() if choice.where})
+    if (
+        conditions
+        and schedule.hosts
+        and not any(of.steps or of.skipped or of.refused for of in schedule.hosts.values())
+    ):
+        raise FleetmarkError(
+            f"suite {suite.name}: no host meets its conditions ({'; '.join(conditions)}); "
+            "choose another suite, or other hosts with -i and --limit"
+        )
+
+
 def make_schedule(
     hosts: Sequence[tuple[Host, Facts]],
     suite: Suite,
@@ -108,8 +122,7 @@ def make_schedule(
 
     ``onto``: the schedule of those of ``hosts`` that were scheduled before. It does not change. Steps of the other
     hosts, alone and in pairs with all, come behind it; groups that run a case together stay as they are.
-    Raises FleetmarkError when a case pattern of the suite matches no case on any host, and when no host meets the
-    condition of any workload.
+    Raises FleetmarkError when a case pattern of the suite matches no case on any host.
     """
     merged = settings_of(suite, settings)
     before = onto.hosts if onto else {}
@@ -138,7 +151,6 @@ def make_schedule(
             _mark_last(schedule.steps, manifest.name)
     if not onto:
         _all_match(suite, case_names)
-        _refuse_nothing(suite, schedules)
     return Schedule(schedules, tuple(exchanges), merged)
 
 
@@ -184,17 +196,6 @@ def _all_match(suite: Suite, case_names: Mapping[str, set[str]]) -> None:
             if case_names[name] and not fnmatch.filter(case_names[name], pattern):
                 listed = ", ".join(sorted(case_names[name]))
                 raise FleetmarkError(f"suite {suite.name}: {name}: no case matches {pattern!r}; there are {listed}")
-
-
-def _refuse_nothing(suite: Suite, schedules: Mapping[str, HostSchedule]) -> None:
-    """Raise FleetmarkError where the suite's conditions leave nothing to run or to skip on any host."""
-    if schedules and not any(of.steps or of.skipped or of.refused for of in schedules.values()):
-        conditions = sorted({choice.where for choice in suite.chosen().values() if choice.where})
-        if conditions:
-            raise FleetmarkError(
-                f"suite {suite.name}: no host meets its conditions ({'; '.join(conditions)}); "
-                "choose another suite, or other hosts with -i and --limit"
-            )
 
 
 def _continued(schedule: HostSchedule | None) -> HostSchedule | None:
