@@ -94,20 +94,6 @@ def containers(suite: Suite | None) -> list[str]:
     return sorted({choice.in_container for choice in suite.chosen().values()} - {""}) if suite else []
 
 
-def refuse_nothing(suite: Suite, schedule: Schedule) -> None:
-    """Raise FleetmarkError where the suite's conditions leave nothing to run or to skip on any host."""
-    conditions = sorted({choice.where for choice in suite.chosen().values() if choice.where})
-    if (
-        conditions
-        and schedule.hosts
-        and not any(of.steps or of.skipped or of.refused for of in schedule.hosts.values())
-    ):
-        raise FleetmarkError(
-            f"suite {suite.name}: no host meets its conditions ({'; '.join(conditions)}); "
-            "choose another suite, or other hosts with -i and --limit"
-        )
-
-
 def make_schedule(
     hosts: Sequence[tuple[Host, Facts]],
     suite: Suite,
@@ -196,6 +182,20 @@ def _all_match(suite: Suite, case_names: Mapping[str, set[str]]) -> None:
             if case_names[name] and not fnmatch.filter(case_names[name], pattern):
                 listed = ", ".join(sorted(case_names[name]))
                 raise FleetmarkError(f"suite {suite.name}: {name}: no case matches {pattern!r}; there are {listed}")
+
+
+def refuse_nothing(suite: Suite, schedule: Schedule) -> None:
+    """Raise FleetmarkError where the suite's conditions leave nothing to run or to skip on any host."""
+    conditions = sorted({choice.where for choice in suite.chosen().values() if choice.where})
+    if (
+        conditions
+        and schedule.hosts
+        and not any(of.steps or of.skipped or of.refused for of in schedule.hosts.values())
+    ):
+        raise FleetmarkError(
+            f"suite {suite.name}: no host meets its conditions ({'; '.join(conditions)}); "
+            "choose another suite, or other hosts with -i and --limit"
+        )
 
 
 def _continued(schedule: HostSchedule | None) -> HostSchedule | None:
