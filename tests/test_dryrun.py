@@ -272,3 +272,11 @@ def test_a_plan_is_written_by_its_name(tmp_path: Path) -> None:
 def test_bad_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], sentence: str) -> None:
     monkeypatch.chdir(tmp_path)
     assert sentence in refused(tmp_path, "run", *words)
+
+
+@pytest.mark.parametrize("more", [["--dry-run"], []])
+def test_a_suite_that_selects_nothing_leaves_nothing(tmp_path: Path, more: list[str]) -> None:
+    (tmp_path / "mine.yml").write_text("about: x\nwhere: facts.cpu.threads > 1000000\nworkloads:\n  selftest:\n")
+    sentence = refused(tmp_path / "kept", "run", "--suite", str(tmp_path / "mine.yml"), *more)
+    assert sentence.startswith("suite mine: no host meets its conditions (facts.cpu.threads > 1000000); choose")
+    assert not list((tmp_path / "kept").glob("*/campaign.json"))

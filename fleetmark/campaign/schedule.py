@@ -113,8 +113,7 @@ def make_schedule(
 
     ``onto``: the schedule of those of ``hosts`` that were scheduled before. It does not change. Steps of the other
     hosts, alone and in pairs with all, come behind it; groups that run a case together stay as they are.
-    Raises FleetmarkError when a case pattern of the suite matches no case on any host, and when no host meets the
-    condition of any workload.
+    Raises FleetmarkError when a case pattern of the suite matches no case on any host.
     """
     merged = settings_of(suite, settings)
     before = onto.hosts if onto else {}
@@ -143,7 +142,6 @@ def make_schedule(
             _mark_last(schedule.steps, manifest.name)
     if not onto:
         _all_match(suite, case_names)
-        _refuse_nothing(suite, schedules)
     return Schedule(schedules, tuple(exchanges), merged)
 
 
@@ -191,15 +189,18 @@ def _all_match(suite: Suite, case_names: Mapping[str, set[str]]) -> None:
                 raise FleetmarkError(f"suite {suite.name}: {name}: no case matches {pattern!r}; there are {listed}")
 
 
-def _refuse_nothing(suite: Suite, schedules: Mapping[str, HostSchedule]) -> None:
+def refuse_nothing(suite: Suite, schedule: Schedule) -> None:
     """Raise FleetmarkError where the suite's conditions leave nothing to run or to skip on any host."""
-    if schedules and not any(of.steps or of.skipped or of.refused for of in schedules.values()):
-        conditions = sorted({choice.where for choice in suite.chosen().values() if choice.where})
-        if conditions:
-            raise FleetmarkError(
-                f"suite {suite.name}: no host meets its conditions ({'; '.join(conditions)}); "
-                "choose another suite, or other hosts with -i and --limit"
-            )
+    conditions = sorted({choice.where for choice in suite.chosen().values() if choice.where})
+    if (
+        conditions
+        and schedule.hosts
+        and not any(of.steps or of.skipped or of.refused for of in schedule.hosts.values())
+    ):
+        raise FleetmarkError(
+            f"suite {suite.name}: no host meets its conditions ({'; '.join(conditions)}); "
+            "choose another suite, or other hosts with -i and --limit"
+        )
 
 
 def _continued(schedule: HostSchedule | None) -> HostSchedule | None:

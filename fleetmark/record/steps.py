@@ -141,4 +141,4 @@ class HostSchedule:
 class Schedule:
     hosts: Mapping[str, HostSchedule]
     exchanges: tuple[Exchange, ...]
-    settings: Mapping[str, Mapping[str, Any]]  # workload -> what suite and command line set
+    settings: Mapping[str, Mapping[str, Any]]  # suite's entry -> what suite and command line set

@@ -12,7 +12,7 @@ from fleetmark.base.text import count
 from fleetmark.campaign import slurm
 from fleetmark.campaign.judged import code
 from fleetmark.campaign.options import Beside, Options
-from fleetmark.campaign.schedule import Settings, make_schedule, probes, pythons
+from fleetmark.campaign.schedule import Settings, make_schedule, probes, pythons, refuse_nothing
 from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import Host, load_inventory
 from fleetmark.hosts.keys import unknown_keys
@@ -70,13 +70,14 @@ def schedule(
 ) -> Schedule:
     """Schedule the suite on the hosts that answered, as the campaign ``name``.
 
-    Raises FleetmarkError for what ``make_schedule`` and the bounds of --at-once refuse.
+    Raises FleetmarkError for what ``make_schedule`` and the bounds of --at-once refuse, and where nothing is selected.
     """
     answered = [(c.host, c.facts) for c in checked if c.facts]
     with console.status(f"scheduling what {count(len(answered), 'host')} {'runs' if len(answered) == 1 else 'run'}"):
         scheduled = make_schedule(
             answered, suite, options.settings or {}, campaign=name, seed=seed, repeats=options.rounds
         )
+        refuse_nothing(suite, scheduled)
         options.turns.refuse_together(scheduled.exchanges)
     return scheduled
 

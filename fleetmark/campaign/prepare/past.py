@@ -37,14 +37,14 @@ def kind_of(facts: Facts | Identity) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Durations (s) of passed runs by host and by kind of host, and relative spreads of headline figures."""
+    """Durations (s) of runs that went to their end, by host and by kind of host; relative spreads of figures."""
 
     of_host: Mapping[str, Mapping[Run, list[float]]] = field(default_factory=dict)
     of_kind: Mapping[Kind, Mapping[Run, list[float]]] = field(default_factory=dict)
     spreads: Mapping[tuple[Kind, str, str], Mapping[str, list[float]]] = field(default_factory=dict)
 
     def seconds(self, host: str, kind: Kind, run: Run) -> float | None:
-        """Return the mean duration of a run on this host, else on hosts of its kind; None where none passed."""
+        """Return the mean duration of a run on this host, else on hosts of its kind; None where none is known."""
         for known in (self.of_host.get(host, {}), self.of_kind.get(kind, {})):
             if run in known:
                 return math.fsum(known[run]) / len(known[run])
@@ -97,7 +97,7 @@ def _alike(archive: Archive, kinds: set[Kind]) -> dict[str, Kind]:
 
 
 def _runs(archive: Archive, hosts: Mapping[str, Kind]) -> Iterator[tuple[str, Run, float]]:
-    """The passed runs of ``hosts``, each with its host and duration."""
+    """The runs of ``hosts`` that went to their end, each with its host and duration."""
     if not hosts:
         return
     steps = {
@@ -107,7 +107,8 @@ def _runs(archive: Archive, hosts: Mapping[str, Kind]) -> Iterator[tuple[str, Ru
         if not step["serves"]
     }
     outcomes, _, _ = journal.read(archive)
-    for outcome in outcomes[outcomes["status"] == Status.PASSED].to_dict("records"):
+    ended = outcomes["status"].isin([Status.PASSED.value, Status.INVALID.value])
+    for outcome in outcomes[ended].to_dict("records"):
         step = steps.get(tuple(outcome[name] for name in KEY))
         if step and not math.isnan(outcome["wall_s"]):
             yield str(outcome["host"]), (step["workload"], step["case"], step["expect_s"]), float(outcome["wall_s"])
