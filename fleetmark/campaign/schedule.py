@@ -96,7 +96,7 @@ def containers(suite: Suite | None) -> list[str]:
 
 def has_groups(workloads: Iterable[str]) -> bool:
     """Return whether several hosts run some case of ``workloads`` together: hosts that join later run none of these."""
-    return any(case.nodes != 1 for name in workloads for case in load(name).cases)
+    return any(case.nodes != 1 for name in workloads for case in load(workload_of(name)).cases)
 
 
 def make_schedule(
