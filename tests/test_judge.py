@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 import parsers
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Status
-from fleetmark.campaign import run as campaign
 from fleetmark.campaign.outcome import judge
 from fleetmark.campaign.rebuild import rebuild
+from fleetmark.campaign.resumed import owed
 from fleetmark.cli.app import app
 from fleetmark.record.archive import Archive
 from fleetmark.record.steps import Step
@@ -122,20 +122,20 @@ def test_what_is_damaged_is_lost_and_says_which_file(tmp_path: Path, name: str, 
     done = CliRunner().invoke(app, ["parse", "c1", "--results", str(tmp_path)], catch_exceptions=False)
     assert done.exit_code == 0 and "1 outcome changed" in done.output
     archive = Archive.open(tmp_path / "c1").writable()
-    campaign._set_aside_lost(archive)
+    owed.set_aside_lost(archive)
     assert not folder.exists() and len(list(archive.path.glob("superseded/*/h1/fio/c/0"))) == 1
     job = {"steps": [step()]}
-    assert campaign.owed_steps(archive, {"h1": job}, ()) == {"h1": {"00000"}}
+    assert owed.owed_steps(archive, {"h1": job}, ()) == {"h1": {"00000"}}
 
 
 def test_a_damaged_step_that_had_passed_is_owed_again_without_parsing_first(tmp_path: Path) -> None:
     archive, folder = recorded(tmp_path)
     archive.note("outcome", host="h1", workload="fio", case="c", repeat=0, subject="host", status="passed", reason="")
     (folder / "result.json").write_bytes(b"")
-    campaign._set_aside_lost(archive)
+    owed.set_aside_lost(archive)
     (*_, last) = [e for e in archive.journal() if e["e"] == "outcome"]
     assert last["status"] == "lost" and "result.json cannot be read" in last["reason"]
-    assert campaign.owed_steps(archive, {"h1": {"steps": [step()]}}, ()) == {"h1": {"00000"}}
+    assert owed.owed_steps(archive, {"h1": {"steps": [step()]}}, ()) == {"h1": {"00000"}}
 
 
 def test_of_a_step_whose_own_file_is_damaged_the_job_tells_the_rest(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.redact import access, conceal, git_credentials, lacks_credentials, redact
-from fleetmark.campaign.credentials import credentials_again, refuse_without
 from fleetmark.campaign.options import Options, command_of
+from fleetmark.campaign.resumed.credentials import credentials_again, refuse_without
 from fleetmark.campaign.schedule import make_schedule, secrets_of, settings_of
 from fleetmark.hosts.inventory import Host
 from tests.schedules import facts

@@ -23,9 +23,9 @@ from typer.testing import CliRunner
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.campaign import run as campaign
-from fleetmark.campaign import scheduled
 from fleetmark.campaign.judged import write_measurements
 from fleetmark.campaign.options import Options
+from fleetmark.campaign.resumed import scheduled
 from fleetmark.cli.app import app
 from fleetmark.record.archive import Archive
 from tests.drives import save_step

@@ -17,11 +17,9 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
 from fleetmark.base.signature import is_signed, key_problem, sign
-from fleetmark.campaign import scheduled, slurm
+from fleetmark.campaign import slurm
 from fleetmark.campaign.adaptive import Adaptive
-from fleetmark.campaign.authorship import request_to_run
-from fleetmark.campaign.credentials import credentials_again, refuse_without
-from fleetmark.campaign.drive import Drive, about, fields_of
+from fleetmark.campaign.drive import Drive, fields_of
 from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.judged import Judged, write_measurements
 from fleetmark.campaign.launch import launch
@@ -31,8 +29,12 @@ from fleetmark.campaign.prepare import check, hang_up, load_hosts
 from fleetmark.campaign.prepare import schedule as prepare
 from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import is_present
+from fleetmark.campaign.resumed import scheduled
+from fleetmark.campaign.resumed.authorship import request_to_run
+from fleetmark.campaign.resumed.credentials import credentials_again, refuse_without
+from fleetmark.campaign.resumed.owed import note_joined, note_lost, owed_steps, set_aside_lost
+from fleetmark.campaign.resumed.scheduled import Request, adopt, digest, job_text, request_of
 from fleetmark.campaign.schedule import containers, has_groups, secrets_of, settings_of
-from fleetmark.campaign.scheduled import Request, adopt, digest, job_text, request_of
 from fleetmark.campaign.start import start
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.keys import unknown_keys
@@ -43,8 +45,8 @@ from fleetmark.hosts.slurm.job import Job
 from fleetmark.hosts.slurm.reach import SlurmReach
 from fleetmark.record import listing
 from fleetmark.record.archive import Archive, safe_name
-from fleetmark.record.documents import KEY, Scheduled, facts_document, key_of
-from fleetmark.record.steps import Exchange, Schedule, Step
+from fleetmark.record.documents import Scheduled, facts_document
+from fleetmark.record.steps import Schedule, Step
 from workloads import case_of, load_suite, workload_of
 from workloads.external import require
 
@@ -114,11 +116,11 @@ def _join_late(
     if new:
         jobs = scheduled.jobs(archive, request)
         request, schedule = scheduled.join(archive, request, jobs, request.suite_as_read, new)
-        _note_joined(archive, request)
+        note_joined(archive, request)
     _note_early_outcomes(archive, late, schedule)
     if not new:
         return False
-    _set_aside_lost(archive)
+    set_aside_lost(archive)
     owed = owed_steps(archive, scheduled.jobs(archive, request), request.exchanges)
     names = {host.name for host, _, _ in new}
     pairs = [{e.server, e.client} for e in request.exchanges]
@@ -151,9 +153,9 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
         at_once=options.at_once or tuple(request.at_once),
     )
     options.turns.refuse_together(request.exchanges)
-    _set_aside_lost(archive)
+    set_aside_lost(archive)
     jobs = scheduled.jobs(archive, request)
-    _note_joined(archive, request)
+    note_joined(archive, request)
     if request.slurm:
         return _resume_lent(archive, request, request.slurm, options, console, credentials)
     owed = owed_steps(archive, jobs, request.exchanges)
@@ -167,7 +169,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
         new = [(c.host, c.facts, c.raw or {}) for c in checked if c.facts and c.host.name in away]
         if new:
             request, schedule = scheduled.join(archive, request, jobs, request.suite_as_read, new)
-            _note_joined(archive, request)
+            note_joined(archive, request)
             jobs = scheduled.jobs(archive, request)
             owed = owed_steps(archive, jobs, request.exchanges)
             checked_names = {c.host.name for c in checked}
@@ -177,7 +179,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
             schedule = Schedule({}, (), request.settings)
         _note_early_outcomes(archive, [c for c in checked if c.host.name in away], schedule)
         for name in sorted(owed.keys() - {h.name for h in hosts}):
-            _note_lost(archive, jobs[name], owed[name], "it is in the inventory no longer")
+            note_lost(archive, jobs[name], owed[name], "it is in the inventory no longer")
         archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
         return _drive(archive, options, console, checked, credentials)
     finally:
@@ -263,51 +265,6 @@ def _is_finished(archive: Archive) -> bool:
     return next((not e["owed"] for e in reversed(list(archive.journal())) if e["e"] == "ended"), False)
 
 
-def _set_aside_lost(archive: Archive) -> None:
-    """Move lost and damaged steps aside, so that they can run again, and journal that they are owed."""
-    journaled = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
-    for folder, step in list(archive.steps()):
-        try:
-            archive.step(folder)
-            if archive.result(folder).ended != "lost":
-                continue
-        except FleetmarkError as error:  # damaged
-            if not step["serves"] and journaled.get(key_of(step), Status.LOST) != Status.LOST:
-                lost = fields_of(Outcome(Status.LOST, str(error)))
-                archive.note("outcome", **{k: step[k] for k in KEY}, **lost)
-        archive.set_aside(folder)
-
-
-def _note_joined(archive: Archive, request: Request) -> None:
-    """Note once which hosts joined that were away when the campaign was scheduled."""
-    noted = {host for e in archive.journal() if e["e"] == "joined" for host in e["hosts"]}
-    if late := [host for group in request.scheduled[1:] for host in group if host not in noted]:
-        archive.note("joined", hosts=late)
-
-
-def owed_steps(
-    archive: Archive, jobs: Mapping[str, Mapping[str, Any]], exchanges: Sequence[Exchange]
-) -> dict[str, set[str]]:
-    """Host to the ids of its steps that are still owed. A server's step is owed as long as its client's is."""
-    last = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
-    settled = {key for key, status in last.items() if status != Status.LOST}
-    ended = ("enough", "unstable")
-    enough = {(e["host"], i) for e in archive.journal() if e["e"] in ended for i in e["steps"]}
-    owed: dict[str, set[str]] = {}
-    for host, job in jobs.items():
-        for step in job["steps"]:
-            if (
-                not step["serves"]
-                and key_of({**step, "host": host}) not in settled
-                and (host, step["id"]) not in enough
-            ):
-                owed.setdefault(host, set()).add(step["id"])
-    for e in exchanges:
-        if e.client_step in owed.get(e.client, ()):
-            owed.setdefault(e.server, set()).add(e.server_step)
-    return owed
-
-
 def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule: Schedule) -> None:
     """Journal the outcomes that are known before anything runs: unreachable hosts, and what hosts cannot run."""
     nothing: dict[str, Any] = {"repeat": 0, "subject": "host"}
@@ -381,7 +338,7 @@ def _follow(
             if why or not (c.facts and c.reach and job):
                 progress.add(name, {}, 0.0)
                 progress.trouble(name, why)
-                _note_lost(archive, job or {"steps": ()}, owed.get(name, set()), why)
+                note_lost(archive, job or {"steps": ()}, owed.get(name, set()), why)
                 continue
             steps = [Step.from_json(s) for s in job["steps"] if s["id"] in owed.get(name, ())]
             progress.add(name, _cells(steps, job["skipped"]), sum(s.expect_s for s in steps))
@@ -484,14 +441,6 @@ def _meanwhile(beside: Beside, runs: Sequence[Run], checked: Sequence[Checked]) 
     local = any(c.host.connection == "local" for c in checked)
     if not local and any(sum(step.expect_s for step in run.steps.values()) > LONG_S for run in runs):
         threading.Thread(target=beside.meanwhile, daemon=True).start()
-
-
-def _note_lost(archive: Archive, job: Mapping[str, Any], owed: set[str], why: str) -> None:
-    """Journal the owed steps of a host that cannot be reached as lost."""
-    for step in job["steps"]:
-        if step["id"] in owed and not step["serves"]:
-            lost = fields_of(Outcome(Status.LOST, why))
-            archive.note("outcome", host=job["host"], **about(Step.from_json(step)), **lost)
 
 
 def _cells(steps: Sequence[Step], skipped: Mapping[str, str]) -> dict[str, Cell]:

@@ -12,9 +12,9 @@ from rich.console import Console
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import count
 from fleetmark.campaign import run as campaign
-from fleetmark.campaign.authorship import request_to_run
 from fleetmark.campaign.options import Options
-from fleetmark.campaign.scheduled import Request
+from fleetmark.campaign.resumed.authorship import request_to_run
+from fleetmark.campaign.resumed.scheduled import Request
 from fleetmark.hosts.preflight import WORK_DIR
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import Diagnosis

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.campaign import run as campaign
-from fleetmark.campaign.authorship import request_to_run
 from fleetmark.campaign.options import Options
+from fleetmark.campaign.resumed.authorship import request_to_run
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import trials
 from fleetmark.record.diagnosis.subjects import subjects

@@ -222,7 +222,7 @@ def adopt(archive: Archive, request: Request, hosts: Sequence[Host], inventory: 
     addresses = {h.name: {"address": h.address, "peer": h.peer, "labels": h.labels} for h in known}
     archive.save_campaign(
         request.model_dump(mode="json", by_alias=True)
-        | {name: doc[name] for name in ("command", "versions", "sha256") if name in doc}
+        | {name: doc[name] for name in ("command", "versions", "extensions", "sha256") if name in doc}
         | {
             "suite": request.suite if request.suite in suite_names() else "",
             "hosts": [{**h, **addresses[h["name"]]} for h in doc["hosts"] if h["name"] in addresses],

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import count
-from fleetmark.campaign.scheduled import Request, request_of, unsigned_request
+from fleetmark.campaign.resumed.scheduled import Request, request_of, unsigned_request
 from fleetmark.record.archive import Archive
 
 _SHOWN = 12  # hosts and settings that the question lists

@@ -1,0 +1,68 @@
+"""The steps that a campaign on record still owes: those that never ran, were lost, or are damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Status
+from fleetmark.campaign.drive import about, fields_of
+from fleetmark.campaign.outcome import Outcome
+from fleetmark.campaign.resumed.scheduled import Request
+from fleetmark.record.archive import Archive
+from fleetmark.record.documents import KEY, key_of
+from fleetmark.record.steps import Exchange, Step
+
+
+def set_aside_lost(archive: Archive) -> None:
+    """Move lost and damaged steps aside, so that they can run again, and journal that they are owed."""
+    journaled = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
+    for folder, step in list(archive.steps()):
+        try:
+            archive.step(folder)
+            if archive.result(folder).ended != "lost":
+                continue
+        except FleetmarkError as error:  # damaged
+            if not step["serves"] and journaled.get(key_of(step), Status.LOST) != Status.LOST:
+                lost = fields_of(Outcome(Status.LOST, str(error)))
+                archive.note("outcome", **{k: step[k] for k in KEY}, **lost)
+        archive.set_aside(folder)
+
+
+def note_joined(archive: Archive, request: Request) -> None:
+    """Note once which hosts joined that were away when the campaign was scheduled."""
+    noted = {host for e in archive.journal() if e["e"] == "joined" for host in e["hosts"]}
+    if late := [host for group in request.scheduled[1:] for host in group if host not in noted]:
+        archive.note("joined", hosts=late)
+
+
+def owed_steps(
+    archive: Archive, jobs: Mapping[str, Mapping[str, Any]], exchanges: Sequence[Exchange]
+) -> dict[str, set[str]]:
+    """Host to the ids of its steps that are still owed. A server's step is owed as long as its client's is."""
+    last = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
+    settled = {key for key, status in last.items() if status != Status.LOST}
+    ended = ("enough", "unstable")
+    enough = {(e["host"], i) for e in archive.journal() if e["e"] in ended for i in e["steps"]}
+    owed: dict[str, set[str]] = {}
+    for host, job in jobs.items():
+        for step in job["steps"]:
+            if (
+                not step["serves"]
+                and key_of({**step, "host": host}) not in settled
+                and (host, step["id"]) not in enough
+            ):
+                owed.setdefault(host, set()).add(step["id"])
+    for e in exchanges:
+        if e.client_step in owed.get(e.client, ()):
+            owed.setdefault(e.server, set()).add(e.server_step)
+    return owed
+
+
+def note_lost(archive: Archive, job: Mapping[str, Any], owed: set[str], why: str) -> None:
+    """Journal the owed steps of a host that cannot be reached as lost."""
+    for step in job["steps"]:
+        if step["id"] in owed and not step["serves"]:
+            lost = fields_of(Outcome(Status.LOST, why))
+            archive.note("outcome", host=job["host"], **about(Step.from_json(step)), **lost)
