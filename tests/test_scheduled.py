@@ -18,9 +18,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.campaign import prepare, scheduled
+from fleetmark.campaign import prepare
 from fleetmark.campaign import run as campaign
 from fleetmark.campaign.options import Options
+from fleetmark.campaign.resumed import scheduled
 from fleetmark.cli.app import app
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import Checked
