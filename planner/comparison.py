@@ -269,8 +269,11 @@ def _adjusted(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
 
 
 def _among(ratios: Mapping[str, Ratio]) -> dict[str, float]:
-    """The adjusted p of each that has one."""
-    ps = {name: r.p for name, r in ratios.items() if r.p is not None}
+    """Return the adjusted p of each ratio that has one; a ratio that stands alone keeps its own."""
+    tested = {name: r for name, r in ratios.items() if r.p is not None}
+    if len(tested) == 1:
+        return {name: r.p for name, r in tested.items() if r.p is not None}
+    ps = {name: p for name, r in tested.items() if (p := r.p_of_many) is not None}
     return dict(zip(ps, adjusted(list(ps.values())), strict=True))
 
 
