@@ -36,7 +36,7 @@ def fieller(upper: npt.NDArray[np.float64], lower: npt.NDArray[np.float64], leve
         return Fieller(value, level=level, n=n)
     df = x.df + y.df
     if n[0] != n[1]:
-        df, _ = degrees(x, Mean(y.value, value**2 * y.variance, y.df), n)
+        df, _ = degrees(x, Mean(y.value, value**2 * y.variance, y.df, y.units))
     t = deviate(level, df)
     g = t**2 * y.variance / y.value**2
     if g >= 1:

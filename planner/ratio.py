@@ -7,7 +7,7 @@ says that one B does the work of 1.83 A.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -35,7 +35,7 @@ class Ratio(Estimate):
 
     ``p``: the probability of a ratio at least so far from 1 if the sides were equal; None if nothing was tested.
     ``p_adjusted``: the same, adjusted for all ratios that are tested together. ``df_many``: the degrees of freedom for
-    that adjustment, at most ``df``. ``n``: hosts of each side, or clusters of hosts if the interval is by ``clusters``.
+    that adjustment, at most ``df``. ``n``: hosts of each side. ``clusters``: the interval is by clusters of hosts.
     ``of_repeats``: a side is a single host, and the interval comes from its repeats. ``single``: a side is a single
     host, however the interval was made; such a ratio describes these machines and not their kinds.
     """
@@ -84,19 +84,21 @@ class Ratio(Estimate):
 @dataclass(frozen=True, slots=True)
 class Mean:
     """The mean of one side's oriented logarithms, its variance and that variance's degrees of freedom: infinite for a
-    figure without an error, 0 where nothing tells the variance.
+    figure without an error, 0 where nothing tells the variance. ``units``: how many independent units it rests on:
+    hosts, or clusters of hosts; 0 if the variance comes from something else.
     """
 
     value: float
     variance: float
     df: float
+    units: int = 0
 
     @classmethod
     def of(cls, logs: npt.NDArray[np.float64]) -> Mean:
         """Of a figure per host."""
         if len(logs) < 2:
             return cls(float(logs.mean()), 0.0, 0.0)
-        return cls(float(logs.mean()), float(logs.var(ddof=1)) / len(logs), float(len(logs) - 1))
+        return cls(float(logs.mean()), float(logs.var(ddof=1)) / len(logs), float(len(logs) - 1), len(logs))
 
     @classmethod
     def exact(cls, value: float) -> Mean:
@@ -113,12 +115,12 @@ def between(a: Mean, b: Mean, hosts: tuple[int, int], level: float = CONFIDENCE,
     if min(a.df, b.df) <= 0:
         return Ratio(of_log(delta), level=level, n=hosts)
     variance = a.variance + b.variance
-    df, df_many = degrees(a, b, hosts)
+    df, df_many = degrees(a, b)
     ratio = replace(_student(delta, variance, df, level, hosts), df_many=df_many)
     return replace(ratio, p=None, of_repeats=True) if of_repeats else ratio
 
 
-def degrees(a: Mean, b: Mean, hosts: tuple[int, int]) -> tuple[float, float]:
+def degrees(a: Mean, b: Mean) -> tuple[float, float]:
     """Return the degrees of freedom of the difference of two means: for an interval, and for one of many tests.
 
     Both are Satterthwaite's, below a ceiling if the sides have different numbers of hosts. Satterthwaite estimates the
@@ -129,11 +131,11 @@ def degrees(a: Mean, b: Mean, hosts: tuple[int, int]) -> tuple[float, float]:
     ``benchmarks.coverage`` simulates both.
     """
     df = satterthwaite([a, b])
-    few, many = sorted(hosts)
-    if few == many or few < 2 or math.isinf(a.df) or math.isinf(b.df):
+    few, many = sorted((a, b), key=lambda mean: mean.units)
+    if few.units == many.units or few.units < 2:
         return df, df
-    ceiling = (a if hosts[0] == few else b).df * (1 + few / many)
-    return min(df, (few - 1) * ceiling), min(df, ceiling)
+    ceiling = few.df * (1 + few.units / many.units)
+    return min(df, (few.units - 1) * ceiling), min(df, ceiling)
 
 
 def satterthwaite(parts: Sequence[Mean]) -> float:
@@ -161,8 +163,12 @@ def paired(a: Sequence[float], b: Sequence[float], level: float = CONFIDENCE) ->
 
 
 def against(fixed: float, b: Sequence[float], level: float = CONFIDENCE) -> Ratio:
-    """Hosts ``b`` against a pinned figure that has no error of its own: Student's t on their mean."""
-    return between(Mean.exact(fixed), Mean.of(np.asarray(b, dtype=float)), (1, len(b)), level)
+    """Return the ratio of hosts ``b`` to the pinned figure of a single host: Student's t on their mean.
+
+    The interval does not cover how the pinned host differs from its kind, so nothing is tested.
+    """
+    ratio = between(Mean.exact(fixed), Mean.of(np.asarray(b, dtype=float)), (1, len(b)), level)
+    return replace(ratio, p=None, single=True)
 
 
 def adjusted(ps: Sequence[float]) -> list[float]:
@@ -177,6 +183,15 @@ def adjusted(ps: Sequence[float]) -> list[float]:
     result = np.empty(len(values))
     result[order] = least
     return [float(p) for p in result]
+
+
+def among(ratios: Mapping[str, Ratio]) -> dict[str, float]:
+    """Return the adjusted p of each ratio that was tested, by name; a ratio that was tested alone keeps its own p."""
+    tested = {name: r for name, r in ratios.items() if r.p is not None}
+    if len(tested) == 1:
+        return {name: r.p for name, r in tested.items() if r.p is not None}
+    ps = {name: p for name, r in tested.items() if (p := r.p_of_many) is not None}
+    return dict(zip(ps, adjusted(list(ps.values())), strict=True))
 
 
 def _student(delta: float, variance: float, df: float, level: float, hosts: tuple[int, int]) -> Ratio:

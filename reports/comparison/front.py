@@ -13,7 +13,6 @@ from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
 from fleetmark.record.results import HostInfo
 from planner.comparison import WORK_MIX, Comparison
-from planner.equivalence import bounded
 from planner.estimate import Estimate
 from planner.guardrail import Held
 from planner.peers import Outlier
@@ -178,11 +177,10 @@ def _cell(comparison: Comparison, row: RatioRow | None) -> Cell:
     servers = fmt.servers(SERVERS / row.ratio) if replaced else ""
     both = replaced and row.lo is not None and row.hi is not None and row.lo > 0
     ends = (fmt.servers(SERVERS / row.hi), fmt.servers(SERVERS / row.lo)) if both and row.hi and row.lo else ()
-    workload = (row.your_workload_lo, row.your_workload_hi)
     return Cell(
         fmt.ratio(row.ratio),
         fmt.interval(row.lo, row.hi),
-        fmt.interval(*workload) if bounded(*workload) else "",
+        fmt.interval(row.your_workload_lo, row.your_workload_hi),
         fmt.interval(row.lowest, row.highest) if several else "",
         servers,
         "–".join(ends) if len(set(ends)) > 1 else "",

@@ -131,10 +131,10 @@ def ends(comparison: Comparison, e: Equivalence) -> Message:
 
 
 def _kinds(ratio: Ratio, comparison: Comparison, sides: tuple[str, str]) -> list[Message]:
-    """What one host on a side leaves unsaid; a pinned reference is taken as it is, and a pair is one host."""
+    """Return what to say of a side of one host; a pair is one host."""
     single = [side for n, side in zip(ratio.n, sides, strict=True) if n == 1]
-    single = single if comparison.pairing is Pairing.APART else [sides[1]] if ratio.n[1] == 1 else []
-    if not single or (ratio.interval is not None and not ratio.of_repeats):
+    single = [sides[1]] if comparison.pairing is Pairing.SAME_HOSTS and single else single
+    if not single or (ratio.interval is not None and not ratio.single):
         return []
     if len(single) == 2 and not comparison.grouped.keys() & set(single):
         return [message("these two machines, not their kinds")]

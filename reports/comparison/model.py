@@ -131,6 +131,8 @@ def _of(comparison: Comparison, candidate: Candidate) -> Iterator[RatioRow]:
     for title, guard in candidate.guardrails.items():
         row = _benchmark(comparison, candidate, title, None, None, guard.why)
         row = replace(row, baseline_value=guard.a, candidate_value=guard.b, limit=guard.limit)
+        if guard.change is not None:
+            row = replace(row, p=guard.change.p, p_adjusted=guard.change.p_adjusted)
         yield replace(row, verdict=str(guard.held or ""), hosts_baseline=guard.n[0], hosts_candidate=guard.n[1])
 
 

@@ -181,6 +181,10 @@ def write(sheet: Sheet, row: int, at: Mapping[str, int], f: Formulas, v: Values,
         end = f"{cells['ratio']}*EXP({sign}{half})"
         put(name, f'IF({cells["se"]}="","",IF({cells["df"]}="",{cells["ratio"]},{end}))', _figure(ratio, name), RATIO)
     certain = f"IF({cells['delta']}=0,1,0)"
+    if f.pairing is Pairing.PINNED:  # a single host says nothing of its kind: nothing is tested
+        if judged:
+            sheet.text(row, at["verdict"], word(ratio.verdict) if ratio else "")
+        return
     p = t_two_sided(cells["t"], cells["df"])
     put("p", f'IF({cells["se"]}="","",IF({cells["df"]}="",{certain},{p}))', _figure(ratio, "p"), P_VALUE)
     if "p_adjusted" in at:
