@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-_NAME = re.compile(r"[A-Za-z_]{2,}")  # with which a case begins, behind numbers: mcf_r of 505.mcf_r
+_NAME = re.compile(r"[A-Za-z_]{2,}")  # the name of a family, with which its cases begin
 ALIKE = 0.98  # correlation from which on benchmarks are redundant
 LEAST_MACHINES = 8  # to tell whether they are
 
@@ -36,13 +36,12 @@ def pinned_weights(
 def families(benchmarks: pd.DataFrame) -> dict[str, str]:
     """Return the family of each benchmark, by title: its workload and the name with which its case begins.
 
-    The cases llama2-70b and llama3.1-405b of one workload are of the family llama, 505.mcf_r and 525.x264_r are not.
-    Those without a name in their case are families of their own. ``benchmarks`` has a row per title, with ``workload``
-    and ``case``.
+    The cases llama2-70b and llama3.1-405b of one workload are of the family llama. A case that begins with a number, as
+    505.mcf_r, is a family of its own. ``benchmarks`` has a row per title, with ``workload`` and ``case``.
     """
     named = {}
     for title, workload, case in zip(benchmarks.index, benchmarks["workload"], benchmarks["case"], strict=True):
-        name = _NAME.search(str(case))
+        name = _NAME.match(str(case))
         named[str(title)] = f"{workload} {name[0].lower()}" if name else str(title)
     return named
 

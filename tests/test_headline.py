@@ -71,7 +71,7 @@ def test_what_one_side_ran_takes_nothing_away(tmp_path: Path) -> None:
 def test_benchmarks_that_disagree_lead_with_their_range(tmp_path: Path) -> None:
     fleets(tmp_path, speedups=[0.8, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 3.0])
     row = headline(tmp_path)
-    assert re.match(r"0\.\d+ \(500\.job0_r\) to [23]\.\d+ \(507\.job7_r\); mean 1\.\d+x \(95% ", row["headline"])
+    assert re.match(r"0\.\d+ \(500\.job0_r, 0\.\d+–0\.\d+\) to [23]\.\d+ \(507\.job7_r, [23]\.\d+–3\.\d+\); mean 1\.\d+x \(95% ", row["headline"])
     assert row["disagree"] and row["lowest_title"] == "spec_cpu2017 500.job0_r base_ratio"
     markdown = run(tmp_path, *ASK, "--format", "md")
     assert re.search(r"benchmarks 0\.\d+–[23]\.\d+", markdown)
@@ -104,7 +104,10 @@ def test_published_rows_with_gaps_have_a_headline(tmp_path: Path) -> None:
     assert len(rows) >= 2 and all(r["lo"] < r["ratio"] < r["hi"] and r["verdict"] == "better" for r in rows)
     (offline,) = [r for r in rows if r["class"] == "gpu-offline"]
     assert offline["ratio"] == pytest.approx(2.15, abs=0.1) and offline["hi"] / offline["lo"] < 1.1
-    wording = r"1\.28 \(whisper\) to 2\.98 \(llama3\.1-405b\); mean 2\.\d+x \(95% 2\.\d+–2\.\d+\) over \d benchmarks that both ran; "
+    wording = (
+        r"1\.28 \(whisper, 1\.22–1\.34\) to 2\.98 \(llama3\.1-405b, 2\.74–3\.23\); mean 2\.\d+x "
+        r"\(95% 2\.\d+–2\.\d+\) over \d benchmarks that both ran; "
+    )
     assert re.match(wording + r"\d+ more ran on one side only", offline["headline"])
 
 

@@ -13,7 +13,7 @@ from scipy import stats
 from planner.contrast import Pairing, Repeats
 from planner.equivalence import compare
 from planner.ratio import Verdict
-from planner.redundant import clusters
+from planner.redundant import clusters, families
 
 
 def side(rows: Sequence[Sequence[float]], names: str = "abcdefgh", first: int = 1) -> pd.DataFrame:
@@ -382,3 +382,9 @@ def test_a_benchmark_that_few_have_does_not_switch_clustering_off() -> None:
     machines = pd.DataFrame({"copy": base, "triad": base + rng.normal(0, 0.01, 12), "rare": base})
     machines.loc[4:, "rare"] = np.nan
     assert sorted(map(sorted, clusters(machines))) == [["copy", "triad"], ["rare"]]
+
+
+def test_families_go_by_the_name_with_which_cases_begin() -> None:
+    cases = ["llama2-70b-99", "llama3.1-405b", "bert-99", "505.mcf_r", "525.x264_r"]
+    about = pd.DataFrame({"workload": "w", "case": cases}, index=cases)
+    assert list(families(about).values()) == ["w llama", "w llama", "w bert", "505.mcf_r", "525.x264_r"]
