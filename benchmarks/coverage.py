@@ -100,7 +100,9 @@ def _even(number: int) -> Floats:
 
 
 def _held(ratio: Ratio | None, truth: float = 0.0) -> bool:
-    return ratio is not None and ratio.interval is not None and ratio.interval[0] <= math.exp(truth) <= ratio.interval[1]
+    return (
+        ratio is not None and ratio.interval is not None and ratio.interval[0] <= math.exp(truth) <= ratio.interval[1]
+    )
 
 
 # --- sections: each returns the figures of a case ---------------------------------------------------------------------

@@ -259,8 +259,8 @@ def another_workload(
     the fleet comes on top. The interval is never narrower than that of the fleet, which may have fewer degrees of
     freedom.
 
-    It takes LEAST_GROUPS groups and a variance of both fleets: a single host has none. An interval that reaches FARTHEST
-    times the ratio either way is too wide to be of use.
+    It takes LEAST_GROUPS groups and a variance of both fleets: a single host has none. An interval that reaches
+    FARTHEST times the ratio either way is too wide to be of use.
     """
     if len(groups) < LEAST_GROUPS:
         kinds = count(len(groups), "kind")

@@ -308,4 +308,3 @@ def _idle(panel: pd.DataFrame) -> dict[str, str]:
     """Hosts of a side that have nothing of the panel."""
     without = panel.index[panel.isna().all(axis=1)]
     return {str(host): message("has none of the benchmarks that both sides measured") for host in without}
-

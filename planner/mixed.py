@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +79,7 @@ class Fit:
         if self._complete:
             scores = self._errors @ weights
             if self.clusters is not None:
-                return self._by_clusters(value, scores / self.hosts, np.full(self.hosts, 1 / self.hosts))
+                return self._by_clusters(self.clusters, value, scores / self.hosts, np.full(self.hosts, 1 / self.hosts))
             variance = float(scores.var(ddof=1)) / self.hosts
             return Mean(value, variance, float(self.hosts - 1), self.hosts)
         slope = self._inverse @ weights
@@ -87,20 +88,21 @@ class Fit:
         pull = error @ slope - self._shrink * error.sum(axis=1) * (self._seen @ slope)  # of each host on the mean
         share = (1 - self._shrink * k) * (self._seen @ slope)  # of each host's intercept in the mean; they sum to 1
         if self.clusters is not None:
-            return self._by_clusters(value, pull, share)
+            return self._by_clusters(self.clusters, value, pull, share)
         kept = np.clip(1 - share, LEAST_KEPT, None)
         clustered = float((pull**2 / kept).sum())
         model = self._residual * float(weights @ slope) if self.hosts > 2 else 0.0
         variance = self._widening * max(model, clustered)
         return Mean(value, variance, _degrees(share, kept), self.hosts)
 
-    def _by_clusters(self, value: float, pull: Floats, share: Floats) -> Mean:
+    def _by_clusters(self, clusters: Codes, value: float, pull: Floats, share: Floats) -> Mean:
         """Return the mean with the CR2 variance over clusters; ``pull`` and ``share`` are those of the hosts."""
-        _, places = np.unique(self.clusters, return_inverse=True)
-        pull, share = (np.bincount(places, of) for of in (pull, share))
-        kept = np.clip(1 - share, LEAST_KEPT, None)
-        variance = self._widening * float((pull**2 / kept).sum())
-        return Mean(value, variance, _degrees(share, kept), len(share))
+        _, places = np.unique(clusters, return_inverse=True)
+        pulls: Floats = np.bincount(places, pull).astype(float)
+        shares: Floats = np.bincount(places, share).astype(float)
+        kept = np.clip(1 - shares, LEAST_KEPT, None)
+        variance = self._widening * float((pulls**2 / kept).sum())
+        return Mean(value, variance, _degrees(shares, kept), len(shares))
 
 
 def needed(hosts: int, benchmarks: int) -> int:
@@ -145,11 +147,11 @@ def fit(y: Floats, clusters: Codes | None = None) -> Fit:
     return Fit(centre + shift, hosts, error, seen, shrink, inverse, residual, False, widening, clusters)
 
 
-def _several(clusters: Codes | None, present: npt.NDArray[np.bool_] | None = None) -> Codes | None:
+def _several(clusters: Codes | None, present: Any = slice(None)) -> Codes | None:
     """Return the clusters of the hosts that are ``present``, None if they are all of one."""
     if clusters is None:
         return None
-    of = clusters if present is None else clusters[present]
+    of: Codes = clusters[present]
     return of if len(np.unique(of)) > 1 else None
 
 

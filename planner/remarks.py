@@ -24,6 +24,8 @@ def of_hosts(baseline: str, candidate: str, classes: Mapping[str, Equivalence]) 
 
 def _by_clusters(class_: str, side: str, clusters: Clusters) -> Message:
     icc = f"{clusters.icc:.1f}"
+    number: Message
+    one: str
     match clusters.kind:
         case "batch":
             number, one = count(clusters.number, "batch", "batches"), message("batch")

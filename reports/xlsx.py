@@ -428,9 +428,7 @@ class _Workbook:
             apart = f"{e.lowest:,.2f} ({e.lowest_title}) – {e.highest:,.2f} ({e.highest_title}); {mean}"
             interval = f" ({ratio.lo:,.2f} – {ratio.hi:,.2f})" if ratio.interval else ""
             value = f"{begin}{apart if e.disagree and not line.equal_work else ''}{ratio.value:,.2f}{end}{interval}"
-            value += f", {words(word(ratio.verdict))}" + (
-                f"{yours}{lo:,.2f} – {hi:,.2f}" if lo and hi else ""
-            )
+            value += f", {words(word(ratio.verdict))}" + (f"{yours}{lo:,.2f} – {hi:,.2f}" if lo and hi else "")
         least, most = own["lowest"], own["highest"]
         ends = f'" ("&FIXED({own["lo"]},2)&" – "&FIXED({own["hi"]},2)&")"'
         live = f'FIXED({own["ratio"]},2)&{literal(end)}&IF({own["lo"]}="","",{ends})&", "&{own["verdict"]}'

@@ -71,7 +71,10 @@ def test_what_one_side_ran_takes_nothing_away(tmp_path: Path) -> None:
 def test_benchmarks_that_disagree_lead_with_their_range(tmp_path: Path) -> None:
     fleets(tmp_path, speedups=[0.8, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 3.0])
     row = headline(tmp_path)
-    assert re.match(r"0\.\d+ \(500\.job0_r, 0\.\d+–0\.\d+\) to [23]\.\d+ \(507\.job7_r, [23]\.\d+–3\.\d+\); mean 1\.\d+x \(95% ", row["headline"])
+    assert re.match(
+        r"0\.\d+ \(500\.job0_r, 0\.\d+–0\.\d+\) to [23]\.\d+ \(507\.job7_r, [23]\.\d+–3\.\d+\); mean 1\.\d+x \(95% ",
+        row["headline"],
+    )
     assert row["disagree"] and row["lowest_title"] == "spec_cpu2017 500.job0_r base_ratio"
     markdown = run(tmp_path, *ASK, "--format", "md")
     assert re.search(r"benchmarks 0\.\d+–[23]\.\d+", markdown)

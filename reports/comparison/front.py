@@ -408,7 +408,9 @@ def _legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
             if cell.workload_why:
                 unknown.setdefault(cell.workload_why, {})[line.title] = None
     for why, titles in unknown.items():
-        yield message("Own program not known for {classes}: {why}. Run it on both.", classes=some(list(titles)), why=why)
+        yield message(
+            "Own program not known for {classes}: {why}. Run it on both.", classes=some(list(titles)), why=why
+        )
 
 
 def _without(comparison: Comparison, around: Around) -> str:

@@ -189,7 +189,9 @@ def _headline(comparison: Comparison, candidate: Candidate, name: str, e: Equiva
         row = replace(row, your_workload_lo=e.workload.lo, your_workload_hi=e.workload.hi)
     row = replace(row, your_workload_why=e.workload_why)
     if len(e.weights) > 1:
-        (low, low_hi), (high, high_hi) = ((None, None) if i is None else i for i in (e.lowest_interval, e.highest_interval))
+        (low, low_hi), (high, high_hi) = (
+            (None, None) if i is None else i for i in (e.lowest_interval, e.highest_interval)
+        )
         row = replace(row, lowest_lo=low, lowest_hi=low_hi, highest_lo=high, highest_hi=high_hi)
     if e.work and e.ratio:
         row = replace(row, work=e.work.value, geometric=e.ratio.value)

@@ -43,9 +43,7 @@ def test_what_no_correlation_can_be_known_of() -> None:
 
 def test_the_strongest_grouping_counts() -> None:
     scores = np.array([1.0, 1.1, 2.0, 2.1, np.nan])
-    groups = pd.DataFrame(
-        {"rack": list("abab") + ["c"], "batch": list("xxyy") + ["z"], "bios": ["1", "1", None, "2", "2"]}
-    )
+    groups = pd.DataFrame({"rack": [*"abab", "c"], "batch": [*"xxyy", "z"], "bios": ["1", "1", None, "2", "2"]})
     found = strongest(scores, groups)
     assert found is not None and (found.kind, found.number) == ("batch", 2)
     assert strongest(scores, groups[["rack", "bios"]]) is None  # racks do not matter, and a host's BIOS is unknown
@@ -59,7 +57,9 @@ def fleet(batches: int, hosts: int, icc: float, rng: np.random.Generator) -> tup
     return pd.DataFrame(y, columns=list("abcd")), pd.DataFrame({"batch": batch.astype(str)})
 
 
-def apart(frames: tuple[pd.DataFrame, pd.DataFrame], by: tuple[pd.DataFrame, pd.DataFrame] | None = None) -> Equivalence:
+def apart(
+    frames: tuple[pd.DataFrame, pd.DataFrame], by: tuple[pd.DataFrame, pd.DataFrame] | None = None
+) -> Equivalence:
     a, b = frames
     return compare(a, b.set_axis([f"b{h}" for h in b.index]), groups=_named(by) if by else (None, None))
 
@@ -73,8 +73,8 @@ def test_an_interval_by_two_batches_by_hand() -> None:
     2 x (0.05 / 2)^2 / (1 / 2) = 0.0025 and 0. One degree of freedom: t = 12.706.
     """
     rows = np.array([-0.001, 0.001, 0.099, 0.101])
-    a = pd.DataFrame({name: rows for name in "ab"})
-    b = pd.DataFrame({name: np.full(4, 0.3) for name in "ab"})
+    a = pd.DataFrame(dict.fromkeys("ab", rows))
+    b = pd.DataFrame(dict.fromkeys("ab", np.full(4, 0.3)))
     batch = pd.DataFrame({"batch": list("xxyy")})
     result = apart((a, b), (batch, batch))
     assert result.ratio and result.ratio.hi and result.ratio.clusters
@@ -84,9 +84,7 @@ def test_an_interval_by_two_batches_by_hand() -> None:
     assert [c and (c.kind, c.number) for c in result.clusters] == [("batch", 2), None]
     assert result.resampled is None
     (sentence,) = of_hosts("old", "new", {"cpu-int": result})
-    assert sentence == (
-        "cpu-int: interval by 2 batches of old, since hosts of one batch resemble each other (ICC 1.0)"
-    )
+    assert sentence == ("cpu-int: interval by 2 batches of old, since hosts of one batch resemble each other (ICC 1.0)")
 
 
 def test_clusters_of_hosts_with_gaps_and_of_pairs() -> None:
@@ -133,8 +131,6 @@ def test_halves_of_a_class() -> None:
     result = compare(y, whole)
     assert result.halves == ([["a", "b"], ["c", "d"]], [["a", "b", "c", "d"]])
     (sentence,) = of_hosts("old", "new", {"cpu-int": result})
-    assert sentence == (
-        "cpu-int: no host of old ran both a, b and c, d; run one of them on a host that ran the other"
-    )
+    assert sentence == ("cpu-int: no host of old ran both a, b and c, d; run one of them on a host that ran the other")
     y.iloc[0, 2] = 0.1  # one host that ran both
     assert list(of_hosts("old", "new", {"cpu-int": compare(y, whole)})) == []

@@ -44,7 +44,10 @@ def test_one_of_twenty_counts_as_one_of_twenty() -> None:
     assert result["broken"].change is not None
     p = 2 * stats.t.sf(5 / math.sqrt(2 / 3), 4)
     assert result["broken"].change.p_adjusted == pytest.approx(20 * p)
-    alone = {"broken": guards["broken"], "limited": guardrail(losses([9]), losses([11]), Better.LOWER, 10, Pairing.APART)}
+    alone = {
+        "broken": guards["broken"],
+        "limited": guardrail(losses([9]), losses([11]), Better.LOWER, 10, Pairing.APART),
+    }
     assert [g.held for g in judged_together(alone).values()] == [Held.BROKEN, Held.BROKEN]
 
 
