@@ -111,7 +111,7 @@ def _held(ratio: Ratio | None, truth: float = 0.0) -> bool:
 def fleet(case: Case) -> Row:
     """Coverage of the fleet's interval, its median half-width and its power, and the latter of Welch's own interval."""
     rng = np.random.default_rng(case.seed)
-    held = tried = found = found_by_welch = 0
+    held = tried = detected = detected_by_welch = 0
     halves: list[float] = []
     of_welch: list[float] = []
     while len(halves) < case.trials and tried < MOST_TRIES * case.trials:
@@ -127,14 +127,14 @@ def fleet(case: Case) -> Row:
         halves.append(math.log(ratio.interval[1] / ratio.interval[0]) / 2)
         if case.settings["missing"] == 0:
             shifted = _contrast([sides[0], sides[1] + math.log1p(GAIN)])
-            found += shifted is not None and shifted.ratio(_even(BENCHMARKS)).verdict is Verdict.BETTER
+            detected += shifted is not None and shifted.ratio(_even(BENCHMARKS)).verdict is Verdict.BETTER
             a, b = (Mean.of(side.mean(axis=1)) for side in sides)
             of_welch.append(deviate(CONFIDENCE, satterthwaite([a, b])) * math.sqrt(a.variance + b.variance))
-            found_by_welch += b.value - a.value + math.log1p(GAIN) > of_welch[-1]
+            detected_by_welch += b.value - a.value + math.log1p(GAIN) > of_welch[-1]
     n = len(halves)
     row = {"coverage": held / n, "half": float(np.median(halves)), "without": 1 - n / tried, "trials": n}
     if of_welch:
-        row |= {"half_welch": float(np.median(of_welch)), "power": found / n, "power_welch": found_by_welch / n}
+        row |= {"half_welch": float(np.median(of_welch)), "power": detected / n, "power_welch": detected_by_welch / n}
     return row
 
 
@@ -227,9 +227,9 @@ def batches(case: Case) -> Row:
             sides.append(_figures(effect[:, None] + rng.normal(0, CELL_SD, (hosts, BENCHMARKS))))
         contrast = Contrast.of((sides[0], sides[1]), range(BENCHMARKS), Pairing.APART)
         by_hosts += _held(contrast.ratio(w))
-        found = [None if s is None else strongest(s, groups) for s in contrast.scores(w)]
-        clustered += sum(f is not None for f in found)
-        sides = [s if f is None else replace(s, clusters=f.codes) for s, f in zip(sides, found, strict=True)]
+        alike = [None if s is None else strongest(s, groups) for s in contrast.scores(w)]
+        clustered += sum(c is not None for c in alike)
+        sides = [s if c is None else replace(s, clusters=c.codes) for s, c in zip(sides, alike, strict=True)]
         held += _held(Contrast.of((sides[0], sides[1]), range(BENCHMARKS), Pairing.APART).ratio(w))
     n = case.trials
     return {"coverage": held / n, "by_hosts": by_hosts / n, "clustered": clustered / n / 2, "trials": n}

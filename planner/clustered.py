@@ -65,7 +65,7 @@ def strongest(scores: Floats, groups: pd.DataFrame) -> Clusters | None:
     has no value is passed over.
     """
     known = ~np.isnan(scores)
-    found: list[Clusters] = []
+    groupings: list[Clusters] = []
     for kind in groups.columns:
         values = groups[kind]
         if values[known].isna().any():
@@ -73,8 +73,8 @@ def strongest(scores: Floats, groups: pd.DataFrame) -> Clusters | None:
         codes, _ = pd.factorize(values)
         icc = correlation(scores[known], codes[known])
         if icc is not None and icc > ALIKE:
-            found.append(Clusters(str(kind), len(set(codes[known].tolist())), icc, codes.astype(np.int64)))
-    return max(found, key=lambda c: c.icc, default=None)
+            groupings.append(Clusters(str(kind), len(set(codes[known].tolist())), icc, codes.astype(np.int64)))
+    return max(groupings, key=lambda c: c.icc, default=None)
 
 
 def halves(seen: npt.NDArray[np.bool_]) -> list[list[int]]:

@@ -187,18 +187,18 @@ def _alike(
     pairing: Pairing,
 ) -> tuple[Clusters | None, Clusters | None]:
     """Return the clusters of hosts of each side that intervals must count; None where hosts are independent."""
-    found: list[Clusters | None] = []
+    clusters_of_sides: list[Clusters | None] = []
     for scores, side, of in zip(contrast.scores(w), panel, groups, strict=True):
         if scores is None or of is None:
-            found.append(None)
+            clusters_of_sides.append(None)
             continue
         present = side.notna().any(axis=1).to_numpy()
         if pairing is Pairing.SAME_HOSTS:
             present = (panel[0].notna() & panel[1].notna()).any(axis=1).to_numpy()
-        whole = np.full(len(side), np.nan)
-        whole[present] = scores
-        found.append(strongest(whole, of.reindex(side.index)))
-    return found[0], found[1]
+        scores_of_all = np.full(len(side), np.nan)
+        scores_of_all[present] = scores
+        clusters_of_sides.append(strongest(scores_of_all, of.reindex(side.index)))
+    return clusters_of_sides[0], clusters_of_sides[1]
 
 
 def _in_clusters(side: Figures, clusters: Clusters | None) -> Figures:

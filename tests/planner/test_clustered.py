@@ -44,8 +44,8 @@ def test_what_no_correlation_can_be_known_of() -> None:
 def test_the_strongest_grouping_counts() -> None:
     scores = np.array([1.0, 1.1, 2.0, 2.1, np.nan])
     groups = pd.DataFrame({"rack": [*"abab", "c"], "batch": [*"xxyy", "z"], "bios": ["1", "1", None, "2", "2"]})
-    found = strongest(scores, groups)
-    assert found is not None and (found.kind, found.number) == ("batch", 2)
+    strongest_grouping = strongest(scores, groups)
+    assert strongest_grouping is not None and (strongest_grouping.kind, strongest_grouping.number) == ("batch", 2)
     assert strongest(scores, groups[["rack", "bios"]]) is None  # racks do not matter, and a host's BIOS is unknown
 
 
@@ -92,9 +92,9 @@ def test_clusters_of_hosts_with_gaps_and_of_pairs() -> None:
     (a, batch), (b, other) = (fleet(4, 12, 0.9, rng) for _ in range(2))
     gaps = a.copy()
     gaps.iloc[0, 1] = gaps.iloc[5, 2] = np.nan
-    whole, part = apart((a, b), (batch, other)), apart((gaps, b), (batch, other))
-    assert whole.ratio and part.ratio and whole.ratio.log_error and part.ratio.log_error and part.gaps
-    assert part.ratio.log_error == pytest.approx(whole.ratio.log_error, rel=0.1)
+    complete, part = apart((a, b), (batch, other)), apart((gaps, b), (batch, other))
+    assert complete.ratio and part.ratio and complete.ratio.log_error and part.ratio.log_error and part.gaps
+    assert part.ratio.log_error == pytest.approx(complete.ratio.log_error, rel=0.1)
     pairs = compare(a, a + b, pairing=Pairing.SAME_HOSTS, groups=(None, other))
     assert pairs.ratio and pairs.ratio.clusters and pairs.ratio.df == pytest.approx(3)
 
@@ -127,10 +127,10 @@ def test_halves_of_a_class() -> None:
         [[0, 0.1, nan, nan], [0.1, 0.2, nan, nan], [nan, nan, 0.1, 0], [nan, nan, 0, 0.2]], columns=list("abcd")
     )
     assert halves(y.notna().to_numpy()) == [[0, 1], [2, 3]]
-    whole = pd.DataFrame(np.arange(16).reshape(4, 4) / 100, [f"n{h}" for h in range(4)], list("abcd"))
-    result = compare(y, whole)
+    complete = pd.DataFrame(np.arange(16).reshape(4, 4) / 100, [f"n{h}" for h in range(4)], list("abcd"))
+    result = compare(y, complete)
     assert result.halves == ([["a", "b"], ["c", "d"]], [["a", "b", "c", "d"]])
     (sentence,) = of_hosts("old", "new", {"cpu-int": result})
     assert sentence == ("cpu-int: no host of old ran both a, b and c, d; run one of them on a host that ran the other")
     y.iloc[0, 2] = 0.1  # one host that ran both
-    assert list(of_hosts("old", "new", {"cpu-int": compare(y, whole)})) == []
+    assert list(of_hosts("old", "new", {"cpu-int": compare(y, complete)})) == []
