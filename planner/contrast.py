@@ -23,7 +23,7 @@ from planner.ratio import Mean, Ratio, between, satterthwaite
 
 Floats = npt.NDArray[np.float64]
 
-LEAST_GROUPS = 3  # kinds of benchmarks, below which nothing is said of another workload
+LEAST_GROUPS = 3  # families of benchmarks, below which nothing is said of another workload
 FARTHEST = 3  # times the ratio, beyond which an interval of another workload says nothing
 
 
@@ -263,8 +263,8 @@ def another_workload(
     FARTHEST times the ratio either way is too wide to be of use.
     """
     if len(groups) < LEAST_GROUPS:
-        kinds = count(len(groups), "kind")
-        return None, message("{kinds} of benchmarks; it takes {least}", kinds=kinds, least=LEAST_GROUPS)
+        families = count(len(groups), "family", "families")
+        return None, message("benchmarks of {families}; it takes {least}", families=families, least=LEAST_GROUPS)
     if contrast.single or min(m.df for m in contrast.means(w)) <= 0:
         return None, message("a side is a single host, whose kind may differ from it")
     weight = np.array([w[group].sum() for group in groups])
