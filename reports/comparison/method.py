@@ -113,8 +113,8 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
         (
             message("Clusters"),
             message(
-                "If hosts of one batch, rack, BIOS or microcode resemble each other (intraclass correlation above 0.2), "
-                "the interval counts these clusters instead of hosts, with the cluster-robust variance CR2."
+                "If hosts of one batch, rack, BIOS or microcode resemble each other (intraclass correlation above 0.2),"
+                " the interval counts these clusters instead of hosts, with the cluster-robust variance CR2."
             ),
         ),
         (
