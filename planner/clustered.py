@@ -79,8 +79,10 @@ def strongest(scores: Floats, groups: pd.DataFrame) -> Clusters | None:
 
 def halves(seen: npt.NDArray[np.bool_]) -> list[list[int]]:
     """Return the benchmarks (columns) in groups that no host (row) ran across: more than one if no host ran both."""
-    from scipy.sparse.csgraph import connected_components
+    if seen.all():
+        return [list(range(seen.shape[1]))]
+    from scipy.sparse.csgraph import connected_components  # imported here, since few comparisons have gaps
 
-    ran = seen.astype(int)
+    ran = seen.astype(float)
     number, of = connected_components(ran.T @ ran, directed=False)
     return [np.flatnonzero(of == n).tolist() for n in range(number)]

@@ -32,9 +32,9 @@ def test_a_case_of_each_section_gives_its_figures_again(section: str) -> None:
         for c, r in zip(coverage.cases(results["trials"], results["seed"]), results["rows"], strict=True)
         if c.section == section
     )
-    few = coverage.simulate(coverage.Case(section, case.settings, 40, case.seed))
+    few = coverage.simulate(coverage.Case(section, case.settings, 10, case.seed))
     figure = "false" if "false" in row else "coverage"
-    assert abs(few[figure] - row[figure]) <= 0.15
+    assert abs(few[figure] - row[figure]) <= 0.25
 
 
 def test_figures_out_of_bounds_are_named() -> None:
