@@ -333,7 +333,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.docs:
         DOCS.write_text(documented(DOCS.read_text(), json.loads(RESULTS.read_text())))
         return 0
-    start, rows = time.perf_counter(), []
+    start, rows, commit = time.perf_counter(), [], _commit()
     with ProcessPoolExecutor(options.jobs) as pool:
         for row in pool.map(simulate, cases(options.trials, options.seed, options.only)):
             rows.append(row)
@@ -342,7 +342,7 @@ def main(arguments: Sequence[str]) -> int:
     out = [f"{_line(row)}: {fault}" for row in rows for fault in faults(row)]
     print(f"\n{len(rows)} rows in {seconds:,} s; out of bounds: {len(out)}", *out, sep="\n")
     about = {"machine": f"{platform.processor() or platform.machine()}, Python {platform.python_version()}"}
-    about |= {"date": datetime.now(UTC).date().isoformat(), "commit": _commit()}
+    about |= {"date": datetime.now(UTC).date().isoformat(), "commit": commit}
     options.output.parent.mkdir(parents=True, exist_ok=True)
     text = ",\n".join(json.dumps(row) for row in rows)
     head = json.dumps(about | {"trials": options.trials, "seed": options.seed, "seconds": seconds})[:-1]
