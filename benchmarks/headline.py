@@ -147,7 +147,7 @@ def _headline(a: Floats, b: Floats) -> tuple[Ratio | None, Estimate | None, list
     except TooFewFiguresError:
         return None, None, both
     w = np.full(len(both), 1 / len(both))
-    return contrast.ratio(w), another_workload(contrast, w, [[n] for n in range(len(both))]), both
+    return contrast.ratio(w), another_workload(contrast, w, [[n] for n in range(len(both))])[0], both
 
 
 def _check(a: Floats, b: Floats, ratio: Ratio | None, other: Estimate | None) -> None:

@@ -22,9 +22,11 @@ from fleetmark.base.words import word
 from planner.contrast import Pairing, Repeats
 from planner.equivalence import Equivalence, compare
 from planner.fieller import Fieller, fieller
-from planner.guardrail import Guardrail, guardrail
+from planner.guardrail import Guardrail, guardrail, judged_together
 from planner.mix import shares_of
-from planner.ratio import Ratio, adjusted
+from planner.ratio import among
+from planner.redundant import families
+from planner.remarks import of_hosts
 
 CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot be compared at all
 APART = 4  # times one size another, from which on their figures are of different things (one in cache, say)
@@ -45,6 +47,7 @@ class Side:
     what a reader must know about the figures' origin (round, division, availability), each with its values.
     ``notes``: what was left out, a sentence each. ``failed``: ``workload case`` whose every run failed, and how it
     ended; ``limited``: those of them that had a limit (a latency) to meet and did not.
+    ``groups``: a row per machine, a column for each of batch, rack, bios and microcode: what it shares with others.
     ``count``: how many values stand behind the means. ``values``: these, where they were asked for and are few, with
     their ``title`` and ``host`` (the place in ``means``), the ``part`` of which they are the values (a host as
     recorded, or a pair of hosts), the ``centre`` that each part belongs to, the ``rule`` of both, and the log of what
@@ -64,6 +67,7 @@ class Side:
     values: pd.DataFrame | None = None
     inferred: bool = False
     repeats: Repeats | None = None
+    groups: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +151,7 @@ def compare_sides(
     if per != "server":
         _check_shared_out(per, benchmarks, results)
     warnings = [w for c in candidates for w in _warnings(baseline, c, pairing)]
+    warnings += [w for c in results for w in of_hosts(baseline.title, c.title, c.classes)]
     notes: list[str] = [message("{side}: {note}", side=s.title, note=n) for s in sides for n in s.notes] + [
         n for c in candidates for n in _sizes(baseline, c)[1]
     ]
@@ -178,6 +183,8 @@ def _candidate(
     )
     classes, repeats = {}, (a.repeats, b.repeats)
     quantity = {str(t): str(q) for t, q in benchmarks["quantity"].items() if q}
+    family = families(benchmarks)
+    groups = (a.groups, b.groups)
     scored = benchmarks[_in_classes(benchmarks)]
     for name in sorted(scored["class"].unique()):
         titles = scored.index[scored["class"] == name]
@@ -196,11 +203,13 @@ def _candidate(
             quantity=quantity,
             pairing=pairing,
             repeats=repeats,
+            family=family,
+            groups=groups,
         )
     if shares:
         work = benchmarks.index[benchmarks["kind"] == Kind.CAPACITY]
         x, y = (side[[t for t in work if t in side]] for side in (means_a, means_b))
-        classes[WORK_MIX] = compare(x, y, mix=shares, pairing=pairing, repeats=repeats)
+        classes[WORK_MIX] = compare(x, y, mix=shares, pairing=pairing, repeats=repeats, groups=groups)
     classes = _adjusted(classes)
     explained = {name: replace(e, left_out=_explained(e.left_out, benchmarks, a, b)) for name, e in classes.items()}
     standing = pd.concat([s.benchmarks["standing"] for s in (a, b)]).groupby(level=0).agg(_words)
@@ -246,7 +255,7 @@ def _guardrails(benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame, pair
         if len(x) or len(y):
             limit = None if math.isnan(about["limit"]) else float(about["limit"])
             guards[str(title)] = guardrail(x, y, Better(about["better"]), limit, pairing)
-    return guards
+    return judged_together(guards)
 
 
 def _adjusted(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
@@ -254,24 +263,18 @@ def _adjusted(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
     the benchmarks of all classes, that of a headline among the headlines of all classes. The headline of a single
     benchmark has that benchmark's, since they are one figure. A mix is one question, which stands alone.
     """
-    among = _among({title: r for e in classes.values() for title, r in e.each.items()})
-    heads = _among({name: e.ratio for name, e in classes.items() if e.ratio is not None and name != WORK_MIX})
+    benchmarks = among({title: r for e in classes.values() for title, r in e.each.items()})
+    heads = among({name: e.ratio for name, e in classes.items() if e.ratio is not None and name != WORK_MIX})
 
     def of_class(name: str, e: Equivalence) -> Equivalence:
-        each = {title: replace(r, p_adjusted=among.get(title)) for title, r in e.each.items()}
+        each = {title: replace(r, p_adjusted=benchmarks.get(title)) for title, r in e.each.items()}
         if e.ratio is None:
             return replace(e, each=each)
-        p = among.get(next(iter(e.weights))) if len(e.weights) == 1 else heads.get(name)
+        p = benchmarks.get(next(iter(e.weights))) if len(e.weights) == 1 else heads.get(name)
         work = e.work if e.work is None or len(e.weights) != 1 else replace(e.work, p_adjusted=p)
         return replace(e, each=each, ratio=replace(e.ratio, p_adjusted=p), work=work)
 
     return {name: of_class(name, e) for name, e in classes.items()}
-
-
-def _among(ratios: Mapping[str, Ratio]) -> dict[str, float]:
-    """The adjusted p of each that has one."""
-    ps = {name: r.p for name, r in ratios.items() if r.p is not None}
-    return dict(zip(ps, adjusted(list(ps.values())), strict=True))
 
 
 def _words(standings: pd.Series) -> str:

@@ -23,6 +23,9 @@ from planner.ratio import Mean, Ratio, between, satterthwaite
 
 Floats = npt.NDArray[np.float64]
 
+LEAST_GROUPS = 3  # families of benchmarks, below which nothing is said of another workload
+FARTHEST = 3  # times the ratio, beyond which an interval of another workload says nothing
+
 
 class Pairing(Enum):
     """How the hosts of two sides are related."""
@@ -95,11 +98,14 @@ class _Single:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of one side, hosts by benchmarks; ``errors`` and ``degrees`` as in Repeats."""
+    """The figures of one side, hosts by benchmarks; ``errors`` and ``degrees`` as in Repeats. ``clusters``: the cluster
+    of each host, None if hosts are independent.
+    """
 
     logs: Floats
     errors: Floats
     degrees: Floats
+    clusters: mixed.Codes | None = None
 
     @classmethod
     def of(cls, side: pd.DataFrame, names: Sequence[str], repeats: Repeats | None) -> Figures:
@@ -115,14 +121,14 @@ class Figures:
 
     def over(self, columns: Sequence[int]) -> Figures:
         """Some of its benchmarks, all of its hosts."""
-        return Figures(self.logs[:, columns], self.errors[:, columns], self.degrees[:, columns])
+        return Figures(self.logs[:, columns], self.errors[:, columns], self.degrees[:, columns], self.clusters)
 
     def less(self, before: Figures) -> Figures:
         """The differences from the same hosts ``before``."""
         mine, theirs = self.errors**2, before.errors**2
         with np.errstate(divide="ignore", invalid="ignore"):
             degrees = (mine + theirs) ** 2 / (mine**2 / self.degrees + theirs**2 / before.degrees)
-        return Figures(self.logs - before.logs, np.sqrt(mine + theirs), degrees)
+        return Figures(self.logs - before.logs, np.sqrt(mine + theirs), degrees, self.clusters)
 
     @property
     def gaps(self) -> bool:
@@ -134,7 +140,7 @@ class Figures:
         """Its model. Raises TooFewFiguresError, where the side is ``called`` so."""
         seen = ~np.isnan(self.logs)
         if len(seen) > 1 and seen.all():
-            return mixed.fit(self.logs)
+            return mixed.fit(self.logs, self.clusters)
         present = seen.any(axis=1)
         logs = self.logs[present]
         hosts, benchmarks = logs.shape
@@ -154,7 +160,7 @@ class Figures:
                     n=lacking,
                 )
             )
-        return mixed.fit(self.logs)
+        return mixed.fit(self.logs, self.clusters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,16 +204,35 @@ class Contrast:
         """The weighted mean of each side."""
         return self.a.mean(weights), self.b.mean(weights)
 
+    @property
+    def single(self) -> bool:
+        """Whether a side is one host, whose figures say nothing of its kind."""
+        return self.pairing is Pairing.PINNED or isinstance(self.a, _Single) or isinstance(self.b, _Single)
+
+    @property
+    def clusters(self) -> bool:
+        """Whether the interval is by clusters of hosts on a side."""
+        return any(isinstance(part, mixed.Fit) and part.clusters is not None for part in (self.a, self.b))
+
+    def scores(self, weights: Floats) -> tuple[Floats | None, Floats | None]:
+        """Return how far each host of a side lies from its mean; None for a side that is no sample of hosts.
+
+        Hosts without any figure are left out.
+        """
+        a, b = (part.scores(weights) if isinstance(part, mixed.Fit) else None for part in (self.a, self.b))
+        return a, b
+
     def ratio(self, weights: Floats) -> Ratio:
-        """The weighted geometric mean of the ratios, with the interval of the fleet."""
-        single = isinstance(self.a, _Single) or isinstance(self.b, _Single)
-        ratio = between(*self.means(weights), self.hosts, of_repeats=single)
+        """Return the weighted geometric mean of the ratios, with the interval of the fleet."""
+        repeats = isinstance(self.a, _Single) or isinstance(self.b, _Single)
+        ratio = between(*self.means(weights), self.hosts, of_repeats=repeats)
+        ratio = replace(ratio, single=self.single, clusters=self.clusters, p=None if self.single else ratio.p)
         return replace(ratio, of_repeats=False) if ratio.interval is None else ratio
 
     def resampled(self, weights: Floats) -> Estimate | None:
-        """The same by the bootstrap over hosts, where none lacks a figure."""
+        """Return the same by the bootstrap over hosts; None if a host lacks a figure, or hosts form clusters."""
         x, y = (logs[~np.isnan(logs).all(axis=1)] for logs in self.logs)
-        if self.gaps or self.pairing is Pairing.PINNED:
+        if self.gaps or self.clusters or self.pairing is Pairing.PINNED:
             return None
         if self.pairing is Pairing.SAME_HOSTS:
             return bootstrap.paired_percentiles((y @ weights).tolist())
@@ -224,24 +249,35 @@ def equal_work(contrast: Contrast, w: Floats) -> Ratio:
     return replace(linear, value=of_log(work), lo=lo, hi=hi)
 
 
-def another_workload(contrast: Contrast, w: Floats, groups: Sequence[Sequence[int]]) -> Estimate | None:
-    """Where one more benchmark of the class would lie: a prediction interval over groups of redundant benchmarks.
+def another_workload(
+    contrast: Contrast, w: Floats, groups: Sequence[Sequence[int]]
+) -> tuple[Estimate | None, Message | None]:
+    """Return the interval in which one more benchmark of the class would lie, or the reason why there is none.
 
-    Their weighted spread has Satterthwaite's degrees of freedom, which with equal weights are one less than there are
-    groups; the fleet's variance comes on top. It is never narrower than the fleet's own, which may have fewer degrees
-    of freedom. None below two groups.
+    It is a prediction interval over ``groups`` of benchmarks that are redundant or of one family. Their weighted spread
+    has Satterthwaite's degrees of freedom, which with equal weights are one less than there are groups. The variance of
+    the fleet comes on top. The interval is never narrower than that of the fleet, which may have fewer degrees of
+    freedom.
+
+    It takes LEAST_GROUPS groups and a variance of both fleets: a single host has none. An interval that reaches
+    FARTHEST times the ratio either way is too wide to be of use.
     """
-    if len(groups) < 2:
-        return None
+    if len(groups) < LEAST_GROUPS:
+        families = count(len(groups), "family", "families")
+        return None, message("benchmarks of {families}; it takes {least}", families=families, least=LEAST_GROUPS)
+    if contrast.single or min(m.df for m in contrast.means(w)) <= 0:
+        return None, message("a side is a single host, whose kind may differ from it")
     weight = np.array([w[group].sum() for group in groups])
     logs = np.array([w[group] @ contrast.deltas[group] for group in groups]) / weight
     mean, square = float(weight @ logs), float(weight @ weight)
     spread = float(weight @ (logs - mean) ** 2) / (1 - square)
     df = (1 - square) ** 2 / (square - 2 * float((weight**3).sum()) + square**2)
-    parts = [Mean(mean, spread * (1 + square), df), *(m for m in contrast.means(w) if m.df > 0)]
+    parts = [Mean(mean, spread * (1 + square), df), *contrast.means(w)]
     total = sum(part.variance for part in parts)
     result = Estimate.of_error(of_log(mean), math.sqrt(total), satterthwaite(parts), (len(groups),))
     fleet = contrast.ratio(w)
-    if fleet.lo is None or result.lo is None or result.lo <= fleet.lo:
-        return result
-    return replace(result, lo=fleet.lo, hi=fleet.hi, df=fleet.df)
+    if fleet.lo is not None and result.lo is not None and result.lo > fleet.lo:
+        result = replace(result, lo=fleet.lo, hi=fleet.hi, df=fleet.df)
+    if result.hi is None or result.hi > FARTHEST * result.value:
+        return None, message("the benchmarks lie too far apart: it would reach a factor of {n} either way", n=FARTHEST)
+    return result, None

@@ -9,22 +9,23 @@ cluster of redundant benchmarks counts once. Hosts with gaps stay: ``planner.mix
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.text import Message, message
+from planner.clustered import Clusters, halves, strongest
 from planner.contrast import Contrast, Figures, Pairing, Repeats, TooFewFiguresError, another_workload, equal_work
 from planner.estimate import Estimate
 from planner.ratio import SAME, Ratio
-from planner.redundant import clusters
+from planner.redundant import clusters, merged
 
 MIX_SENSITIVE = 0.05  # how far the two headlines may differ before a warning
 DISAGREE = 1.5  # times the lowest ratio the highest, from which on a mean alone misleads
 MOST_NAMED = 3  # benchmarks in a sentence
-MOST_SPREAD = 100  # times its lower end the upper one, from which on an interval of your workload says nothing
+ENDS = 2  # benchmarks that are named for their values: the lowest and the highest
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,13 +36,17 @@ class Equivalence:
 
     ``ratio``: the weighted geometric mean of the panel's ratios, with the interval of the fleet: how sure that mean is.
     It is None where the figures give none, and ``why`` says what would. ``workload``: the same value with the interval
-    in which a workload of this class lies that is none of these benchmarks; None below two, and for a mix. ``work``:
-    the headline for the mix, the ratio of server-hours for the same work.
+    in which a workload of this class lies that is none of these benchmarks; None for a mix, and where ``workload_why``
+    gives the reason. ``work``: the headline for the mix, the ratio of server-hours for the same work.
 
     ``each``: benchmark to its own ratio. ``lowest`` and ``highest`` are the ends of those in the panel, with their
-    titles. ``left_out``: benchmark to which side lacks it; ``hosts_out``: host to why it has no part in the headline.
-    ``gaps``: hosts lack figures of the panel, so that the ratio comes from ``planner.mixed``. ``resampled``: the ratio
-    with the bootstrap's interval over hosts, where there is one.
+    titles; ``lowest_interval`` and ``highest_interval`` are wider than those in ``each``, since the ends were picked by
+    their values. ``left_out``: benchmark to which side lacks it; ``hosts_out``: host to why it has no part in the
+    headline. ``gaps``: hosts lack figures of the panel, so that the ratio comes from ``planner.mixed``. ``resampled``:
+    the ratio with the bootstrap's interval over hosts, where there is one.
+
+    ``clusters``: of each side, the clusters of hosts that intervals count instead of hosts, None where hosts count.
+    ``halves``: of each side, the benchmarks in groups that no host ran across, in one group where some host did.
     """
 
     ratio: Ratio | None
@@ -58,6 +63,11 @@ class Equivalence:
     lowest_title: str = ""
     highest_title: str = ""
     gaps: bool = False
+    workload_why: str = ""
+    lowest_interval: tuple[float, float] | None = None
+    highest_interval: tuple[float, float] | None = None
+    clusters: tuple[Clusters | None, Clusters | None] = (None, None)
+    halves: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]] = ((), ())
 
     @property
     def headline(self) -> Ratio | None:
@@ -88,6 +98,8 @@ def compare(
     quantity: Mapping[str, str] | None = None,
     pairing: Pairing = Pairing.APART,
     repeats: tuple[Repeats | None, Repeats | None] = (None, None),
+    family: Mapping[str, str] | None = None,
+    groups: tuple[pd.DataFrame | None, pd.DataFrame | None] = (None, None),
 ) -> Equivalence:
     """The equivalence of the hosts of ``b`` in terms of those of ``a``.
 
@@ -97,6 +109,8 @@ def compare(
     ``machines``: a row per kind of machine on record, for telling which benchmarks are redundant; ``quantity``:
     benchmark to what it measures, where several measure the same: these are.
     ``pairing``: how the hosts of the two sides are related. ``repeats``: of each side, for what a single host has.
+    ``family``: benchmark to the family that it is of; those of one family say little of work of another. ``groups``: of
+    each side, a row per host with the batch, the rack or the like that it shares with other hosts.
     """
     names = sorted(set(a.columns) | set(b.columns))
     hosts_out: dict[str, str] = {}
@@ -104,26 +118,36 @@ def compare(
         a, b, hosts_out = _same_hosts(a, b)
     both, left_out = _on_both(names, a, b)
     sides = (Figures.of(a, both, repeats[0]), Figures.of(b, both, repeats[1]))
-    each = {name: Contrast.of(sides, [n], pairing).ratio(np.ones(1)) for n, name in enumerate(both)}
 
     def refused(why: Message) -> Equivalence:
+        each = _each(sides, both, pairing)
         return Equivalence(None, why, None, each, dict(mix or {}), None, None, left_out, hosts_out)
 
     if why := _refusal(names, both, mix, panel, a, b):
         return refused(why)
-    groups = _groups(both if panel is None else sorted(set(panel)), mix, weights, a, b, machines, quantity)
-    if not groups:
+    weighted = _groups(both if panel is None else sorted(set(panel)), mix, weights, a, b, machines, quantity)
+    if not weighted:
         return refused(message("none of what both sides measured has a weight: give one of them a weight"))
-    share = {n: w for group in groups for n, w in group.items()}
+    share = {n: w for group in weighted for n, w in group.items()}
     chosen = [n for n in both if n in share]
     if pairing is not Pairing.SAME_HOSTS:
         hosts_out |= _idle(a[chosen]) | _idle(b[chosen])
+    columns = [n for n, name in enumerate(both) if name in share]
+    w = np.array([share[n] for n in chosen])
     try:
-        contrast = Contrast.of(sides, [n for n, name in enumerate(both) if name in share], pairing)
+        contrast = Contrast.of(sides, columns, pairing)
     except TooFewFiguresError as error:
         return refused(error.why)
-    w = np.array([share[n] for n in chosen])
+    alike = _alike(contrast, w, (a[chosen], b[chosen]), groups, pairing)
+    if any(alike):
+        sides = (_in_clusters(sides[0], alike[0]), _in_clusters(sides[1], alike[1]))
+        contrast = Contrast.of(sides, columns, pairing)
+    each = _each(sides, both, pairing)
     ends = sorted(chosen, key=lambda n: each[n].value)
+    workload, workload_why = None, None
+    if mix is None:
+        families = [[chosen.index(n) for n in group] for group in merged(weighted, family or {})]
+        workload, workload_why = another_workload(contrast, w, families)
     return Equivalence(
         contrast.ratio(w),
         "",
@@ -135,11 +159,56 @@ def compare(
         left_out,
         hosts_out,
         contrast.resampled(w),
-        another_workload(contrast, w, [[chosen.index(n) for n in group] for group in groups]) if mix is None else None,
+        workload,
         ends[0],
         ends[-1],
         contrast.gaps,
+        workload_why or "",
+        each[ends[0]].selected(ENDS, len(chosen)),
+        each[ends[-1]].selected(ENDS, len(chosen)),
+        alike,
+        (_halves(a[chosen]), _halves(b[chosen])),
     )
+
+
+def _each(sides: tuple[Figures, Figures], names: Sequence[str], pairing: Pairing) -> dict[str, Ratio]:
+    """Return the ratio of each benchmark, by itself."""
+    return {name: Contrast.of(sides, [n], pairing).ratio(np.ones(1)) for n, name in enumerate(names)}
+
+
+# --- which hosts are alike --------------------------------------------------------------------------------------------
+
+
+def _alike(
+    contrast: Contrast,
+    w: Floats,
+    panel: tuple[pd.DataFrame, pd.DataFrame],
+    groups: tuple[pd.DataFrame | None, pd.DataFrame | None],
+    pairing: Pairing,
+) -> tuple[Clusters | None, Clusters | None]:
+    """Return the clusters of hosts of each side that intervals must count; None where hosts are independent."""
+    clusters_of_sides: list[Clusters | None] = []
+    for scores, side, of in zip(contrast.scores(w), panel, groups, strict=True):
+        if scores is None or of is None:
+            clusters_of_sides.append(None)
+            continue
+        present = side.notna().any(axis=1).to_numpy()
+        if pairing is Pairing.SAME_HOSTS:
+            present = (panel[0].notna() & panel[1].notna()).any(axis=1).to_numpy()
+        scores_of_all = np.full(len(side), np.nan)
+        scores_of_all[present] = scores
+        clusters_of_sides.append(strongest(scores_of_all, of.reindex(side.index)))
+    return clusters_of_sides[0], clusters_of_sides[1]
+
+
+def _in_clusters(side: Figures, clusters: Clusters | None) -> Figures:
+    return side if clusters is None else replace(side, clusters=clusters.codes)
+
+
+def _halves(panel: pd.DataFrame) -> list[list[str]]:
+    """Return the benchmarks in groups that no host of the side ran across."""
+    names = [str(name) for name in panel.columns]
+    return [[names[n] for n in group] for group in halves(panel.notna().to_numpy())]
 
 
 # --- which benchmarks, and how much each counts -----------------------------------------------------------------------
@@ -239,8 +308,3 @@ def _idle(panel: pd.DataFrame) -> dict[str, str]:
     """Hosts of a side that have nothing of the panel."""
     without = panel.index[panel.isna().all(axis=1)]
     return {str(host): message("has none of the benchmarks that both sides measured") for host in without}
-
-
-def bounded(lo: float | None, hi: float | None) -> bool:
-    """Whether an interval of your workload says anything: of two benchmarks far apart it reaches from 0 to anywhere."""
-    return lo is not None and hi is not None and hi < MOST_SPREAD * lo

@@ -1,7 +1,9 @@
 """The ratio of two arithmetic means, with Fieller's interval: for figures that are summed, not multiplied.
 
-Fieller, J. R. Statist. Soc. B 16 (1954), with each side's own variance and n_a + n_b - 2 degrees of freedom: of two
-sides with equal relative spreads the interval covers 95% (3 hosts a side: 95.1%, pooled variances 96.7%).
+Fieller, J. R. Statist. Soc. B 16 (1954), with each side's own variance. Sides with equal numbers of hosts have
+n_a + n_b - 2 degrees of freedom: if their relative spreads are equal, the interval covers 95% (3 hosts a side: 95.1%,
+pooled variances 96.7%). Sides with different numbers of hosts have those of ``planner.ratio.degrees``: with n_a + n_b
+- 2 of them, 3 hosts against 20 would cover 88%.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.estimate import CONFIDENCE, Estimate, deviate
-from planner.ratio import Mean
+from planner.ratio import Mean, degrees
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +28,15 @@ class Fieller(Estimate):
 
 
 def fieller(upper: npt.NDArray[np.float64], lower: npt.NDArray[np.float64], level: float = CONFIDENCE) -> Fieller:
-    """mean(``upper``) / mean(``lower``), figures of independent hosts, all positive."""
+    """Return mean(``upper``) / mean(``lower``) of positive figures of independent hosts, with Fieller's interval."""
     n = (len(upper), len(lower))
     x, y = Mean.of(upper), Mean.of(lower)
     value = x.value / y.value
     if min(n) < 2:
         return Fieller(value, level=level, n=n)
     df = x.df + y.df
+    if n[0] != n[1]:
+        df, _ = degrees(x, Mean(y.value, value**2 * y.variance, y.df, y.units))
     t = deviate(level, df)
     g = t**2 * y.variance / y.value**2
     if g >= 1:

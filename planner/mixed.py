@@ -14,12 +14,16 @@ Where figures are missing, hosts often lack them for a reason, and those that la
 others: their share of the hosts widens the variance.
 
 Without gaps this is the mean over hosts of each host's weighted sum, which is exact, and taken directly.
+
+Where hosts form clusters (``planner.clustered``), the variance is CR2 over clusters instead of hosts, with or without
+gaps.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +31,7 @@ import numpy.typing as npt
 from planner.ratio import Mean
 
 Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
 
 WIDEST = 8.0  # the logarithm of the ratio of variances lies within this either way
 MOST_SPARE = 4  # figures more than benchmarks from which on intervals cover what they should, whatever the hosts
@@ -41,7 +46,9 @@ class TooFewError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The model of one side. ``means``: mu, by benchmark. ``hosts``: those with a figure at all."""
+    """The model of one side. ``means``: mu, by benchmark. ``hosts``: those with a figure at all. ``clusters``: the
+    cluster of each of them, None if hosts are independent.
+    """
 
     means: Floats
     hosts: int
@@ -52,23 +59,50 @@ class Fit:
     _residual: float  # variance of e
     _complete: bool
     _widening: float  # of the variance, for hosts without any figure
+    clusters: Codes | None = None
+
+    @property
+    def units(self) -> int:
+        """How many independent units there are: clusters, or hosts."""
+        return self.hosts if self.clusters is None else len(np.unique(self.clusters))
+
+    def scores(self, weights: Floats) -> Floats:
+        """Return how far each host lies from the mean: the weighted mean over the benchmarks that it has."""
+        weight: Floats = self._seen @ weights
+        with np.errstate(invalid="ignore"):
+            scores: Floats = self._errors @ weights / np.where(weight > 0, weight, np.nan)
+        return scores
 
     def mean(self, weights: Floats) -> Mean:
         """The mean over benchmarks by ``weights``, with its variance and degrees of freedom."""
+        value = float(weights @ self.means)
         if self._complete:
             scores = self._errors @ weights
+            if self.clusters is not None:
+                return self._by_clusters(self.clusters, value, scores / self.hosts, np.full(self.hosts, 1 / self.hosts))
             variance = float(scores.var(ddof=1)) / self.hosts
-            return Mean(float(weights @ self.means), variance, float(self.hosts - 1))
+            return Mean(value, variance, float(self.hosts - 1), self.hosts)
         slope = self._inverse @ weights
         k = self._seen.sum(axis=1)
         error = self._errors
         pull = error @ slope - self._shrink * error.sum(axis=1) * (self._seen @ slope)  # of each host on the mean
         share = (1 - self._shrink * k) * (self._seen @ slope)  # of each host's intercept in the mean; they sum to 1
+        if self.clusters is not None:
+            return self._by_clusters(self.clusters, value, pull, share)
         kept = np.clip(1 - share, LEAST_KEPT, None)
         clustered = float((pull**2 / kept).sum())
         model = self._residual * float(weights @ slope) if self.hosts > 2 else 0.0
         variance = self._widening * max(model, clustered)
-        return Mean(float(weights @ self.means), variance, _degrees(share, kept))
+        return Mean(value, variance, _degrees(share, kept), self.hosts)
+
+    def _by_clusters(self, clusters: Codes, value: float, pull: Floats, share: Floats) -> Mean:
+        """Return the mean with the CR2 variance over clusters; ``pull`` and ``share`` are those of the hosts."""
+        _, places = np.unique(clusters, return_inverse=True)
+        pulls: Floats = np.bincount(places, pull).astype(float)
+        shares: Floats = np.bincount(places, share).astype(float)
+        kept = np.clip(1 - shares, LEAST_KEPT, None)
+        variance = self._widening * float((pulls**2 / kept).sum())
+        return Mean(value, variance, _degrees(shares, kept), len(shares))
 
 
 def needed(hosts: int, benchmarks: int) -> int:
@@ -78,17 +112,18 @@ def needed(hosts: int, benchmarks: int) -> int:
     return benchmarks + max(1, min(hosts - 1, MOST_SPARE))
 
 
-def fit(y: Floats) -> Fit:
-    """The model of the oriented logs ``y``, hosts by benchmarks, NaN where a host lacks one.
+def fit(y: Floats, clusters: Codes | None = None) -> Fit:
+    """The model of the oriented logs ``y``, hosts by benchmarks, NaN where a host lacks one; ``clusters``: the cluster
+    of each host, where hosts of one are alike.
 
     Raises TooFewError below two hosts, for a benchmark without a figure, and for fewer figures than ``needed``.
     """
     if len(y) > 1 and y.shape[1] and not np.isnan(y).any():
         centre, nothing = y.mean(axis=0), np.zeros(0)
-        return Fit(centre, len(y), y - centre, np.ones_like(y), nothing, nothing, 0.0, True, 1.0)
+        return Fit(centre, len(y), y - centre, np.ones_like(y), nothing, nothing, 0.0, True, 1.0, _several(clusters))
     present = ~np.isnan(y).all(axis=1)
     widening = 2 - float(present.mean()) if len(y) else 1.0
-    y = y[present]
+    y, clusters = y[present], _several(clusters, present)
     seen = (~np.isnan(y)).astype(float)
     hosts, benchmarks = y.shape
     cells = int(seen.sum())
@@ -98,7 +133,7 @@ def fit(y: Floats) -> Fit:
     centre = np.nanmean(y, axis=0)
     z = np.where(seen > 0, y - centre, 0.0)  # small numbers: sums of squares lose no digits
     if complete:
-        return Fit(centre, hosts, z, seen, np.zeros(0), np.zeros(0), 0.0, True, 1.0)
+        return Fit(centre, hosts, z, seen, np.zeros(0), np.zeros(0), 0.0, True, 1.0, clusters)
     sums = _Sums.of(z, seen)
     ratio = _most_likely(sums)
     normal, right, _ = sums.equations(np.array([ratio]))
@@ -109,7 +144,15 @@ def fit(y: Floats) -> Fit:
     error = np.where(seen > 0, z - shift, 0.0)
     left = float((error**2).sum() - (shrink * error.sum(axis=1) ** 2).sum())
     residual = max(left, 0.0) / (cells - benchmarks)
-    return Fit(centre + shift, hosts, error, seen, shrink, inverse, residual, False, widening)
+    return Fit(centre + shift, hosts, error, seen, shrink, inverse, residual, False, widening, clusters)
+
+
+def _several(clusters: Codes | None, present: Any = slice(None)) -> Codes | None:
+    """Return the clusters of the hosts that are ``present``, None if they are all of one."""
+    if clusters is None:
+        return None
+    of: Codes = clusters[present]
+    return of if len(np.unique(of)) > 1 else None
 
 
 @dataclass(frozen=True, slots=True)

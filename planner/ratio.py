@@ -7,7 +7,7 @@ says that one B does the work of 1.83 A.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -31,20 +31,26 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ratio(Estimate):
-    """How much faster one side is than the other. There is no interval where a side has one host. ``p``: how likely a
-    ratio so far from 1 is where there is no difference; None where nothing was tested. ``p_adjusted``: the same where
-    it is one of many that were tested together. ``n``: hosts of each side. ``of_repeats``: a side is a single host, and
-    the interval is of these machines by their repeats: it says nothing of their kinds.
+    """How much faster one side is than the other. There is no interval where a side has one host.
+
+    ``p``: the probability of a ratio at least so far from 1 if the sides were equal; None if nothing was tested.
+    ``p_adjusted``: the same, adjusted for all ratios that are tested together. ``df_many``: the degrees of freedom for
+    that adjustment, at most ``df``. ``n``: hosts of each side. ``clusters``: the interval is by clusters of hosts.
+    ``of_repeats``: a side is a single host, and the interval comes from its repeats. ``single``: a side is a single
+    host, however the interval was made; such a ratio describes these machines and not their kinds.
     """
 
     p: float | None = None
     p_adjusted: float | None = None
     of_repeats: bool = False
+    single: bool = False
+    df_many: float | None = None
+    clusters: bool = False
 
     @property
     def verdict(self) -> Verdict:
-        """For the kinds of machine, not for single ones; among many tests by the adjusted p."""
-        if self.lo is None or self.hi is None or self.of_repeats:
+        """Return the verdict on the kinds of machine; among many tests it follows the adjusted p."""
+        if self.lo is None or self.hi is None or self.of_repeats or self.single:
             return Verdict.CANNOT_TELL
         if self.lo >= 1 - SAME and self.hi <= 1 + SAME:
             return Verdict.SAME
@@ -54,23 +60,45 @@ class Ratio(Estimate):
             return Verdict.BETTER
         return Verdict.WORSE if self.hi < 1 else Verdict.CANNOT_TELL
 
+    @property
+    def p_of_many(self) -> float | None:
+        """Return p with the degrees of freedom that hold in the far tails, which adjusted ps depend on."""
+        se = self.log_error
+        if self.p is None or self.df_many is None or not se:
+            return self.p
+        return _two_sided(math.log(self.value) / se, self.df_many)
+
+    def selected(self, of: int, among: int) -> tuple[float, float] | None:
+        """Return the interval for one of ``of`` ratios that were picked by their values from ``among``.
+
+        A pick is extreme partly by chance, so its interval has the level 1 - (1 - level) of / among: on average it
+        holds the truth as often as an interval that was not picked. Benjamini & Yekutieli, JASA 100 (2005).
+        """
+        se = self.log_error
+        if se is None or among <= of:
+            return self.interval
+        half = deviate(1 - (1 - self.level) * of / among, self.df_many or self.df) * se
+        return self.value * of_log(-half), self.value * of_log(half)
+
 
 @dataclass(frozen=True, slots=True)
 class Mean:
     """The mean of one side's oriented logarithms, its variance and that variance's degrees of freedom: infinite for a
-    figure without an error, 0 where nothing tells the variance.
+    figure without an error, 0 where nothing tells the variance. ``units``: how many independent units it rests on:
+    hosts, or clusters of hosts; 0 if the variance comes from something else.
     """
 
     value: float
     variance: float
     df: float
+    units: int = 0
 
     @classmethod
     def of(cls, logs: npt.NDArray[np.float64]) -> Mean:
         """Of a figure per host."""
         if len(logs) < 2:
             return cls(float(logs.mean()), 0.0, 0.0)
-        return cls(float(logs.mean()), float(logs.var(ddof=1)) / len(logs), float(len(logs) - 1))
+        return cls(float(logs.mean()), float(logs.var(ddof=1)) / len(logs), float(len(logs) - 1), len(logs))
 
     @classmethod
     def exact(cls, value: float) -> Mean:
@@ -79,16 +107,35 @@ class Mean:
 
 
 def between(a: Mean, b: Mean, hosts: tuple[int, int], level: float = CONFIDENCE, of_repeats: bool = False) -> Ratio:
-    """exp(b - a) with Student's t interval: variances add, degrees of freedom are Satterthwaite's.
+    """Return exp(b - a) with Student's t interval: variances add, ``degrees`` gives the degrees of freedom.
 
-    There is no interval where a side does not tell its variance. ``of_repeats`` as in Ratio: nothing is tested then.
+    There is no interval if the variance of a side is unknown. ``of_repeats`` as in Ratio: then nothing is tested.
     """
     delta = b.value - a.value
     if min(a.df, b.df) <= 0:
         return Ratio(of_log(delta), level=level, n=hosts)
     variance = a.variance + b.variance
-    ratio = _student(delta, variance, satterthwaite([a, b]), level, hosts)
+    df, df_many = degrees(a, b)
+    ratio = replace(_student(delta, variance, df, level, hosts), df_many=df_many)
     return replace(ratio, p=None, of_repeats=True) if of_repeats else ratio
+
+
+def degrees(a: Mean, b: Mean) -> tuple[float, float]:
+    """Return the degrees of freedom of the difference of two means: for an interval, and for one of many tests.
+
+    Both are Satterthwaite's, below a ceiling if the sides have different numbers of hosts. Satterthwaite estimates the
+    degrees of freedom from both variances. If the side with few hosts happens to vary little, they come out too high:
+    intervals of 3 hosts against 20 would cover 92.6%, and the far tails, which adjusted ps read, would be off by a
+    factor of 30. If n hosts with f degrees of freedom face N, the ceiling among many tests is f (1 + n / N): f for very
+    unequal sides, and what Satterthwaite can reach at most for equal ones. That of an interval is n - 1 times as high.
+    ``benchmarks.coverage`` simulates both.
+    """
+    df = satterthwaite([a, b])
+    few, many = sorted((a, b), key=lambda mean: mean.units)
+    if few.units == many.units or few.units < 2:
+        return df, df
+    ceiling = few.df * (1 + few.units / many.units)
+    return min(df, (few.units - 1) * ceiling), min(df, ceiling)
 
 
 def satterthwaite(parts: Sequence[Mean]) -> float:
@@ -116,8 +163,12 @@ def paired(a: Sequence[float], b: Sequence[float], level: float = CONFIDENCE) ->
 
 
 def against(fixed: float, b: Sequence[float], level: float = CONFIDENCE) -> Ratio:
-    """Hosts ``b`` against a pinned figure that has no error of its own: Student's t on their mean."""
-    return between(Mean.exact(fixed), Mean.of(np.asarray(b, dtype=float)), (1, len(b)), level)
+    """Return the ratio of hosts ``b`` to the pinned figure of a single host: Student's t on their mean.
+
+    The interval does not cover how the pinned host differs from its kind, so nothing is tested.
+    """
+    ratio = between(Mean.exact(fixed), Mean.of(np.asarray(b, dtype=float)), (1, len(b)), level)
+    return replace(ratio, p=None, single=True)
 
 
 def adjusted(ps: Sequence[float]) -> list[float]:
@@ -134,6 +185,15 @@ def adjusted(ps: Sequence[float]) -> list[float]:
     return [float(p) for p in result]
 
 
+def among(ratios: Mapping[str, Ratio]) -> dict[str, float]:
+    """Return the adjusted p of each ratio that was tested, by name; a ratio that was tested alone keeps its own p."""
+    tested = {name: r for name, r in ratios.items() if r.p is not None}
+    if len(tested) == 1:
+        return {name: r.p for name, r in tested.items() if r.p is not None}
+    ps = {name: p for name, r in tested.items() if (p := r.p_of_many) is not None}
+    return dict(zip(ps, adjusted(list(ps.values())), strict=True))
+
+
 def _student(delta: float, variance: float, df: float, level: float, hosts: tuple[int, int]) -> Ratio:
     """exp(``delta``) with Student's t interval; a variance of nothing leaves an interval of no width."""
     if variance < NOTHING:
@@ -141,7 +201,13 @@ def _student(delta: float, variance: float, df: float, level: float, hosts: tupl
         return Ratio(value, value, value, level, n=hosts, p=1.0 if delta == 0 else 0.0)
     se = math.sqrt(variance)
     half = deviate(level, df) * se
-    from scipy import special  # as in planner.estimate
+    return Ratio(
+        of_log(delta), of_log(delta - half), of_log(delta + half), level, df, hosts, _two_sided(delta / se, df)
+    )
 
-    p = 2 * float(special.stdtr(df, -abs(delta) / se))
-    return Ratio(of_log(delta), of_log(delta - half), of_log(delta + half), level, df, hosts, p)
+
+def _two_sided(t: float, df: float) -> float:
+    """Return the probability of a Student's t at least so far from 0."""
+    from scipy import special  # imported here, as in planner.estimate
+
+    return 2 * float(special.stdtr(df, -abs(t)))

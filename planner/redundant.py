@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
 
+_NAME = re.compile(r"[A-Za-z_]{2,}")  # the name of a family, with which its cases begin
 ALIKE = 0.98  # correlation from which on benchmarks are redundant
 LEAST_MACHINES = 8  # to tell whether they are
 
@@ -29,6 +31,19 @@ def pinned_weights(
         groups = clusters(frame.reindex(columns=titles), kinds=kinds is not None, quantity=quantity)
         weights |= {title: 1 / len(groups) / len(group) for group in groups for title in group}
     return weights
+
+
+def families(benchmarks: pd.DataFrame) -> dict[str, str]:
+    """Return the family of each benchmark, by title: its workload and the name with which its case begins.
+
+    The cases llama2-70b and llama3.1-405b of one workload are of the family llama. A case that begins with a number, as
+    505.mcf_r, is a family of its own. ``benchmarks`` has a row per title, with ``workload`` and ``case``.
+    """
+    named = {}
+    for title, workload, case in zip(benchmarks.index, benchmarks["workload"], benchmarks["case"], strict=True):
+        name = _NAME.match(str(case))
+        named[str(title)] = f"{workload} {name[0].lower()}" if name else str(title)
+    return named
 
 
 def clusters(machines: pd.DataFrame, kinds: bool = True, quantity: Mapping[str, str] | None = None) -> list[list[str]]:
@@ -59,15 +74,15 @@ def clusters(machines: pd.DataFrame, kinds: bool = True, quantity: Mapping[str, 
     members: dict[str, list[str]] = {}
     for name, key in zip(names, keys, strict=True):
         members.setdefault(key, []).append(name)
-    return _merged(list(members.values()), quantity or {})
+    return merged(list(members.values()), quantity or {})
 
 
-def _merged(groups: list[list[str]], quantity: Mapping[str, str]) -> list[list[str]]:
-    """``groups``, of which those that share a quantity are one."""
-    merged: list[list[str]] = []
-    for group in groups:
+def merged(groups: Iterable[Iterable[str]], quantity: Mapping[str, str]) -> list[list[str]]:
+    """Return ``groups`` of benchmarks, joined where they share a quantity (benchmark to what it measures)."""
+    result: list[list[str]] = []
+    for group in map(list, groups):
         measured = {quantity.get(name, name) for name in group}
-        alike = [other for other in merged if measured & {quantity.get(name, name) for name in other}]
-        merged = [other for other in merged if other not in alike]
-        merged.append([name for part in (*alike, group) for name in part])
-    return merged
+        alike = [other for other in result if measured & {quantity.get(name, name) for name in other}]
+        result = [other for other in result if other not in alike]
+        result.append([name for part in (*alike, group) for name in part])
+    return result

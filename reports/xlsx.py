@@ -9,7 +9,7 @@ from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
-from planner.equivalence import DISAGREE, MOST_SPREAD, bounded
+from planner.equivalence import DISAGREE
 from planner.estimate import CONFIDENCE
 from planner.guardrail import Held
 from planner.ratio import SAME, Ratio
@@ -226,7 +226,7 @@ class _Workbook:
                 self.benchmarks.formula(row, column, f"=EXP({sign}AVERAGE({hosts}))", value, form)
 
     def _ratio(self, row: int, title: str, candidate: str, each: Mapping[str, Ratio]) -> None:
-        if each[title].of_repeats:
+        if each[title].of_repeats or each[title].clusters:
             ratios.stand(self.benchmarks, row, _AT, each[title])
             return
         pairing, place = self.comparison.pairing, self.grid.row(title)
@@ -428,9 +428,7 @@ class _Workbook:
             apart = f"{e.lowest:,.2f} ({e.lowest_title}) – {e.highest:,.2f} ({e.highest_title}); {mean}"
             interval = f" ({ratio.lo:,.2f} – {ratio.hi:,.2f})" if ratio.interval else ""
             value = f"{begin}{apart if e.disagree and not line.equal_work else ''}{ratio.value:,.2f}{end}{interval}"
-            value += f", {words(word(ratio.verdict))}" + (
-                f"{yours}{lo:,.2f} – {hi:,.2f}" if lo and hi and bounded(lo, hi) else ""
-            )
+            value += f", {words(word(ratio.verdict))}" + (f"{yours}{lo:,.2f} – {hi:,.2f}" if lo and hi else "")
         least, most = own["lowest"], own["highest"]
         ends = f'" ("&FIXED({own["lo"]},2)&" – "&FIXED({own["hi"]},2)&")"'
         live = f'FIXED({own["ratio"]},2)&{literal(end)}&IF({own["lo"]}="","",{ends})&", "&{own["verdict"]}'
@@ -440,8 +438,7 @@ class _Workbook:
             named = f'{named}&"); "&{literal(mean)}'
             live = f'IF(OR({both},{most}>{DISAGREE!r}*{least}),{named},"")&{live}'
         workload = f'FIXED({own["workload_lo"]},2)&" – "&FIXED({own["workload_hi"]},2)'
-        wide = f'IF({own["workload_lo"]}="",TRUE,{own["workload_hi"]}>={MOST_SPREAD}*{own["workload_lo"]})'
-        live += f'&IF({wide},"",{literal(yours)}&{workload})'
+        live += f'&IF({own["workload_lo"]}="","",{literal(yours)}&{workload})'
         formula = f'={literal(begin)}&IF({own["ratio"]}="",{own["note"]},{live})'
         self.readme.text(prose.row, 0, line.candidate.title, "strong")
         self.readme.formula(prose.row, 1, formula, value, role="word")

@@ -1,6 +1,9 @@
 """The planner's input: the question of a YAML file or a folder of sheets, and the faults of invalid ones."""
 
 import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from planner.capacity.question import Question
 from tests.commands import run
 from tests.demands import SMALL, changed
 from tests.profiles import FIT, record_generations, truth_of
-from tests.records import GCC, IOPS, MCF, NULL, TRIAD, record
+from tests.records import GCC, IOPS, MCF, NULL, TRIAD, Bench, record
 
 
 def read(tmp_path: Path, text: str, root: Path | None = None) -> Question:
@@ -262,23 +265,36 @@ def test_a_comparison_by_name(tmp_path: Path, on_record: Path) -> None:
     assert q.source["campaigns"] == "20261101T000000-genoa, 20261101T000000-icelake"
 
 
-@pytest.mark.parametrize(("spread", "wide"), [(1.1, False), (3.0, True)])
-def test_a_class_has_the_interval_of_your_workload(tmp_path: Path, on_record: Path, spread: float, wide: bool) -> None:
+X264 = replace(GCC, case="525.x264_r")
+
+
+@pytest.mark.parametrize(
+    ("more", "spread", "why"),
+    [
+        ((GCC, X264), 1.1, ""),
+        ((GCC, X264), 3.0, "its 3 benchmarks do not tell what your workload gains (the benchmarks lie too far apart"),
+        ((GCC,), 1.1, "its 2 benchmarks do not tell what your workload gains (benchmarks of 2 families; it takes 3)"),
+    ],
+)
+def test_a_class_has_the_interval_of_your_workload(
+    tmp_path: Path, on_record: Path, more: Sequence[Bench], spread: float, why: str
+) -> None:
     """The work is none of the benchmarks: how far these lie apart counts, not only how sure their mean is."""
     measured = {
-        (f"{gen}{n}", GCC): [100.0 * factor * (1 + 0.01 * n)]
-        for gen, factor in (("icelake", 1.0), ("genoa", 1.83 * spread))
+        (f"{gen}{n}", bench): [100.0 * factor * (spread**k if gen == "genoa" else 1) * (1 + 0.01 * n)]
+        for k, bench in enumerate(more, 1)
+        for gen, factor in (("icelake", 1.0), ("genoa", 1.83))
         for n in range(3)
     }
     record(on_record, "20261103T000000-more", {h: {"gen": h[:-1]} for h, _ in measured}, measured)
     text = changed("web: 1.83", f"web: {COMPARED}")
-    if wide:
-        with pytest.raises(FleetmarkError, match="its 2 benchmarks lie too far apart to tell what your workload gains"):
+    if why:
+        with pytest.raises(FleetmarkError, match=re.escape(why)):
             read(tmp_path, text, on_record)
         return
     worth = read(tmp_path, text, on_record).skus["genoa"].worth["web"]
-    assert worth.value == pytest.approx(1.83 * math.sqrt(spread))
-    assert worth.se > math.log(spread) / 2 and worth.df < 2
+    assert worth.value == pytest.approx(1.83 * spread)
+    assert worth.se > math.log(spread) and worth.df < 4
     assert worth.source.endswith("3+3 hosts, where a workload like its benchmarks lies")
 
 

@@ -71,7 +71,10 @@ def test_what_one_side_ran_takes_nothing_away(tmp_path: Path) -> None:
 def test_benchmarks_that_disagree_lead_with_their_range(tmp_path: Path) -> None:
     fleets(tmp_path, speedups=[0.8, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 3.0])
     row = headline(tmp_path)
-    assert re.match(r"0\.\d+ \(500\.job0_r\) to [23]\.\d+ \(507\.job7_r\); mean 1\.\d+x \(95% ", row["headline"])
+    assert re.match(
+        r"0\.\d+ \(500\.job0_r, 0\.\d+–0\.\d+\) to [23]\.\d+ \(507\.job7_r, [23]\.\d+–3\.\d+\); mean 1\.\d+x \(95% ",
+        row["headline"],
+    )
     assert row["disagree"] and row["lowest_title"] == "spec_cpu2017 500.job0_r base_ratio"
     markdown = run(tmp_path, *ASK, "--format", "md")
     assert re.search(r"benchmarks 0\.\d+–[23]\.\d+", markdown)
@@ -104,7 +107,10 @@ def test_published_rows_with_gaps_have_a_headline(tmp_path: Path) -> None:
     assert len(rows) >= 2 and all(r["lo"] < r["ratio"] < r["hi"] and r["verdict"] == "better" for r in rows)
     (offline,) = [r for r in rows if r["class"] == "gpu-offline"]
     assert offline["ratio"] == pytest.approx(2.15, abs=0.1) and offline["hi"] / offline["lo"] < 1.1
-    wording = r"1\.28 \(whisper\) to 2\.98 \(llama3\.1-405b\); mean 2\.\d+x \(95% 2\.\d+–2\.\d+\) over \d benchmarks that both ran; "
+    wording = (
+        r"1\.28 \(whisper, 1\.22–1\.34\) to 2\.98 \(llama3\.1-405b, 2\.74–3\.23\); mean 2\.\d+x "
+        r"\(95% 2\.\d+–2\.\d+\) over \d benchmarks that both ran; "
+    )
     assert re.match(wording + r"\d+ more ran on one side only", offline["headline"])
 
 
@@ -264,3 +270,80 @@ def test_what_one_host_of_several_ran_is_never_silent(tmp_path: Path) -> None:
     assert one["lo"] < one["ratio"] < one["hi"] and (one["interval_of"], one["verdict"]) == ("repeats", "cannot tell")
     assert one["note"] == "one host of new ran it: the interval is by its repeats"
     assert once["lo"] == "" and once["note"] == "one host of new ran it, and repeats do not tell: no interval"
+
+
+def test_batches_count_instead_of_hosts_that_resemble_each_other(tmp_path: Path) -> None:
+    """Four batches of three hosts a side that differ by 5%, hosts of a batch by 0.5%."""
+    rng = np.random.default_rng(7)
+    measured, labels = {}, {}
+    for side, speedup in (("old", 1.0), ("new", 2.0)):
+        for batch, effect in enumerate(rng.normal(0, 0.05, 4)):
+            for h in range(3):
+                host = f"{side}{batch}{h}"
+                labels[host] = {"gen": side, "batch": f"b{batch}", "rack": f"r{h}"}
+                own = effect + rng.normal(0, 0.005)
+                measured |= {
+                    (host, b): [5 * speedup * math.exp(own + e) for e in rng.normal(0, 0.01, 3)] for b in BENCHES
+                }
+    record(tmp_path, "c1", labels, measured)
+    row = headline(tmp_path)
+    assert row["hosts_baseline"] == row["hosts_candidate"] == 12
+    without = {host: {"gen": own["gen"]} for host, own in labels.items()}
+    record(tmp_path / "plain", "c1", without, measured)
+    plain = headline(tmp_path / "plain")
+    assert row["ratio"] == pytest.approx(plain["ratio"])
+    assert row["hi"] / row["lo"] > (plain["hi"] / plain["lo"]) ** 1.5
+    shown = " ".join(run(tmp_path, *ASK).split())
+    for side in ("old", "new"):
+        assert f"interval by 4 batches of {side}, since hosts of one batch resemble each other (ICC " in shown
+    book = tmp_path / "c.xlsx"
+    run(tmp_path, *ASK, "--xlsx", str(book))
+    assert book.exists()
+
+
+def test_firmware_of_hosts_is_a_grouping(tmp_path: Path) -> None:
+    """Hosts with the older microcode are 10% slower."""
+    measured = {
+        (f"{side}{h}", b): [speedup * (1.1 if h % 2 else 1.0) * (1 + 0.001 * h)]
+        for side, speedup in (("old", 1.0), ("new", 2.0))
+        for h in range(6)
+        for b in BENCHES
+    }
+    archive = record(tmp_path, "c1", {host: {"gen": host[:3]} for host, _ in measured}, measured)
+    for host, facts in archive.facts().items():
+        cpu = facts.cpu.model_copy(update={"microcode": "0x2b" if int(host[-1]) % 2 else "0x1a"})
+        archive.save_facts(host, facts.model_copy(update={"cpu": cpu}), {})
+    shown = " ".join(run(tmp_path, *ASK).split())
+    assert "interval by 2 microcode versions of old, since hosts of one microcode version resemble each other" in shown
+
+
+def test_halves_of_a_class_that_no_host_ran_together(tmp_path: Path) -> None:
+    measured = {
+        (f"{side}{h}", b): [speedup * (1 + 0.01 * h)]
+        for side, speedup in (("old", 1.0), ("new", 2.0))
+        for h in range(4)
+        for n, b in enumerate(BENCHES)
+        if side == "old" or (n < 4) == (h < 2)
+    }
+    record(tmp_path, "c1", {host: {"gen": host[:3]} for host, _ in measured}, measured)
+    shown = " ".join(run(tmp_path, *ASK).split())
+    assert re.search(r"no host of new ran both .*500\.job0_r.* and .*504\.job4_r", shown)
+
+
+def test_a_class_of_two_benchmarks_says_nothing_of_other_work(tmp_path: Path) -> None:
+    fleets(tmp_path)
+    two = ("--panel", "500.job0", "--panel", "501.job1")
+    row = headline(tmp_path, *two)
+    assert row["your_workload_lo"] is None and row["your_workload_why"] == "benchmarks of 2 families; it takes 3"
+    shown = " ".join(run(tmp_path, *ASK, *two).split())
+    assert "Own program not known for integer: benchmarks of 2 families; it takes 3. Run it on both." in shown
+
+
+def test_a_pinned_host_is_not_its_kind(tmp_path: Path) -> None:
+    fleets(tmp_path)
+    run(tmp_path, "reference", "save", "one", "--from", "host=old0")
+    rows = json.loads(run(tmp_path, "compare", "--reference", "one", "-c", "gen=new", "--format", "json"))["rows"]
+    assert {r["verdict"] for r in rows} == {"cannot tell"} and {r["p"] for r in rows} == {None}
+    (head,) = [r for r in rows if not r["benchmark"]]
+    assert head["lo"] > 1.5 and head["headline"].endswith("one machine of one@1, not its kind")
+    assert head["your_workload_lo"] is None

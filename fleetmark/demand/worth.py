@@ -27,7 +27,7 @@ from fleetmark.record.sides import side as side_of
 from fleetmark.record.sides import some
 from planner.capacity import question as capacity
 from planner.comparison import WORK_MIX
-from planner.equivalence import bounded
+from planner.equivalence import Equivalence
 from planner.estimate import Estimate
 from planner.ratio import Ratio
 
@@ -117,7 +117,7 @@ class Record:
         source = message(
             "compared with {baseline}: {candidate}, {what}", baseline=against, candidate=chosen.candidate, what=name
         )
-        return _of_ratio(ratio, error, source, _workload(answer, chosen))
+        return _of_ratio(ratio, error, source, _of_class(answer, chosen))
 
     def _noted(self, answer: Answer) -> None:
         self.campaigns |= {m.campaign for machines in answer.machines.values() for m in machines}
@@ -200,8 +200,10 @@ def _factor(written: str, demanded: str) -> float:
     return a[1] / b[1]
 
 
-def _of_ratio(ratio: Ratio, error: float | None, source: str, workload: Estimate | None) -> capacity.Worth:
-    """``workload``: where one of the ratio's class lies that is none of its benchmarks, where a class was chosen."""
+def _of_ratio(ratio: Ratio, error: float | None, source: str, of_class: Equivalence | None) -> capacity.Worth:
+    """Return the worth of a server by ``ratio``. If a class was chosen (``of_class``) and has several benchmarks, the
+    error is that of a workload of the class that is none of them.
+    """
     if ratio.log_error is None or ratio.of_repeats:
         if error is None:
             raise FleetmarkError(
@@ -212,20 +214,22 @@ def _of_ratio(ratio: Ratio, error: float | None, source: str, workload: Estimate
     if error is not None:
         raise FleetmarkError(f"{source} has its own interval: leave out error")
     hosts = message("{source}; {a}+{b} hosts", source=source, a=ratio.n[0], b=ratio.n[1])
-    if workload is None or workload.log_error is None:
+    if of_class is None or len(of_class.weights) < 2:
         return capacity.Worth(ratio.value, ratio.log_error, ratio.df or math.inf, hosts)
-    if not bounded(workload.lo, workload.hi):
+    workload = of_class.workload
+    if workload is None or workload.log_error is None:
         raise FleetmarkError(
-            f"{source}: its {workload.n[0]} benchmarks lie too far apart to tell what your workload gains; name the "
-            "one that is most like it (benchmark: …), a mix of them (mix: …), or measure more of that class"
+            f"{source}: its {len(of_class.weights)} benchmarks do not tell what your workload gains "
+            f"({of_class.workload_why}); name the one that is most like it (benchmark: …), a mix of them (mix: …), or "
+            "measure more of that class"
         )
     hosts = message("{source}, where a workload like its benchmarks lies", source=hosts)
     return capacity.Worth(ratio.value, workload.log_error, workload.df or math.inf, hosts)
 
 
-def _workload(answer: Answer, chosen: Chosen) -> Estimate | None:
-    """The interval of your workload, where a class was chosen and no benchmark or mix: what the work is stays open."""
-    return answer.comparison.candidates[0].classes[chosen.class_].workload if chosen.class_ else None
+def _of_class(answer: Answer, chosen: Chosen) -> Equivalence | None:
+    """Return the class that was chosen; None if a benchmark or a mix was, which say what the work is."""
+    return answer.comparison.candidates[0].classes[chosen.class_] if chosen.class_ else None
 
 
 def _headline(answer: Answer, chosen: Chosen) -> tuple[Ratio, str]:

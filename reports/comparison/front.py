@@ -13,7 +13,6 @@ from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
 from fleetmark.record.results import HostInfo
 from planner.comparison import WORK_MIX, Comparison
-from planner.equivalence import bounded
 from planner.estimate import Estimate
 from planner.guardrail import Held
 from planner.peers import Outlier
@@ -35,7 +34,8 @@ _GUARDRAILS = 3
 @dataclass(frozen=True, slots=True)
 class Cell:
     """A candidate's figure of a class as text. ``ratio`` is empty where there is none, and ``why`` says why.
-    ``interval``: of the average of the benchmarks; ``workload``: where a program of the reader's own lies; ``spread``:
+    ``interval``: of the average of the benchmarks; ``workload``: where a program of the reader's own lies, and
+    ``workload_why``: why that is not known; ``spread``:
     the range of the benchmarks where they disagree; ``servers``: what SERVERS of the baseline become, with
     ``servers_range``. ``repeats``: the interval is of these machines alone.
     """
@@ -50,6 +50,7 @@ class Cell:
     why: str = ""
     repeats: bool = False
     estimate: Estimate | None = None
+    workload_why: str = ""
 
     @property
     def text(self) -> str:
@@ -178,17 +179,17 @@ def _cell(comparison: Comparison, row: RatioRow | None) -> Cell:
     servers = fmt.servers(SERVERS / row.ratio) if replaced else ""
     both = replaced and row.lo is not None and row.hi is not None and row.lo > 0
     ends = (fmt.servers(SERVERS / row.hi), fmt.servers(SERVERS / row.lo)) if both and row.hi and row.lo else ()
-    workload = (row.your_workload_lo, row.your_workload_hi)
     return Cell(
         fmt.ratio(row.ratio),
         fmt.interval(row.lo, row.hi),
-        fmt.interval(*workload) if bounded(*workload) else "",
+        fmt.interval(row.your_workload_lo, row.your_workload_hi),
         fmt.interval(row.lowest, row.highest) if several else "",
         servers,
         "–".join(ends) if len(set(ends)) > 1 else "",
         row.verdict,
         repeats=row.interval_of == "repeats",
         estimate=row.estimate,
+        workload_why=row.your_workload_why,
     )
 
 
@@ -401,8 +402,15 @@ def _legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
         )
     if any(cell.workload for cell in cells):
         yield message("Own program: where a program of yours, of this kind but none of these benchmarks, lies at 95%.")
-    elif any(cell.ratio for cell in cells):
-        yield message("How a program of your own does is not known: too few benchmarks of one kind. Run it on both.")
+    unknown: dict[str, dict[str, None]] = {}
+    for line in lines:
+        for cell in line.cells:
+            if cell.workload_why:
+                unknown.setdefault(cell.workload_why, {})[line.title] = None
+    for why, titles in unknown.items():
+        yield message(
+            "Own program not known for {classes}: {why}. Run it on both.", classes=some(list(titles)), why=why
+        )
 
 
 def _without(comparison: Comparison, around: Around) -> str:

@@ -123,18 +123,26 @@ def _over(comparison: Comparison, e: Equivalence, ratio: Message) -> Message:
 
 
 def ends(comparison: Comparison, e: Equivalence) -> Message:
-    """``1.28 (whisper) to 2.98 (llama3.1-405b)``: the range of the benchmarks, and who its ends are."""
+    """Return the range of the benchmarks and who its ends are: ``1.28 (whisper, 1.24–1.33) to 2.98 (llama3.1-405b)``.
+
+    The intervals of the ends are those of benchmarks that were picked by their values.
+    """
     short = short_titles(e.weights, comparison.benchmarks.loc[list(e.weights), "metric"])
     low, high = ("" if value is None else fmt.ratio(value) for value in (e.lowest, e.highest))
-    one, other = (short.get(title, title) for title in (e.lowest_title, e.highest_title))
+    one = _end(short.get(e.lowest_title, e.lowest_title), e.lowest_interval)
+    other = _end(short.get(e.highest_title, e.highest_title), e.highest_interval)
     return message("{low} ({one}) to {high} ({other})", low=low, one=one, high=high, other=other)
 
 
+def _end(name: str, interval: tuple[float, float] | None) -> str:
+    return joined([name, span(*interval) if interval else ""])
+
+
 def _kinds(ratio: Ratio, comparison: Comparison, sides: tuple[str, str]) -> list[Message]:
-    """What one host on a side leaves unsaid; a pinned reference is taken as it is, and a pair is one host."""
+    """Return what to say of a side of one host; a pair is one host."""
     single = [side for n, side in zip(ratio.n, sides, strict=True) if n == 1]
-    single = single if comparison.pairing is Pairing.APART else [sides[1]] if ratio.n[1] == 1 else []
-    if not single or (ratio.interval is not None and not ratio.of_repeats):
+    single = [sides[1]] if comparison.pairing is Pairing.SAME_HOSTS and single else single
+    if not single or (ratio.interval is not None and not ratio.single):
         return []
     if len(single) == 2 and not comparison.grouped.keys() & set(single):
         return [message("these two machines, not their kinds")]

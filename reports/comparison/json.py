@@ -74,6 +74,7 @@ def _cell(cell: Cell) -> dict[str, str]:
         "ratio": cell.ratio,
         "interval": cell.interval,
         "own_program": cell.workload,
+        "own_program_unknown": cell.workload_why,
         "benchmarks": cell.spread,
         "servers": cell.servers,
         "servers_interval": cell.servers_range,

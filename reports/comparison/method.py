@@ -28,7 +28,7 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
         Pairing.APART: message(
             "Welch's t at 95% over hosts, of each host's weighted sum over the class. Repeats on one host do not "
             "make a fleet: with one host on a side they give an interval of these machines, and no verdict on "
-            "their kinds."
+            "their kinds. If n hosts face N on the other side, the degrees of freedom are at most (n - 1)² (1 + n / N)."
         ),
     }
     return (
@@ -82,7 +82,8 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
             message("Your workload"),
             message(
                 "Where a workload of the class lies that is none of its benchmarks, at 95%: Student's t on the spread "
-                "of their ratios, redundant ones taken together, with the fleet's variance on top."
+                "of their ratios, redundant ones and those of one family taken together, with the fleet's variance on "
+                "top. It takes three families and two hosts a side; none is given beyond a factor of 3 either way."
             ),
         ),
         (
@@ -98,6 +99,22 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
                 "p and verdict of a benchmark count all benchmarks of the candidate, those of a class all its classes "
                 "(Benjamini-Hochberg): of what is called better or worse, at most about 5% is not. A class of one "
                 "benchmark has the verdict of that benchmark; a mix of work is one question and stands alone."
+                " Guardrails without a limit are tested together. If n hosts face N, the degrees of freedom of these "
+                "tests are at most (n - 1) (1 + n / N)."
+            ),
+        ),
+        (
+            message("Lowest and highest"),
+            message(
+                "The benchmarks at both ends of a class are picked by their values, so that both are extreme partly by "
+                "chance. Of m benchmarks their intervals have the level 1 - 0.05 × 2 / m (Benjamini and Yekutieli)."
+            ),
+        ),
+        (
+            message("Clusters"),
+            message(
+                "If hosts of one batch, rack, BIOS or microcode resemble each other (intraclass correlation above 0.2),"
+                " the interval counts these clusters instead of hosts, with the cluster-robust variance CR2."
             ),
         ),
         (

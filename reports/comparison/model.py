@@ -36,7 +36,9 @@ class RatioRow:
     large enough. ``p_adjusted``: a benchmark's p among all of the candidate's, a class's among all classes
     (Benjamini-Hochberg), which the verdict goes by; ``verdict_raw``: by its own p. ``interval_of``: ``fleet``, or
     ``repeats`` where a side is a single host: then ``lo`` and ``hi`` are of these machines, not of their kinds.
-    ``your_workload_lo`` and ``your_workload_hi``: where a workload of the class lies that is none of its benchmarks.
+    ``your_workload_lo`` and ``your_workload_hi``: where a workload of the class lies that is none of its benchmarks;
+    where that is not known ``your_workload_why`` gives the reason. ``lowest_lo`` to ``highest_hi``: intervals of the
+    benchmarks at both ends, which are wider than their own, since these were picked by their values.
     ``benchmarks``: how many are in a headline; ``one_sided``: how many more only one side ran; ``headline``: all of it
     as a sentence; ``ends``: its range with the names of its ends, for short. ``kind`` is a Kind. A guardrail has no
     ratio: its ``verdict`` is a Held, ``limit`` what it keeps to, in ``unit``. ``arithmetic``: a benchmark's ratio of
@@ -84,6 +86,11 @@ class RatioRow:
     arithmetic_lo: float | None = None
     arithmetic_hi: float | None = None
     fieller_g: float | None = None
+    your_workload_why: str = ""
+    lowest_lo: float | None = None
+    lowest_hi: float | None = None
+    highest_lo: float | None = None
+    highest_hi: float | None = None
 
     @property
     def guardrail(self) -> bool:
@@ -132,6 +139,8 @@ def _of(comparison: Comparison, candidate: Candidate) -> Iterator[RatioRow]:
     for title, guard in candidate.guardrails.items():
         row = _benchmark(comparison, candidate, title, None, None, guard.why)
         row = replace(row, baseline_value=guard.a, candidate_value=guard.b, limit=guard.limit)
+        if guard.change is not None:
+            row = replace(row, p=guard.change.p, p_adjusted=guard.change.p_adjusted)
         yield replace(row, verdict=str(guard.held or ""), hosts_baseline=guard.n[0], hosts_candidate=guard.n[1])
 
 
@@ -179,6 +188,12 @@ def _headline(comparison: Comparison, candidate: Candidate, name: str, e: Equiva
     row = replace(row, one_sided=headline.one_sided(comparison, candidate, name, e))
     if e.workload:
         row = replace(row, your_workload_lo=e.workload.lo, your_workload_hi=e.workload.hi)
+    row = replace(row, your_workload_why=e.workload_why)
+    if len(e.weights) > 1:
+        (low, low_hi), (high, high_hi) = (
+            (None, None) if i is None else i for i in (e.lowest_interval, e.highest_interval)
+        )
+        row = replace(row, lowest_lo=low, lowest_hi=low_hi, highest_lo=high, highest_hi=high_hi)
     if e.work and e.ratio:
         row = replace(row, work=e.work.value, geometric=e.ratio.value)
     return _with(row, e.headline)

@@ -64,7 +64,9 @@ def remarks(
         yield Remark(message("Published results; none is an estimate or unverified."))
     yield from _gaps(comparison, rows)
     if comparison.pairing is Pairing.PINNED:
-        yield Remark(message("The pinned reference is taken as exact."))
+        yield Remark(
+            message("The pinned reference is one figure, taken as exact; others of its kind may differ from it.")
+        )
 
 
 def some(names: Sequence[str], most: int = MOST_HOSTS) -> str:

@@ -12,7 +12,6 @@ from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
 from planner.comparison import Comparison
 from planner.contrast import Pairing
-from planner.equivalence import bounded
 from reports.comparison.model import RatioRow
 from reports.comparison.titles import class_title, spaced
 from reports.kit import format as fmt
@@ -148,13 +147,12 @@ def _figure(row: RatioRow | None, shown: fmt.Shown | None) -> Figure:
     value = shown.number(row.candidate_value) if shown and row.candidate_value is not None else ""
     if row.ratio is None:
         return Figure(row, value)
-    own = (row.your_workload_lo, row.your_workload_hi)
     return Figure(
         row,
         value,
         fmt.ratio(row.ratio),
         fmt.interval(row.lo, row.hi),
-        fmt.interval(*own) if bounded(*own) else "",
+        fmt.interval(row.your_workload_lo, row.your_workload_hi),
         *("" if end is None else fmt.ratio(end) for end in (row.lo, row.hi)),
     )
 

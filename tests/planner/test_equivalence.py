@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from planner.contrast import Pairing, Repeats
 from planner.equivalence import compare
 from planner.ratio import Verdict
-from planner.redundant import clusters
+from planner.redundant import clusters, families
 
 
 def side(rows: Sequence[Sequence[float]], names: str = "abcdefgh", first: int = 1) -> pd.DataFrame:
@@ -157,29 +158,58 @@ def test_too_few_figures_say_how_many_more() -> None:
 
 
 def test_the_workload_lies_where_the_benchmarks_do() -> None:
-    """Logs 0, 1, 2 of hosts without spread: 1 ± t(2) sqrt(1 + 1/3)."""
-    a, b = side([[1, 1, 1]] * 3), side([list(np.exp([0.0, 1, 2]))] * 3, first=4)
+    """Logs 0, 0.1, 0.2 of hosts without spread: 0.1 ± t(2) 0.1 sqrt(1 + 1/3)."""
+    a, b = side([[1, 1, 1]] * 3), side([list(np.exp([0.0, 0.1, 0.2]))] * 3, first=4)
     result = compare(a, b)
     assert result.ratio and result.workload and result.workload.interval
-    assert result.ratio.interval == pytest.approx((math.e, math.e))
-    assert math.log(result.workload.interval[1]) == pytest.approx(1 + 4.30265 * math.sqrt(4 / 3), abs=1e-4)
-    assert result.workload.df == pytest.approx(2)
-    assert compare(a[["a"]], b[["a"]]).workload is None
+    assert result.ratio.interval == pytest.approx((math.exp(0.1), math.exp(0.1)))
+    assert math.log(result.workload.interval[1]) == pytest.approx(0.1 + 0.430265 * math.sqrt(4 / 3), abs=1e-5)
+    assert result.workload.df == pytest.approx(2) and result.workload_why == ""
     assert compare(a, b, mix={"a": 0.5, "b": 0.5}).workload is None  # the mix is the workload
 
 
+def test_a_workload_takes_three_benchmarks_two_fleets_and_a_bounded_interval() -> None:
+    a, b = side([[1, 1, 1]] * 3), side([list(np.exp([0.0, 0.1, 0.2]))] * 3, first=4)
+    two = compare(a[["a", "b"]], b[["a", "b"]])
+    assert two.workload is None and two.workload_why == "benchmarks of 2 families; it takes 3"
+    family = compare(a, b, family={"a": "llama", "b": "llama", "c": "bert"})
+    assert family.workload is None and family.workload_why == "benchmarks of 2 families; it takes 3"
+    single = "a side is a single host, whose kind may differ from it"
+    lone, error = b.iloc[:1], repeats(b.iloc[:1], 0.01, 5)
+    assert compare(a, lone, repeats=(None, error)).workload_why == single
+    assert compare(a, lone).workload_why == single
+    assert compare(a.iloc[:1], b, pairing=Pairing.PINNED).workload_why == single
+    # Logs 0, 0.25, 0.5 reach 4.303 x 0.25 x sqrt(4 / 3) = 1.24 either way, a factor of 3.5
+    far = compare(a, side([list(np.exp([0.0, 0.25, 0.5]))] * 3, first=4))
+    assert far.workload is None
+    assert far.workload_why == "the benchmarks lie too far apart: it would reach a factor of 3 either way"
+
+
 def test_redundant_benchmarks_are_one_for_the_workload() -> None:
-    a, b = side([[1, 1, 1]] * 3), side([[4, 4, 1]] * 3, first=4)
+    """Logs 0.3, 0.3, 0, 0.15: three groups of 0.3, 0 and 0.15, so 2 degrees of freedom."""
+    a, b = side([[1, 1, 1, 1]] * 3), side([list(np.exp([0.3, 0.3, 0.0, 0.15]))] * 3, first=4)
     workload = compare(a, b).workload  # a and b are the same figures
-    assert workload and workload.df == pytest.approx(1) and workload.n == (2,)
-    assert workload.value == pytest.approx(2)
+    assert workload and workload.df == pytest.approx(2) and workload.n == (3,)
+    assert workload.value == pytest.approx(math.exp(0.15))
 
 
 def test_redundant_benchmarks_of_pinned_weights_are_one_for_the_workload() -> None:
-    a, b = side([[1, 1, 1]] * 3), side([[4, 4.1, 1]] * 3, first=4)
-    pinned = {"a": 0.25, "b": 0.25, "c": 0.5}
+    a, b = side([[1, 1, 1, 1]] * 3), side([[1.2, 1.21, 1, 1.1]] * 3, first=4)
+    pinned = {"a": 1 / 6, "b": 1 / 6, "c": 1 / 3, "d": 1 / 3}
     workload = compare(a, b, weights=pinned, quantity={"a": "model", "b": "model", "c": ""}).workload
-    assert workload and workload.df == pytest.approx(1) and workload.n == (2,)
+    assert workload and workload.df == pytest.approx(2) and workload.n == (3,)
+
+
+def test_the_named_ends_have_wider_intervals() -> None:
+    """Two of eight are picked by their values: level 1 - 0.05 x 2 / 8 = 0.9875, with 4 degrees of freedom."""
+    spread = np.array([[-0.02], [0.0], [0.02]])
+    a, b = (pd.DataFrame(spread + gain, columns=list("abcdefgh")) for gain in (np.zeros(8), np.arange(8) / 10))
+    b.index = pd.Index([3, 4, 5])
+    result = compare(a, b)
+    half = float(stats.t.ppf(1 - 0.0125 / 2, 4)) * math.sqrt(2 * 4e-4 / 3)
+    assert (result.lowest_title, result.highest_title) == ("a", "h")
+    assert result.lowest_interval == pytest.approx((math.exp(-half), math.exp(half)))
+    assert result.highest_interval == pytest.approx((math.exp(0.7 - half), math.exp(0.7 + half)))
 
 
 def test_your_workload_is_never_narrower_than_the_fleet() -> None:
@@ -221,7 +251,7 @@ def repeats(side: pd.DataFrame, error: float, runs: int) -> Repeats:
 def test_one_host_a_side_speaks_of_these_machines() -> None:
     a, b = side([[1, 1]]), side([[2, 3]], first=2)
     result = compare(a, b, repeats=(repeats(a, 0.01, 5), repeats(b, 0.01, 5))).ratio
-    assert result and result.interval and result.of_repeats
+    assert result and result.interval and result.of_repeats and result.single
     assert result.log_error == pytest.approx(0.01)  # sqrt(2 sides * 2 benchmarks * (0.5 * 0.01)^2)
     assert result.df == pytest.approx(16)
     assert (result.p, result.verdict) == (None, Verdict.CANNOT_TELL)
@@ -352,3 +382,9 @@ def test_a_benchmark_that_few_have_does_not_switch_clustering_off() -> None:
     machines = pd.DataFrame({"copy": base, "triad": base + rng.normal(0, 0.01, 12), "rare": base})
     machines.loc[4:, "rare"] = np.nan
     assert sorted(map(sorted, clusters(machines))) == [["copy", "triad"], ["rare"]]
+
+
+def test_families_go_by_the_name_with_which_cases_begin() -> None:
+    cases = ["llama2-70b-99", "llama3.1-405b", "bert-99", "505.mcf_r", "525.x264_r"]
+    about = pd.DataFrame({"workload": "w", "case": cases}, index=cases)
+    assert list(families(about).values()) == ["w llama", "w llama", "w bert", "505.mcf_r", "525.x264_r"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from planner.fieller import fieller
 
@@ -18,9 +19,12 @@ def test_ends_are_where_the_difference_is_just_significant() -> None:
     x, y = np.array([3.0, 3.5, 4.1, 2.9]), np.array([1.1, 0.9, 1.3])
     ratio = fieller(x, y)
     assert ratio.lo is not None and ratio.hi is not None
+    a, b = x.var(ddof=1) / 4, (x.mean() / y.mean()) ** 2 * y.var(ddof=1) / 3
+    df = (a + b) ** 2 / (a**2 / 3 + b**2 / 2)  # Satterthwaite's, below the ceiling 2 * 2 * (1 + 3 / 4) = 7
+    assert ratio.df == pytest.approx(df) and df < 7
     for end in (ratio.lo, ratio.hi):
         se = np.sqrt(x.var(ddof=1) / 4 + end**2 * y.var(ddof=1) / 3)
-        assert abs(x.mean() - end * y.mean()) / se == pytest.approx(2.570582, abs=1e-6)  # Student's t, 5 degrees
+        assert abs(x.mean() - end * y.mean()) / se == pytest.approx(stats.t.ppf(0.975, df))
 
 
 def test_a_lower_mean_that_may_be_zero_has_no_ends() -> None:
@@ -31,3 +35,23 @@ def test_a_lower_mean_that_may_be_zero_has_no_ends() -> None:
 def test_one_host_has_a_ratio_and_nothing_else() -> None:
     ratio = fieller(np.array([2.0]), np.array([1.0, 1.0]))
     assert (ratio.value, ratio.interval, ratio.g) == (2.0, None, None)
+
+
+def test_three_hosts_against_twenty_have_a_ceiling() -> None:
+    """The three hosts hardly vary, so nearly all variance is of the twenty: Satterthwaite gives 19 degrees of freedom.
+
+    The ceiling is (3 - 1) * 2 * (1 + 3 / 20) = 4.6.
+    """
+    few, many = np.array([1.0, 1.0001, 0.9999]), 1 + 0.1 * np.sin(np.arange(20))
+    assert fieller(few, many).df == pytest.approx(4.6)
+    assert fieller(many, few).df == pytest.approx(4.6)
+
+
+def test_few_hosts_against_many_are_covered() -> None:
+    """With n_a + n_b - 2 = 21 degrees of freedom 3 hosts against 20 are covered in 88% of such draws."""
+    rng = np.random.default_rng(20261124)
+    held = 0
+    for _ in range(2000):
+        ends = fieller(rng.normal(2, 0.06, 3), rng.normal(1, 0.03, 20)).interval
+        held += ends is not None and ends[0] <= 2 <= ends[1]
+    assert 0.93 <= held / 2000 <= 0.98

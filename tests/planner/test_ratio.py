@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from planner.ratio import Ratio, Verdict, adjusted, paired, welch
 
@@ -38,6 +39,50 @@ def test_a_against_b_is_the_inverse_of_b_against_a(a: list[float], b: list[float
 def test_a_change_of_unit_changes_nothing(a: list[float], b: list[float], shift: float) -> None:
     moved = welch([x + shift for x in a], [x + shift for x in b])
     assert moved.value == pytest.approx(welch(a, b).value, rel=1e-9)
+
+
+def test_few_hosts_against_many_by_hand() -> None:
+    """Three hosts that hardly vary against four that do: variances of the means 1e-6 / 3 and 4e-4 / 4 (of 4 hosts at
+    ±0.01 sqrt 3: 4e-4). Satterthwaite gives 3.02, below the interval's ceiling 2 * 2 * (1 + 3 / 4) = 7 and that among
+    many, 2 * (1 + 3 / 4) = 3.5. Against 20 hosts with the variance 1e-4 of their mean it gives 19.1, above both
+    ceilings: 4.6 and 2.3.
+    """
+    few = [-0.001, 0.0, 0.001]
+    four = welch(few, (0.02 * math.sqrt(0.75) * np.array([-1, -1, 1, 1])).tolist())
+    a, b = 1e-6 / 3, 4e-4 / 4
+    satterthwaite = (a + b) ** 2 / (a**2 / 2 + b**2 / 3)
+    assert (four.df, four.df_many) == pytest.approx((satterthwaite, satterthwaite)) and satterthwaite < 3.5
+    many = (math.sqrt(20e-4 * 19 / 20) * np.tile([-1.0, 1.0], 10)).tolist()
+    assert np.var(many, ddof=1) / 20 == pytest.approx(1e-4)
+    for ratio in (welch(few, many), welch(many, few)):
+        assert (ratio.df, ratio.df_many) == pytest.approx((4.6, 2.3))
+
+
+def test_equal_sides_have_welchs_degrees_of_freedom() -> None:
+    """Five hosts that hardly vary against five that do: 4 degrees of freedom, not fewer."""
+    ratio = welch([0.0, 1e-6, 0.0, 0.0, 0.0], [0.1, 0.2, 0.3, 0.2, 0.1])
+    assert ratio.df == ratio.df_many == pytest.approx(4)
+
+
+def test_a_pick_among_many_has_a_wider_interval() -> None:
+    """Both ends of 50 ratios: level 1 - 0.05 * 2 / 50 = 0.998. Five hosts a side: 8 degrees of freedom."""
+    x = np.array([-0.02, -0.01, 0, 0.01, 0.02])
+    ratio = welch(x.tolist(), (0.3 + x).tolist())
+    half = float(stats.t.ppf(0.999, 8)) * math.sqrt(2 * 2.5e-4 / 5)
+    assert ratio.selected(2, 50) == pytest.approx((math.exp(0.3 - half), math.exp(0.3 + half)))
+    assert ratio.selected(2, 2) == ratio.interval
+
+
+@pytest.mark.parametrize(("few", "many"), [(2, 20), (3, 20), (5, 20), (4, 5)])
+def test_tables_of_equal_benchmarks_have_few_false_verdicts(few: int, many: int) -> None:
+    """Fifty benchmarks that are equal, hosts that differ by 3% as a whole and by half of that in each benchmark."""
+    rng = np.random.default_rng(20261124)
+    false = 0
+    for _ in range(300):
+        a, b = (rng.normal(0, 0.03, (n, 1)) + rng.normal(0, 0.015, (n, 50)) for n in (few, many))
+        ratios = [welch(x, y) for x, y in zip(a.T.tolist(), b.T.tolist(), strict=True)]
+        false += min(adjusted([r.p_of_many or 0.0 for r in ratios])) <= 0.05
+    assert false / 300 <= 0.05
 
 
 def test_one_host_a_side_gives_no_interval() -> None:

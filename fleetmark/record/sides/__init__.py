@@ -18,6 +18,7 @@ from fleetmark.record import figures, imports
 from fleetmark.record.archive import Archive
 from fleetmark.record.select import Machine, distinct_names
 from fleetmark.record.sides.amounts import PER, amounts
+from fleetmark.record.sides.shared import groups
 from fleetmark.record.sides.titles import titled
 from planner.comparison import Side
 from workloads.declared import about, keeps_limit
@@ -150,6 +151,7 @@ def _side(
         inferred=bool(np.isin(open_keys, compared).any()),
         repeats=under.repeats() if spread and not best else None,
         values=_values(record, own, under.rows, chosen, names) if values and count_of <= MOST_VALUES else None,
+        groups=None if best else groups(chosen, hosts),
     )
 
 

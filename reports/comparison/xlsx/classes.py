@@ -63,8 +63,9 @@ class ClassRow:
 
     @property
     def live(self) -> bool:
-        """Whether formulas over the hosts' scores give the headline: neither a mixed model nor repeats can be."""
-        return self.ratio is not None and not self.equivalence.gaps and not self.ratio.of_repeats
+        """Whether formulas over the hosts' scores give the headline, as for no mixed model, repeats or clusters."""
+        ratio = self.ratio
+        return ratio is not None and not (self.equivalence.gaps or ratio.of_repeats or ratio.clusters)
 
     @property
     def judged(self) -> bool:
@@ -294,7 +295,7 @@ def _standing(line: ClassRow, sheet: Sheet) -> None:
     if ratio is None:
         sheet.text(row, AT["note"], why(line))
         return
-    sheet.text(row, AT["note"], joined([_REPEATS if ratio.of_repeats else _GAPS, _mix(line)], "; "))
+    sheet.text(row, AT["note"], joined([_value(ratio), _mix(line)], "; "))
     _yours(line, sheet)
     sheet.text(row, AT["lowest_title"], e.lowest_title)
     sheet.text(row, AT["highest_title"], e.highest_title)
@@ -308,7 +309,15 @@ def _standing(line: ClassRow, sheet: Sheet) -> None:
 _NOTHING = message("no headline: nothing that is counted has a weight")
 _GAPS = message("a value, not a formula: hosts lack some of these benchmarks, and a mixed model gives the headline")
 _REPEATS = message("a value, not a formula: by repeats of one host on a side; these machines, not their kinds")
+_CLUSTERS = message("a value, not a formula: the interval is by clusters of hosts that resemble each other")
 _MIX = message("the mix decides: the headline for equal work differs by more than 5%")
+
+
+def _value(ratio: Ratio) -> Message:
+    """Return why a headline is a value and not a formula."""
+    if ratio.of_repeats:
+        return _REPEATS
+    return _CLUSTERS if ratio.clusters else _GAPS
 
 
 def _mix(line: ClassRow) -> Message | None:

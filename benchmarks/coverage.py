@@ -1,0 +1,414 @@
+"""How often the shipped intervals hold and verdicts are false: few hosts against many, gaps, batches, picked benchmarks.
+
+``python -m benchmarks.coverage [--trials 2000] [--jobs 1] [--only fleet tables] [--output FILE]`` simulates the grid,
+prints a table and writes ``benchmarks/results/coverage.json``. ``python -m benchmarks.coverage --docs`` rewrites the
+tables of ``docs/comparing.md`` from that file without simulating anything.
+
+Hosts differ by 3% as a whole and by half of that in each benchmark. Every figure comes from the estimators that
+``fleetmark compare`` uses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from fleetmark.base.measurement import Better
+from planner.clustered import strongest
+from planner.contrast import Contrast, Figures, Pairing, TooFewFiguresError, another_workload
+from planner.equivalence import ENDS
+from planner.estimate import CONFIDENCE, deviate
+from planner.fieller import fieller
+from planner.guardrail import Held, guardrail, judged_together
+from planner.ratio import Mean, Ratio, Verdict, among, between, satterthwaite
+
+Floats = npt.NDArray[np.float64]
+Row = dict[str, Any]
+
+RESULTS = Path(__file__).parent / "results" / "coverage.json"
+DOCS = Path(__file__).parent.parent / "docs" / "comparing.md"
+BEGIN, END = "<!-- coverage.json: begin -->\n", "<!-- coverage.json: end -->\n"
+
+BASELINES, CANDIDATES = (2, 3, 4, 5, 10, 20), (2, 5, 20, 60)
+SPREADS = {"equal": (1, 1), "baseline": (3, 1), "candidate": (1, 3)}  # whose hosts vary three times as much
+MISSING = (0, 30, 50)  # per cent of the figures
+HOST_SD, CELL_SD = 0.03, 0.015
+BENCHMARKS = 8
+TABLES = (50, 300)  # benchmarks
+GAIN = 0.10  # that power is about
+GUARDRAILS = 100
+PICKED = (8, 50)  # benchmarks of which the ends are named
+BATCHES = [(2, 4), (2, 10), (2, 20), (3, 6), (3, 15), (4, 8), (4, 20), (6, 12)]  # batches and hosts of a side
+ICCS = (0.0, 0.3, 0.6, 0.8)
+FAMILIES = (3, 5)
+MOST_TRIES = 20  # times as many fleets as trials, where fleets with gaps have no headline
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One kind of fleets: the ``section`` that simulates it, its settings, how many ``trials`` and the ``seed``."""
+
+    section: str
+    settings: Mapping[str, Any]
+    trials: int
+    seed: int
+
+
+# --- fleets -----------------------------------------------------------------------------------------------------------
+
+
+def _sides(settings: Mapping[str, Any], benchmarks: int, rng: np.random.Generator) -> list[Floats]:
+    """Return the logs of both sides, hosts by benchmarks, without any difference between the sides."""
+    sides = []
+    for hosts, times in zip((settings["baseline"], settings["candidate"]), SPREADS[settings["wider"]], strict=True):
+        effect = rng.normal(0, HOST_SD * times, (hosts, 1))
+        sides.append(effect + rng.normal(0, CELL_SD * times, (hosts, benchmarks)))
+    return sides
+
+
+def _figures(logs: Floats) -> Figures:
+    nothing = np.full_like(logs, np.nan)
+    return Figures(logs, nothing, nothing)
+
+
+def _contrast(sides: Sequence[Floats]) -> Contrast | None:
+    """Return the contrast over what both sides have; None if that gives no headline."""
+    both = np.flatnonzero(np.logical_and(*((~np.isnan(y)).any(axis=0) for y in sides))).tolist()
+    try:
+        return Contrast.of((_figures(sides[0]), _figures(sides[1])), both, Pairing.APART) if both else None
+    except TooFewFiguresError:
+        return None
+
+
+def _even(number: int) -> Floats:
+    return np.full(number, 1 / number)
+
+
+def _held(ratio: Ratio | None, truth: float = 0.0) -> bool:
+    return (
+        ratio is not None and ratio.interval is not None and ratio.interval[0] <= math.exp(truth) <= ratio.interval[1]
+    )
+
+
+# --- sections: each returns the figures of a case ---------------------------------------------------------------------
+
+
+def fleet(case: Case) -> Row:
+    """Coverage of the fleet's interval, its median half-width and its power, and the latter of Welch's own interval."""
+    rng = np.random.default_rng(case.seed)
+    held = tried = detected = detected_by_welch = 0
+    halves: list[float] = []
+    of_welch: list[float] = []
+    while len(halves) < case.trials and tried < MOST_TRIES * case.trials:
+        sides = _sides(case.settings, BENCHMARKS, rng)
+        tried += 1
+        for y in sides:
+            y[rng.random(y.shape) < case.settings["missing"] / 100] = np.nan
+        contrast = _contrast(sides)
+        ratio = contrast.ratio(_even(len(contrast.deltas))) if contrast else None
+        if ratio is None or ratio.interval is None:
+            continue
+        held += _held(ratio)
+        halves.append(math.log(ratio.interval[1] / ratio.interval[0]) / 2)
+        if case.settings["missing"] == 0:
+            shifted = _contrast([sides[0], sides[1] + math.log1p(GAIN)])
+            detected += shifted is not None and shifted.ratio(_even(BENCHMARKS)).verdict is Verdict.BETTER
+            a, b = (Mean.of(side.mean(axis=1)) for side in sides)
+            of_welch.append(deviate(CONFIDENCE, satterthwaite([a, b])) * math.sqrt(a.variance + b.variance))
+            detected_by_welch += b.value - a.value + math.log1p(GAIN) > of_welch[-1]
+    n = len(halves)
+    row = {"coverage": held / n, "half": float(np.median(halves)), "without": 1 - n / tried, "trials": n}
+    if of_welch:
+        row |= {"half_welch": float(np.median(of_welch)), "power": detected / n, "power_welch": detected_by_welch / n}
+    return row
+
+
+def fiellers(case: Case) -> Row:
+    """Coverage of Fieller's interval of the ratio 2; an unbounded one holds it."""
+    rng = np.random.default_rng(case.seed)
+    held, halves = 0, []
+    for _ in range(case.trials):
+        a, b = (np.exp(y[:, 0]) for y in _sides(case.settings, 1, rng))
+        ratio = fieller(2 * b / math.exp(_bias(case, 1)), a / math.exp(_bias(case, 0)))
+        held += ratio.interval is None or ratio.interval[0] <= 2 <= ratio.interval[1]
+        halves.append(math.inf if ratio.interval is None else (ratio.interval[1] - ratio.interval[0]) / 4)
+    return {"coverage": held / case.trials, "half": float(np.median(halves)), "trials": case.trials}
+
+
+def _bias(case: Case, side: int) -> float:
+    """Return the logarithm of the mean of figures whose logarithms are normal about 0."""
+    return (HOST_SD**2 + CELL_SD**2) / 2 * SPREADS[case.settings["wider"]][side] ** 2
+
+
+def tables(case: Case) -> Row:
+    """Return the part of tables of equal benchmarks in which any verdict is better or worse.
+
+    A benchmark whose |t| is below 1.96 has a p above 5%, whatever its degrees of freedom, and changes no verdict: it is
+    not worked out.
+    """
+    rng = np.random.default_rng(case.seed)
+    number = case.settings["benchmarks"]
+    false = 0
+    for _ in range(case.trials):
+        a, b = (_means(y) for y in _sides(case.settings, number, rng))
+        t = np.abs(b[0] - a[0]) / np.sqrt(a[1] + b[1])
+        ratios = {str(n): Ratio(1.0, p=1.0) for n in range(number)}
+        for n in np.flatnonzero(t >= 1.9599).tolist():
+            means = [Mean(float(m[n]), float(v[n]), k - 1.0, k) for m, v, k in (a, b)]
+            ratios[str(n)] = between(means[0], means[1], (a[2], b[2]))
+        verdicts = (replace(ratios[n], p_adjusted=p).verdict for n, p in among(ratios).items())
+        false += any(v in (Verdict.BETTER, Verdict.WORSE) for v in verdicts)
+    return {"false": false / case.trials, "trials": case.trials}
+
+
+def _means(logs: Floats) -> tuple[Floats, Floats, int]:
+    """Return means over hosts, variances of these means, and the number of hosts."""
+    return logs.mean(axis=0), logs.var(axis=0, ddof=1) / len(logs), len(logs)
+
+
+def guardrails(case: Case) -> Row:
+    """Return the part of tables of guardrails that did not change in which any is called broken."""
+    rng = np.random.default_rng(case.seed)
+    false = 0
+    for _ in range(case.trials):
+        sides = [pd.DataFrame(y) for y in _sides(case.settings, GUARDRAILS, rng)]
+        guards = {
+            str(n): guardrail(sides[0][n], sides[1][n], Better.LOWER, None, Pairing.APART) for n in range(GUARDRAILS)
+        }
+        false += any(g.held is Held.BROKEN for g in judged_together(guards).values())
+    return {"false": false / case.trials, "trials": case.trials}
+
+
+def ends(case: Case) -> Row:
+    """Coverage of the intervals of the lowest and the highest of several benchmarks, adjusted and not."""
+    rng = np.random.default_rng(case.seed)
+    number = case.settings["benchmarks"]
+    held = plain = 0
+    for _ in range(case.trials):
+        gain = rng.normal(0, case.settings["apart"] / 100, number)
+        a, b = _sides(case.settings, number, rng)
+        contrast = Contrast.of((_figures(a), _figures(b + gain)), range(number), Pairing.APART)
+        for n in (int(np.argmin(contrast.deltas)), int(np.argmax(contrast.deltas))):
+            ratio = contrast.ratio(np.eye(number)[n])
+            interval = ratio.selected(ENDS, number)
+            held += interval is not None and interval[0] <= math.exp(gain[n]) <= interval[1]
+            plain += _held(ratio, gain[n])
+    return {"coverage": held / case.trials / 2, "plain": plain / case.trials / 2, "trials": case.trials}
+
+
+def batches(case: Case) -> Row:
+    """Coverage of the interval of fleets whose hosts come in batches, and that of hosts as if they were independent."""
+    rng = np.random.default_rng(case.seed)
+    held = by_hosts = clustered = 0
+    hosts, icc = case.settings["hosts"], case.settings["icc"]
+    batch = np.arange(hosts) % case.settings["batches"]
+    groups = pd.DataFrame({"batch": batch.astype(str)})
+    w = _even(BENCHMARKS)
+    for _ in range(case.trials):
+        sides = []
+        for _side in range(2):
+            effect = rng.normal(0, HOST_SD * math.sqrt(icc), case.settings["batches"])[batch]
+            effect += rng.normal(0, HOST_SD * math.sqrt(1 - icc), hosts)
+            sides.append(_figures(effect[:, None] + rng.normal(0, CELL_SD, (hosts, BENCHMARKS))))
+        contrast = Contrast.of((sides[0], sides[1]), range(BENCHMARKS), Pairing.APART)
+        by_hosts += _held(contrast.ratio(w))
+        alike = [None if s is None else strongest(s, groups) for s in contrast.scores(w)]
+        clustered += sum(c is not None for c in alike)
+        sides = [s if c is None else replace(s, clusters=c.codes) for s, c in zip(sides, alike, strict=True)]
+        held += _held(Contrast.of((sides[0], sides[1]), range(BENCHMARKS), Pairing.APART).ratio(w))
+    n = case.trials
+    return {"coverage": held / n, "by_hosts": by_hosts / n, "clustered": clustered / n / 2, "trials": n}
+
+
+def families(case: Case) -> Row:
+    """Coverage of your workload's interval for work of a family that was not measured, by families and by benchmarks.
+
+    Families of three benchmarks differ by 15%, and benchmarks of a family by 5%. Six hosts a side.
+    """
+    rng = np.random.default_rng(case.seed)
+    number = 3 * case.settings["families"]
+    of = np.repeat(np.arange(case.settings["families"]), 3)
+    held = plain = given = 0
+    for _ in range(case.trials):
+        gain = rng.normal(0, 0.15, case.settings["families"])[of] + rng.normal(0, 0.05, number)
+        new = math.exp(rng.normal(0, 0.15) + rng.normal(0, 0.05))
+        a, b = _sides({"baseline": 6, "candidate": 6, "wider": "equal"}, number, rng)
+        contrast = Contrast.of((_figures(a), _figures(b + gain)), range(number), Pairing.APART)
+        by_family = [np.flatnonzero(of == n).tolist() for n in range(case.settings["families"])]
+        interval, _why = another_workload(contrast, _even(number), by_family)
+        alone, _why = another_workload(contrast, _even(number), [[n] for n in range(number)])
+        if interval and interval.interval and alone and alone.interval:
+            given += 1
+            held += interval.interval[0] <= new <= interval.interval[1]
+            plain += alone.interval[0] <= new <= alone.interval[1]
+    return {"coverage": held / given, "by_benchmarks": plain / given, "trials": given}
+
+
+SECTIONS: Mapping[str, Callable[[Case], Row]] = {
+    "fleet": fleet,
+    "fieller": fiellers,
+    "tables": tables,
+    "guardrails": guardrails,
+    "ends": ends,
+    "batches": batches,
+    "families": families,
+}
+
+
+# --- the grid ---------------------------------------------------------------------------------------------------------
+
+
+def cases(trials: int, seed: int, only: Sequence[str] = tuple(SECTIONS)) -> list[Case]:
+    """Return every case of the sections ``only``, each with a seed by its place in the whole grid."""
+    return [
+        Case(section, settings, max(1, int(trials * part)), seed + n)
+        for n, (section, settings, part) in enumerate(_grid())
+        if section in only
+    ]
+
+
+def _grid() -> Iterator[tuple[str, Row, float]]:
+    """Yield the section and the settings of each case, and its part of the trials."""
+    pairs = [
+        {"baseline": a, "candidate": b, "wider": wider} for a in BASELINES for b in CANDIDATES for wider in SPREADS
+    ]
+    yield from (("fleet", pair | {"missing": missing}, 1.0) for missing in MISSING for pair in pairs)
+    yield from (("fieller", pair, 1.0) for pair in pairs)
+    yield from (("tables", pair | {"benchmarks": n}, 0.5) for n in TABLES for pair in pairs)
+    some = [pair for pair in pairs if (pair["baseline"], pair["candidate"]) in ((2, 20), (3, 20), (5, 5), (20, 20))]
+    yield from (("guardrails", pair, 0.15) for pair in some if pair["wider"] == "equal")
+    yield from (("ends", pair | {"benchmarks": n, "apart": x}, 0.5) for n in PICKED for x in (0, 5) for pair in some)
+    yield from (("batches", {"batches": k, "hosts": n, "icc": icc}, 0.5) for k, n in BATCHES for icc in ICCS)
+    yield from (("families", {"families": n}, 0.5) for n in FAMILIES)
+
+
+def simulate(case: Case) -> Row:
+    """Return the settings of ``case`` with its figures."""
+    return {"section": case.section, **case.settings, **SECTIONS[case.section](case)}
+
+
+def faults(row: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what lies out of bounds in a row."""
+    least = 0.93
+    match row["section"]:
+        case "fleet" | "fieller":
+            most = 0.98 if min(row["baseline"], row["candidate"]) >= 3 else 1.0
+            if not least <= row["coverage"] <= most:
+                yield f"coverage {row['coverage']:.1%}"
+            if row["baseline"] == row["candidate"] and row["half"] > 1.15 * row.get("half_welch", row["half"]):
+                yield f"half-width {row['half'] / row['half_welch']:.2f} times Welch's"
+        case "tables" | "guardrails":
+            if row["false"] > 0.05:
+                yield f"false verdicts {row['false']:.1%}"
+        case _:
+            if row["coverage"] < least:
+                yield f"coverage {row['coverage']:.1%}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Simulate the grid, print it and write the file; or rewrite the tables of the documentation."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=2000)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=20261124)
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--docs", action="store_true")
+    options = parser.parse_args(arguments)
+    if options.docs:
+        DOCS.write_text(documented(DOCS.read_text(), json.loads(RESULTS.read_text())))
+        return 0
+    start, rows, commit = time.perf_counter(), [], _commit()
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for row in pool.map(simulate, cases(options.trials, options.seed, options.only)):
+            rows.append(row)
+            print(_line(row), flush=True)
+    seconds = round(time.perf_counter() - start)
+    out = [f"{_line(row)}: {fault}" for row in rows for fault in faults(row)]
+    print(f"\n{len(rows)} rows in {seconds:,} s; out of bounds: {len(out)}", *out, sep="\n")
+    about = {"machine": f"{platform.processor() or platform.machine()}, Python {platform.python_version()}"}
+    about |= {"date": datetime.now(UTC).date().isoformat(), "commit": commit}
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    text = ",\n".join(json.dumps(row) for row in rows)
+    head = json.dumps(about | {"trials": options.trials, "seed": options.seed, "seconds": seconds})[:-1]
+    options.output.write_text(f'{head}, "rows": [\n{text}\n]}}\n')
+    return 0
+
+
+def _commit() -> str:
+    """Return the commit that the working tree stands on."""
+    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(words, capture_output=True, text=True).stdout.strip() or "unknown"
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    shown = (f"{k} {v:.3f}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items() if k != "section")
+    return f"{row['section']:10} " + ", ".join(shown)
+
+
+# --- the documentation ------------------------------------------------------------------------------------------------
+
+
+def documented(page: str, results: Mapping[str, Any]) -> str:
+    """Return ``page`` with the tables between its marks made from ``results``."""
+    before, rest = page.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}{markdown(results)}{END}{after}"
+
+
+def markdown(results: Mapping[str, Any]) -> str:
+    """Return the tables of the documentation."""
+    rows = results["rows"]
+    tables_of = {name: [r for r in rows if r["section"] == name] for name in SECTIONS}
+    lines = [f"{results['trials']:,} fleets a figure ({results['date']}, commit {results['commit']}).", ""]
+    lines += ["| hosts | 0% missing | 30% missing | 50% missing | Fieller | 50 benchmarks | 300 benchmarks |"]
+    lines += ["|-|-|-|-|-|-|-|"]
+    for a in BASELINES:
+        for b in CANDIDATES:
+            parts = [[r for r in tables_of["fleet"] if r["missing"] == m] for m in MISSING] + [tables_of["fieller"]]
+            cells = [_three(part, a, b, "coverage") for part in parts]
+            cells += [_three([r for r in tables_of["tables"] if r["benchmarks"] == n], a, b, "false") for n in TABLES]
+            lines.append(f"| {a} v {b} | " + " | ".join(cells) + " |")
+    lines += ["", "| batches a side | hosts a side | " + " | ".join(f"ICC {icc:g}" for icc in ICCS) + " |"]
+    lines += ["|-|-|" + "-|" * len(ICCS)]
+    for k, n in BATCHES:
+        of = {r["icc"]: r for r in tables_of["batches"] if (r["batches"], r["hosts"]) == (k, n)}
+        cells = [f"{_percent(of[icc]['coverage'])} ({_percent(of[icc]['by_hosts'])})" for icc in ICCS]
+        lines.append(f"| {k} | {n} | " + " | ".join(cells) + " |")
+    lines += ["", "| hosts | 8 equal | 8 that differ | 50 equal | 50 that differ | 100 guardrails |", "|-|-|-|-|-|-|"]
+    for a, b in sorted({(r["baseline"], r["candidate"]) for r in tables_of["ends"]}):
+        parts = [
+            [r for r in tables_of["ends"] if (r["benchmarks"], r["apart"]) == (n, x)] for n in PICKED for x in (0, 5)
+        ]
+        cells = [_three(part, a, b, "coverage") for part in parts] + [_three(tables_of["guardrails"], a, b, "false")]
+        lines.append(f"| {a} v {b} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _three(rows: Sequence[Mapping[str, Any]], a: int, b: int, figure: str) -> str:
+    """Return a figure for equal spreads, a baseline and a candidate that vary three times as much."""
+    of = {r["wider"]: r[figure] for r in rows if (r["baseline"], r["candidate"]) == (a, b)}
+    return " / ".join(_percent(of[wider]) for wider in SPREADS if wider in of)
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.1f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

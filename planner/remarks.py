@@ -1,0 +1,58 @@
+"""Warnings about which hosts the figures of a comparison rest on: hosts that resemble each other, classes in halves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from fleetmark.base.text import Message, count, joined, message
+from fleetmark.base.words import word
+from planner.clustered import Clusters
+from planner.equivalence import Equivalence
+
+MOST_NAMED = 2  # benchmarks of a half
+
+
+def of_hosts(baseline: str, candidate: str, classes: Mapping[str, Equivalence]) -> Iterator[Message]:
+    """Yield a sentence for each side of a class whose interval is by clusters, or whose benchmarks fall into halves."""
+    for name, e in classes.items():
+        for side, clusters, halves in zip((baseline, candidate), e.clusters, e.halves, strict=True):
+            if clusters is not None:
+                yield _by_clusters(word(name), side, clusters)
+            if len(halves) > 1:
+                yield _in_halves(word(name), side, halves)
+
+
+def _by_clusters(class_: str, side: str, clusters: Clusters) -> Message:
+    icc = f"{clusters.icc:.1f}"
+    number: Message
+    one: str
+    match clusters.kind:
+        case "batch":
+            number, one = count(clusters.number, "batch", "batches"), message("batch")
+        case "rack":
+            number, one = count(clusters.number, "rack"), message("rack")
+        case "bios":
+            number, one = count(clusters.number, "BIOS version"), message("BIOS version")
+        case "microcode":
+            number, one = count(clusters.number, "microcode version"), message("microcode version")
+        case kind:
+            number, one = count(clusters.number, "cluster"), kind
+    return message(
+        "{class_}: interval by {number} of {side}, since hosts of one {one} resemble each other (ICC {icc})",
+        class_=class_,
+        number=number,
+        side=side,
+        one=one,
+        icc=icc,
+    )
+
+
+def _in_halves(class_: str, side: str, halves: Sequence[Sequence[str]]) -> Message:
+    one, other = (joined(half[:MOST_NAMED]) + (" …" if len(half) > MOST_NAMED else "") for half in halves[:2])
+    return message(
+        "{class_}: no host of {side} ran both {one} and {other}; run one of them on a host that ran the other",
+        class_=class_,
+        side=side,
+        one=one,
+        other=other,
+    )
