@@ -123,12 +123,14 @@ def compare_sides(
     weights: Mapping[str, float] | None = None,
     panel: Sequence[str] | None = None,
     pairing: Pairing = Pairing.APART,
+    served: bool = False,
 ) -> Comparison:
     """Every candidate against ``baseline``.
 
     ``panel``: titles that headlines are over, instead of all that both sides have. ``mix``: class, title or
     shell-style pattern of titles to its share of server-hours; ``machines`` as in equivalence.compare; ``weights``:
-    pinned weights of titles (a reference's), instead of clusters.
+    pinned weights of titles (a reference's), instead of clusters; ``served``: capacity is also compared elsewhere, at
+    equal service, so that none needs to be here.
 
     Raises FleetmarkError for a mix that names nothing or does not sum to 1, and where the sides share nothing.
     """
@@ -144,7 +146,7 @@ def compare_sides(
     held = any(g.held is not None for c in results for g in c.guardrails.values())
     if not held and not any(e.each for c in results for e in c.classes.values()):
         raise FleetmarkError(_nothing_shared(baseline, candidates, results))
-    if per != "server":
+    if per != "server" and not served:
         _check_shared_out(per, benchmarks, results)
     warnings = [w for c in candidates for w in _warnings(baseline, c, pairing)]
     notes: list[str] = [message("{side}: {note}", side=s.title, note=n) for s in sides for n in s.notes] + [

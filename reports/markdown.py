@@ -14,7 +14,8 @@ from reports.campaign.against import Against
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
 from reports.campaign.tables import records
 from reports.campaign.view import View, footnotes, headlines, legend, meaning, spread
-from reports.comparison.front import Cell, Front
+from reports.comparison.cell import Cell
+from reports.comparison.front import Front
 from reports.comparison.front import front as comparison_front
 from reports.comparison.model import RatioRow
 from reports.comparison.table import Figure, table
@@ -86,7 +87,7 @@ def _classes(first: Front, _: Language) -> Iterator[str]:
     for line in first.lines:
         title = joined([line.title, line.remark])
         cells = [_figure(cell, _) for cell in line.cells]
-        yield _row([_(title), *cells, *(cell.needed or "–" for cell in line.cells if needs)])
+        yield _row([_(title), *cells, *(_(cell.needed) or "–" for cell in line.cells if needs)])
 
 
 def _figure(cell: Cell, _: Language) -> str:

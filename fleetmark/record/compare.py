@@ -27,6 +27,7 @@ from planner.comparison import Comparison, Side, compare_sides
 from planner.contrast import Pairing
 from planner.peers import Outlier, outliers
 from planner.redundant import LEAST_MACHINES
+from workloads.declared import frontier
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +132,11 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     warnings = [w for title, of_side in chosen.items() for w in mixtures(title, of_side, of[title], names)]
     notes = [*called.notes, *_publishers(q, by, chosen, of), *([pinned.error] if pinned else [])]
 
+    served = any(frontier(w) for s in (first, *others) for w in set(s.benchmarks["workload"]))
+
     def against(base: Side, rest: Sequence[Side]) -> Comparison:
         result = compare_sides(
-            base, rest, per=q.per, mix=mix, machines=kinds, weights=weights, panel=panel, pairing=pairing
+            base, rest, per=q.per, mix=mix, machines=kinds, weights=weights, panel=panel, pairing=pairing, served=served
         )
         several = {title: label for title, label in by.items() if len(of[title].means) < len(chosen[title])}
         labels = several | ({pinned.side.title: pinned.by} if pinned else {})

@@ -19,13 +19,17 @@ from planner.guardrail import Held
 from planner.peers import Outlier
 from planner.ratio import SAME, Verdict
 from reports.comparison.bought import bought, currency
+from reports.comparison.cell import SERVERS, Cell, Line
 from reports.comparison.model import RatioRow
 from reports.comparison.model import rows as rows_of
 from reports.comparison.reliance import Remark, remarks, some
+from reports.comparison.service import Service, services
 from reports.comparison.titles import class_title, labelled, spaced
+from reports.frontier.points import Family
+from reports.frontier.section import unit_of
 from reports.kit import format as fmt
+from workloads.declared import frontier
 
-SERVERS = 100  # of the baseline, to be replaced
 MOST_SIDES = 4  # candidates in the sentence and beside each other in a plot
 MOST_WORSE = 6
 MOST_BENCHMARKS = 2  # of a class, named where they get worse
@@ -33,63 +37,16 @@ _GUARDRAILS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A candidate's figure of a class as text. ``ratio`` is empty where there is none, and ``why`` says why.
-    ``interval``: of the average of the benchmarks; ``workload``: where a program of the reader's own lies; ``spread``:
-    the range of the benchmarks where they disagree; ``servers``: what SERVERS of the baseline become, with
-    ``servers_range``. ``repeats``: the interval is of these machines alone.
-    """
-
-    ratio: str = ""
-    interval: str = ""
-    workload: str = ""
-    spread: str = ""
-    servers: str = ""
-    servers_range: str = ""
-    verdict: str = ""
-    why: str = ""
-    repeats: bool = False
-    estimate: Estimate | None = None
-
-    @property
-    def text(self) -> str:
-        """``2.32 (2.21–2.44)``."""
-        return f"{self.ratio} ({self.interval})" if self.interval else self.ratio
-
-    @property
-    def needed(self) -> str:
-        """``44 (41–46)``."""
-        return f"{self.servers} ({self.servers_range})" if self.servers_range else self.servers
-
-    @property
-    def worse(self) -> bool:
-        """Whether it gets worse, or would by its value."""
-        return self.verdict == Verdict.WORSE
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A class of work with a cell per candidate. ``benchmarks``: how many are behind it; ``remark``: what its owners or
-    gaps want said beside it: ``estimate, 1 of 2 benchmarks``.
-    """
-
-    class_: str
-    title: str
-    kind: str
-    benchmarks: int
-    remark: str
-    cells: tuple[Cell, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Around:
     """What is known beside the figures. ``hosts``: of all sides (``generation`` is the side); ``outliers``: hosts
-    unlike their peers; ``without``: a baseline's title to the same comparison without them.
+    unlike their peers; ``without``: a baseline's title to the same comparison without them; ``families``: loads of
+    servers, which are compared at equal service.
     """
 
     hosts: Sequence[HostInfo] = ()
     outliers: Sequence[Outlier] = ()
     without: Mapping[str, Comparison] = field(default_factory=dict)
+    families: Sequence[Family] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +82,15 @@ class Front:
 def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | None = None) -> Front:
     """The first screen of ``comparison``, whose flat form is ``rows``."""
     around = around or Around()
-    lines = _lines(comparison, rows)
+    served = services(comparison, around.families)
+    lines = [*(s.line for s in served), *_lines(comparison, rows)]
     capacity = tuple(line for line in lines if line.kind == Kind.CAPACITY)
     speed = tuple(line for line in lines if line.kind == Kind.RESPONSIVENESS)
     worse = list(_worse(comparison, rows, lines))
     guards, broken = _guardrails(rows)
     servers = any(cell.servers for line in capacity for cell in line.cells)
     return Front(
-        _answer(comparison, capacity, speed, currency(around.hosts)),
+        _answer(comparison, capacity, speed, served, currency(around.hosts)),
         _sides(comparison, around.hosts),
         _basis(comparison, lines),
         bought(comparison, around.hosts),
@@ -202,14 +160,20 @@ def _remark(comparison: Comparison, heads: Sequence[RatioRow]) -> str:
 # --- sentences --------------------------------------------------------------------------------------------------------
 
 
-def _answer(comparison: Comparison, capacity: Sequence[Line], speed: Sequence[Line], unit: str) -> str:
+def _answer(
+    comparison: Comparison, capacity: Sequence[Line], speed: Sequence[Line], served: Sequence[Service], unit: str
+) -> str:
     lead = _lead(capacity) or _lead(speed)
     if not lead:
         return message("There is no overall figure: too few benchmarks were run on both.")
+    if at_service := bool(served) and all(_is_of_servers(comparison, line) for line in lead):
+        lead = [line for line in lead if line.service]
     amounts = [(c.title, _amount(lead, k)) for k, c in enumerate(comparison.candidates)]
     (title, amount), *others = [(title, amount) for title, amount in amounts if amount]
     opening: str = _opening(comparison, bool(capacity), unit, title, amount)
-    if len(lead) == 1 and lead[0].class_ != WORK_MIX:
+    if at_service:
+        opening = _at_service(comparison, served, unit, title, amount)
+    elif len(lead) == 1 and lead[0].class_ != WORK_MIX:
         opening = message("{sentence} for {class_}", sentence=opening, class_=lead[0].title)
     most = MOST_SIDES - 1
     if capacity and comparison.per == "server":
@@ -220,6 +184,8 @@ def _answer(comparison: Comparison, capacity: Sequence[Line], speed: Sequence[Li
         tail.append(message("and {n} more, below", n=len(others) - most))
     if lacking := [t for t, a in amounts if not a]:
         tail.append(message("no overall figure for {candidates}", candidates=some(lacking, most)))
+    for k, candidate in enumerate(comparison.candidates[: most + 1]):
+        tail += dict.fromkeys(labelled(candidate.title, c.remark) for line in lead if (c := line.cells[k]).remark)
     return joined([opening, *tail], "; ")
 
 
@@ -242,6 +208,32 @@ def _opening(comparison: Comparison, work: bool, unit: str, candidate: str, amou
     )
 
 
+def _is_of_servers(comparison: Comparison, line: Line) -> bool:
+    """Return whether all of a line is about servers whose loads make a frontier."""
+    about = comparison.benchmarks
+    workloads = about.loc[about["class"] == line.class_, "workload"].unique()
+    return line.service or (line.class_ != WORK_MIX and all(frontier(str(w)) for w in workloads))
+
+
+def _at_service(comparison: Comparison, served: Sequence[Service], unit: str, candidate: str, amount: str) -> str:
+    """Return ``At 50 tokens/s per user, one b200 accelerator replaces 5.08 h200 accelerators``."""
+    first = served[0]
+    values = {"candidate": candidate, "baseline": comparison.baseline, "amount": amount, "unit": unit}
+    values |= {"speed": f"{first.speed:g}", "piece": first.family.about.piece}
+    if comparison.per == "money":
+        return message(
+            "At {speed} {piece}s/s per user, 1 {unit} spent on {candidate} buys {amount} times the work of 1 {unit} "
+            "spent on {baseline}",
+            **values,
+        )
+    values["unit"] = unit_of(first.family)
+    if len({s.speed for s in served}) > 1:
+        return message("At equal service, one {candidate} {unit} replaces {amount} {baseline} {unit}s", **values)
+    return message(
+        "At {speed} {piece}s/s per user, one {candidate} {unit} replaces {amount} {baseline} {unit}s", **values
+    )
+
+
 def _lead(lines: Sequence[Line]) -> Sequence[Line]:
     """The lines that the sentence is about: the mix where there is one, else all; of base and peak the base."""
     names = {line.class_ for line in lines}
@@ -257,13 +249,13 @@ def _amount(lead: Sequence[Line], k: int) -> str:
     ranked = sorted(known, key=lambda item: item[0])
     (_, low, first), (_, high, last) = ranked[0], ranked[-1]
     if len(ranked) == 1 and len(lead) == 1:
-        return first.text
+        return first.amount
     if len(ranked) == 1:
-        return message("{amount} ({class_})", amount=first.ratio, class_=low.title)
+        return message("{amount} ({class_})", amount=first.figure, class_=low.title)
     if first.ratio == last.ratio:
-        return message("{amount} (every class)", amount=first.ratio)
+        return message("{amount} (every class)", amount=first.figure)
     return message(
-        "{low} ({class_}) to {high} ({other})", low=first.ratio, class_=low.title, high=last.ratio, other=high.title
+        "{low} ({class_}) to {high} ({other})", low=first.figure, class_=low.title, high=last.figure, other=high.title
     )
 
 

@@ -10,7 +10,8 @@ from typing import Any
 from planner.comparison import Comparison
 from planner.estimate import CONFIDENCE
 from reports.comparison import headline
-from reports.comparison.front import Around, Cell, Front, front
+from reports.comparison.cell import Cell
+from reports.comparison.front import Around, Front, front
 from reports.comparison.model import RatioRow, footnotes
 from reports.kit.tabular import Part, documents
 
@@ -72,6 +73,8 @@ def _front(first: Front) -> dict[str, Any]:
 def _cell(cell: Cell) -> dict[str, str]:
     shown = {
         "ratio": cell.ratio,
+        "bound": cell.bound,
+        "remark": cell.remark,
         "interval": cell.interval,
         "own_program": cell.workload,
         "benchmarks": cell.spread,

@@ -97,7 +97,7 @@ def _side(
     spread: bool,
 ) -> Side:
     own = figures.of_side(record, [(m.campaign, m.host) for m in chosen])
-    benchmarks, rows = own.benchmarks, own.rows
+    benchmarks, rows = _demoted(own.benchmarks), own.rows
     selected = np.array(
         [is_chosen("/".join(b), only) for b in benchmarks[["workload", "case", "metric"]].to_numpy()], bool
     )
@@ -151,6 +151,22 @@ def _side(
         repeats=under.repeats() if spread and not best else None,
         values=_values(record, own, under.rows, chosen, names) if values and count_of <= MOST_VALUES else None,
     )
+
+
+def _demoted(benchmarks: pd.DataFrame) -> pd.DataFrame:
+    """Return ``benchmarks`` with the kind that manifests give to recorded capacity that is responsiveness: a record may
+    call the throughput of a closed loop at a fixed concurrency capacity.
+    """
+    work = benchmarks[benchmarks["kind"] == Kind.CAPACITY]
+    columns = ["workload", "case", "metric", "class", "unit", "better"]
+    described = [about(*values) for values in work[columns].itertuples(index=False, name=None)]
+    slow = [(place, a) for place, a in zip(work.index, described, strict=True) if a.kind == Kind.RESPONSIVENESS]
+    if not slow:
+        return benchmarks
+    changed, places = benchmarks.copy(), [place for place, _ in slow]
+    changed.loc[places, "kind"] = [a.kind for _, a in slow]
+    changed.loc[places, "class"] = [a.class_ for _, a in slow]
+    return changed
 
 
 def _declared(benchmarks: pd.DataFrame) -> pd.DataFrame:
