@@ -20,11 +20,12 @@ from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
 from planner.contrast import Pairing, Repeats
-from planner.equivalence import Equivalence, compare
+from planner.equivalence import Basis, Equivalence, compare
 from planner.fieller import Fieller, fieller
 from planner.guardrail import Guardrail, guardrail
 from planner.mix import shares_of
 from planner.ratio import Ratio, adjusted
+from planner.totals import totalled
 
 CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot be compared at all
 APART = 4  # times one size another, from which on their figures are of different things (one in cache, say)
@@ -203,6 +204,9 @@ def _candidate(
         work = benchmarks.index[benchmarks["kind"] == Kind.CAPACITY]
         x, y = (side[[t for t in work if t in side]] for side in (means_a, means_b))
         classes[WORK_MIX] = compare(x, y, mix=shares, pairing=pairing, repeats=repeats)
+    if a.shared is None and b.shared is None:
+        capacity = set(benchmarks.loc[benchmarks["kind"] == Kind.CAPACITY, "class"]) | {WORK_MIX}
+        classes |= {name: totalled(e, means_a, means_b, pairing) for name, e in classes.items() if name in capacity}
     classes = _adjusted(classes)
     explained = {name: replace(e, left_out=_explained(e.left_out, benchmarks, a, b)) for name, e in classes.items()}
     standing = pd.concat([s.benchmarks["standing"] for s in (a, b)]).groupby(level=0).agg(_words)
@@ -263,8 +267,9 @@ def _adjusted(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
         each = {title: replace(r, p_adjusted=among.get(title)) for title, r in e.each.items()}
         if e.ratio is None:
             return replace(e, each=each)
-        p = among.get(next(iter(e.weights))) if len(e.weights) == 1 else heads.get(name)
-        work = e.work if e.work is None or len(e.weights) != 1 else replace(e.work, p_adjusted=p)
+        alone = len(e.weights) == 1 and e.basis is Basis.MEAN
+        p = among.get(next(iter(e.weights))) if alone else heads.get(name)
+        work = e.work if e.work is None or not alone else replace(e.work, p_adjusted=p)
         return replace(e, each=each, ratio=replace(e.ratio, p_adjusted=p), work=work)
 
     return {name: of_class(name, e) for name, e in classes.items()}

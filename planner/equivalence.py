@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,14 @@ MOST_SPREAD = 100  # times its lower end the upper one, from which on an interva
 Floats = npt.NDArray[np.float64]
 
 
+class Basis(StrEnum):
+    """What a headline rests on, where that is not the geometric mean over all hosts."""
+
+    MEAN = ""
+    TOTALS = "totals"  # sums over the hosts of a mixed fleet
+    STRATA = "strata"  # ratios within strata, joined by the baseline's shares
+
+
 @dataclass(frozen=True, slots=True)
 class Equivalence:
     """One candidate against the baseline for a class of work.
@@ -41,7 +50,8 @@ class Equivalence:
     ``each``: benchmark to its own ratio. ``lowest`` and ``highest`` are the ends of those in the panel, with their
     titles. ``left_out``: benchmark to which side lacks it; ``hosts_out``: host to why it has no part in the headline.
     ``gaps``: hosts lack figures of the panel, so that the ratio comes from ``planner.mixed``. ``resampled``: the ratio
-    with the bootstrap's interval over hosts, where there is one.
+    with the bootstrap's interval over hosts, where there is one. ``basis``: what the headline rests on; ``geometric``:
+    the headline before that, the geometric mean over all hosts.
     """
 
     ratio: Ratio | None
@@ -58,6 +68,8 @@ class Equivalence:
     lowest_title: str = ""
     highest_title: str = ""
     gaps: bool = False
+    basis: Basis = Basis.MEAN
+    geometric: Ratio | None = None
 
     @property
     def headline(self) -> Ratio | None:
@@ -67,7 +79,8 @@ class Equivalence:
     @property
     def mix_sensitive(self) -> bool:
         """Whether equal-work and geometric headline differ by more than MIX_SENSITIVE."""
-        return bool(self.ratio and self.work and abs(self.ratio.value / self.work.value - 1) > MIX_SENSITIVE)
+        work = self.geometric if self.work and self.geometric else self.work
+        return bool(self.ratio and work and abs(self.ratio.value / work.value - 1) > MIX_SENSITIVE)
 
     @property
     def disagree(self) -> bool:

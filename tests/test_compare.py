@@ -96,7 +96,7 @@ def test_per_watt_counts_accelerators_where_the_host_s_source_leaves_them_out(
 def test_per_gpu_counts_those_that_a_run_used(tmp_path: Path) -> None:
     """A server on 4 of the 8 GPUs of the new host is as fast as one on all 8 of the old: twice as much for each."""
     serving = Bench(
-        "llm_serve", "p512-o128-c16", "output_tokens_per_second", "1/s", "higher", "gpu-server", kind="capacity"
+        "llm_serve", "p512-o128-ttft500ms-tpot50ms", "goodput", "1/s", "higher", "gpu-interactive", kind="capacity"
     )
     on_cpus = replace(serving, workload="torch_train", case="gpt-tiny", metric="tokens_per_second", class_="cpu-train")
     rows = {

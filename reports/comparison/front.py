@@ -154,7 +154,9 @@ def _remark(comparison: Comparison, heads: Sequence[RatioRow]) -> str:
     standing = next((r.standing for r in heads if r.standing), "")
     shared, alone = max(r.benchmarks for r in heads), max(r.one_sided for r in heads)
     of = message("{n} of {all} benchmarks ran on both", n=shared, all=shared + alone) if alone else None
-    return joined([word(standing) if standing else None, of])
+    bases = {r.basis for r in heads}
+    based = message("by totals") if "totals" in bases else message("within strata") if "strata" in bases else None
+    return joined([word(standing) if standing else None, of, based])
 
 
 # --- sentences --------------------------------------------------------------------------------------------------------

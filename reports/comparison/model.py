@@ -12,7 +12,7 @@ from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, WORK_MIX, Candidate, Comparison
 from planner.contrast import Pairing
-from planner.equivalence import Equivalence
+from planner.equivalence import Basis, Equivalence
 from planner.estimate import Estimate
 from planner.ratio import Ratio
 from reports.comparison import headline
@@ -36,6 +36,7 @@ class RatioRow:
     (Benjamini-Hochberg), which the verdict goes by; ``verdict_raw``: by its own p. ``interval_of``: ``fleet``, or
     ``repeats`` where a side is a single host: then ``lo`` and ``hi`` are of these machines, not of their kinds.
     ``your_workload_lo`` and ``your_workload_hi``: where a workload of the class lies that is none of its benchmarks.
+    ``basis``: what the headline rests on, a Basis: for ``totals`` and ``strata`` ``geometric`` is the mean over all hosts.
     ``benchmarks``: how many are in a headline; ``one_sided``: how many more only one side ran; ``headline``: all of it
     as a sentence; ``ends``: its range with the names of its ends, for short. ``kind`` is a Kind. A guardrail has no
     ratio: its ``verdict`` is a Held, ``limit`` what it keeps to, in ``unit``. ``arithmetic``: a benchmark's ratio of
@@ -83,6 +84,7 @@ class RatioRow:
     arithmetic_lo: float | None = None
     arithmetic_hi: float | None = None
     fieller_g: float | None = None
+    basis: str = ""
 
     @property
     def guardrail(self) -> bool:
@@ -155,8 +157,8 @@ def _place(comparison: Comparison, class_: str) -> tuple[bool, int]:
 
 
 def _headline(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> RatioRow:
-    remarks = [e.why]
-    if e.ratio and e.gaps:
+    remarks = [e.why, headline.based(e)]
+    if e.ratio and e.gaps and e.basis is Basis.MEAN:
         remarks.append(message("hosts lack figures: by a mixed model"))
     lo, hi = (e.resampled.lo, e.resampled.hi) if e.resampled else (None, None)
     if lo is not None and hi is not None:
@@ -180,6 +182,9 @@ def _headline(comparison: Comparison, candidate: Candidate, name: str, e: Equiva
         row = replace(row, your_workload_lo=e.workload.lo, your_workload_hi=e.workload.hi)
     if e.work and e.ratio:
         row = replace(row, work=e.work.value, geometric=e.ratio.value)
+    elif e.geometric:
+        row = replace(row, geometric=e.geometric.value)
+    row = replace(row, basis=e.basis.value)
     return _with(row, e.headline)
 
 
