@@ -207,7 +207,7 @@ def _candidate(
     if a.shared is None and b.shared is None:
         capacity = set(benchmarks.loc[benchmarks["kind"] == Kind.CAPACITY, "class"]) | {WORK_MIX}
         classes |= {name: totalled(e, means_a, means_b, pairing) for name, e in classes.items() if name in capacity}
-    classes = _adjusted(classes)
+    classes = among_many(classes)
     explained = {name: replace(e, left_out=_explained(e.left_out, benchmarks, a, b)) for name, e in classes.items()}
     standing = pd.concat([s.benchmarks["standing"] for s in (a, b)]).groupby(level=0).agg(_words)
     guards = _guardrails(benchmarks, means_a, means_b, pairing)
@@ -255,7 +255,7 @@ def _guardrails(benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame, pair
     return guards
 
 
-def _adjusted(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
+def among_many(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
     """The same with each p as it counts among many, since many tests find many differences: that of a benchmark among
     the benchmarks of all classes, that of a headline among the headlines of all classes. The headline of a single
     benchmark has that benchmark's, since they are one figure. A mix is one question, which stands alone.

@@ -9,6 +9,7 @@ from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
+from planner.equivalence import Basis
 from planner.equivalence import DISAGREE, MOST_SPREAD, bounded
 from planner.estimate import CONFIDENCE
 from planner.guardrail import Held
@@ -142,6 +143,7 @@ class _Workbook:
         for candidate in comparison.candidates:
             first = row
             each = {t: r for e in candidate.classes.values() for t, r in e.each.items()}
+            strata = {t for e in candidate.classes.values() if e.basis is Basis.STRATA for t in e.each}
             left_out = {t: w for e in candidate.classes.values() for t, w in e.left_out.items()}
             left_out |= dict(candidate.excluded)
             left_out |= {
@@ -160,7 +162,7 @@ class _Workbook:
                 sheet.text(row, at["standing"], word(candidate.standing.get(title, "")))
                 sheet.text(row, at["note"], left_out.get(title, ""), "note")
                 if title in each:
-                    self._ratio(row, title, candidate.title, each)
+                    self._ratio(row, title, candidate.title, each, standing=title in strata)
                 row += 1
             self.book.name(f"ratios_{candidate.title}", sheet.span(first, at["ratio"], row - 1, at["ratio"]))
         sheet.heads(FIRST_ROW - 1, [heads[name] for name in at])
@@ -225,8 +227,8 @@ class _Workbook:
                 hosts = self.grid.hosts(self.logs, self.grid.row(title), side)
                 self.benchmarks.formula(row, column, f"=EXP({sign}AVERAGE({hosts}))", value, form)
 
-    def _ratio(self, row: int, title: str, candidate: str, each: Mapping[str, Ratio]) -> None:
-        if each[title].of_repeats:
+    def _ratio(self, row: int, title: str, candidate: str, each: Mapping[str, Ratio], *, standing: bool) -> None:
+        if standing or each[title].of_repeats:
             ratios.stand(self.benchmarks, row, _AT, each[title])
             return
         pairing, place = self.comparison.pairing, self.grid.row(title)

@@ -21,6 +21,7 @@ def fleet(
     benches: Sequence[Bench] = (TRIAD,),
     labels: Mapping[str, str] | None = None,
     name: str = "c1",
+    cores: Mapping[str, int] | None = None,
 ) -> None:
     """One campaign; a host's repeats lie 0.1% either side of its figure."""
     measured = {
@@ -28,7 +29,7 @@ def fleet(
         for host, (_, value) in hosts.items()
         for bench in benches
     }
-    record(root, name, {h: {"gen": gen, **(labels or {})} for h, (gen, _) in hosts.items()}, measured)
+    record(root, name, {h: {"gen": gen, **(labels or {})} for h, (gen, _) in hosts.items()}, measured, cores)
 
 
 def asked(root: Path, *words: str) -> dict[str, Any]:
@@ -50,3 +51,62 @@ def test_totals_of_a_mixed_fleet_are_sums(tmp_path: Path) -> None:
     (row,) = [r for r in doc["rows"] if not r["benchmark"]]
     assert row["basis"] == "totals" and row["geometric"] == pytest.approx(2.0)
     assert "by totals, since hosts of a side differ; the geometric mean is 2.00" in row["headline"]
+
+
+def two_sizes(root: Path, gain: float = 1.5) -> None:
+    """Old: 2 of 32 cores do 100, 8 of 64 cores do 400. New: 8 of 32 cores and 2 of 64, each ``gain`` times as much."""
+    hosts = {f"os{n}": ("old", 100.0) for n in range(2)} | {f"ol{n}": ("old", 400.0) for n in range(8)}
+    hosts |= {f"ns{n}": ("new", 100.0 * gain) for n in range(8)} | {f"nl{n}": ("new", 400.0 * gain) for n in range(2)}
+    fleet(root, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
+
+
+def test_sides_that_mix_sizes_are_compared_within_them(tmp_path: Path) -> None:
+    """Each size gains 1.50. Over all hosts the mean goes from 303 to 198 (0.65), the total from 340 to 240 (0.71)."""
+    two_sizes(tmp_path)
+    doc = asked(tmp_path)
+    assert doc["answer"]["sentence"].startswith("One new replaces 1.50 (")
+    (line,) = doc["answer"]["classes"]
+    assert line["remark"] == "size by size" and line["candidates"]["new"]["servers"] == "67"
+    assert line["candidates"]["new"]["verdict"] == "better" and doc["answer"]["gets_worse"] == []
+    assert [r["ratio"] for r in doc["rows"]] == [pytest.approx(1.5)] * 2
+    told = "new is compared with old size by size, joined by the baseline's shares: "
+    assert doc["warnings"][0] == told + "32 cores per socket (80%): 1.50; 16 cores per socket (20%): 1.50"
+
+
+def test_shares_are_those_of_the_baseline(tmp_path: Path) -> None:
+    """Small hosts gain 1.5, large ones 3.0; the baseline has 1 of 4 small: exp(0.25 ln 1.5 + 0.75 ln 3) = 2.523."""
+    hosts = {"os0": ("old", 100.0), **{f"ol{n}": ("old", 400.0) for n in range(3)}}
+    hosts |= {f"ns{n}": ("new", 150.0) for n in range(4)} | {f"nl{n}": ("new", 1200.0) for n in range(4)}
+    fleet(tmp_path, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
+    assert asked(tmp_path)["answer"]["sentence"].startswith("One new replaces 2.52")
+
+
+def test_a_size_that_the_baseline_lacks_has_no_part_in_it(tmp_path: Path) -> None:
+    hosts = {f"ol{n}": ("old", 400.0) for n in range(3)}
+    hosts |= {f"ns{n}": ("new", 150.0) for n in range(4)} | {f"nl{n}": ("new", 800.0) for n in range(3)}
+    fleet(tmp_path, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
+    assert asked(tmp_path)["answer"]["sentence"].startswith("One new replaces 2.00")
+
+
+def test_sizes_without_a_match_leave_no_headline(tmp_path: Path) -> None:
+    """16 and 32 cores against 24 and 48 for each socket: no stratum is on both sides."""
+    hosts = {f"os{n}": ("old", 100.0) for n in range(3)} | {f"ol{n}": ("old", 200.0) for n in range(3)}
+    hosts |= {f"ns{n}": ("new", 150.0) for n in range(3)} | {f"nl{n}": ("new", 50.0) for n in range(3)}
+    cores = {"os": 32, "ol": 64, "ns": 48, "nl": 96}
+    fleet(tmp_path, hosts, cores={h: cores[h[:2]] for h in hosts})
+    doc = asked(tmp_path)
+    why = (
+        "sides mix sizes without a match "
+        "(cores per socket: old 16 (3), 32 (3); new 24 (3), 48 (3)): compare like with like"
+    )
+    assert doc["answer"]["sentence"] == f"There is no overall figure: {why}"
+    assert doc["answer"]["classes"] == [] and doc["answer"]["gets_worse"] == []
+    assert doc["warnings"][0] == f"new: {why}"
+
+
+def test_one_mixed_side_alone_is_a_sum(tmp_path: Path) -> None:
+    """Small hosts of 100 and large ones of 400 against large ones of 400 only: 400 / 250, as for any mixed fleet."""
+    hosts = {f"os{n}": ("old", 100.0) for n in range(5)} | {f"ol{n}": ("old", 400.0) for n in range(5)}
+    hosts |= {f"nl{n}": ("new", 400.0) for n in range(5)}
+    fleet(tmp_path, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
+    assert asked(tmp_path)["answer"]["sentence"].startswith("One new replaces 1.60 (")

@@ -172,7 +172,7 @@ def test_a_work_mix_has_both_headlines(root: Path) -> None:
 
 def test_several_campaigns_of_a_host_are_one_host(root: Path) -> None:
     more = fleet(seed=2)
-    record(root, "c2", labels(more), more)
+    record(root, "c2", labels(more), more, {host: 32 if host[0] == "a" else 64 for host, _ in more})
     row = of(compared(root), "disk-iops")
     assert (row["hosts_baseline"], row["hosts_candidate"]) == ("6", "6")
 

@@ -82,6 +82,12 @@ def about(workload: str, case: str, metric: str, class_: str, unit: str, better:
     return manifest.describe(metric, [case.partition("/")[0], case], class_, unit, better)
 
 
+def declares(workload: str, metric: str) -> bool:
+    """Return whether a manifest has the metric, so that ``about`` does not infer its kind."""
+    manifest = _manifest(workload)
+    return bool(manifest and metric in manifest.metrics)
+
+
 def keeps_limit(workload: str, case: str) -> bool:
     """Whether a failure of the case means that the host cannot keep a limit."""
     manifest = _manifest(workload)

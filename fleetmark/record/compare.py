@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.base.text import Message, count, message
+from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.yaml import read_yaml
 from fleetmark.record import imports, naming
 from fleetmark.record import references as reference
@@ -23,11 +23,15 @@ from fleetmark.record.select import Machine, choose, distinct_names
 from fleetmark.record.sides import PER, side, sides, some
 from fleetmark.record.sides.mixtures import mixtures
 from fleetmark.record.sides.panel import panel as panel_of
-from planner.comparison import Comparison, Side, compare_sides
+from fleetmark.record.sides.strata import NONE, Sizes
+from planner.comparison import Candidate, Comparison, Side, compare_sides
 from planner.contrast import Pairing
 from planner.peers import Outlier, outliers
 from planner.redundant import LEAST_MACHINES
+from planner.strata import Part, joined_parts, named, refused
 from workloads.declared import frontier
+
+MOST_STRATA = 4  # named in a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +136,43 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     warnings = [w for title, of_side in chosen.items() for w in mixtures(title, of_side, of[title], names)]
     notes = [*called.notes, *_publishers(q, by, chosen, of), *([pinned.error] if pinned else [])]
 
+    alike = pinned is not None or q.paired or q.best or q.per in ("socket", "core", "thread", "gpu")
+    sizes = None if alike else Sizes(chosen)
     served = any(frontier(w) for s in (first, *others) for w in set(s.benchmarks["workload"]))
 
-    def against(base: Side, rest: Sequence[Side]) -> Comparison:
-        result = compare_sides(
+    def pooled(base: Side, rest: Sequence[Side]) -> Comparison:
+        return compare_sides(
             base, rest, per=q.per, mix=mix, machines=kinds, weights=weights, panel=panel, pairing=pairing, served=served
         )
+
+    def within(base: Side, other: Side, pool: Candidate, without: Sequence[Outlier]) -> tuple[Candidate, list[Message]]:
+        """Return the candidate compared within strata, where its sides mix sizes, and sentences about it."""
+        strata = NONE if sizes is None else sizes.strata(base.title, other.title)
+        if strata.refused:
+            return refused(pool, strata.refused), [labelled(other.title, strata.refused)]
+        if not strata.keys:
+            return pool, []
+        halves = {f"{n}{side}": m for n, (_, *of) in enumerate(strata.keys.values()) for side, m in zip("ab", of, strict=True)}
+        own_by = {key: by[base.title if key.endswith("a") else other.title] for key in halves}
+        built = sides(q.root, halves, only=q.only, per=q.per, by=own_by, names=names)
+        parts = []
+        for n, (name, (share, *_)) in enumerate(strata.keys.items()):
+            one, two = (
+                _without(replace(built[f"{n}{side}"], title=title), without)
+                for side, title in zip("ab", (base.title, other.title), strict=True)
+            )
+            try:
+                (candidate,) = pooled(one, [two]).candidates
+            except FleetmarkError:  # nothing is measured on both sides
+                candidate = None
+            parts.append(Part(name, share, candidate))
+        return joined_parts(pool, parts), list(_told(base.title, other.title, pool, parts))
+
+    def against(base: Side, rest: Sequence[Side], without: Sequence[Outlier] = ()) -> Comparison:
+        result = pooled(base, rest)
+        pairs = [within(base, s, c, without) for s, c in zip(rest, result.candidates, strict=True)]
+        strata = [sentence for _, told in pairs for sentence in told]
+        result = replace(result, candidates=[c for c, _ in pairs], warnings=[*strata, *result.warnings])
         several = {title: label for title, label in by.items() if len(of[title].means) < len(chosen[title])}
         labels = several | ({pinned.side.title: pinned.by} if pinned else {})
         grouped = {title: label for title, label in labels.items() if label != "host"}
@@ -156,14 +191,40 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     for result in (answer, *turned.values()) if odd else ():
         with contextlib.suppress(FleetmarkError):  # what is left may share nothing
             rest = [typical[c.title] for c in result.candidates]
-            without[result.baseline] = against(typical[result.baseline], rest)
+            without[result.baseline] = against(typical[result.baseline], rest, odd)
     of_side = {s.title: s for s in (first, *others)}
     return Answer(answer, chosen, names, turned, of_side, called.selectors, odd, without)
 
 
+def labelled(name: str, text: str) -> Message:
+    """Return ``genoa: what is said of it``."""
+    return message("{name}: {what}", name=name, what=text)
+
+
+def _told(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Part]) -> Iterator[Message]:
+    """Return how the sides were matched, with each stratum's share and ratio where there is one class of capacity."""
+    ratios = next((named(parts, name) for name, e in pool.classes.items() if e.headline is not None), {})
+    shown = [
+        message(
+            "{stratum} ({share}): {ratio}",
+            stratum=part.name,
+            share=f"{part.share:.0%}",
+            ratio=f"{ratios[part.name]:.2f}" if part.name in ratios else message("no figure"),
+        )
+        for part in parts[:MOST_STRATA]
+    ]
+    more = [message("and {n} more", n=len(parts) - MOST_STRATA)] if len(parts) > MOST_STRATA else []
+    yield message(
+        "{candidate} is compared with {baseline} size by size, joined by the baseline's shares: {strata}",
+        candidate=candidate,
+        baseline=baseline,
+        strata=joined([*shown, *more], "; "),
+    )
+
+
 def _without(side: Side, odd: Sequence[Outlier]) -> Side:
     """A side without its outliers."""
-    hosts = [o.host for o in odd if o.side == side.title]
+    hosts = [o.host for o in odd if o.side == side.title and o.host in side.means.index]
     shared = None if side.shared is None else side.shared.drop(index=hosts)
     return replace(side, means=side.means.drop(index=hosts), shared=shared) if hosts else side
 

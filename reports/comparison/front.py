@@ -13,7 +13,7 @@ from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
 from fleetmark.record.results import HostInfo
 from planner.comparison import WORK_MIX, Comparison
-from planner.equivalence import bounded
+from planner.equivalence import Basis, bounded
 from planner.estimate import Estimate
 from planner.guardrail import Held
 from planner.peers import Outlier
@@ -155,7 +155,7 @@ def _remark(comparison: Comparison, heads: Sequence[RatioRow]) -> str:
     shared, alone = max(r.benchmarks for r in heads), max(r.one_sided for r in heads)
     of = message("{n} of {all} benchmarks ran on both", n=shared, all=shared + alone) if alone else None
     bases = {r.basis for r in heads}
-    based = message("by totals") if "totals" in bases else message("within strata") if "strata" in bases else None
+    based = message("by totals") if "totals" in bases else message("size by size") if "strata" in bases else None
     return joined([word(standing) if standing else None, of, based])
 
 
@@ -167,7 +167,7 @@ def _answer(
 ) -> str:
     lead = _lead(capacity) or _lead(speed)
     if not lead:
-        return message("There is no overall figure: too few benchmarks were run on both.")
+        return _none(comparison)
     if at_service := bool(served) and all(_is_of_servers(comparison, line) for line in lead):
         lead = [line for line in lead if line.service]
     amounts = [(c.title, _amount(lead, k)) for k, c in enumerate(comparison.candidates)]
@@ -208,6 +208,15 @@ def _opening(comparison: Comparison, work: bool, unit: str, candidate: str, amou
     return message(
         "One {per} of {candidate} does {amount} times the work of one of {baseline}", per=word(comparison.per), **values
     )
+
+
+def _none(comparison: Comparison) -> Message:
+    """Return why there is no overall figure."""
+    reasons = {e.why for c in comparison.candidates for e in c.classes.values()}
+    refused = [e.why for c in comparison.candidates for e in c.classes.values() if e.basis is Basis.STRATA]
+    if len(reasons) == 1 and refused:
+        return message("There is no overall figure: {why}", why=refused[0])
+    return message("There is no overall figure: too few benchmarks were run on both.")
 
 
 def _is_of_servers(comparison: Comparison, line: Line) -> bool:

@@ -20,7 +20,7 @@ from fleetmark.record.select import Machine, distinct_names
 from fleetmark.record.sides.amounts import PER, amounts
 from fleetmark.record.sides.titles import titled
 from planner.comparison import Side
-from workloads.declared import about, keeps_limit
+from workloads.declared import about, declares, keeps_limit
 
 __all__ = ["PER", "side", "sides", "some"]
 
@@ -157,7 +157,8 @@ def _demoted(benchmarks: pd.DataFrame) -> pd.DataFrame:
     """Return ``benchmarks`` with the kind that manifests give to recorded capacity that is responsiveness: a record may
     call the throughput of a closed loop at a fixed concurrency capacity.
     """
-    work = benchmarks[benchmarks["kind"] == Kind.CAPACITY]
+    known = np.array([declares(w, m) for w, m in zip(benchmarks["workload"], benchmarks["metric"], strict=True)], bool)
+    work = benchmarks[(benchmarks["kind"] == Kind.CAPACITY) & known]
     columns = ["workload", "case", "metric", "class", "unit", "better"]
     described = [about(*values) for values in work[columns].itertuples(index=False, name=None)]
     slow = [(place, a) for place, a in zip(work.index, described, strict=True) if a.kind == Kind.RESPONSIVENESS]
