@@ -59,6 +59,8 @@ def _comparison(report: Report, comparison: Comparison, _: Language) -> Iterator
         yield f"- {_('Nothing that was measured gets worse.')}"
     if first.guardrails:
         yield f"- {_text(_(first.guardrails))}"
+    if first.not_measured:
+        yield f"- {_text(_(message('Not measured: {areas}', areas=first.not_measured)))}"
     yield ""
     yield from _classes(first, _)
     yield from ("", f"## {_('Before you rely on this')}", "")

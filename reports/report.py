@@ -135,7 +135,7 @@ def of_comparison(
         answer.sides,
         together.campaign.created,
         conditions(shown),
-        around=Around(shown.hosts, answer.outliers, answer.without, families),
+        around=Around(shown.hosts, answer.outliers, answer.without, families, answer.powered),
         frontiers=served,
     )
 

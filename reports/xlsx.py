@@ -384,6 +384,8 @@ class _Workbook:
             prose.sentences([message("Nothing that was measured gets worse.")])
         if first.guardrails:
             prose.sentences([first.guardrails], "worse" if first.broken else "wrap")
+        if first.not_measured:
+            prose.sentences([message("Not measured: {areas}", areas=first.not_measured)])
         self._first_table(prose, first)
         prose.heading(message("Before you rely on this"))
         prose.sentences([*(r.text for r in first.before), *first.legend])

@@ -110,3 +110,32 @@ def test_one_mixed_side_alone_is_a_sum(tmp_path: Path) -> None:
     hosts |= {f"nl{n}": ("new", 400.0) for n in range(5)}
     fleet(tmp_path, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
     assert asked(tmp_path)["answer"]["sentence"].startswith("One new replaces 1.60 (")
+
+
+def test_the_first_screen_says_what_was_not_measured(tmp_path: Path) -> None:
+    """Of what the suite ``server`` has, two hosts ran memory bandwidth and integer alone."""
+    fleet(tmp_path, {f"o{n}": ("old", 100.0) for n in range(3)} | {f"n{n}": ("new", 200.0) for n in range(3)}, (TRIAD, MCF))
+    doc = asked(tmp_path)
+    lacking = "floating point, operating system, storage, network, applications, power"
+    assert doc["answer"]["not_measured"] == lacking
+    assert f"Not measured: {lacking}" in " ".join(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new").split())
+    assert "Every benchmark that was measured ran on both sides." in doc["answer"]["before_you_rely_on_this"]
+
+
+def test_power_is_measured_where_it_is_on_record(tmp_path: Path) -> None:
+    hosts = {f"o{n}": ("old", 100.0) for n in range(3)} | {f"n{n}": ("new", 200.0) for n in range(3)}
+    fleet(tmp_path, hosts, (TRIAD, MCF, GCC, IOPS, NULL), {"watts": "500"})
+    assert asked(tmp_path)["answer"]["not_measured"] == "floating point, network, applications"
+
+
+def test_an_area_that_some_candidates_lack_stands_with_their_names(tmp_path: Path) -> None:
+    fleet(tmp_path, {f"o{n}": ("old", 100.0) for n in range(3)} | {f"n{n}": ("new", 200.0) for n in range(3)}, (TRIAD, IOPS))
+    fleet(tmp_path, {f"t{n}": ("turin", 300.0) for n in range(3)}, (TRIAD,), name="c2")
+    assert "storage (turin)" in asked(tmp_path, "-c", "gen=turin")["answer"]["not_measured"]
+
+
+def test_accelerators_are_held_against_the_suite_of_accelerators(tmp_path: Path) -> None:
+    matmul = Bench("torch_ops", "fp32", "rate", "FLOP/s", "higher", "gpu-compute", kind="capacity")
+    fleet(tmp_path, {f"o{n}": ("old", 1e12) for n in range(3)} | {f"n{n}": ("new", 2e12) for n in range(3)}, (matmul,))
+    lacking = asked(tmp_path)["answer"]["not_measured"]
+    assert "GPU training, GPU inference, GPU collectives, power" in lacking and "GPU compute" not in lacking

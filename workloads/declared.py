@@ -8,7 +8,29 @@ from collections.abc import Iterable
 from functools import cache
 
 from fleetmark.base import kinds
+from fleetmark.base.measurement import Kind
 from workloads.manifest import About, Frontier, Manifest, Peak, Plot, load, names
+
+
+_EITHER = re.compile(r"'([a-z][a-z0-9-]*)'")  # the classes that an expression chooses from
+
+
+def classes(workload: str) -> frozenset[str]:
+    """Return the classes that the headline figures of ``workload`` can be in, guardrails apart."""
+    manifest = _manifest(workload)
+    found: set[str] = set()
+    for case in manifest.cases if manifest else ():
+        assert manifest is not None
+        shape = re.sub("<.*?>", "1", case.called or case.name)
+        own = str(case.class_ or manifest.class_)
+        for class_ in (_EITHER.findall(own) if "{{" in own else [own]) or [manifest.class_]:
+            for name in manifest.headlines(case):
+                metric = manifest.metrics.get(name)
+                if metric is not None:
+                    a = manifest.describe(name, [shape], class_, metric.unit, str(metric.better))
+                    counted = a.kind in (Kind.CAPACITY, Kind.RESPONSIVENESS) and kinds.kind_of_class(a.class_)
+                    found |= {a.class_} if counted else set()
+    return frozenset(found)
 
 
 def throttle(workload: str) -> str:

@@ -20,7 +20,7 @@ from fleetmark.record.commands import command
 from fleetmark.record.machines import machines
 from fleetmark.record.prices import priced
 from fleetmark.record.select import Machine, choose, distinct_names
-from fleetmark.record.sides import PER, side, sides, some
+from fleetmark.record.sides import PER, powered, side, sides, some
 from fleetmark.record.sides.mixtures import mixtures
 from fleetmark.record.sides.panel import panel as panel_of
 from fleetmark.record.sides.strata import NONE, Sizes
@@ -89,6 +89,7 @@ class Answer:
     ``turned``: the same sides with each of the others as the baseline, by that side's title; a pinned reference
     cannot be turned round. ``sides``: each side's title to its figures. ``selectors``: title to selector.
     ``outliers``: hosts unlike their peers; ``without``: baseline's title to the same comparison without them.
+    ``powered``: the titles of sides whose power is on record.
     """
 
     comparison: Comparison
@@ -99,6 +100,7 @@ class Answer:
     selectors: Mapping[str, str] = field(default_factory=dict)
     outliers: Sequence[Outlier] = ()
     without: Mapping[str, Comparison] = field(default_factory=dict)
+    powered: frozenset[str] = frozenset()
 
 
 def compare(question: Question, *, turn: bool = False, values: bool = False) -> Answer:
@@ -193,7 +195,9 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
             rest = [typical[c.title] for c in result.candidates]
             without[result.baseline] = against(typical[result.baseline], rest, odd)
     of_side = {s.title: s for s in (first, *others)}
-    return Answer(answer, chosen, names, turned, of_side, called.selectors, odd, without)
+    return Answer(
+        answer, chosen, names, turned, of_side, called.selectors, odd, without, powered(q.root, chosen)
+    )
 
 
 def labelled(name: str, text: str) -> Message:

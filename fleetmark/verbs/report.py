@@ -223,7 +223,7 @@ def _around(answer: Answer, blocks: Sequence[Block]) -> Around:
     from reports.comparison.front import Around
 
     families = [block.family for block in blocks]
-    return Around(evidence.hosts(answer), answer.outliers, answer.without, families)
+    return Around(evidence.hosts(answer), answer.outliers, answer.without, families, answer.powered)
 
 
 def _frontiers(question: Question, answer: Answer) -> tuple[Block, ...]:

@@ -4,7 +4,7 @@ classes, what to know first. Every format shows this and no other text for these
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fleetmark.base.kinds import PEAK
@@ -18,6 +18,7 @@ from planner.estimate import Estimate
 from planner.guardrail import Held
 from planner.peers import Outlier
 from planner.ratio import SAME, Verdict
+from reports.comparison.areas import not_measured
 from reports.comparison.bought import bought, currency
 from reports.comparison.cell import SERVERS, Cell, Line
 from reports.comparison.model import RatioRow
@@ -40,20 +41,21 @@ _GUARDRAILS = 3
 class Around:
     """What is known beside the figures. ``hosts``: of all sides (``generation`` is the side); ``outliers``: hosts
     unlike their peers; ``without``: a baseline's title to the same comparison without them; ``families``: loads of
-    servers, which are compared at equal service.
+    servers, which are compared at equal service; ``powered``: the sides whose power is on record.
     """
 
     hosts: Sequence[HostInfo] = ()
     outliers: Sequence[Outlier] = ()
     without: Mapping[str, Comparison] = field(default_factory=dict)
     families: Sequence[Family] = ()
+    powered: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Front:
     """Sentences and a table. ``answer``: what can be repeated; ``basis``: over which benchmarks; ``bought``: prices or
     amounts behind ``--per``; ``worse`` and ``unsure``: what gets worse, and what may; ``guardrails``: which are broken;
-    ``capacity`` and ``speed``: classes; ``becomes`` and ``times``: what their columns are; ``before``: what to know
+    ``not_measured``: areas of a complete comparison that this one lacks; ``capacity`` and ``speed``: classes; ``becomes`` and ``times``: what their columns are; ``before``: what to know
     first; ``legend``: what the intervals are.
     """
 
@@ -66,6 +68,7 @@ class Front:
     unsure: str
     guardrails: str
     broken: bool
+    not_measured: str
     capacity: tuple[Line, ...]
     speed: tuple[Line, ...]
     becomes: str
@@ -102,6 +105,7 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
         _unsure(comparison, lines),
         guards,
         broken,
+        not_measured(comparison, around.powered),
         capacity,
         speed,
         message("{n} {baseline} become", n=SERVERS, baseline=comparison.baseline) if servers else "",

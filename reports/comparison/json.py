@@ -53,6 +53,7 @@ def _front(first: Front) -> dict[str, Any]:
         "gets_worse": list(first.worse),
         "may_get_worse": first.unsure,
         "guardrails": first.guardrails,
+        "not_measured": first.not_measured,
         "becomes": first.becomes,
         "classes": [
             {

@@ -155,7 +155,7 @@ def _gaps(comparison: Comparison, rows: Sequence[RatioRow]) -> Iterator[Remark]:
             text = message("{sentence} ({n} of them with some candidates only)", sentence=text, n=some_left)
         yield Remark(text, "excluded")
     else:
-        yield Remark(message("Every benchmark was run on both sides."))
+        yield Remark(message("Every benchmark that was measured ran on both sides."))
     out = {host for c in comparison.candidates for e in c.classes.values() for host in e.hosts_out}
     if out:
         hosts = count(len(out), "publisher") if comparison.grouped else count(len(out), "host")

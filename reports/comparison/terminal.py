@@ -86,6 +86,8 @@ def _head(first: Front, _: Language) -> Iterator[Text]:
         yield Text(_(message("Nothing that was measured gets worse.")), style="dim")
     if first.guardrails:
         yield Text(fmt.clean(_(first.guardrails)), style="bold red" if first.broken else "dim")
+    if first.not_measured:
+        yield Text(_(message("Not measured: {areas}", areas=first.not_measured)))
 
 
 class _Classes:

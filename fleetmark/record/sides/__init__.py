@@ -22,7 +22,7 @@ from fleetmark.record.sides.titles import titled
 from planner.comparison import Side
 from workloads.declared import about, declares, keeps_limit
 
-__all__ = ["PER", "side", "sides", "some"]
+__all__ = ["PER", "powered", "side", "sides", "some"]
 
 # Labels that a reader must know where the sides differ in them: of imported tables, and of prices.
 TRAITS = (*imports.TRAITS, "currency", "price_date", "term")
@@ -82,6 +82,18 @@ def sides(
         title: _side(record, title, machines, hosts[title], only, per, best, names, values, spread)
         for title, machines in chosen.items()
     }
+
+
+def powered(root: Path, chosen: Mapping[str, Sequence[Machine]]) -> frozenset[str]:
+    """Return the titles of the sides for which power is on record: measured during runs, or as the label ``watts``."""
+    labelled = {title for title, of in chosen.items() if any(m.labels.get("watts") for m in of)}
+    every = list({(m.campaign, m.host): m for machines in chosen.values() for m in machines})
+    files = _files(root, sorted({campaign for campaign, _ in every}))
+    if not files:
+        return frozenset(labelled)
+    record = figures.read(files, every, which=figures.POWER)
+    places = {title: [(m.campaign, m.host) for m in of] for title, of in chosen.items()}
+    return frozenset(labelled | {title for title, of in places.items() if len(figures.of_side(record, of).rows)})
 
 
 def _side(
