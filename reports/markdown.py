@@ -49,7 +49,7 @@ def _written(lines: Iterable[str]) -> str:
 def _comparison(report: Report, comparison: Comparison, _: Language) -> Iterator[str]:
     first = comparison_front(comparison, report.rows, report.around)
     yield from (f"# {_line(_(first.answer))}", "")
-    yield from (f"{_line(_(line))}  " for line in (first.sides, first.basis, first.bought) if line)
+    yield from (f"{_line(_(line))}  " for line in (first.sides, first.basis, *first.totals, first.bought) if line)
     yield ""
     worse = f"**{_('Gets worse:')}**"
     yield from (f"- {worse} {_text(_(line))}" for line in first.worse)

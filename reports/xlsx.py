@@ -376,7 +376,7 @@ class _Workbook:
     def _readme(self, lines: Sequence[ClassRow]) -> None:
         first = front(self.comparison, self.report.rows, self.report.around)
         prose = Prose(self.readme, self.readme.top(first.answer) - 1)
-        prose.sentences(line for line in (first.sides, first.basis, first.bought) if line)
+        prose.sentences(line for line in (first.sides, first.basis, *first.totals, first.bought) if line)
         prose.sentences([message("Gets worse: {what}", what=line) for line in first.worse], "worse")
         if first.unsure:
             prose.sentences([message("May get worse: {what}", what=first.unsure)], "worse")

@@ -139,3 +139,58 @@ def test_accelerators_are_held_against_the_suite_of_accelerators(tmp_path: Path)
     fleet(tmp_path, {f"o{n}": ("old", 1e12) for n in range(3)} | {f"n{n}": ("new", 2e12) for n in range(3)}, (matmul,))
     lacking = asked(tmp_path)["answer"]["not_measured"]
     assert "GPU training, GPU inference, GPU collectives, power" in lacking and "GPU compute" not in lacking
+
+
+ICELAKE, GENOA = {f"o{n}": ("old", 100.0) for n in range(3)}, {f"n{n}": ("new", 298.0) for n in range(3)}
+
+
+def test_prices_give_totals_with_and_without_per_money(tmp_path: Path) -> None:
+    """One new does 2.98 old: 100 / 2.98 = 33.6, so 34 of 19,000 EUR: 646,000 EUR. A euro buys 2.98 x 9,000 / 19,000."""
+    fleet(tmp_path, ICELAKE | GENOA)
+    prices = ("--price", "old=9000 EUR", "--price", "new=19000 EUR")
+    sentence = "100 old become 34 new, 646,000 EUR; 100 old cost 900,000 EUR"
+    assert asked(tmp_path, *prices)["answer"]["totals"] == [sentence]
+    of_money = asked(tmp_path, *prices, "--per", "money")["answer"]
+    assert of_money["totals"] == [sentence]
+    assert of_money["sentence"].startswith("1 EUR spent on new buys 1.41 ")
+    assert asked(tmp_path, "--price", "new=19000 EUR")["answer"]["totals"] == ["100 old become 34 new, 646,000 EUR"]
+    assert asked(tmp_path)["answer"]["totals"] == []
+    rented = asked(tmp_path, "--price", "old=1 USD/hour", "--price", "new=2.5 USD/hour")["answer"]
+    assert rented["totals"] == ["100 old become 34 new, 85 USD per hour; 100 old cost 100 USD"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        ("9000 USD", "19000 EUR", "old USD; new EUR"),
+        ("1 USD/hour", "2 USD/month", "old USD per hour; new USD per month"),
+        ("9000 USD", "2 USD/month", "old USD; new USD per month"),
+    ],
+)
+def test_prices_of_several_currencies_or_terms_are_refused(tmp_path: Path, old: str, new: str, shown: str) -> None:
+    fleet(tmp_path, ICELAKE | GENOA)
+    words = ("--price", f"old={old}", "--price", f"new={new}")
+    error = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "money", *words)
+    assert f"prices are in several currencies or for several terms ({shown})" in " ".join(error.split())
+    assert asked(tmp_path, *words)["answer"]["totals"] == []
+
+
+def test_a_rate_with_its_date_makes_one_currency(tmp_path: Path) -> None:
+    """10,000 USD at 0.9 are 9,000 EUR: a euro buys 2.98 x 9,000 / 19,000 = 1.41."""
+    fleet(tmp_path, ICELAKE | GENOA)
+    prices = ("--price", "old=10000 USD", "--price", "new=19000 EUR", "--per", "money")
+    answer = asked(tmp_path, *prices, "--rate", "USD=0.9 EUR 2026-11-01")["answer"]
+    assert answer["sentence"].startswith("1 EUR spent on new buys 1.41 ")
+    assert answer["totals"] == ["100 old become 34 new, 646,000 EUR; 100 old cost 900,000 EUR"]
+    assert "1 USD = 0.9 EUR on 2026-11-01" in answer["bought"]
+    undated = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", *prices, "--rate", "USD=0.9 EUR")
+    assert "no rate with its date; write USD=0.92 EUR 2026-11-01" in " ".join(undated.split())
+
+
+def test_a_range_of_classes_gives_a_range_of_money(tmp_path: Path) -> None:
+    """Memory 2.98 times (34 servers), integer 4 times (25): 25 to 34 servers of 1,000 EUR."""
+    rows = {f"o{n}": ("old", 100.0) for n in range(3)}
+    fleet(tmp_path, rows | GENOA, (TRIAD,))
+    fleet(tmp_path, rows | {f"n{n}": ("new", 400.0) for n in range(3)}, (MCF,), name="c2")
+    (sentence,) = asked(tmp_path, "--price", "new=1000 EUR")["answer"]["totals"]
+    assert sentence == "100 old become 25–34 new, 25,000–34,000 EUR"

@@ -145,20 +145,6 @@ def test_each_campaign_is_shared_out_by_what_there_was_then(tmp_path: Path) -> N
     assert "per core: 1 figure left out for not saying how much there was: b (c1)" in done.stdout
 
 
-def test_per_money_names_the_currency(tmp_path: Path) -> None:
-    measured = fleet()
-    hosts = {
-        h: {**of_host, "price": "8000" if h[0] == "a" else "12000", "currency": "USD" if h[0] == "a" else "EUR"}
-        for h, of_host in labels(measured).items()
-    }
-    record(tmp_path, "c1", hosts, measured)
-    words = ("-b", "gen=old", "-c", "gen=new", "--per", "money")
-    row = of(compared(tmp_path, *words), "disk-iops")
-    assert float(row["ratio"]) == pytest.approx(1.0, rel=0.02)
-    warnings = json.loads(run(tmp_path, "compare", *words, "--format", "json"))["warnings"]
-    assert "currency differs: USD (old) against EUR (new)" in warnings
-
-
 def test_a_work_mix_has_both_headlines(root: Path) -> None:
     rows = compared(root, "--baseline", "gen=old", "--candidate", "gen=new", "--mix", "mem-bw=0.5,disk-iops=0.5")
     row = of(rows, "work mix")

@@ -18,7 +18,7 @@ from fleetmark.record import imports, naming
 from fleetmark.record import references as reference
 from fleetmark.record.commands import command
 from fleetmark.record.machines import machines
-from fleetmark.record.prices import priced
+from fleetmark.record.prices import check_alike, exchanged, priced
 from fleetmark.record.select import Machine, choose, distinct_names
 from fleetmark.record.sides import PER, powered, side, sides, some
 from fleetmark.record.sides.mixtures import mixtures
@@ -42,7 +42,8 @@ class Question:
     figures are shared out by; ``mix``: shares of server-hours; ``panel``: the benchmarks that headlines are over;
     ``only``: patterns over ``workload/case/metric``; ``paired``: both sides are the same hosts; ``by``: what counts as
     one host, by default a host, of imported tables a publisher; ``best``: of each side the best figure. ``names``: what
-    sides are called, in their order; ``prices``: of a side's servers, ``NAME=4.20 USD/hour``.
+    sides are called, in their order; ``prices``: of a side's servers, ``NAME=4.20 USD/hour``; ``rates``: of exchange,
+    ``USD=0.92 EUR 2026-11-01``.
     """
 
     root: Path
@@ -58,6 +59,7 @@ class Question:
     best: bool = False
     names: Sequence[str] = ()
     prices: Sequence[str] = ()
+    rates: Sequence[str] = ()
 
     def command(self) -> list[str]:
         """The command line that repeats the comparison, on this record."""
@@ -79,6 +81,8 @@ class Question:
             words += ["--name", name]
         for price in self.prices:
             words += ["--price", price]
+        for rate in self.rates:
+            words += ["--rate", rate]
         return command(self.root, *words)
 
 
@@ -121,6 +125,9 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
             _apart(q.baseline, selected[q.baseline], candidate, selected[candidate], names, q.paired)
     called = naming.names(selected, q.names, [pinned.side.title] if pinned else ())
     chosen = priced({called.short[selector]: of for selector, of in selected.items()}, q.prices, called.selectors)
+    chosen = exchanged(chosen, q.rates)
+    if q.per == "money":
+        check_alike(chosen)
     by = {title: _by(q, of) for title, of in chosen.items()}
     rest_first = dict(sorted(chosen.items(), key=lambda item: called.selectors[item[0]] == q.baseline))
     of = sides(q.root, rest_first, only=q.only, per=q.per, by=by, best=q.best, names=names, values=values)

@@ -19,7 +19,7 @@ from planner.guardrail import Held
 from planner.peers import Outlier
 from planner.ratio import SAME, Verdict
 from reports.comparison.areas import not_measured
-from reports.comparison.bought import bought, currency
+from reports.comparison.bought import bought, currency, totals
 from reports.comparison.cell import SERVERS, Cell, Line
 from reports.comparison.model import RatioRow
 from reports.comparison.model import rows as rows_of
@@ -54,7 +54,7 @@ class Around:
 @dataclass(frozen=True, slots=True)
 class Front:
     """Sentences and a table. ``answer``: what can be repeated; ``basis``: over which benchmarks; ``bought``: prices or
-    amounts behind ``--per``; ``worse`` and ``unsure``: what gets worse, and what may; ``guardrails``: which are broken;
+    amounts behind ``--per``; ``totals``: what SERVERS of the baseline become and cost; ``worse`` and ``unsure``: what gets worse, and what may; ``guardrails``: which are broken;
     ``not_measured``: areas of a complete comparison that this one lacks; ``capacity`` and ``speed``: classes; ``becomes`` and ``times``: what their columns are; ``before``: what to know
     first; ``legend``: what the intervals are.
     """
@@ -63,6 +63,7 @@ class Front:
     sides: str
     basis: str
     bought: str
+    totals: tuple[str, ...]
     candidates: tuple[str, ...]
     worse: tuple[str, ...]
     unsure: str
@@ -97,6 +98,7 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
         _sides(comparison, around.hosts),
         _basis(comparison, lines),
         bought(comparison, around.hosts),
+        totals(comparison, around.hosts, _lead(capacity)),
         tuple(c.title for c in comparison.candidates),
         (
             *worse[:MOST_WORSE],

@@ -50,6 +50,7 @@ def _front(first: Front) -> dict[str, Any]:
         "sides": first.sides,
         "basis": first.basis,
         "bought": first.bought,
+        "totals": list(first.totals),
         "gets_worse": list(first.worse),
         "may_get_worse": first.unsure,
         "guardrails": first.guardrails,

@@ -76,8 +76,9 @@ def _head(first: Front, _: Language) -> Iterator[Text]:
     for line in (first.sides, first.basis):
         if line:
             yield Text(fmt.clean(_(line)), style="dim")
-    if first.bought:
-        yield Text(fmt.clean(_(first.bought)))
+    for line in (*first.totals, first.bought):
+        if line:
+            yield Text(fmt.clean(_(line)))
     for sentence in first.worse:
         yield Text(f"{_(message('GETS WORSE'))}  {fmt.clean(_(sentence))}", style="bold red")
     if first.unsure:
