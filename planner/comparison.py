@@ -50,7 +50,7 @@ class Side:
     their ``title`` and ``host`` (the place in ``means``), the ``part`` of which they are the values (a host as
     recorded, or a pair of hosts), the ``centre`` that each part belongs to, the ``rule`` of both, and the log of what
     it is shared out ``per``. A mean is that of the logarithms of its centres. ``repeats``: how well each of the
-    means is known by its own repeats.
+    means is known by its own repeats. ``machines``: the place of each machine (``record``) that has a ``title``.
     """
 
     title: str
@@ -65,6 +65,7 @@ class Side:
     values: pd.DataFrame | None = None
     inferred: bool = False
     repeats: Repeats | None = None
+    machines: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)

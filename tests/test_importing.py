@@ -425,6 +425,30 @@ def test_spec_lists_and_reports(tmp_path: Path) -> None:
     assert "estimate" in {s for m in (tmp_path / "imports").glob("*rate1*") for s in _standings(m)}
 
 
+@absent
+def test_what_else_is_on_record_changes_no_answer(tmp_path: Path) -> None:
+    """EPYC 7742 to 9755: 3.84 with one socket and with two, whatever other tables say of such processors."""
+    words = ("compare", "-b", "processor=*7742*", "-c", "processor=*9755*", "--format", "json")
+    run(tmp_path, "import", "spec", str(SPEC / "cpu2017_int_speed_rate_joined_202507.csv"))
+    alone = json.loads(run(tmp_path, *words))
+    assert alone["answer"]["sentence"] == "One EPYC 9755 replaces 3.84 (3.62–4.08) EPYC 7742 servers for integer"
+    assert alone["warnings"][0].endswith("2 sockets (63%): 3.84; 1 socket (37%): 3.84")
+    own = tmp_path / "own.csv"
+    own.write_text(
+        "machine,benchmark,value,unit,class,processor\n"
+        + "".join(f"m{n},x,{100 + n},1/s,app,AMD EPYC {7742 if n < 3 else 9755}\n" for n in range(6))
+    )
+    run(tmp_path, "import", "table", str(own))
+    run(tmp_path, "import", "spec", str(SPEC / "spec_rate1_estimated_jiegec.csv"))
+    beside = json.loads(run(tmp_path, *words))
+    figures = [
+        [[r[k] for k in ("class", "benchmark", "ratio", "lo", "hi")] for r in doc["rows"] if r["class"] == "cpu-int"]
+        for doc in (alone, beside)
+    ]
+    assert figures[0] == figures[1]
+    assert {r["class"] for r in beside["rows"]} > {r["class"] for r in alone["rows"]}
+
+
 def _geometric(file: Path, generation: str) -> float:
     rows = pd.read_csv(file)
     rows.columns = [c.strip() for c in rows.columns]

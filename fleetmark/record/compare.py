@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ from fleetmark.record.select import Machine, choose, distinct_names
 from fleetmark.record.sides import PER, powered, side, sides, some
 from fleetmark.record.sides.mixtures import mixtures
 from fleetmark.record.sides.panel import panel as panel_of
-from fleetmark.record.sides.strata import NONE, Sizes
-from planner.comparison import Candidate, Comparison, Side, compare_sides
+from fleetmark.record.sides.strata import Places, Sizes, Strata
+from planner.comparison import Candidate, Comparison, Side, among_many, compare_sides
 from planner.contrast import Pairing
 from planner.peers import Outlier, outliers
 from planner.redundant import LEAST_MACHINES
@@ -156,26 +156,40 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
 
     def within(base: Side, other: Side, pool: Candidate, without: Sequence[Outlier]) -> tuple[Candidate, list[Message]]:
         """Return the candidate compared within strata, where its sides mix sizes, and sentences about it."""
-        strata = NONE if sizes is None else sizes.strata(base.title, other.title)
-        if strata.refused:
-            return refused(pool, strata.refused), [labelled(other.title, strata.refused)]
-        if not strata.keys:
+        if sizes is None:
             return pool, []
-        halves = {f"{n}{side}": m for n, (_, *of) in enumerate(strata.keys.values()) for side, m in zip("ab", of, strict=True)}
+        told: dict[Message, None] = {}
+        for (places, others), classes in _by_machines(base, other, pool).items():
+            strata = sizes.strata((base.title, places), (other.title, others))
+            some = replace(pool, classes={name: pool.classes[name] for name in classes})
+            if strata.refused:
+                some = refused(some, strata.refused)
+                told[labelled(other.title, strata.refused)] = None
+            elif strata.keys:
+                parts = stratified(strata, base, other, without)
+                told[_matched(base.title, other.title, some, parts)] = None
+                some = joined_parts(some, parts)
+            pool = replace(pool, classes={**pool.classes, **some.classes}, arithmetic=some.arithmetic)
+        return (replace(pool, classes=among_many(pool.classes)) if told else pool), list(told)
+
+    def stratified(strata: Strata, base: Side, other: Side, without: Sequence[Outlier]) -> list[Part]:
+        halves = {f"{n}a": of.baseline for n, of in enumerate(strata.keys.values())}
+        halves |= {f"{n}b": of.candidate for n, of in enumerate(strata.keys.values())}
         own_by = {key: by[base.title if key.endswith("a") else other.title] for key in halves}
         built = sides(q.root, halves, only=q.only, per=q.per, by=own_by, names=names)
         parts = []
-        for n, (name, (share, *_)) in enumerate(strata.keys.items()):
+        for n, (name, of) in enumerate(strata.keys.items()):
             one, two = (
-                _without(replace(built[f"{n}{side}"], title=title), without)
-                for side, title in zip("ab", (base.title, other.title), strict=True)
+                _without(replace(built[f"{n}{half}"], title=title), without)
+                for half, title in (("a", base.title), ("b", other.title))
             )
             try:
                 (candidate,) = pooled(one, [two]).candidates
             except FleetmarkError:  # nothing is measured on both sides
-                candidate = None
-            parts.append(Part(name, share, candidate))
-        return joined_parts(pool, parts), list(_told(base.title, other.title, pool, parts))
+                parts.append(Part(name, of.share, None))
+            else:
+                parts.append(Part(name, of.share, candidate))
+        return parts
 
     def against(base: Side, rest: Sequence[Side], without: Sequence[Outlier] = ()) -> Comparison:
         result = pooled(base, rest)
@@ -212,7 +226,25 @@ def labelled(name: str, text: str) -> Message:
     return message("{name}: {what}", name=name, what=text)
 
 
-def _told(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Part]) -> Iterator[Message]:
+def _by_machines(base: Side, other: Side, pool: Candidate) -> dict[tuple[Places, Places], list[str]]:
+    """Return the classes of a candidate by the machines of both sides that measured what is compared in them: machines
+    without a part in a class say nothing about its sizes.
+    """
+    groups: dict[tuple[Places, Places], list[str]] = {}
+    for name, e in pool.classes.items():
+        if e.each:
+            key = (_places(base, e.each), _places(other, e.each))
+            groups.setdefault(key, []).append(name)
+    return groups
+
+
+def _places(side: Side, titles: Iterable[str]) -> Places:
+    if side.machines is None:
+        return frozenset()
+    return frozenset(side.machines.loc[side.machines["title"].isin(list(titles)), "record"].unique().tolist())
+
+
+def _matched(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Part]) -> Message:
     """Return how the sides were matched, with each stratum's share and ratio where there is one class of capacity."""
     ratios = next((named(parts, name) for name, e in pool.classes.items() if e.headline is not None), {})
     shown = [
@@ -225,7 +257,7 @@ def _told(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Part])
         for part in parts[:MOST_STRATA]
     ]
     more = [message("and {n} more", n=len(parts) - MOST_STRATA)] if len(parts) > MOST_STRATA else []
-    yield message(
+    return message(
         "{candidate} is compared with {baseline} size by size, joined by the baseline's shares: {strata}",
         candidate=candidate,
         baseline=baseline,
@@ -266,7 +298,7 @@ def _publishers(
 ) -> Iterator[Message]:
     """Where several machines of one publisher became one host without being asked to."""
     for title, label in by.items():
-        if q.by is None and label in imports.PUBLISHERS and len(of[title].means) < len(chosen[title]):
+        if q.by is None and label in (*imports.PUBLISHERS, imports.BY_TABLE) and len(of[title].means) < len(chosen[title]):
             yield message(
                 "{side}: {machines} count as {hosts}, those of one {label} together (--by host undoes it)",
                 side=title,

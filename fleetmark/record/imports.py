@@ -69,6 +69,7 @@ MODEL = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.
 KIND = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.KIND))
 COUNTS = {label: of for kind in _KINDS.values() for label, of in kind.COUNTS.items()}
 UNIFORM = {label: about for kind in _KINDS.values() for label, about in kind.UNIFORM.items()}
+BY_TABLE = "publisher"  # what counts as one host where tables differ in it
 PUBLISHERS = tuple(dict.fromkeys(kind.PUBLISHER for kind in _KINDS.values() if kind.PUBLISHER))
 
 
@@ -227,16 +228,24 @@ def is_imported(machine: Machine) -> bool:
 
 
 def publisher(chosen: Sequence[Machine]) -> str | None:
-    """The label that says who published the figures of these machines; None where one is not of a table that says so.
+    """Return the label that says who published the figures of these machines; None where no table says it.
 
-    What one publisher tuned and measured is not several independent machines.
+    Figures that one publisher tuned and measured are not of several independent machines. Each table decides for its
+    own machines: where only some of them have a publisher, or tables name it differently, this is BY_TABLE.
     """
-    if not all(map(is_imported, chosen)):
+    labels = {published_by(machine) for machine in chosen}
+    if labels == {None}:
         return None
-    kinds = {m.campaign.removeprefix(f"{FOLDER}/").partition("-")[0] for m in chosen}
-    labels = {_KINDS[kind].PUBLISHER if kind in _KINDS else "" for kind in kinds}
-    label = labels.pop() if len(labels) == 1 else ""
-    return label if label and all(label in m.labels for m in chosen) else None
+    return labels.pop() if len(labels) == 1 else BY_TABLE
+
+
+def published_by(machine: Machine) -> str | None:
+    """Return the label that names the publisher of one machine; None for a host, and where its table does not say."""
+    if not is_imported(machine):
+        return None
+    kind = machine.campaign.removeprefix(f"{FOLDER}/").partition("-")[0]
+    label = _KINDS[kind].PUBLISHER if kind in _KINDS else ""
+    return label if label and label in machine.labels else None
 
 
 def _no_facts() -> Facts | None:

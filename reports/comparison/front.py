@@ -218,9 +218,8 @@ def _opening(comparison: Comparison, work: bool, unit: str, candidate: str, amou
 
 def _none(comparison: Comparison) -> Message:
     """Return why there is no overall figure."""
-    reasons = {e.why for c in comparison.candidates for e in c.classes.values()}
     refused = [e.why for c in comparison.candidates for e in c.classes.values() if e.basis is Basis.STRATA]
-    if len(reasons) == 1 and refused:
+    if refused:
         return message("There is no overall figure: {why}", why=refused[0])
     return message("There is no overall figure: too few benchmarks were run on both.")
 

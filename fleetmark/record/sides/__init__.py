@@ -161,6 +161,7 @@ def _side(
         count=count_of,
         inferred=bool(np.isin(open_keys, compared).any()),
         repeats=under.repeats() if spread and not best else None,
+        machines=under.rows[["record", "title"]],
         values=_values(record, own, under.rows, chosen, names) if values and count_of <= MOST_VALUES else None,
     )
 
@@ -254,6 +255,12 @@ def _hosts(title: str, chosen: Sequence[Machine], by: str, names: Mapping[tuple[
     """What each of the machines of a side counts for."""
     if by == "host":
         return [names[m.campaign, m.host] for m in chosen]
+    if by == imports.BY_TABLE:
+        labels = [by if by in m.labels else imports.published_by(m) for m in chosen]
+        return [
+            f"{_host(m, label)} of {title}" if label else names[m.campaign, m.host]
+            for m, label in zip(chosen, labels, strict=True)
+        ]
     return [f"{_host(m, by)} of {title}" for m in chosen]  # the other side's is another
 
 

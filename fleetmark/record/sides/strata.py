@@ -14,6 +14,7 @@ from fleetmark.record.sides.mixtures import ALIKE, MOST_FACTS
 MOST_NAMED = 4
 _GiB = 1 << 30
 Key = tuple[str, ...]
+Places = frozenset[int]  # of machines in the list of their side
 _NAMES: Mapping[str, Message] = {
     "sockets": message("sockets"),
     "cores": message("cores per socket"),
@@ -24,13 +25,21 @@ _SOFT = ("memory",)  # sizes that differ within both sides without a match leave
 
 
 @dataclass(frozen=True, slots=True)
+class Stratum:
+    """The machines of one size on both sides; ``share``: their part of the baseline's machines."""
+
+    share: float
+    baseline: Sequence[Machine]
+    candidate: Sequence[Machine]
+
+
+@dataclass(frozen=True, slots=True)
 class Strata:
-    """How two sides are compared within strata. ``keys``: the strata of the baseline, each with its share of the
-    baseline's machines and the machines of both sides; empty where nothing has to be matched. ``refused``: why the
-    sides cannot be matched.
+    """How two sides are compared within strata. ``keys``: the strata of the baseline by name; empty where nothing has to
+    be matched. ``refused``: why the sides cannot be matched.
     """
 
-    keys: Mapping[str, tuple[float, Sequence[Machine], Sequence[Machine]]]
+    keys: Mapping[str, Stratum]
     refused: Message | None = None
 
 
@@ -57,37 +66,40 @@ class Sizes:
         whole = iter(_sizes(every))
         self._known = {side: [next(whole) for _ in machines] for side, machines in chosen.items()}
 
-    def strata(self, baseline: str, candidate: str) -> Strata:
-        """Return how the two sides are compared: as they are, within strata, or not at all."""
-        if baseline not in self._known or candidate not in self._known:
+    def strata(self, baseline: tuple[str, Places], candidate: tuple[str, Places]) -> Strata:
+        """Return how two sides are compared: as they are, within strata, or not at all. A side is its title and the
+        places of the machines that count.
+        """
+        if not self._known:
             return NONE
-        a, b = self._known[baseline], self._known[candidate]
+        sides = (baseline, candidate)
+        a, b = ([self._known[title][n] for n in sorted(places)] for title, places in sides)
+        own, other = ([self._chosen[title][n] for n in sorted(places)] for title, places in sides)
         differing = [trait for trait in _NAMES if _differs(trait, a, b)]
         matched = [trait for trait in differing if _values(trait, a) <= _values(trait, b)]
         while matched and not set(_keys(matched, a)) <= set(_keys(matched, b)):
             matched.pop()
-        open_ = [t for t in differing if t not in matched and t not in _SOFT and min(len(_values(t, s)) for s in (a, b)) > 1]
-        if open_:
-            return Strata({}, self._refusal(open_[0], baseline, candidate))
+        open_ = [t for t in differing if t not in matched and t not in _SOFT]
+        if both := [t for t in open_ if min(len(_values(t, of)) for of in (a, b)) > 1]:
+            return Strata({}, _refusal(both[0], {baseline[0]: a, candidate[0]: b}))
         if not matched:
             return NONE
         keys_a, keys_b = _keys(matched, a), _keys(matched, b)
         parts = {}
         for key, n in Counter(keys_a).most_common():
-            own = [m for m, k in zip(self._chosen[baseline], keys_a, strict=True) if k == key]
-            other = [m for m, k in zip(self._chosen[candidate], keys_b, strict=True) if k == key]
-            parts[_named(matched, key)] = (n / len(keys_a), own, other)
+            of_a = [m for m, k in zip(own, keys_a, strict=True) if k == key]
+            of_b = [m for m, k in zip(other, keys_b, strict=True) if k == key]
+            parts[_named(matched, key)] = Stratum(n / len(keys_a), of_a, of_b)
         return Strata(parts)
 
-    def _refusal(self, trait: str, baseline: str, candidate: str) -> Message:
-        shown = [
-            message("{side} {values}", side=side, values=_listed(trait, self._known[side])) for side in (baseline, candidate)
-        ]
-        return message(
-            "sides mix sizes without a match ({trait}: {sides}): compare like with like",
-            trait=_NAMES[trait],
-            sides=joined(shown, "; "),
-        )
+
+def _refusal(trait: str, sides: Mapping[str, Sequence[Mapping[str, str]]]) -> Message:
+    shown = [message("{side} {values}", side=side, values=_listed(trait, of)) for side, of in sides.items()]
+    return message(
+        "sides mix sizes without a match ({trait}: {sides}): compare like with like",
+        trait=_NAMES[trait],
+        sides=joined(shown, "; "),
+    )
 
 
 def _sample(machines: Sequence[Machine]) -> Sequence[Machine]:
