@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
+import numpy as np
+
 from fleetmark.base.text import message
 from planner.ratio import Ratio, welch
+from planner.totals import APART, total
 
 _CURVE = 24  # speeds of a curve
 _ENDS = 1e-9  # relative; a speed that was measured is not beyond what was measured
@@ -157,8 +160,9 @@ def _served(points: Sequence[Point], speed: float, wait: float | None) -> _Serve
 def equivalence(old: Side, new: Side, speed: float, wait: float | None = None) -> Equivalence:
     """Return what one unit of ``new`` replaces of ``old`` at equal service.
 
-    Where every host keeps the service, the ratio is that of geometric means with Welch's interval over hosts. A host
-    that cannot keep it does no work there and counts: then the ratio is that of arithmetic means, without an interval.
+    Where every host keeps the service, the ratio is that of geometric means with Welch's interval over hosts, or that
+    of totals where the hosts of a side differ. A host that cannot keep it does no work there and counts: then the ratio
+    is that of arithmetic means, without an interval.
     Where no host of ``old`` keeps it, the ratio is a lower bound by the work at the best service they reach. A side
     that was never loaded down to the service gives a bound likewise. Without a bound there is no number.
     """
@@ -176,11 +180,14 @@ def equivalence(old: Side, new: Side, speed: float, wait: float | None = None) -
         return Equivalence(speed, None, None, None, _why((old, new), [0, 1], speed), Bound.EXACT, missed, hosts)
     bound = Bound.LEAST if ceiling or unloaded[1] else Bound.MOST if unloaded[0] else Bound.EXACT
     counted = (0 if ceiling else missed[0]) + missed[1]
+    arithmetic = [sum(of) / len(of) for of in works]
     if not counted and bound is Bound.EXACT:
-        geometric = [math.exp(sum(map(math.log, of)) / len(of)) for of in works]
-        ratio = welch(*([math.log(w) for w in of] for of in works))
-        return Equivalence(speed, ratio, *geometric, bound=bound, missed=missed, hosts=hosts)
-    base, other = (sum(of) / len(of) for of in works)
+        means = [math.exp(sum(map(math.log, of)) / len(of)) for of in works]
+        ratio = welch([math.log(w) for w in works[0]], [math.log(w) for w in works[1]])
+        if abs(arithmetic[1] / arithmetic[0] / ratio.value - 1) > APART:
+            means, ratio = arithmetic, total(np.array(works[0]), np.array(works[1]))
+        return Equivalence(speed, ratio, means[0], means[1], "", bound, missed, hosts)
+    base, other = arithmetic
     value = Ratio(other / base, n=hosts)
     return Equivalence(speed, value, None if ceiling else base, other, bound=bound, missed=missed, hosts=hosts)
 

@@ -62,8 +62,8 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
         without = [p.name for p, e in of if e is None or e.headline is None]
         why = message("no figure within {strata}: measure it on both sides there", strata=joined(without))
         return replace(
-            pooled, ratio=None, work=None, why=pooled.why or why, each=each, left_out=left_out, lowest=None, highest=None,
-            workload=None, resampled=None,
+            pooled, ratio=None, work=None, why=pooled.why or why, each=each, left_out=left_out, lowest=None,
+            highest=None, workload=None, resampled=None,
         )  # fmt: skip
     ratio = join([(s, e.ratio) for s, e in found if e.ratio is not None])
     work = join([(s, e.work) for s, e in found if e.work is not None]) if pooled.work else None

@@ -28,7 +28,8 @@ def totalled(e: Equivalence, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing)
     """Return ``e`` with the ratio of totals as its headline where it lies more than APART from the one that it has.
 
     ``a`` and ``b``: oriented logarithms of the capacity of the baseline's and the candidate's hosts. The interval is
-    Fieller's. The same hosts before and after are compared host by host, so their totals stay as they are.
+    Fieller's; there is none where it reaches 0 or is unbounded. The same hosts before and after are compared host by
+    host, so their totals stay as they are.
     """
     before = e.headline
     if before is None or pairing is Pairing.SAME_HOSTS:
@@ -43,13 +44,19 @@ def totalled(e: Equivalence, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing)
     else:
         centre = x.mean(axis=0)
         scores = [np.exp((side - centre) @ weights) for side in (x, y)]
-    total = fieller(scores[1], scores[0])
-    if abs(total.value / before.value - 1) <= APART:
+    ratio = replace(total(scores[0], scores[1]), n=before.n)
+    if abs(ratio.value / before.value - 1) <= APART:
         return e
-    ratio = Ratio(total.value, total.lo, total.hi, total.level, total.df, before.n, _p(scores[0], scores[1], total.df))
-    workload = None if e.workload is None else _scaled(e.workload, total.value / before.value)
+    workload = None if e.workload is None else _scaled(e.workload, ratio.value / before.value)
     changed = replace(e, basis=Basis.TOTALS, geometric=before, workload=workload, resampled=None)
     return replace(changed, work=ratio) if e.work is not None else replace(changed, ratio=ratio)
+
+
+def total(a: Floats, b: Floats) -> Ratio:
+    """Return mean(``b``) / mean(``a``) with Fieller's interval: none where it reaches 0 or is unbounded."""
+    e = fieller(b, a)
+    lo, hi = (e.lo, e.hi) if e.lo is not None and e.lo > 0 else (None, None)
+    return Ratio(e.value, lo, hi, e.level, e.df, (len(a), len(b)), _p(a, b, e.df))
 
 
 def _filled(logs: Floats) -> Floats:

@@ -123,6 +123,7 @@ def of_comparison(
     shown = view(together, titles)
     served = _frontiers(shown, answer.comparison)
     families = [block.family for block in served]
+    outlying = (answer.outliers, answer.without)
     return Report(
         shown,
         together.campaign,
@@ -135,7 +136,7 @@ def of_comparison(
         answer.sides,
         together.campaign.created,
         conditions(shown),
-        around=Around(shown.hosts, answer.outliers, answer.without, families, answer.powered),
+        around=Around(shown.hosts, *outlying, families, answer.powered, answer.causes, answer.effects, answer.again),
         frontiers=served,
     )
 

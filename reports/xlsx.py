@@ -9,8 +9,7 @@ from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
-from planner.equivalence import Basis
-from planner.equivalence import DISAGREE, MOST_SPREAD, bounded
+from planner.equivalence import DISAGREE, MOST_SPREAD, Basis, bounded
 from planner.estimate import CONFIDENCE
 from planner.guardrail import Held
 from planner.ratio import SAME, Ratio

@@ -114,7 +114,11 @@ def test_one_mixed_side_alone_is_a_sum(tmp_path: Path) -> None:
 
 def test_the_first_screen_says_what_was_not_measured(tmp_path: Path) -> None:
     """Of what the suite ``server`` has, two hosts ran memory bandwidth and integer alone."""
-    fleet(tmp_path, {f"o{n}": ("old", 100.0) for n in range(3)} | {f"n{n}": ("new", 200.0) for n in range(3)}, (TRIAD, MCF))
+    fleet(
+        tmp_path,
+        {f"o{n}": ("old", 100.0) for n in range(3)} | {f"n{n}": ("new", 200.0) for n in range(3)},
+        (TRIAD, MCF),
+    )
     doc = asked(tmp_path)
     lacking = "floating point, operating system, storage, network, applications, power"
     assert doc["answer"]["not_measured"] == lacking
@@ -129,7 +133,11 @@ def test_power_is_measured_where_it_is_on_record(tmp_path: Path) -> None:
 
 
 def test_an_area_that_some_candidates_lack_stands_with_their_names(tmp_path: Path) -> None:
-    fleet(tmp_path, {f"o{n}": ("old", 100.0) for n in range(3)} | {f"n{n}": ("new", 200.0) for n in range(3)}, (TRIAD, IOPS))
+    fleet(
+        tmp_path,
+        {f"o{n}": ("old", 100.0) for n in range(3)} | {f"n{n}": ("new", 200.0) for n in range(3)},
+        (TRIAD, IOPS),
+    )
     fleet(tmp_path, {f"t{n}": ("turin", 300.0) for n in range(3)}, (TRIAD,), name="c2")
     assert "storage (turin)" in asked(tmp_path, "-c", "gen=turin")["answer"]["not_measured"]
 
@@ -194,3 +202,25 @@ def test_a_range_of_classes_gives_a_range_of_money(tmp_path: Path) -> None:
     fleet(tmp_path, rows | {f"n{n}": ("new", 400.0) for n in range(3)}, (MCF,), name="c2")
     (sentence,) = asked(tmp_path, "--price", "new=1000 EUR")["answer"]["totals"]
     assert sentence == "100 old become 25–34 new, 25,000–34,000 EUR"
+
+
+def test_warnings_are_ordered_by_what_they_do_to_the_answer(tmp_path: Path) -> None:
+    """Ten of 16 GiB do 100 and two of 32 GiB do 130; three of the candidates' hosts have another kernel, which does
+    nothing. Without the two, one new replaces 200 / 100 = 2.00 instead of 200 / 104.5.
+    """
+    hosts = {f"o{n}": ("old", 130.0 if n > 9 else 100.0) for n in range(12)}
+    hosts |= {f"n{n}": ("new", 200.0) for n in range(6)}
+    fleet(tmp_path, hosts)
+    for host in hosts:
+        path = tmp_path / "c1" / "facts" / f"{host}.json"
+        doc = json.loads(path.read_text())
+        doc["facts"]["memory"] = (32 if host in ("o10", "o11") else 16) << 30
+        doc["facts"]["os"] = "Debian 12" if host in ("n0", "n1", "n2") else "Debian 13"
+        path.write_text(json.dumps(doc))
+    doc = asked(tmp_path)
+    first, second, third, *rest = doc["answer"]["before_you_rely_on_this"]
+    assert first.startswith("Unlike their peers: o10 is 30% faster, o11 is 30% faster; without them: new 2.00 (")
+    assert second == "Set unlike most of their side: Memory 32 GiB on o10, o11; without them: new 2.00 (2.00–2.00)"
+    assert third.startswith("old mixes memory populations: 16 GiB (10); 32 GiB (2)")
+    assert third.endswith("with that alone: new 2.00 (2.00–2.00)")
+    assert [w for w in doc["warnings"] if "mixes software" in w] and "1 warning more" in rest

@@ -11,7 +11,6 @@ from fleetmark.base import kinds
 from fleetmark.base.measurement import Kind
 from workloads.manifest import About, Frontier, Manifest, Peak, Plot, load, names
 
-
 _EITHER = re.compile(r"'([a-z][a-z0-9-]*)'")  # the classes that an expression chooses from
 
 

@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.base.text import Message, count, joined, message
+from fleetmark.base.text import Message, count, message
 from fleetmark.base.yaml import read_yaml
 from fleetmark.record import imports, naming
 from fleetmark.record import references as reference
 from fleetmark.record.commands import command
 from fleetmark.record.machines import machines
+from fleetmark.record.matching import Drop, Matching
+from fleetmark.record.matching import without as without_hosts
 from fleetmark.record.prices import check_alike, exchanged, priced
 from fleetmark.record.select import Machine, choose, distinct_names
 from fleetmark.record.sides import PER, powered, side, sides, some
-from fleetmark.record.sides.mixtures import mixtures
+from fleetmark.record.sides.mixtures import parted
 from fleetmark.record.sides.panel import panel as panel_of
-from fleetmark.record.sides.strata import Places, Sizes, Strata
-from planner.comparison import Candidate, Comparison, Side, among_many, compare_sides
+from fleetmark.record.sides.strata import Sizes
+from planner.comparison import Comparison, Side, compare_sides
 from planner.contrast import Pairing
 from planner.peers import Outlier, outliers
 from planner.redundant import LEAST_MACHINES
-from planner.strata import Part, joined_parts, named, refused
 from workloads.declared import frontier
 
-MOST_STRATA = 4  # named in a sentence
+MOST_AGAIN = 2000  # machines of a comparison that is worked out again without some of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,9 @@ class Answer:
     ``turned``: the same sides with each of the others as the baseline, by that side's title; a pinned reference
     cannot be turned round. ``sides``: each side's title to its figures. ``selectors``: title to selector.
     ``outliers``: hosts unlike their peers; ``without``: baseline's title to the same comparison without them.
-    ``powered``: the titles of sides whose power is on record.
+    ``powered``: the titles of sides whose power is on record. ``causes``: a warning to the machines without which it
+    would not stand; ``effects``: a warning to how far it moves the answer, as a logarithm; ``again``: the comparison
+    with a baseline without some machines.
     """
 
     comparison: Comparison
@@ -105,6 +109,9 @@ class Answer:
     outliers: Sequence[Outlier] = ()
     without: Mapping[str, Comparison] = field(default_factory=dict)
     powered: frozenset[str] = frozenset()
+    causes: Mapping[str, Drop] = field(default_factory=dict)
+    effects: Mapping[str, float] = field(default_factory=dict)
+    again: Callable[[str, Drop], Comparison | None] | None = None
 
 
 def compare(question: Question, *, turn: bool = False, values: bool = False) -> Answer:
@@ -114,20 +121,10 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     """
     q = question
     _check(q)
-    every = machines(q.root)
     mix = None if q.mix is None else _mix(q.mix)
     pinned = None if q.reference is None else reference.load(q.root, q.reference)
-    selected = {c: choose(every, c) for c in dict.fromkeys([*filter(None, [q.baseline]), *q.candidates])}
-    everyone = [m for of in selected.values() for m in of]
-    names = distinct_names(everyone, by_id=q.paired or q.per != "server")
-    for candidate in q.candidates:
-        if q.baseline is not None:
-            _apart(q.baseline, selected[q.baseline], candidate, selected[candidate], names, q.paired)
-    called = naming.names(selected, q.names, [pinned.side.title] if pinned else ())
-    chosen = priced({called.short[selector]: of for selector, of in selected.items()}, q.prices, called.selectors)
-    chosen = exchanged(chosen, q.rates)
-    if q.per == "money":
-        check_alike(chosen)
+    every = machines(q.root)
+    chosen, called, names = _chosen(q, every, pinned)
     by = {title: _by(q, of) for title, of in chosen.items()}
     rest_first = dict(sorted(chosen.items(), key=lambda item: called.selectors[item[0]] == q.baseline))
     of = sides(q.root, rest_first, only=q.only, per=q.per, by=by, best=q.best, names=names, values=values)
@@ -142,66 +139,47 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     panel = panel_of(q.panel, (str(t) for s in (first, *others) for t in s.benchmarks.index)) if q.panel else None
     kinds = None if q.reference is not None else kinds_on_record(q.root, every, q.only)
 
-    warnings = [w for title, of_side in chosen.items() for w in mixtures(title, of_side, of[title], names)]
+    mixed = [m for title, of_side in chosen.items() for m in parted(title, of_side, of[title], names)]
     notes = [*called.notes, *_publishers(q, by, chosen, of), *([pinned.error] if pinned else [])]
-
-    alike = pinned is not None or q.paired or q.best or q.per in ("socket", "core", "thread", "gpu")
-    sizes = None if alike else Sizes(chosen)
     served = any(frontier(w) for s in (first, *others) for w in set(s.benchmarks["workload"]))
+    alike = pinned is not None or q.paired or q.best or q.per in ("socket", "core", "thread", "gpu")
+    matching = Matching(
+        partial(
+            compare_sides,
+            per=q.per,
+            mix=mix,
+            machines=kinds,
+            weights=weights,
+            panel=panel,
+            pairing=pairing,
+            served=served,
+        ),
+        lambda some, own_by: sides(q.root, some, only=q.only, per=q.per, by=own_by, names=names),
+        by,
+        chosen,
+        names,
+        None if alike else Sizes(chosen),
+    )
 
-    def pooled(base: Side, rest: Sequence[Side]) -> Comparison:
-        return compare_sides(
-            base, rest, per=q.per, mix=mix, machines=kinds, weights=weights, panel=panel, pairing=pairing, served=served
-        )
-
-    def within(base: Side, other: Side, pool: Candidate, without: Sequence[Outlier]) -> tuple[Candidate, list[Message]]:
-        """Return the candidate compared within strata, where its sides mix sizes, and sentences about it."""
-        if sizes is None:
-            return pool, []
-        told: dict[Message, None] = {}
-        for (places, others), classes in _by_machines(base, other, pool).items():
-            strata = sizes.strata((base.title, places), (other.title, others))
-            some = replace(pool, classes={name: pool.classes[name] for name in classes})
-            if strata.refused:
-                some = refused(some, strata.refused)
-                told[labelled(other.title, strata.refused)] = None
-            elif strata.keys:
-                parts = stratified(strata, base, other, without)
-                told[_matched(base.title, other.title, some, parts)] = None
-                some = joined_parts(some, parts)
-            pool = replace(pool, classes={**pool.classes, **some.classes}, arithmetic=some.arithmetic)
-        return (replace(pool, classes=among_many(pool.classes)) if told else pool), list(told)
-
-    def stratified(strata: Strata, base: Side, other: Side, without: Sequence[Outlier]) -> list[Part]:
-        halves = {f"{n}a": of.baseline for n, of in enumerate(strata.keys.values())}
-        halves |= {f"{n}b": of.candidate for n, of in enumerate(strata.keys.values())}
-        own_by = {key: by[base.title if key.endswith("a") else other.title] for key in halves}
-        built = sides(q.root, halves, only=q.only, per=q.per, by=own_by, names=names)
-        parts = []
-        for n, (name, of) in enumerate(strata.keys.items()):
-            one, two = (
-                _without(replace(built[f"{n}{half}"], title=title), without)
-                for half, title in (("a", base.title), ("b", other.title))
-            )
-            try:
-                (candidate,) = pooled(one, [two]).candidates
-            except FleetmarkError:  # nothing is measured on both sides
-                parts.append(Part(name, of.share, None))
-            else:
-                parts.append(Part(name, of.share, candidate))
-        return parts
-
-    def against(base: Side, rest: Sequence[Side], without: Sequence[Outlier] = ()) -> Comparison:
-        result = pooled(base, rest)
-        pairs = [within(base, s, c, without) for s, c in zip(rest, result.candidates, strict=True)]
-        strata = [sentence for _, told in pairs for sentence in told]
-        result = replace(result, candidates=[c for c, _ in pairs], warnings=[*strata, *result.warnings])
+    def against(base: Side, rest: Sequence[Side], drop: Drop | None = None) -> Comparison:
+        result = matching.compare(base, rest, drop)
         several = {title: label for title, label in by.items() if len(of[title].means) < len(chosen[title])}
         labels = several | ({pinned.side.title: pinned.by} if pinned else {})
         grouped = {title: label for title, label in labels.items() if label != "host"}
-        notes_of = [*notes, *result.notes]
-        return replace(result, warnings=[*result.warnings, *warnings], notes=notes_of, grouped=grouped)
+        warnings = [*result.warnings, *(m.text for m in mixed)]
+        return replace(result, warnings=warnings, notes=[*notes, *result.notes], grouped=grouped)
 
+    def again(baseline: str, drop: Drop) -> Comparison | None:
+        """Return the comparison without some machines; None where too little is left, or to read it takes long."""
+        if q.best or pinned is not None or sum(map(len, chosen.values())) > MOST_AGAIN:
+            return None
+        try:
+            reduced = {title: matching.reduced(side, drop) for title, side in of_side.items()}
+            return against(reduced.pop(baseline), list(reduced.values()), drop)
+        except FleetmarkError:  # what is left may share nothing
+            return None
+
+    of_side = {s.title: s for s in (first, *others)}
     answer = against(first, others)
     turned = {}
     if turn and q.reference is None:
@@ -209,67 +187,45 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
             with contextlib.suppress(FleetmarkError):  # two candidates may share nothing
                 turned[side.title] = against(side, [first, *(s for s in others if s is not side)])
     odd = [] if q.best else [o for s in (first, *others) if by.get(s.title) == "host" for o in outliers(s)]
-    typical = {s.title: _without(s, odd) for s in (first, *others)}
+    out = {title: [o.host for o in odd if o.side == title] for title in of_side}
+    typical = {title: without_hosts(side, out[title]) for title, side in of_side.items()}
     without = {}
     for result in (answer, *turned.values()) if odd else ():
         with contextlib.suppress(FleetmarkError):  # what is left may share nothing
             rest = [typical[c.title] for c in result.candidates]
-            without[result.baseline] = against(typical[result.baseline], rest, odd)
-    of_side = {s.title: s for s in (first, *others)}
+            without[result.baseline] = against(typical[result.baseline], rest, out)
     return Answer(
-        answer, chosen, names, turned, of_side, called.selectors, odd, without, powered(q.root, chosen)
+        answer,
+        chosen,
+        names,
+        turned,
+        of_side,
+        called.selectors,
+        odd,
+        without,
+        powered(q.root, chosen),
+        {m.text: {m.side: m.rest} for m in mixed if m.rest},
+        matching.effects,
+        again,
     )
 
 
-def labelled(name: str, text: str) -> Message:
-    """Return ``genoa: what is said of it``."""
-    return message("{name}: {what}", name=name, what=text)
-
-
-def _by_machines(base: Side, other: Side, pool: Candidate) -> dict[tuple[Places, Places], list[str]]:
-    """Return the classes of a candidate by the machines of both sides that measured what is compared in them: machines
-    without a part in a class say nothing about its sizes.
-    """
-    groups: dict[tuple[Places, Places], list[str]] = {}
-    for name, e in pool.classes.items():
-        if e.each:
-            key = (_places(base, e.each), _places(other, e.each))
-            groups.setdefault(key, []).append(name)
-    return groups
-
-
-def _places(side: Side, titles: Iterable[str]) -> Places:
-    if side.machines is None:
-        return frozenset()
-    return frozenset(side.machines.loc[side.machines["title"].isin(list(titles)), "record"].unique().tolist())
-
-
-def _matched(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Part]) -> Message:
-    """Return how the sides were matched, with each stratum's share and ratio where there is one class of capacity."""
-    ratios = next((named(parts, name) for name, e in pool.classes.items() if e.headline is not None), {})
-    shown = [
-        message(
-            "{stratum} ({share}): {ratio}",
-            stratum=part.name,
-            share=f"{part.share:.0%}",
-            ratio=f"{ratios[part.name]:.2f}" if part.name in ratios else message("no figure"),
-        )
-        for part in parts[:MOST_STRATA]
-    ]
-    more = [message("and {n} more", n=len(parts) - MOST_STRATA)] if len(parts) > MOST_STRATA else []
-    return message(
-        "{candidate} is compared with {baseline} size by size, joined by the baseline's shares: {strata}",
-        candidate=candidate,
-        baseline=baseline,
-        strata=joined([*shown, *more], "; "),
-    )
-
-
-def _without(side: Side, odd: Sequence[Outlier]) -> Side:
-    """A side without its outliers."""
-    hosts = [o.host for o in odd if o.side == side.title and o.host in side.means.index]
-    shared = None if side.shared is None else side.shared.drop(index=hosts)
-    return replace(side, means=side.means.drop(index=hosts), shared=shared) if hosts else side
+def _chosen(
+    q: Question, every: Sequence[Machine], pinned: reference.Reference | None
+) -> tuple[dict[str, Sequence[Machine]], naming.Names, dict[tuple[str, str], str]]:
+    """Return the machines of each side by its title, with their prices; what sides are called; and what hosts go by."""
+    selected = {c: choose(every, c) for c in dict.fromkeys([*filter(None, [q.baseline]), *q.candidates])}
+    everyone = [m for of in selected.values() for m in of]
+    names = distinct_names(everyone, by_id=q.paired or q.per != "server")
+    for candidate in q.candidates:
+        if q.baseline is not None:
+            _apart(q.baseline, selected[q.baseline], candidate, selected[candidate], names, q.paired)
+    called = naming.names(selected, q.names, [pinned.side.title] if pinned else ())
+    chosen = priced({called.short[selector]: of for selector, of in selected.items()}, q.prices, called.selectors)
+    chosen = exchanged(chosen, q.rates)
+    if q.per == "money":
+        check_alike(chosen)
+    return chosen, called, names
 
 
 def _check(q: Question) -> None:
@@ -298,7 +254,11 @@ def _publishers(
 ) -> Iterator[Message]:
     """Where several machines of one publisher became one host without being asked to."""
     for title, label in by.items():
-        if q.by is None and label in (*imports.PUBLISHERS, imports.BY_TABLE) and len(of[title].means) < len(chosen[title]):
+        if (
+            q.by is None
+            and label in (*imports.PUBLISHERS, imports.BY_TABLE)
+            and len(of[title].means) < len(chosen[title])
+        ):
             yield message(
                 "{side}: {machines} count as {hosts}, those of one {label} together (--by host undoes it)",
                 side=title,

@@ -65,7 +65,8 @@ def _exchanged(machine: Machine, rate: re.Match[str]) -> Machine:
         return machine
     said = f"1 {rate[1]} = {rate[2]} {rate[3]} on {rate[4]}"
     return replace(
-        machine, labels={**labels, "price": f"{price * float(rate[2]):.12g}", "currency": rate[3], "exchange_rate": said}
+        machine,
+        labels={**labels, "price": f"{price * float(rate[2]):.12g}", "currency": rate[3], "exchange_rate": said},
     )
 
 
@@ -78,8 +79,8 @@ def check_alike(chosen: Mapping[str, Sequence[Machine]]) -> None:
     if len({kind for of in kinds.values() for kind in of}) > 1:
         shown = "; ".join(f"{title} {', '.join(of)}" for title, of in kinds.items() if of)
         raise FleetmarkError(
-            f"--per money: prices are in several currencies or for several terms ({shown}); give all sides one currency "
-            "and one term with --price, or exchange a currency with --rate 'USD=0.92 EUR 2026-11-01'"
+            f"--per money: prices are in several currencies or for several terms ({shown}); give all sides one "
+            "currency and one term with --price, or exchange a currency with --rate 'USD=0.92 EUR 2026-11-01'"
         )
 
 

@@ -223,7 +223,10 @@ def _around(answer: Answer, blocks: Sequence[Block]) -> Around:
     from reports.comparison.front import Around
 
     families = [block.family for block in blocks]
-    return Around(evidence.hosts(answer), answer.outliers, answer.without, families, answer.powered)
+    outlying = (answer.outliers, answer.without)
+    return Around(
+        evidence.hosts(answer), *outlying, families, answer.powered, answer.causes, answer.effects, answer.again
+    )
 
 
 def _frontiers(question: Question, answer: Answer) -> tuple[Block, ...]:

@@ -21,8 +21,8 @@ class Cell:
     """A candidate's figure of a class as text. ``ratio`` is empty where there is none, and ``why`` says why.
     ``interval``: of the average of the benchmarks; ``workload``: where a program of the reader's own lies; ``spread``:
     the range of the benchmarks where they disagree; ``servers``: what SERVERS of the baseline become, with
-    ``servers_range``. ``repeats``: the interval is of these machines alone. ``bound``: "at least", "at most" or "about";
-    ``remark``: what stands behind the figure: "2 of 4 hosts cannot".
+    ``servers_range``. ``repeats``: the interval is of these machines alone. ``bound``: "at least", "at most" or
+    "about"; ``remark``: what stands behind the figure: "2 of 4 hosts cannot".
     """
 
     ratio: str = ""

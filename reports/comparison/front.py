@@ -4,17 +4,17 @@ classes, what to know first. Every format shows this and no other text for these
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fleetmark.base.kinds import PEAK
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
+from fleetmark.record.matching import Drop, moved
 from fleetmark.record.results import HostInfo
 from planner.comparison import WORK_MIX, Comparison
 from planner.equivalence import Basis, bounded
-from planner.estimate import Estimate
 from planner.guardrail import Held
 from planner.peers import Outlier
 from planner.ratio import SAME, Verdict
@@ -23,7 +23,7 @@ from reports.comparison.bought import bought, currency, totals
 from reports.comparison.cell import SERVERS, Cell, Line
 from reports.comparison.model import RatioRow
 from reports.comparison.model import rows as rows_of
-from reports.comparison.reliance import Remark, remarks, some
+from reports.comparison.reliance import Finding, Remark, mix, odd_hosts, remarks, settings, sides_set_apart, some
 from reports.comparison.service import Service, services
 from reports.comparison.titles import class_title, labelled, spaced
 from reports.frontier.points import Family
@@ -34,6 +34,7 @@ from workloads.declared import frontier
 MOST_SIDES = 4  # candidates in the sentence and beside each other in a plot
 MOST_WORSE = 6
 MOST_BENCHMARKS = 2  # of a class, named where they get worse
+MOST_AGAIN = 8  # warnings of which the answer without their cause is worked out
 _GUARDRAILS = 3
 
 
@@ -42,6 +43,7 @@ class Around:
     """What is known beside the figures. ``hosts``: of all sides (``generation`` is the side); ``outliers``: hosts
     unlike their peers; ``without``: a baseline's title to the same comparison without them; ``families``: loads of
     servers, which are compared at equal service; ``powered``: the sides whose power is on record.
+    ``causes``, ``effects`` and ``again`` as in ``fleetmark.record.compare.Answer``.
     """
 
     hosts: Sequence[HostInfo] = ()
@@ -49,14 +51,18 @@ class Around:
     without: Mapping[str, Comparison] = field(default_factory=dict)
     families: Sequence[Family] = ()
     powered: Collection[str] = ()
+    causes: Mapping[str, Drop] = field(default_factory=dict)
+    effects: Mapping[str, float] = field(default_factory=dict)
+    again: Callable[[str, Drop], Comparison | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Front:
     """Sentences and a table. ``answer``: what can be repeated; ``basis``: over which benchmarks; ``bought``: prices or
-    amounts behind ``--per``; ``totals``: what SERVERS of the baseline become and cost; ``worse`` and ``unsure``: what gets worse, and what may; ``guardrails``: which are broken;
-    ``not_measured``: areas of a complete comparison that this one lacks; ``capacity`` and ``speed``: classes; ``becomes`` and ``times``: what their columns are; ``before``: what to know
-    first; ``legend``: what the intervals are.
+    amounts behind ``--per``; ``totals``: what SERVERS of the baseline become and cost; ``worse`` and ``unsure``: what
+    gets worse, and what may; ``guardrails``: which are broken; ``not_measured``: areas of a complete comparison that
+    this one lacks; ``capacity`` and ``speed``: classes; ``becomes`` and ``times``: what their columns are; ``before``:
+    what to know first; ``legend``: what the intervals are.
     """
 
     answer: str
@@ -112,7 +118,7 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
         speed,
         message("{n} {baseline} become", n=SERVERS, baseline=comparison.baseline) if servers else "",
         message("times {baseline}", baseline=comparison.baseline),
-        tuple(remarks(comparison, rows, around.hosts, around.outliers, _without(comparison, around))),
+        tuple(remarks(comparison, rows, around.hosts, _findings(comparison, around))),
         tuple(_legend(lines, bool(comparison.grouped))),
     )
 
@@ -413,17 +419,46 @@ def _legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
         yield message("How a program of your own does is not known: too few benchmarks of one kind. Run it on both.")
 
 
-def _without(comparison: Comparison, around: Around) -> str:
-    """The answer without the outliers, of the candidates that it changes."""
-    other = around.without.get(comparison.baseline)
+def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
+    """Return what speaks against the answer, with the answer without it where that can be worked out."""
+    if around.outliers:
+        odd = {o.side for o in around.outliers}
+        other = around.without.get(comparison.baseline)
+        answer, effect = _compared(comparison, other, odd)
+        yield Finding(odd_hosts(around.outliers, answer), effect, "peers")
+    for text, drop in settings(around.hosts):
+        answer, effect = _again(comparison, around, drop)
+        sentence = message("{sentence}; without them: {answer}", sentence=text, answer=answer) if answer else text
+        yield Finding(sentence, effect, "hosts")
+    yield from (Finding(text, None, "hosts") for text in sides_set_apart(around.hosts))
+    yield from mix(comparison)
+    for n, warning in enumerate(comparison.warnings):
+        cause = around.causes.get(warning, {})
+        answer, effect = _again(comparison, around, cause) if cause and n < MOST_AGAIN else ("", None)
+        known = around.effects.get(warning, effect)
+        told = fmt.clean(warning)
+        if answer and effect and effect > SAME:
+            told = message("{sentence}; with that alone: {answer}", sentence=told, answer=answer)
+        yield Finding(told, known)
+
+
+def _again(comparison: Comparison, around: Around, drop: Drop) -> tuple[str, float | None]:
+    """Return the answer without some machines, and how far it lies from the one with them."""
+    drop = {side: hosts for side, hosts in drop.items() if hosts}
+    if around.again is None or not drop:
+        return "", None
+    return _compared(comparison, around.again(comparison.baseline, drop), set(drop))
+
+
+def _compared(comparison: Comparison, other: Comparison | None, sides: Collection[str]) -> tuple[str, float | None]:
+    """Return the answer of ``other``, of the candidates that a change of ``sides`` concerns, and how far it moves."""
     if other is None:
-        return ""
+        return "", None
     lines = _lines(other, rows_of(other))
     lead = _lead([x for x in lines if x.kind == Kind.CAPACITY]) or lines
-    odd = {o.side for o in around.outliers}
     amounts = [
         spaced(c.title, _amount(lead, k))
         for k, c in enumerate(other.candidates)
-        if comparison.baseline in odd or c.title in odd
+        if comparison.baseline in sides or c.title in sides
     ]
-    return joined(amounts[:MOST_SIDES])
+    return joined(amounts[:MOST_SIDES]), moved(comparison, other)

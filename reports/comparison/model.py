@@ -36,7 +36,7 @@ class RatioRow:
     (Benjamini-Hochberg), which the verdict goes by; ``verdict_raw``: by its own p. ``interval_of``: ``fleet``, or
     ``repeats`` where a side is a single host: then ``lo`` and ``hi`` are of these machines, not of their kinds.
     ``your_workload_lo`` and ``your_workload_hi``: where a workload of the class lies that is none of its benchmarks.
-    ``basis``: what the headline rests on, a Basis: for ``totals`` and ``strata`` ``geometric`` is the mean over all hosts.
+    ``basis``: what the headline rests on, a Basis: ``geometric`` is the mean over all hosts where that is not it.
     ``benchmarks``: how many are in a headline; ``one_sided``: how many more only one side ran; ``headline``: all of it
     as a sentence; ``ends``: its range with the names of its ends, for short. ``kind`` is a Kind. A guardrail has no
     ratio: its ``verdict`` is a Held, ``limit`` what it keeps to, in ``unit``. ``arithmetic``: a benchmark's ratio of

@@ -112,7 +112,7 @@ def _cell(comparison: Comparison, e: Equivalence | None) -> Cell:
     if e is None or e.ratio is None:
         return Cell(why=e.reason if e else "")
     r = e.ratio
-    servers, ends = "", ()
+    servers, ends = "", tuple[str, ...]()
     if comparison.per != "money":
         servers = fmt.servers(SERVERS / r.value)
         if r.lo and r.hi:

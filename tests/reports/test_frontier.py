@@ -132,7 +132,9 @@ def test_the_first_sentence_is_the_one_at_equal_service(tmp_path: Path) -> None:
     """Each new host does three times the work at every speed; at a fixed concurrency its users see the same speed."""
     doc = answered(tmp_path, hosts={"n1": 3.0, "n2": 3.0, "n3": 3.0}, loads=LOADS)
     first = doc["answer"]
-    assert first["sentence"] == "At 50 tokens/s per user, one new accelerator replaces 3.00 (3.00–3.00) old accelerators"
+    assert (
+        first["sentence"] == "At 50 tokens/s per user, one new accelerator replaces 3.00 (3.00–3.00) old accelerators"
+    )
     (service,) = [c for c in first["classes"] if c["kind"] == "capacity"]
     assert service["title"] == "serving at 50 tokens/s per user"
     assert service["candidates"]["new"]["servers"] == "34"
@@ -143,7 +145,9 @@ def test_the_first_sentence_is_the_one_at_equal_service(tmp_path: Path) -> None:
 def test_hosts_that_miss_the_service_count_as_no_work(tmp_path: Path) -> None:
     """Two of four do 5.9 times the work and two cannot: 2 x 5.9 / 4 = 2.95, and 100 / 2.95 = 33.9."""
     doc = answered(tmp_path, hosts={"n1": 5.9, "n2": 5.9, "n3": 0.0, "n4": 0.0}, loads=LOADS)
-    words = "At 50 tokens/s per user, one new accelerator replaces about 2.95 old accelerators; new: 2 of 4 hosts cannot"
+    words = (
+        "At 50 tokens/s per user, one new accelerator replaces about 2.95 old accelerators; new: 2 of 4 hosts cannot"
+    )
     assert doc["answer"]["sentence"] == words
     assert doc["answer"]["classes"][0]["candidates"]["new"]["servers"] == "34"
     (at_50,) = [e for e in doc["frontiers"][0]["equal_service"] if e["speed"] == 50]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetmark.base.text import Message, count, joined, message
@@ -35,8 +35,8 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class Strata:
-    """How two sides are compared within strata. ``keys``: the strata of the baseline by name; empty where nothing has to
-    be matched. ``refused``: why the sides cannot be matched.
+    """How two sides are compared within strata. ``keys``: the strata of the baseline by name; empty where nothing has
+    to be matched. ``refused``: why the sides cannot be matched.
     """
 
     keys: Mapping[str, Stratum]
@@ -47,7 +47,7 @@ NONE = Strata({})
 
 
 class Sizes:
-    """The sizes of all machines of a comparison, by side. Facts are read from a sample first: most sides are uniform."""
+    """The sizes of all machines of a comparison, by side. A sample of facts is read first: most sides are uniform."""
 
     def __init__(self, chosen: Mapping[str, Sequence[Machine]]) -> None:
         self._chosen = chosen
@@ -125,11 +125,17 @@ def _sizes(machines: Sequence[Machine]) -> list[dict[str, str]]:
 
 def _of(machine: Machine) -> dict[str, float]:
     """Return the sizes of a machine. Of one with accelerators only their number counts: they do the work."""
+    sockets: float | None
+    cores: float | None
+    accelerators: float | None
+    memory: float | None
     facts = None if imports.is_imported(machine) else machine.facts()
     if facts is None:
-        label: Callable[[str], float | None] = lambda name: _number(machine.labels.get(name))  # noqa: E731
-        sockets, cores = label("chips") or label("processors"), label("cores")
-        accelerators, memory = label("accelerators") or label("gpus"), None
+        labels = {
+            name: _number(machine.labels.get(name)) for name in ("chips", "processors", "cores", "accelerators", "gpus")
+        }
+        sockets, cores = labels["chips"] or labels["processors"], labels["cores"]
+        accelerators, memory = labels["accelerators"] or labels["gpus"], None
     else:
         sockets, cores = facts.cpu.sockets, facts.cpu.cores
         accelerators, memory = len(facts.gpus) or None, facts.memory
@@ -162,13 +168,18 @@ def _keys(traits: Sequence[str], sizes: Sequence[Mapping[str, str]]) -> list[Key
 
 def _named(traits: Sequence[str], key: Key) -> str:
     """Return ``2 sockets, 64 cores per socket``."""
-    names = {
-        "sockets": lambda v: count(int(float(v)), "socket"),
-        "cores": lambda v: message("{n} cores per socket", n=v),
-        "accelerators": lambda v: count(int(float(v)), "accelerator"),
-        "memory": lambda v: v,
-    }
-    return joined(names[trait](value) for trait, value in zip(traits, key, strict=True))
+    return joined(_size(trait, value) for trait, value in zip(traits, key, strict=True))
+
+
+def _size(trait: str, value: str) -> str:
+    match trait:
+        case "sockets":
+            return count(int(float(value)), "socket")
+        case "accelerators":
+            return count(int(float(value)), "accelerator")
+        case "cores":
+            return message("{n} cores per socket", n=value)
+    return value
 
 
 def _listed(trait: str, sizes: Sequence[Mapping[str, str]]) -> str:

@@ -63,8 +63,8 @@ class ClassRow:
 
     @property
     def live(self) -> bool:
-        """Whether formulas over the hosts' scores give the headline: those of a mixed model, repeats, totals and strata are
-        values."""
+        """Whether formulas over the hosts' scores give the headline: those of a mixed model, repeats, totals and strata
+        are values."""
         e = self.equivalence
         return self.ratio is not None and not e.gaps and not self.ratio.of_repeats and e.basis is Basis.MEAN
 
