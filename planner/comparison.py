@@ -89,7 +89,8 @@ class Comparison:
     ``per``: server, core, gpu, ...; ``benchmarks`` as in Side, of all sides; ``figures``: side's title to benchmark to
     the geometric mean over its machines, in base units, whole servers. ``panel``: the benchmarks that headlines are
     over, where the user named some. ``grouped``: side's title to what its hosts are, where they are no machines but
-    all machines of a vendor, say.
+    all machines of a vendor, say. ``credits``: what publishers of results want said beside them.
+    ``called``: what a class goes by that is one micro-benchmark alone.
     """
 
     baseline: str
@@ -102,6 +103,8 @@ class Comparison:
     notes: Sequence[str]
     panel: Sequence[str] | None = None
     grouped: Mapping[str, str] = field(default_factory=dict)
+    credits: Sequence[str] = ()
+    called: Mapping[str, str] = field(default_factory=dict)
 
     def kind(self, class_: str) -> str:
         """The kind of the figures in a class; a mix is of capacity."""

@@ -224,3 +224,29 @@ def test_warnings_are_ordered_by_what_they_do_to_the_answer(tmp_path: Path) -> N
     assert third.startswith("old mixes memory populations: 16 GiB (10); 32 GiB (2)")
     assert third.endswith("with that alone: new 2.00 (2.00–2.00)")
     assert [w for w in doc["warnings"] if "mixes software" in w] and "1 warning more" in rest
+
+
+def test_a_thread_is_half_a_core_on_one_side_only(tmp_path: Path) -> None:
+    """Both sides have 16 cores; the old ones run two threads on each, the new ones one."""
+    fleet(tmp_path, ICELAKE | GENOA)
+    for host in GENOA:
+        path = tmp_path / "c1" / "facts" / f"{host}.json"
+        doc = json.loads(path.read_text())
+        doc["facts"]["cpu"]["threads"] = doc["facts"]["cpu"]["cores"]
+        path.write_text(json.dumps(doc))
+    told = asked(tmp_path, "--per", "thread")["answer"]["before_you_rely_on_this"]
+    assert told[0] == "A thread is half a core on old only (SMT): compare per core instead"
+
+
+def test_seconds_per_job_are_work_in_a_class_of_work(tmp_path: Path) -> None:
+    """60 s to 20 s for a job: one does the work of 3. No kind is given."""
+    file = tmp_path / "t.csv"
+    rows = [
+        f"{side}{n},{side},render,{60 if side == 'old' else 20},s,lower,app"
+        for side in ("old", "new")
+        for n in range(3)
+    ]
+    file.write_text("\n".join(["machine,gen,benchmark,value,unit,better,class", *rows]))
+    run(tmp_path, "import", "table", str(file))
+    answer = asked(tmp_path)["answer"]
+    assert answer["sentence"].startswith("One new replaces 3.00 ") and answer["guardrails"] == ""

@@ -449,6 +449,45 @@ def test_what_else_is_on_record_changes_no_answer(tmp_path: Path) -> None:
     assert {r["class"] for r in beside["rows"]} > {r["class"] for r in alone["rows"]}
 
 
+@absent
+def test_publishers_are_credited_in_every_form(tmp_path: Path) -> None:
+    file = str(SPEC / "cpu2017_int_speed_rate_joined_202507.csv")
+    run(tmp_path, "import", "spec", file, "--label", "retrieved=2025-07-03")
+    words = ("compare", "-b", "processor=*8380*,chips=2", "-c", "processor=*9755*,chips=2")
+    words = (*words, "--only", "*/SPECrate2017_int/base_score")
+    credit = "SPECrate®2017_int_base: published results from www.spec.org, retrieved 2025-07-03."
+    derived = "Ratios and means over vendors are derived from these results by the user."
+    doc = json.loads(run(tmp_path, *words, "--format", "json"))
+    assert [n for n in doc["footnotes"] if n.startswith(credit) and n.endswith(derived)]
+    page = tmp_path / "page.html"
+    for text in (
+        run(tmp_path, *words),
+        run(tmp_path, *words, "--format", "md"),
+        run(tmp_path, *words, "--html", str(page)),
+    ):
+        assert credit in " ".join(text.split())
+    assert credit in page.read_text()
+
+
+@absent
+def test_results_of_mlperf_name_round_submitter_and_identifier(mlperf: Path) -> None:
+    (note,) = json.loads(run(mlperf, "compare", "-b", H200_51, "-c", B200_51, "--format", "json"))["footnotes"]
+    assert note.startswith("MLPerf® results of round v5.1, submitted by ")
+    assert "(identifiers 5.1-00" in note and "derived by the user; not sanctioned by MLCommons" in note
+
+
+def test_a_result_with_a_notice_of_specs_is_marked(tmp_path: Path) -> None:
+    notice = (
+        "SPEC has ruled that the compiler used for this result was performing a compilation that\nspecifically improves"
+    )
+    text = (ROOT / "spec_cpu2017" / "intrate_epyc7713.txt").read_text()
+    for name, body in (("old.txt", text), ("new.txt", text + "\n" + notice + "\n")):
+        (tmp_path / name).write_text(body)
+        run(tmp_path, "import", "spec", str(tmp_path / name), "--label", f"gen={name[:3]}")
+    doc = json.loads(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
+    assert [n for n in doc["footnotes"] if n.startswith("SPEC's notice: the compiler used for 1 result (")]
+
+
 def _geometric(file: Path, generation: str) -> float:
     rows = pd.read_csv(file)
     rows.columns = [c.strip() for c in rows.columns]
@@ -649,3 +688,11 @@ def test_mlperf_by_hand(mlperf: Path) -> None:
         a, b = (np.exp(np.log(s["Performance_Result"]).groupby(s["Submitter"]).mean()) for s in sides)
         row = of(comparison, f"{model} Offline")
         assert [row["ratio"], row["lo"], row["hi"]] == pytest.approx(by_hand(a, b), rel=1e-9)
+
+
+@absent
+def test_a_class_that_is_one_micro_benchmark_has_its_name(tmp_path: Path) -> None:
+    run(tmp_path, "import", "sparecores", str(ROOT / "sparecores_published" / "sc_servers.csv"))
+    words = ("-b", "server=m6i.large", "-c", "server=m7i.large", "--only", "*/stress-ng*/*", "--format", "json")
+    answer = json.loads(run(tmp_path, "compare", *words))["answer"]
+    assert answer["sentence"].endswith(" m6i.large servers for integer division, stress-ng")

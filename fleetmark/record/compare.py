@@ -141,7 +141,6 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
 
     mixed = [m for title, of_side in chosen.items() for m in parted(title, of_side, of[title], names)]
     notes = [*called.notes, *_publishers(q, by, chosen, of), *([pinned.error] if pinned else [])]
-    served = any(frontier(w) for s in (first, *others) for w in set(s.benchmarks["workload"]))
     alike = pinned is not None or q.paired or q.best or q.per in ("socket", "core", "thread", "gpu")
     matching = Matching(
         partial(
@@ -152,7 +151,7 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
             weights=weights,
             panel=panel,
             pairing=pairing,
-            served=served,
+            served=any(frontier(w) for s in (first, *others) for w in set(s.benchmarks["workload"])),
         ),
         lambda some, own_by: sides(q.root, some, only=q.only, per=q.per, by=own_by, names=names),
         by,
@@ -167,7 +166,8 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         labels = several | ({pinned.side.title: pinned.by} if pinned else {})
         grouped = {title: label for title, label in labels.items() if label != "host"}
         warnings = [*result.warnings, *(m.text for m in mixed)]
-        return replace(result, warnings=warnings, notes=[*notes, *result.notes], grouped=grouped)
+        result = replace(result, warnings=warnings, notes=[*notes, *result.notes], grouped=grouped)
+        return _credited(q.root, result, chosen)
 
     def again(baseline: str, drop: Drop) -> Comparison | None:
         """Return the comparison without some machines; None where too little is left, or to read it takes long."""
@@ -226,6 +226,28 @@ def _chosen(
     if q.per == "money":
         check_alike(chosen)
     return chosen, called, names
+
+
+def _credited(root: Path, result: Comparison, chosen: Mapping[str, Sequence[Machine]]) -> Comparison:
+    """Return ``result`` with what publishers want said, and the names of classes that are one micro-benchmark."""
+    said = imports.credits(root, [m for machines in chosen.values() for m in machines], _compared(result))
+    return replace(result, credits=said, called=imports.micro(_cases(result)))
+
+
+def _cases(result: Comparison) -> dict[str, list[str]]:
+    """Return the cases of the benchmarks behind each class."""
+    titles: dict[str, set[str]] = {}
+    for candidate in result.candidates:
+        for name, e in candidate.classes.items():
+            titles.setdefault(name, set()).update(e.weights)
+    case_of = result.benchmarks["case"]
+    return {name: sorted({str(case_of[t]) for t in of if t in case_of}) for name, of in titles.items() if of}
+
+
+def _compared(result: Comparison) -> list[tuple[str, str]]:
+    """Return case and metric of every benchmark that was compared."""
+    titles = {title for c in result.candidates for e in c.classes.values() for title in e.each}
+    return [tuple(row) for row in result.benchmarks.loc[sorted(titles), ["case", "metric"]].to_numpy().tolist()]
 
 
 def _check(q: Question) -> None:

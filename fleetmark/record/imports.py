@@ -23,6 +23,7 @@ from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.facts import Facts, printable
 from fleetmark.base.files import decode_json, write_atomic
 from fleetmark.base.measurement import Centre, Status
+from fleetmark.base.text import Message
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.select import Machine
 from parsers.published import Table, inferencex, mlperf, sparecores, spec, table
@@ -32,6 +33,14 @@ SCHEMA = 1
 FOLDER = "imports"
 _LARGEST = 1 << 30  # bytes of one file
 _LONGEST = 120  # characters of a name or label
+
+
+class _Credit(Protocol):
+    """What a publisher wants said beside results: of the labels of machines, figures, and the date of retrieval."""
+
+    def __call__(
+        self, machines: Sequence[Mapping[str, str]], figures: Sequence[tuple[str, str]], retrieved: str, /
+    ) -> Iterator[Message]: ...
 
 
 class _Importer(Protocol):
@@ -69,6 +78,7 @@ MODEL = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.
 KIND = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.KIND))
 COUNTS = {label: of for kind in _KINDS.values() for label, of in kind.COUNTS.items()}
 UNIFORM = {label: about for kind in _KINDS.values() for label, about in kind.UNIFORM.items()}
+_CREDITS: Mapping[str, _Credit] = {"mlperf": mlperf.credit, "spec": spec.credit}
 BY_TABLE = "publisher"  # what counts as one host where tables differ in it
 PUBLISHERS = tuple(dict.fromkeys(kind.PUBLISHER for kind in _KINDS.values() if kind.PUBLISHER))
 
@@ -246,6 +256,34 @@ def published_by(machine: Machine) -> str | None:
     kind = machine.campaign.removeprefix(f"{FOLDER}/").partition("-")[0]
     label = _KINDS[kind].PUBLISHER if kind in _KINDS else ""
     return label if label and label in machine.labels else None
+
+
+def micro(class_cases: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return what classes are called that are one micro-benchmark alone; ``class_cases``: the cases of each."""
+    names = {class_: {sparecores.MICRO.get(case, "") for case in cases} for class_, cases in class_cases.items()}
+    return {class_: of.pop() for class_, of in names.items() if len(of) == 1 and "" not in of}
+
+
+def credits(root: Path, chosen: Sequence[Machine], figures: Sequence[tuple[str, str]]) -> list[Message]:
+    """Return what the publishers of imported tables want said beside results of the ``chosen`` machines.
+
+    ``figures``: case and metric of each benchmark that is compared. The date is the label ``retrieved`` (``import
+    --label retrieved=2026-11-01``), else that of the import.
+    """
+    of_kind: dict[str, list[Machine]] = {}
+    for machine in filter(is_imported, chosen):
+        kind = machine.campaign.removeprefix(f"{FOLDER}/").partition("-")[0]
+        if kind in _CREDITS:
+            of_kind.setdefault(kind, []).append(machine)
+    sentences: list[Message] = []
+    for kind, machines in of_kind.items():
+        dates = {m.labels.get("retrieved", "") for m in machines}
+        if "" in dates:
+            imported = {m.campaign for m in machines if not m.labels.get("retrieved")}
+            dates |= {str(_about(root / name / "import.json").get("created", ""))[:10] for name in imported}
+        retrieved = ", ".join(sorted(filter(None, dates)))
+        sentences += _CREDITS[kind]([m.labels for m in machines], figures, retrieved)
+    return sentences
 
 
 def _no_facts() -> Facts | None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Kind, Measurement
+from fleetmark.base.text import message
 from parsers.published import Collector, Row, Table, figure, records, some, words
 
 TRAITS: tuple[str, ...] = ()
@@ -79,6 +80,9 @@ _FIXED = {
     ),
     "stressng_full_best_bogo_ops_s": _Column("stress-ng div16", "bogo_ops", "cpu-int", "1/s"),
 }
+
+
+MICRO = {about.case: message("integer division, stress-ng") for about in _FIXED.values()}  # benchmarks of one operation
 
 
 def read(raw: bytes, name: str = "") -> Table:

@@ -23,7 +23,17 @@ from reports.comparison.bought import bought, currency, totals
 from reports.comparison.cell import SERVERS, Cell, Line
 from reports.comparison.model import RatioRow
 from reports.comparison.model import rows as rows_of
-from reports.comparison.reliance import Finding, Remark, mix, odd_hosts, remarks, settings, sides_set_apart, some
+from reports.comparison.reliance import (
+    Finding,
+    Remark,
+    mix,
+    odd_hosts,
+    remarks,
+    settings,
+    sides_set_apart,
+    some,
+    threads,
+)
 from reports.comparison.service import Service, services
 from reports.comparison.titles import class_title, labelled, spaced
 from reports.frontier.points import Family
@@ -136,7 +146,16 @@ def _lines(comparison: Comparison, rows: Sequence[RatioRow]) -> list[Line]:
         if any(cell.ratio for cell in cells):
             counted = max(r.benchmarks for r in present)
             kind = comparison.kind(name)
-            lines.append(Line(name, class_title(name), kind, counted, _remark(comparison, present), cells))
+            lines.append(
+                Line(
+                    name,
+                    comparison.called.get(name) or class_title(name),
+                    kind,
+                    counted,
+                    _remark(comparison, present),
+                    cells,
+                )
+            )
     return lines
 
 
@@ -346,7 +365,7 @@ def _worse(comparison: Comparison, rows: Sequence[RatioRow], lines: Sequence[Lin
         parts = [_benchmark(title, of) for title, of in ranked[:MOST_BENCHMARKS]]
         if len(ranked) > MOST_BENCHMARKS:
             parts.append(message("and {n} more", n=len(ranked) - MOST_BENCHMARKS))
-        yield labelled(class_title(name), joined(parts, "; "))
+        yield labelled(comparison.called.get(name) or class_title(name), joined(parts, "; "))
 
 
 def _lower(kind: str, candidate: str, cell: Cell) -> Message:
@@ -431,6 +450,8 @@ def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
         sentence = message("{sentence}; without them: {answer}", sentence=text, answer=answer) if answer else text
         yield Finding(sentence, effect, "hosts")
     yield from (Finding(text, None, "hosts") for text in sides_set_apart(around.hosts))
+    if comparison.per == "thread":
+        yield from threads(around.hosts)
     yield from mix(comparison)
     for n, warning in enumerate(comparison.warnings):
         cause = around.causes.get(warning, {})

@@ -239,9 +239,9 @@ def _with(row: RatioRow, ratio: Ratio | None) -> RatioRow:
 
 
 def footnotes(comparison: Comparison) -> list[str]:
-    """What the owners of benchmarks want said beside such figures."""
+    """Return what owners of benchmarks and publishers of results want said beside such figures."""
     names = {name for text in comparison.benchmarks["standing"] for name in str(text).split(", ") if name}
-    return [Standing(name).footnote for name in sorted(names)]
+    return [*(Standing(name).footnote for name in sorted(names)), *comparison.credits]
 
 
 def question(comparison: Comparison) -> str:

@@ -65,7 +65,7 @@ def remarks(
         yield Remark(message("{warnings} more", warnings=count(len(ranked) - MOST_WARNINGS, "warning")), "excluded")
     notes = footnotes(comparison)
     yield from (Remark(note) for note in notes)
-    if comparison.grouped and not notes:
+    if comparison.grouped and not any(comparison.benchmarks["standing"]):
         yield Remark(message("Published results; none is an estimate or unverified."))
     yield from _gaps(comparison, rows)
     if comparison.pairing is Pairing.PINNED:
@@ -132,6 +132,23 @@ def sides_set_apart(hosts: Sequence[HostInfo]) -> Iterator[Message]:
         if row.name in _TUNED and row.differs:
             parts = [spaced(fmt.clean(s), _short(text)) for s, text in zip(sides, row.cells, strict=True)]
             yield message("{fact} differs: {sides}", fact=row.name, sides=joined(parts[:4]))
+
+
+def threads(hosts: Sequence[HostInfo]) -> Iterator[Finding]:
+    """Return that a thread is a whole core on some sides and half a core on others: threads are no equal units."""
+    by_side: dict[str, set[float]] = {}
+    for host in hosts:
+        cpu = host.facts.cpu if host.facts else None
+        label = host.labels.get("threads_per_core", "")
+        each = (
+            cpu.threads / cpu.cores if cpu and cpu.threads and cpu.cores else float(label) if label.isdigit() else 0.0
+        )
+        if each:
+            by_side.setdefault(host.generation or "", set()).add(each)
+    shared = [fmt.clean(side) for side, of in by_side.items() if max(of) > 1]
+    if shared and len({n for of in by_side.values() for n in of}) > 1:
+        text = message("A thread is half a core on {sides} only (SMT): compare per core instead", sides=joined(shared))
+        yield Finding(text, math.log(2), "hosts")
 
 
 def mix(comparison: Comparison) -> Iterator[Finding]:
