@@ -154,10 +154,9 @@ def _matched(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Par
     ratios = next((named(parts, name) for name, e in pool.classes.items() if e.headline is not None), {})
     shown = [
         message(
-            "{stratum} ({share}): {ratio}",
-            stratum=part.name,
-            share=f"{part.share:.0%}",
-            ratio=f"{ratios[part.name]:.2f}" if part.name in ratios else message("no figure"),
+            "{name}: {what}",
+            name=joined([part.name, f"({part.share:.0%})"], " "),
+            what=f"{ratios[part.name]:.2f}" if part.name in ratios else message("no figure"),
         )
         for part in parts[:MOST_STRATA]
     ]

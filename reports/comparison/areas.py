@@ -51,13 +51,13 @@ def not_measured(comparison: Comparison, powered: Collection[str]) -> str:
     measured = {c.title: _measured(comparison, c.title) for c in comparison.candidates}
     on_devices = any(name.startswith(_GPU) for of in measured.values() for name in of)
     complete = _complete("gpu" if on_devices else "server")
-    parts = []
+    parts: list[str] = []
     for area in (*complete, _POWER):
         lacking = [c for c, of in measured.items() if not _has(area, of, {comparison.baseline, c} <= set(powered))]
         if len(lacking) == len(measured):
             parts.append(area)
         elif lacking:
-            parts.append(message("{area} ({sides})", area=area, sides=joined(map(fmt.clean, lacking))))
+            parts.append(joined([area, f"({', '.join(map(fmt.clean, lacking))})"], " "))
     return joined(parts)
 
 

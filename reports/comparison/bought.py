@@ -99,9 +99,11 @@ def totals(comparison: Comparison, hosts: Sequence[HostInfo], lead: Sequence[Lin
             "needed": "–".join(needed),
             "candidate": fmt.clean(candidate),
             "cost": f"{'–'.join(cost)} {fmt.clean(unit)}",
-            "per": message(" per {term}", term=fmt.clean(term)) if term else "",
+            "term": fmt.clean(term),
         }
-        sentence = message("{n} {baseline} become {needed} {candidate}, {cost}{per}", **values)
+        sentence = message("{n} {baseline} become {needed} {candidate}, {cost}", **values)
+        if term:
+            sentence = message("{n} {baseline} become {needed} {candidate}, {cost} per {term}", **values)
         if base:
             before = f"{fmt.money(SERVERS * base.mean)} {fmt.clean(unit)}"
             sentence = message("{sentence}; {n} {baseline} cost {before}", sentence=sentence, before=before, **values)

@@ -34,7 +34,7 @@ from reports.comparison.reliance import (
     some,
     threads,
 )
-from reports.comparison.service import Service, services
+from reports.comparison.service import Service, services, unserved
 from reports.comparison.titles import class_title, labelled, spaced
 from reports.frontier.points import Family
 from reports.frontier.section import unit_of
@@ -452,6 +452,8 @@ def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
     yield from (Finding(text, None, "hosts") for text in sides_set_apart(around.hosts))
     if comparison.per == "thread":
         yield from threads(around.hosts)
+    if why := unserved(comparison, around.families):
+        yield Finding(why)
     yield from mix(comparison)
     for n, warning in enumerate(comparison.warnings):
         cause = around.causes.get(warning, {})

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fleetmark.base.measurement import Kind
-from fleetmark.base.text import Message, joined, message
+from fleetmark.base.text import joined, message
 from fleetmark.base.units import human
 from planner.comparison import Comparison
 from planner.frontier import Bound, Equivalence, equivalence
@@ -27,11 +27,6 @@ class Service:
     speed: float
     results: Mapping[str, Equivalence]
     line: Line
-
-    @property
-    def at(self) -> Message:
-        """Return ``at 50 tokens/s per user``."""
-        return message("at {speed} {piece}s/s per user", speed=f"{self.speed:g}", piece=self.family.about.piece)
 
 
 def services(comparison: Comparison, families: Sequence[Family]) -> tuple[Service, ...]:
@@ -98,9 +93,9 @@ def _line(
     comparison: Comparison, family: Family, speed: float, results: Mapping[str, Equivalence], *, several: bool
 ) -> Line:
     piece = family.about.piece
-    title = message("serving at {speed} {piece}s/s per user", speed=f"{speed:g}", piece=piece)
+    title: str = message("serving at {speed} {piece}s/s per user", speed=f"{speed:g}", piece=piece)
     if several:
-        title = message("{sentence}, {family}", sentence=title, family=fmt.clean(family.name))
+        title = joined([title, fmt.clean(family.name)])
     wait = message("wait at most {wait}", wait=human(family.about.within, "s")) if family.about.within else None
     cells = tuple(_cell(comparison, results.get(c.title)) for c in comparison.candidates)
     remark = joined([wait, message("per {unit}", unit=unit_of(family)) if family.per_device else None])

@@ -94,7 +94,7 @@ class Sizes:
 
 
 def _refusal(trait: str, sides: Mapping[str, Sequence[Mapping[str, str]]]) -> Message:
-    shown = [message("{side} {values}", side=side, values=_listed(trait, of)) for side, of in sides.items()]
+    shown = [joined([side, _listed(trait, of)], " ") for side, of in sides.items()]
     return message(
         "sides mix sizes without a match ({trait}: {sides}): compare like with like",
         trait=_NAMES[trait],
