@@ -19,7 +19,7 @@ from fleetmark.record import imports, naming
 from fleetmark.record import references as reference
 from fleetmark.record.commands import command
 from fleetmark.record.machines import machines
-from fleetmark.record.matching import Drop, Matching
+from fleetmark.record.matching import Again, Drop, Matching
 from fleetmark.record.matching import without as without_hosts
 from fleetmark.record.prices import check_alike, exchanged, priced
 from fleetmark.record.select import Machine, choose, distinct_names
@@ -169,17 +169,8 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         result = replace(result, warnings=warnings, notes=[*notes, *result.notes], grouped=grouped)
         return _credited(q.root, result, chosen)
 
-    def again(baseline: str, drop: Drop) -> Comparison | None:
-        """Return the comparison without some machines; None where too little is left, or to read it takes long."""
-        if q.best or pinned is not None or sum(map(len, chosen.values())) > MOST_AGAIN:
-            return None
-        try:
-            reduced = {title: matching.reduced(side, drop) for title, side in of_side.items()}
-            return against(reduced.pop(baseline), list(reduced.values()), drop)
-        except FleetmarkError:  # what is left may share nothing
-            return None
-
     of_side = {s.title: s for s in (first, *others)}
+    off = q.best or pinned is not None or sum(map(len, chosen.values())) > MOST_AGAIN
     answer = against(first, others)
     turned = {}
     if turn and q.reference is None:
@@ -206,7 +197,7 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         powered(q.root, chosen),
         {m.text: {m.side: m.rest} for m in mixed if m.rest},
         matching.effects,
-        again,
+        None if off else Again(matching, of_side, against),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -103,6 +104,28 @@ class Matching:
                     candidate = None
             parts.append(Part(name, stratum.share, candidate))
         return parts
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The comparison of ``sides`` once more without some machines; each is worked out once, however often it is asked
+    for. ``against`` compares a baseline with other sides.
+    """
+
+    matching: Matching
+    sides: Mapping[str, Side]
+    against: Callable[[Side, Sequence[Side], Drop], Comparison]
+    known: dict[tuple[str, frozenset[tuple[str, frozenset[str]]]], Comparison | None] = field(default_factory=dict)
+
+    def __call__(self, baseline: str, drop: Drop) -> Comparison | None:
+        """Return the comparison with ``baseline``; None where what is left shares nothing."""
+        key = baseline, frozenset((title, frozenset(hosts)) for title, hosts in drop.items())
+        if key not in self.known:
+            self.known[key] = None
+            with contextlib.suppress(FleetmarkError):
+                reduced = {title: self.matching.reduced(side, drop) for title, side in self.sides.items()}
+                self.known[key] = self.against(reduced.pop(baseline), list(reduced.values()), drop)
+        return self.known[key]
 
 
 def without(side: Side, hosts: Collection[str]) -> Side:
