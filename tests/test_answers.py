@@ -218,12 +218,12 @@ def test_warnings_are_ordered_by_what_they_do_to_the_answer(tmp_path: Path) -> N
         doc["facts"]["os"] = "Debian 12" if host in ("n0", "n1", "n2") else "Debian 13"
         path.write_text(json.dumps(doc))
     doc = asked(tmp_path)
-    first, second, third, *rest = doc["answer"]["before_you_rely_on_this"]
-    assert first.startswith("Unlike their peers: o10 is 30% faster, o11 is 30% faster; without them: new 2.00 (")
+    second, third, *rest = doc["answer"]["before_you_rely_on_this"]
     assert second == "Set unlike most of their side: Memory 32 GiB on o10, o11; without them: new 2.00 (2.00–2.00)"
     assert third.startswith("old mixes memory populations: 16 GiB (10); 32 GiB (2)")
     assert third.endswith("with that alone: new 2.00 (2.00–2.00)")
-    assert [w for w in doc["warnings"] if "mixes software" in w] and "1 warning more" in rest
+    assert [w for w in doc["warnings"] if "mixes software" in w] and "1 warning more" not in rest
+    assert rest[0].startswith("new mixes software: "), "which does nothing"
 
 
 def test_a_thread_is_half_a_core_on_one_side_only(tmp_path: Path) -> None:
@@ -250,3 +250,16 @@ def test_seconds_per_job_are_work_in_a_class_of_work(tmp_path: Path) -> None:
     run(tmp_path, "import", "table", str(file))
     answer = asked(tmp_path)["answer"]
     assert answer["sentence"].startswith("One new replaces 3.00 ") and answer["guardrails"] == ""
+
+
+def test_the_peers_of_a_host_are_those_of_its_size(tmp_path: Path) -> None:
+    """A small host does a quarter of the work of large ones and is no outlier; a large one that does 80% of it is."""
+    hosts = {f"os{n}": ("old", 100.0) for n in range(4)} | {f"ol{n}": ("old", 400.0) for n in range(7)}
+    hosts |= {"ol7": ("old", 320.0)} | {f"ns{n}": ("new", 200.0) for n in range(4)}
+    hosts |= {f"nl{n}": ("new", 800.0) for n in range(4)}
+    fleet(tmp_path, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
+    doc = asked(tmp_path)
+    assert [o["host"] for o in doc["outliers"]] == ["ol7"]
+    told = doc["answer"]["before_you_rely_on_this"]
+    assert [t for t in told if t.startswith("Unlike its peers: ol7 is 20% slower; without it: new 2.00 (")]
+    assert not [t for t in told if "Cores" in t]

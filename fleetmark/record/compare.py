@@ -29,7 +29,7 @@ from fleetmark.record.sides.panel import panel as panel_of
 from fleetmark.record.sides.strata import Sizes
 from planner.comparison import Comparison, Side, compare_sides
 from planner.contrast import Pairing
-from planner.peers import Outlier, outliers
+from planner.peers import Outlier
 from planner.redundant import LEAST_MACHINES
 from workloads.declared import frontier
 
@@ -177,7 +177,7 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         for side in others:
             with contextlib.suppress(FleetmarkError):  # two candidates may share nothing
                 turned[side.title] = against(side, [first, *(s for s in others if s is not side)])
-    odd = [] if q.best else [o for s in (first, *others) if by.get(s.title) == "host" for o in outliers(s)]
+    odd = [] if q.best else [o for s in (first, *others) if by.get(s.title) == "host" for o in matching.unlike(s)]
     out = {title: [o.host for o in odd if o.side == title] for title in of_side}
     typical = {title: without_hosts(side, out[title]) for title, side in of_side.items()}
     without = {}

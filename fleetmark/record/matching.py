@@ -14,6 +14,7 @@ from fleetmark.record.select import Machine
 from fleetmark.record.sides.strata import Places, Sizes, Strata
 from planner.comparison import Candidate, Comparison, Side, among_many
 from planner.equivalence import Equivalence
+from planner.peers import Outlier, outliers
 from planner.strata import Part, joined_parts, named, refused
 
 MOST_STRATA = 4  # named in a sentence
@@ -49,6 +50,16 @@ class Matching:
             candidates.append(candidate)
             told |= dict.fromkeys(sentences)
         return replace(result, candidates=candidates, warnings=[*told, *result.warnings])
+
+    def unlike(self, side: Side) -> list[Outlier]:
+        """Return the hosts of a side that are unlike their peers, which are those of their size."""
+        if self.sizes is None:
+            return outliers(side)
+        found = []
+        for machines in self.sizes.groups(side.title):
+            peers = side.means.index.isin([self.names[m.campaign, m.host] for m in machines])
+            found += outliers(replace(side, means=side.means[peers]))
+        return sorted(found, key=lambda o: (-abs(o.deviation), o.host))
 
     def reduced(self, side: Side, drop: Drop) -> Side:
         """Return ``side`` without some of its machines."""

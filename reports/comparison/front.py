@@ -445,7 +445,8 @@ def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
         other = around.without.get(comparison.baseline)
         answer, effect = _compared(comparison, other, odd)
         yield Finding(odd_hosts(around.outliers, answer), effect, "peers")
-    for text, drop in settings(around.hosts):
+    matched = any(e.basis is Basis.STRATA for c in comparison.candidates for e in c.classes.values())
+    for text, drop in settings(around.hosts, sizes=not matched):
         answer, effect = _again(comparison, around, drop)
         sentence = message("{sentence}; without them: {answer}", sentence=text, answer=answer) if answer else text
         yield Finding(sentence, effect, "hosts")
@@ -480,7 +481,7 @@ def _compared(comparison: Comparison, other: Comparison | None, sides: Collectio
     lines = _lines(other, rows_of(other))
     lead = _lead([x for x in lines if x.kind == Kind.CAPACITY]) or lines
     amounts = [
-        spaced(c.title, _amount(lead, k))
+        spaced(c.title, _amount(lead, k) or message("no figure"))
         for k, c in enumerate(other.candidates)
         if comparison.baseline in sides or c.title in sides
     ]

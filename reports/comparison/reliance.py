@@ -33,6 +33,7 @@ _SETTINGS = (
     "Kernel",
 )
 _OF_A_SIDE = (*_SETTINGS, "CPU", "Cores", "Memory", "DIMMs", "Microcode", "Clock source")
+_SIZES = ("Cores", "Memory", "DIMMs")
 _TUNED = _SETTINGS[:5]
 
 
@@ -102,13 +103,13 @@ def _outlier(o: Outlier) -> str:
     )
 
 
-def settings(hosts: Sequence[HostInfo]) -> Iterator[tuple[Message, Mapping[str, Sequence[str]]]]:
-    """Return settings in which hosts of one side differ, with these hosts by side."""
+def settings(hosts: Sequence[HostInfo], *, sizes: bool = True) -> Iterator[tuple[Message, Mapping[str, Sequence[str]]]]:
+    """Return settings in which hosts of one side differ, with these hosts by side; ``sizes``: of machines too."""
     known = by_generation(hosts)
     side_of = {h.name: h.generation or "" for h in hosts}
     differing: dict[tuple[str, str], list[str]] = {}
     for d in known.deviations:
-        if d.name in _OF_A_SIDE:
+        if d.name in _OF_A_SIDE and (sizes or d.name not in _SIZES):
             differing.setdefault((d.name, d.text), []).extend(d.hosts)
     ranked = sorted(differing.items(), key=lambda item: _OF_A_SIDE.index(item[0][0]))
     shown = [

@@ -66,6 +66,16 @@ class Sizes:
         whole = iter(_sizes(every))
         self._known = {side: [next(whole) for _ in machines] for side, machines in chosen.items()}
 
+    def groups(self, title: str) -> list[list[Machine]]:
+        """Return the machines of a side by size; all together where no side mixes sizes."""
+        chosen = self._chosen.get(title, ())
+        if title not in self._known:
+            return [list(chosen)]
+        alike: dict[tuple[tuple[str, str], ...], list[Machine]] = {}
+        for machine, sizes in zip(chosen, self._known[title], strict=True):
+            alike.setdefault(tuple(sorted(sizes.items())), []).append(machine)
+        return list(alike.values())
+
     def strata(self, baseline: tuple[str, Places], candidate: tuple[str, Places]) -> Strata:
         """Return how two sides are compared: as they are, within strata, or not at all. A side is its title and the
         places of the machines that count.
