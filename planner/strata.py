@@ -57,16 +57,16 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
             lacking = [p.name for p, e in of if e is None or title not in e.each]
             left_out[title] = message("not measured on both sides of {strata}", strata=joined(lacking))
     before = pooled.headline
-    found = [(p.share, e) for p, e in of if e is not None and e.headline is not None]
-    if before is None or len(found) < len(parts):
+    matches = [(p.share, e) for p, e in of if e is not None and e.headline is not None]
+    if before is None or len(matches) < len(parts):
         without = [p.name for p, e in of if e is None or e.headline is None]
         why = message("no figure within {strata}: measure it on both sides there", strata=joined(without))
         return replace(
             pooled, ratio=None, work=None, why=pooled.why or why, each=each, left_out=left_out, lowest=None,
             highest=None, workload=None, resampled=None,
         )  # fmt: skip
-    ratio = join([(s, e.ratio) for s, e in found if e.ratio is not None])
-    work = join([(s, e.work) for s, e in found if e.work is not None]) if pooled.work else None
+    ratio = join([(s, e.ratio) for s, e in matches if e.ratio is not None])
+    work = join([(s, e.work) for s, e in matches if e.work is not None]) if pooled.work else None
     inside = sorted((t for t in each if t in pooled.weights), key=lambda t: each[t].value)
     ends = (each[inside[0]].value, each[inside[-1]].value) if inside else (None, None)
     return replace(
@@ -80,7 +80,7 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
         lowest_title=inside[0] if inside else "",
         highest_title=inside[-1] if inside else "",
         resampled=None,
-        workload=_workload([(s, e.workload) for s, e in found]),
+        workload=_workload([(s, e.workload) for s, e in matches]),
         basis=Basis.STRATA,
         geometric=before,
     )
@@ -123,9 +123,9 @@ def _workload(ends: Sequence[tuple[float, Estimate | None]]) -> Estimate | None:
 
 def named(parts: Sequence[Part], class_: str) -> Mapping[str, float]:
     """Return each stratum's ratio of a class."""
-    found = {}
+    matches = {}
     for part in parts:
         e = None if part.candidate is None else part.candidate.classes.get(class_)
         if e is not None and e.headline is not None:
-            found[part.name] = e.headline.value
-    return found
+            matches[part.name] = e.headline.value
+    return matches

@@ -69,8 +69,8 @@ def test_sides_that_mix_sizes_are_compared_within_them(tmp_path: Path) -> None:
     assert line["remark"] == "size by size" and line["candidates"]["new"]["servers"] == "67"
     assert line["candidates"]["new"]["verdict"] == "better" and doc["answer"]["gets_worse"] == []
     assert [r["ratio"] for r in doc["rows"]] == [pytest.approx(1.5)] * 2
-    told = "new is compared with old size by size, joined by the baseline's shares: "
-    assert doc["warnings"][0] == told + "32 cores per socket (80%): 1.50; 16 cores per socket (20%): 1.50"
+    sentences = "new is compared with old size by size, joined by the baseline's shares: "
+    assert doc["warnings"][0] == sentences + "32 cores per socket (80%): 1.50; 16 cores per socket (20%): 1.50"
 
 
 def test_shares_are_those_of_the_baseline(tmp_path: Path) -> None:
@@ -234,8 +234,8 @@ def test_a_thread_is_half_a_core_on_one_side_only(tmp_path: Path) -> None:
         doc = json.loads(path.read_text())
         doc["facts"]["cpu"]["threads"] = doc["facts"]["cpu"]["cores"]
         path.write_text(json.dumps(doc))
-    told = asked(tmp_path, "--per", "thread")["answer"]["before_you_rely_on_this"]
-    assert told[0] == "A thread is half a core on old only (SMT): compare per core instead"
+    sentences = asked(tmp_path, "--per", "thread")["answer"]["before_you_rely_on_this"]
+    assert sentences[0] == "A thread is half a core on old only (SMT): compare per core instead"
 
 
 def test_seconds_per_job_are_work_in_a_class_of_work(tmp_path: Path) -> None:
@@ -260,6 +260,6 @@ def test_the_peers_of_a_host_are_those_of_its_size(tmp_path: Path) -> None:
     fleet(tmp_path, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
     doc = asked(tmp_path)
     assert [o["host"] for o in doc["outliers"]] == ["ol7"]
-    told = doc["answer"]["before_you_rely_on_this"]
-    assert [t for t in told if t.startswith("Unlike its peers: ol7 is 20% slower; without it: new 2.00 (")]
-    assert not [t for t in told if "Cores" in t]
+    sentences = doc["answer"]["before_you_rely_on_this"]
+    assert [t for t in sentences if t.startswith("Unlike its peers: ol7 is 20% slower; without it: new 2.00 (")]
+    assert not [t for t in sentences if "Cores" in t]

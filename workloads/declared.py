@@ -17,7 +17,7 @@ _EITHER = re.compile(r"'([a-z][a-z0-9-]*)'")  # the classes that an expression c
 def classes(workload: str) -> frozenset[str]:
     """Return the classes that the headline figures of ``workload`` can be in, guardrails apart."""
     manifest = _manifest(workload)
-    found: set[str] = set()
+    listed: set[str] = set()
     for case in manifest.cases if manifest else ():
         assert manifest is not None
         shape = re.sub("<.*?>", "1", case.called or case.name)
@@ -28,8 +28,8 @@ def classes(workload: str) -> frozenset[str]:
                 if metric is not None:
                     a = manifest.describe(name, [shape], class_, metric.unit, str(metric.better))
                     counted = a.kind in (Kind.CAPACITY, Kind.RESPONSIVENESS) and kinds.kind_of_class(a.class_)
-                    found |= {a.class_} if counted else set()
-    return frozenset(found)
+                    listed |= {a.class_} if counted else set()
+    return frozenset(listed)
 
 
 def throttle(workload: str) -> str:

@@ -402,9 +402,9 @@ class Manifest(_Part):
         metric = self.metrics.get(name)
         if metric is None or better == Better.NONE:
             return About(*kinds.inferred(class_, unit, better), better)
-        before, _, after = (metric.class_ or "").partition("<>")
-        if after and class_.startswith(before) and class_.endswith(after):
-            class_ = class_.removeprefix(before).removesuffix(after)
+        shapes = [m.class_ for m in self.metrics.values() if m.class_ and m.class_.startswith("<>-")]
+        endings = {shape.removeprefix("<>") for shape in shapes}
+        class_ = next((class_.removesuffix(end) for end in sorted(endings) if class_.endswith(end)), class_)
         at = next((a for p, a in metric.at.items() if any(fnmatch.fnmatchcase(c, p) for c in cases)), At())
         class_ = (at.class_ or metric.class_ or "<>").replace("<>", class_)
         if at.better is not None:

@@ -19,11 +19,11 @@ from fleetmark.record import imports, naming
 from fleetmark.record import references as reference
 from fleetmark.record.commands import command
 from fleetmark.record.machines import machines
-from fleetmark.record.matching import Again, Drop, Matching
-from fleetmark.record.matching import without as without_hosts
 from fleetmark.record.prices import check_alike, exchanged, priced
 from fleetmark.record.select import Machine, choose, distinct_names
 from fleetmark.record.sides import PER, powered, side, sides, some
+from fleetmark.record.sides.matching import Again, Drop, Matching
+from fleetmark.record.sides.matching import without as without_hosts
 from fleetmark.record.sides.mixtures import parted
 from fleetmark.record.sides.panel import panel as panel_of
 from fleetmark.record.sides.strata import Sizes
@@ -221,8 +221,8 @@ def _chosen(
 
 def _credited(root: Path, result: Comparison, chosen: Mapping[str, Sequence[Machine]]) -> Comparison:
     """Return ``result`` with what publishers want said, and the names of classes that are one micro-benchmark."""
-    said = imports.credits(root, [m for machines in chosen.values() for m in machines], _compared(result))
-    return replace(result, credits=said, called=imports.micro(_cases(result)))
+    credit_lines = imports.credits(root, [m for machines in chosen.values() for m in machines], _compared(result))
+    return replace(result, credits=credit_lines, called=imports.micro(_cases(result)))
 
 
 def _cases(result: Comparison) -> dict[str, list[str]]:

@@ -78,6 +78,7 @@ MODEL = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.
 KIND = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.KIND))
 COUNTS = {label: of for kind in _KINDS.values() for label, of in kind.COUNTS.items()}
 UNIFORM = {label: about for kind in _KINDS.values() for label, about in kind.UNIFORM.items()}
+SIZES = {**spec.SIZES, **mlperf.SIZES, **sparecores.SIZES}  # label of a machine to what it counts
 _CREDITS: Mapping[str, _Credit] = {"mlperf": mlperf.credit, "spec": spec.credit}
 BY_TABLE = "publisher"  # what counts as one host where tables differ in it
 PUBLISHERS = tuple(dict.fromkeys(kind.PUBLISHER for kind in _KINDS.values() if kind.PUBLISHER))

@@ -63,10 +63,10 @@ def _exchanged(machine: Machine, rate: re.Match[str]) -> Machine:
         price = float(labels.get("price", ""))
     except ValueError:
         return machine
-    said = f"1 {rate[1]} = {rate[2]} {rate[3]} on {rate[4]}"
+    description = f"1 {rate[1]} = {rate[2]} {rate[3]} on {rate[4]}"
     return replace(
         machine,
-        labels={**labels, "price": f"{price * float(rate[2]):.12g}", "currency": rate[3], "exchange_rate": said},
+        labels={**labels, "price": f"{price * float(rate[2]):.12g}", "currency": rate[3], "exchange_rate": description},
     )
 
 

@@ -38,6 +38,7 @@ UNIFORM: Mapping[str, str] = {
     "software": "software",
 }
 PUBLISHER = "submitter"
+SIZES: Mapping[str, str] = {"accelerators": "devices", "processors": "sockets"}
 _SCENARIOS = {name.lower(): name for name in ("Offline", "Server", "Interactive", "SingleStream", "MultiStream")}
 _CLASSES = {"Offline": "gpu-offline", "Server": "gpu-server", "Interactive": "gpu-interactive"}
 _STREAMS = "gpu-latency"  # how fast one stream of requests is answered

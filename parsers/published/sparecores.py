@@ -34,6 +34,7 @@ UNIFORM: Mapping[str, str] = {
     "threads": "threads",
 }
 PUBLISHER = "vendor"
+SIZES: Mapping[str, str] = {"gpus": "devices", "cores": "cores"}
 WORKLOAD = "sparecores"
 _REQUIRED = ("vendor", "server", "cpu_model")
 _CUT = 120  # characters of a cell; a longer list of GPUs ends there

@@ -30,6 +30,7 @@ KIND: tuple[str, ...] = ("processor", "system", "generation")
 COUNTS: Mapping[str, str] = {"chips": "processor"}
 UNIFORM: Mapping[str, str] = {"processor": "processor", "chips": "sockets", "memory": "memory"}
 PUBLISHER = "vendor"
+SIZES: Mapping[str, str] = {"chips": "sockets", "cores": "cores"}
 _APART = 1.2  # rate scores of one system further apart are of different configurations
 _LIST = ("benchmark", "system", "base result")
 _JOIN = ("system", "base speed result", "base rate result")

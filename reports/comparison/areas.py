@@ -68,12 +68,12 @@ def _has(area: str, measured: Collection[str], powered: bool) -> bool:
 def _measured(comparison: Comparison, candidate: str) -> set[str]:
     """Return the classes in which a benchmark was compared with the candidate."""
     (of,) = [c for c in comparison.candidates if c.title == candidate]
-    found = {name.removesuffix(PEAK) for name, e in of.classes.items() if e.each and name != WORK_MIX}
+    classes_found = {name.removesuffix(PEAK) for name, e in of.classes.items() if e.each and name != WORK_MIX}
     guarded = comparison.benchmarks.loc[[t for t, g in of.guardrails.items() if g.held is not None], "class"]
-    return found | {str(name).removesuffix(PEAK) for name in guarded}
+    return classes_found | {str(name).removesuffix(PEAK) for name in guarded}
 
 
 def _complete(suite: str) -> Sequence[Message]:
     """Return the areas that a suite measures, in the order they are named in."""
-    found = {c.removesuffix(PEAK) for workload in load_suite(suite).workloads for c in classes(workload)}
-    return sorted({_AREAS[name] for name in found if name in _AREAS}, key=_ORDER.index)
+    classes_found = {c.removesuffix(PEAK) for workload in load_suite(suite).workloads for c in classes(workload)}
+    return sorted({_AREAS[name] for name in classes_found if name in _AREAS}, key=_ORDER.index)

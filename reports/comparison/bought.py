@@ -59,8 +59,8 @@ def _shared(comparison: Comparison, hosts: Sequence[HostInfo], per: str) -> str:
         return message("Power as measured during the runs") if per == "watt" else ""
     if per != "money":
         return Message(_LISTED[per].template, {"amounts": listed})
-    told = ("price_date", "term", "exchange_rate")
-    dates = sorted({fmt.clean(h.labels[k]) for h in hosts for k in told if h.labels.get(k)})
+    labels = ("price_date", "term", "exchange_rate")
+    dates = sorted({fmt.clean(h.labels[k]) for h in hosts for k in labels if h.labels.get(k)})
     if not dates:
         return message("Price of a server: {amounts}; the date of the prices is not known", amounts=listed)
     return message("Price of a server: {amounts}; {dates}", amounts=listed, dates=joined(dates))

@@ -11,8 +11,8 @@ from fleetmark.base.kinds import PEAK
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
-from fleetmark.record.matching import Drop, moved
 from fleetmark.record.results import HostInfo
+from fleetmark.record.sides.matching import Drop, moved
 from planner.comparison import WORK_MIX, Comparison
 from planner.equivalence import Basis, bounded
 from planner.guardrail import Held
@@ -327,10 +327,11 @@ def _basis(comparison: Comparison, lines: Sequence[Line]) -> str:
     parts = [spaced(class_title(c), fmt.share(s, 0)) for c, s in sorted(shares.items(), key=lambda x: -x[1])]
     if parts:
         return message("Your mix: {parts}", parts=joined(parts))
-    numbers = [spaced(line.title, str(line.benchmarks)) for line in lines]
+    classes = [line for line in lines if not line.service]
+    numbers = [spaced(line.title, str(line.benchmarks)) for line in classes]
     if not numbers:
         return ""
-    total = count(sum(line.benchmarks for line in lines), "benchmark")
+    total = count(sum(line.benchmarks for line in classes), "benchmark")
     over = message("Over {benchmarks} of the panel", benchmarks=total)
     if comparison.panel is None:
         over = message("Over {benchmarks} that both ran", benchmarks=total)
@@ -417,6 +418,7 @@ def _guardrails(rows: Sequence[RatioRow]) -> tuple[str, bool]:
 def _legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
     """What the two intervals are; of ``published`` results each publisher is what a host is elsewhere."""
     cells = [cell for line in lines for cell in line.cells]
+    classes = [cell for line in lines if not line.service for cell in line.cells]
     brackets = any(cell.interval and not cell.repeats for cell in cells)
     if brackets and published:
         yield message(
@@ -428,7 +430,7 @@ def _legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
         )
     if any(cell.repeats for cell in cells):
         yield message("Where a side is one machine, its interval is of this machine, not of its kind.")
-    if any(cell.ratio and not cell.interval for cell in cells):
+    if any(cell.ratio and not cell.interval for cell in classes):
         yield message(
             "No interval: a side is one machine or publisher, measured once; nothing tells how sure its ratio is."
         )
@@ -460,10 +462,10 @@ def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
         cause = around.causes.get(warning, {})
         answer, effect = _again(comparison, around, cause) if cause and n < MOST_AGAIN else ("", None)
         known = around.effects.get(warning, effect)
-        told = fmt.clean(warning)
+        shown: str = fmt.clean(warning)
         if answer and effect and effect > SAME:
-            told = message("{sentence}; with that alone: {answer}", sentence=told, answer=answer)
-        yield Finding(told, known)
+            shown = message("{sentence}; with that alone: {answer}", sentence=shown, answer=answer)
+        yield Finding(shown, known)
 
 
 def _again(comparison: Comparison, around: Around, drop: Drop) -> tuple[str, float | None]:

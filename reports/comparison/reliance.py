@@ -154,15 +154,15 @@ def threads(hosts: Sequence[HostInfo]) -> Iterator[Finding]:
 
 def mix(comparison: Comparison) -> Iterator[Finding]:
     """Return where the figure depends on the mix."""
-    found = [
+    ratios = [
         (c.title, e.ratio.value, e.work.value)
         for c in comparison.candidates
         if (e := c.classes.get(WORK_MIX)) and e.ratio and e.work and e.mix_sensitive
     ]
-    if found:
-        shown = joined([spaced(title, fmt.ratio(ratio)) for title, ratio, _ in found[:MOST_HOSTS]])
+    if ratios:
+        shown = joined([spaced(title, fmt.ratio(ratio)) for title, ratio, _ in ratios[:MOST_HOSTS]])
         text = message("The mix decides: the geometric mean of its benchmarks is {ratios}", ratios=shown)
-        yield Finding(text, max(abs(math.log(ratio / work)) for _, ratio, work in found))
+        yield Finding(text, max(abs(math.log(ratio / work)) for _, ratio, work in ratios))
 
 
 def _short(text: str) -> str:

@@ -18,7 +18,7 @@ Places = frozenset[int]  # of machines in the list of their side
 _NAMES: Mapping[str, Message] = {
     "sockets": message("sockets"),
     "cores": message("cores per socket"),
-    "accelerators": message("accelerators"),
+    "devices": message("number of accelerators"),
     "memory": message("memory"),
 }
 _SOFT = ("memory",)  # sizes that differ within both sides without a match leave the headline, with a warning
@@ -63,8 +63,8 @@ class Sizes:
         if not differ:
             return
         every = [m for machines in chosen.values() for m in machines]
-        whole = iter(_sizes(every))
-        self._known = {side: [next(whole) for _ in machines] for side, machines in chosen.items()}
+        every_size = iter(_sizes(every))
+        self._known = {side: [next(every_size) for _ in machines] for side, machines in chosen.items()}
 
     def groups(self, title: str) -> list[list[Machine]]:
         """Return the machines of a side by size; all together where no side mixes sizes."""
@@ -137,20 +137,21 @@ def _of(machine: Machine) -> dict[str, float]:
     """Return the sizes of a machine. Of one with accelerators only their number counts: they do the work."""
     sockets: float | None
     cores: float | None
-    accelerators: float | None
+    devices: float | None
     memory: float | None
     facts = None if imports.is_imported(machine) else machine.facts()
     if facts is None:
-        labels = {
-            name: _number(machine.labels.get(name)) for name in ("chips", "processors", "cores", "accelerators", "gpus")
+        known = {
+            imports.SIZES[name]: n
+            for name, text in machine.labels.items()
+            if name in imports.SIZES and (n := _number(text))
         }
-        sockets, cores = labels["chips"] or labels["processors"], labels["cores"]
-        accelerators, memory = labels["accelerators"] or labels["gpus"], None
+        sockets, cores, devices, memory = known.get("sockets"), known.get("cores"), known.get("devices"), None
     else:
         sockets, cores = facts.cpu.sockets, facts.cpu.cores
-        accelerators, memory = len(facts.gpus) or None, facts.memory
-    if accelerators:
-        return {"accelerators": float(accelerators)}
+        devices, memory = len(facts.gpus) or None, facts.memory
+    if devices:
+        return {"devices": float(devices)}
     sizes = {"sockets": sockets, "cores": cores / sockets if cores and sockets else None, "memory": memory}
     return {trait: float(value) for trait, value in sizes.items() if value}
 
@@ -185,7 +186,7 @@ def _size(trait: str, value: str) -> str:
     match trait:
         case "sockets":
             return count(int(float(value)), "socket")
-        case "accelerators":
+        case "devices":
             return count(int(float(value)), "accelerator")
         case "cores":
             return message("{n} cores per socket", n=value)

@@ -43,23 +43,23 @@ class Matching:
         its first warnings. ``drop``: machines that strata do without, as the sides do already.
         """
         result = self.pooled(base, rest)
-        told: dict[str, None] = {}
+        warnings: dict[str, None] = {}
         candidates = []
         for side, pool in zip(rest, result.candidates, strict=True):
             candidate, sentences = self._within(base, side, pool, drop or {})
             candidates.append(candidate)
-            told |= dict.fromkeys(sentences)
-        return replace(result, candidates=candidates, warnings=[*told, *result.warnings])
+            warnings |= dict.fromkeys(sentences)
+        return replace(result, candidates=candidates, warnings=[*warnings, *result.warnings])
 
     def unlike(self, side: Side) -> list[Outlier]:
         """Return the hosts of a side that are unlike their peers, which are those of their size."""
         if self.sizes is None:
             return outliers(side)
-        found = []
+        matches = []
         for machines in self.sizes.groups(side.title):
             peers = side.means.index.isin([self.names[m.campaign, m.host] for m in machines])
-            found += outliers(replace(side, means=side.means[peers]))
-        return sorted(found, key=lambda o: (-abs(o.deviation), o.host))
+            matches += outliers(replace(side, means=side.means[peers]))
+        return sorted(matches, key=lambda o: (-abs(o.deviation), o.host))
 
     def reduced(self, side: Side, drop: Drop) -> Side:
         """Return ``side`` without some of its machines."""
@@ -78,21 +78,21 @@ class Matching:
     def _within(self, base: Side, other: Side, pool: Candidate, drop: Drop) -> tuple[Candidate, list[Message]]:
         if self.sizes is None:
             return pool, []
-        told: list[Message] = []
+        sentences: list[Message] = []
         for (places, others), classes in _by_machines(base, other, pool).items():
             strata = self.sizes.strata((base.title, places), (other.title, others))
             some = replace(pool, classes={name: pool.classes[name] for name in classes})
             if strata.refused:
                 some = refused(some, strata.refused)
-                told.append(message("{name}: {what}", name=other.title, what=strata.refused))
-                self.effects[told[-1]] = math.inf
+                sentences.append(message("{name}: {what}", name=other.title, what=strata.refused))
+                self.effects[sentences[-1]] = math.inf
             elif strata.keys:
                 parts = self._stratified(strata, base, other, drop)
-                told.append(_matched(base.title, other.title, some, parts))
+                sentences.append(_matched(base.title, other.title, some, parts))
                 some = joined_parts(some, parts)
-                self.effects[told[-1]] = max(map(_moved, some.classes.values()), default=0.0)
+                self.effects[sentences[-1]] = max(map(_moved, some.classes.values()), default=0.0)
             pool = replace(pool, classes={**pool.classes, **some.classes}, arithmetic=some.arithmetic)
-        return (replace(pool, classes=among_many(pool.classes)) if told else pool), told
+        return (replace(pool, classes=among_many(pool.classes)) if sentences else pool), sentences
 
     def _stratified(self, strata: Strata, base: Side, other: Side, drop: Drop) -> list[Part]:
         halves: dict[str, Sequence[Machine]] = {}
