@@ -20,13 +20,14 @@ from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
 from planner.contrast import Pairing, Repeats
-from planner.equivalence import Equivalence, compare
+from planner.equivalence import Basis, Equivalence, compare
 from planner.fieller import Fieller, fieller
 from planner.guardrail import Guardrail, guardrail, judged_together
 from planner.mix import shares_of
 from planner.ratio import among
 from planner.redundant import families
 from planner.remarks import of_hosts
+from planner.totals import totalled
 
 CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot be compared at all
 APART = 4  # times one size another, from which on their figures are of different things (one in cache, say)
@@ -52,7 +53,7 @@ class Side:
     their ``title`` and ``host`` (the place in ``means``), the ``part`` of which they are the values (a host as
     recorded, or a pair of hosts), the ``centre`` that each part belongs to, the ``rule`` of both, and the log of what
     it is shared out ``per``. A mean is that of the logarithms of its centres. ``repeats``: how well each of the
-    means is known by its own repeats.
+    means is known by its own repeats. ``machines``: the place of each machine (``record``) that has a ``title``.
     """
 
     title: str
@@ -68,6 +69,7 @@ class Side:
     inferred: bool = False
     repeats: Repeats | None = None
     groups: pd.DataFrame | None = None
+    machines: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ class Comparison:
     ``per``: server, core, gpu, ...; ``benchmarks`` as in Side, of all sides; ``figures``: side's title to benchmark to
     the geometric mean over its machines, in base units, whole servers. ``panel``: the benchmarks that headlines are
     over, where the user named some. ``grouped``: side's title to what its hosts are, where they are no machines but
-    all machines of a vendor, say.
+    all machines of a vendor, say. ``credits``: what publishers of results want said beside them.
+    ``called``: what a class goes by that is one micro-benchmark alone.
     """
 
     baseline: str
@@ -104,6 +107,8 @@ class Comparison:
     notes: Sequence[str]
     panel: Sequence[str] | None = None
     grouped: Mapping[str, str] = field(default_factory=dict)
+    credits: Sequence[str] = ()
+    called: Mapping[str, str] = field(default_factory=dict)
 
     def kind(self, class_: str) -> str:
         """The kind of the figures in a class; a mix is of capacity."""
@@ -127,12 +132,14 @@ def compare_sides(
     weights: Mapping[str, float] | None = None,
     panel: Sequence[str] | None = None,
     pairing: Pairing = Pairing.APART,
+    served: bool = False,
 ) -> Comparison:
     """Every candidate against ``baseline``.
 
     ``panel``: titles that headlines are over, instead of all that both sides have. ``mix``: class, title or
     shell-style pattern of titles to its share of server-hours; ``machines`` as in equivalence.compare; ``weights``:
-    pinned weights of titles (a reference's), instead of clusters.
+    pinned weights of titles (a reference's), instead of clusters; ``served``: capacity is also compared elsewhere, at
+    equal service, so that none needs to be here.
 
     Raises FleetmarkError for a mix that names nothing or does not sum to 1, and where the sides share nothing.
     """
@@ -148,7 +155,7 @@ def compare_sides(
     held = any(g.held is not None for c in results for g in c.guardrails.values())
     if not held and not any(e.each for c in results for e in c.classes.values()):
         raise FleetmarkError(_nothing_shared(baseline, candidates, results))
-    if per != "server":
+    if per != "server" and not served:
         _check_shared_out(per, benchmarks, results)
     warnings = [w for c in candidates for w in _warnings(baseline, c, pairing)]
     warnings += [w for c in results for w in of_hosts(baseline.title, c.title, c.classes)]
@@ -210,7 +217,10 @@ def _candidate(
         work = benchmarks.index[benchmarks["kind"] == Kind.CAPACITY]
         x, y = (side[[t for t in work if t in side]] for side in (means_a, means_b))
         classes[WORK_MIX] = compare(x, y, mix=shares, pairing=pairing, repeats=repeats, groups=groups)
-    classes = _adjusted(classes)
+    if a.shared is None and b.shared is None:
+        capacity = set(benchmarks.loc[benchmarks["kind"] == Kind.CAPACITY, "class"]) | {WORK_MIX}
+        classes |= {name: totalled(e, means_a, means_b, pairing) for name, e in classes.items() if name in capacity}
+    classes = among_many(classes)
     explained = {name: replace(e, left_out=_explained(e.left_out, benchmarks, a, b)) for name, e in classes.items()}
     standing = pd.concat([s.benchmarks["standing"] for s in (a, b)]).groupby(level=0).agg(_words)
     guards = _guardrails(benchmarks, means_a, means_b, pairing)
@@ -258,7 +268,7 @@ def _guardrails(benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame, pair
     return judged_together(guards)
 
 
-def _adjusted(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
+def among_many(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
     """The same with each p as it counts among many, since many tests find many differences: that of a benchmark among
     the benchmarks of all classes, that of a headline among the headlines of all classes. The headline of a single
     benchmark has that benchmark's, since they are one figure. A mix is one question, which stands alone.
@@ -270,8 +280,9 @@ def _adjusted(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
         each = {title: replace(r, p_adjusted=benchmarks.get(title)) for title, r in e.each.items()}
         if e.ratio is None:
             return replace(e, each=each)
-        p = benchmarks.get(next(iter(e.weights))) if len(e.weights) == 1 else heads.get(name)
-        work = e.work if e.work is None or len(e.weights) != 1 else replace(e.work, p_adjusted=p)
+        alone = len(e.weights) == 1 and e.basis is Basis.MEAN
+        p = benchmarks.get(next(iter(e.weights))) if alone else heads.get(name)
+        work = e.work if e.work is None or not alone else replace(e.work, p_adjusted=p)
         return replace(e, each=each, ratio=replace(e.ratio, p_adjusted=p), work=work)
 
     return {name: of_class(name, e) for name, e in classes.items()}

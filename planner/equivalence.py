@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,14 @@ ENDS = 2  # benchmarks that are named for their values: the lowest and the highe
 Floats = npt.NDArray[np.float64]
 
 
+class Basis(StrEnum):
+    """What a headline rests on, where that is not the geometric mean over all hosts."""
+
+    MEAN = ""
+    TOTALS = "totals"  # sums over the hosts of a mixed fleet
+    STRATA = "strata"  # ratios within strata, joined by the baseline's shares
+
+
 @dataclass(frozen=True, slots=True)
 class Equivalence:
     """One candidate against the baseline for a class of work.
@@ -43,7 +52,8 @@ class Equivalence:
     titles; ``lowest_interval`` and ``highest_interval`` are wider than those in ``each``, since the ends were picked by
     their values. ``left_out``: benchmark to which side lacks it; ``hosts_out``: host to why it has no part in the
     headline. ``gaps``: hosts lack figures of the panel, so that the ratio comes from ``planner.mixed``. ``resampled``:
-    the ratio with the bootstrap's interval over hosts, where there is one.
+    the ratio with the bootstrap's interval over hosts, where there is one. ``basis``: what the headline rests on;
+    ``geometric``: the headline before that, the geometric mean over all hosts.
 
     ``clusters``: of each side, the clusters of hosts that intervals count instead of hosts, None where hosts count.
     ``halves``: of each side, the benchmarks in groups that no host ran across, in one group where some host did.
@@ -68,6 +78,8 @@ class Equivalence:
     highest_interval: tuple[float, float] | None = None
     clusters: tuple[Clusters | None, Clusters | None] = (None, None)
     halves: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]] = ((), ())
+    basis: Basis = Basis.MEAN
+    geometric: Ratio | None = None
 
     @property
     def headline(self) -> Ratio | None:
@@ -77,7 +89,8 @@ class Equivalence:
     @property
     def mix_sensitive(self) -> bool:
         """Whether equal-work and geometric headline differ by more than MIX_SENSITIVE."""
-        return bool(self.ratio and self.work and abs(self.ratio.value / self.work.value - 1) > MIX_SENSITIVE)
+        work = self.geometric if self.work and self.geometric else self.work
+        return bool(self.ratio and work and abs(self.ratio.value / work.value - 1) > MIX_SENSITIVE)
 
     @property
     def disagree(self) -> bool:

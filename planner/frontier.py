@@ -9,10 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
+
+import numpy as np
 
 from fleetmark.base.text import message
 from planner.ratio import Ratio, welch
+from planner.totals import APART, total
 
 _CURVE = 24  # speeds of a curve
 _ENDS = 1e-9  # relative; a speed that was measured is not beyond what was measured
@@ -36,11 +40,21 @@ class Point:
         return self.power / self.work if self.power else None
 
 
+class Bound(StrEnum):
+    """What a ratio is where some hosts were not measured at the service: the true one is no smaller, or no larger."""
+
+    EXACT = ""
+    LEAST = "at least"
+    MOST = "at most"
+
+
 @dataclass(frozen=True, slots=True)
 class Equivalence:
     """How many of the baseline's units one of the candidate's replaces at ``speed``: ``ratio``, or why there is none.
 
-    ``baseline`` and ``candidate``: the work that one unit does there, 1/s.
+    ``baseline`` and ``candidate``: the mean work of one unit there, 1/s; hosts that cannot keep the service do none.
+    ``bound``: which bound the ratio is. ``missed`` and ``hosts``: how many hosts of each side cannot keep the service,
+    and how many there are.
     """
 
     speed: float
@@ -48,6 +62,9 @@ class Equivalence:
     baseline: float | None = None
     candidate: float | None = None
     reason: str = ""
+    bound: Bound = Bound.EXACT
+    missed: tuple[int, int] = (0, 0)
+    hosts: tuple[int, int] = (0, 0)
 
 
 def dominated(points: Sequence[Point]) -> list[bool]:
@@ -116,21 +133,63 @@ def _meets(a: Point, b: Point, wait: float | None) -> Point | None:
 Side = Mapping[str, Sequence[Point]]  # host to its points
 
 
-def equivalence(old: Side, new: Side, speed: float, wait: float | None = None) -> Equivalence:
-    """What one unit of ``new`` replaces of ``old`` at equal service; Welch's interval over the hosts of each side.
-
-    A host counts where the service lies within what was measured of it. Where a side has no such host there is no
-    number: not equivalent.
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """The work of one host at a service. ``missed``: it cannot keep the service and does none; ``ceiling`` is then more
+    than it could do. ``unloaded``: every load was faster, so that it does ``work`` or more.
     """
-    logs: list[list[float]] = []
-    for side in (old, new):
-        works = [work for points in side.values() if (work := work_at(points, speed, wait))]
-        logs.append([math.log(work) for work in works])
-    means = [math.exp(sum(of_side) / len(of_side)) if of_side else None for of_side in logs]
-    if means[0] is None or means[1] is None:
-        missing = [n for n, mean in enumerate(means) if mean is None]
-        return Equivalence(speed, None, means[0], means[1], _why((old, new), missing, speed))
-    return Equivalence(speed, welch(logs[0], logs[1]), means[0], means[1])
+
+    work: float
+    missed: bool = False
+    ceiling: float = 0.0
+    unloaded: bool = False
+
+
+def _served(points: Sequence[Point], speed: float, wait: float | None) -> _Served | None:
+    """Return the work of a host at the service; None for a host without points. Work falls as the speed rises."""
+    edge = line(points)
+    if not edge:
+        return None
+    if speed > edge[-1].speed * (1 + _ENDS):
+        return _Served(0.0, missed=True, ceiling=edge[-1].work)
+    if work := work_at(points, max(speed, edge[0].speed), wait):
+        return _Served(work, unloaded=speed < edge[0].speed * (1 - _ENDS) and work >= edge[0].work)
+    return _Served(0.0, missed=True, ceiling=work_at(points, max(speed, edge[0].speed)) or edge[0].work)
+
+
+def equivalence(old: Side, new: Side, speed: float, wait: float | None = None) -> Equivalence:
+    """Return what one unit of ``new`` replaces of ``old`` at equal service.
+
+    Where every host keeps the service, the ratio is that of geometric means with Welch's interval over hosts, or that
+    of totals where the hosts of a side differ. A host that cannot keep it does no work there and counts: then the ratio
+    is that of arithmetic means, without an interval.
+    Where no host of ``old`` keeps it, the ratio is a lower bound by the work at the best service they reach. A side
+    that was never loaded down to the service gives a bound likewise. Without a bound there is no number.
+    """
+    sides = [[s for points in side.values() if (s := _served(points, speed, wait))] for side in (old, new)]
+    missed = (sum(s.missed for s in sides[0]), sum(s.missed for s in sides[1]))
+    hosts = (len(sides[0]), len(sides[1]))
+    none = [n for n in (0, 1) if hosts[n] == missed[n]]
+    if 1 in none or not all(hosts):
+        missing = none or [n for n in (0, 1) if not hosts[n]]
+        return Equivalence(speed, None, None, None, _why((old, new), missing, speed), Bound.EXACT, missed, hosts)
+    ceiling = 0 in none
+    works = [[s.ceiling if ceiling and n == 0 else s.work for s in of] for n, of in enumerate(sides)]
+    unloaded = [any(s.unloaded for s in of) for of in sides]
+    if all(unloaded):
+        return Equivalence(speed, None, None, None, _why((old, new), [0, 1], speed), Bound.EXACT, missed, hosts)
+    bound = Bound.LEAST if ceiling or unloaded[1] else Bound.MOST if unloaded[0] else Bound.EXACT
+    counted = (0 if ceiling else missed[0]) + missed[1]
+    arithmetic = [sum(of) / len(of) for of in works]
+    if not counted and bound is Bound.EXACT:
+        means = [math.exp(sum(map(math.log, of)) / len(of)) for of in works]
+        ratio = welch([math.log(w) for w in works[0]], [math.log(w) for w in works[1]])
+        if abs(arithmetic[1] / arithmetic[0] / ratio.value - 1) > APART:
+            means, ratio = arithmetic, total(np.array(works[0]), np.array(works[1]))
+        return Equivalence(speed, ratio, means[0], means[1], "", bound, missed, hosts)
+    base, other = arithmetic
+    value = Ratio(other / base, n=hosts)
+    return Equivalence(speed, value, None if ceiling else base, other, bound=bound, missed=missed, hosts=hosts)
 
 
 def _why(sides: Sequence[Side], missing: Sequence[int], speed: float) -> str:

@@ -14,7 +14,8 @@ from reports.campaign.against import Against
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
 from reports.campaign.tables import records
 from reports.campaign.view import View, footnotes, headlines, legend, meaning, spread
-from reports.comparison.front import Cell, Front
+from reports.comparison.cell import Cell
+from reports.comparison.front import Front
 from reports.comparison.front import front as comparison_front
 from reports.comparison.model import RatioRow
 from reports.comparison.table import Figure, table
@@ -48,7 +49,7 @@ def _written(lines: Iterable[str]) -> str:
 def _comparison(report: Report, comparison: Comparison, _: Language) -> Iterator[str]:
     first = comparison_front(comparison, report.rows, report.around)
     yield from (f"# {_line(_(first.answer))}", "")
-    yield from (f"{_line(_(line))}  " for line in (first.sides, first.basis, first.bought) if line)
+    yield from (f"{_line(_(line))}  " for line in (first.sides, first.basis, *first.totals, first.bought) if line)
     yield ""
     worse = f"**{_('Gets worse:')}**"
     yield from (f"- {worse} {_text(_(line))}" for line in first.worse)
@@ -58,6 +59,8 @@ def _comparison(report: Report, comparison: Comparison, _: Language) -> Iterator
         yield f"- {_('Nothing that was measured gets worse.')}"
     if first.guardrails:
         yield f"- {_text(_(first.guardrails))}"
+    if first.not_measured:
+        yield f"- {_text(_(message('Not measured: {areas}', areas=first.not_measured)))}"
     yield ""
     yield from _classes(first, _)
     yield from ("", f"## {_('Before you rely on this')}", "")
@@ -86,7 +89,7 @@ def _classes(first: Front, _: Language) -> Iterator[str]:
     for line in first.lines:
         title = joined([line.title, line.remark])
         cells = [_figure(cell, _) for cell in line.cells]
-        yield _row([_(title), *cells, *(cell.needed or "–" for cell in line.cells if needs)])
+        yield _row([_(title), *cells, *(_(cell.needed) or "–" for cell in line.cells if needs)])
 
 
 def _figure(cell: Cell, _: Language) -> str:

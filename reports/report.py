@@ -121,6 +121,9 @@ def of_comparison(
 
     titles = [answer.comparison.baseline, *(c.title for c in answer.comparison.candidates)]
     shown = view(together, titles)
+    served = _frontiers(shown, answer.comparison)
+    families = [block.family for block in served]
+    outlying = (answer.outliers, answer.without)
     return Report(
         shown,
         together.campaign,
@@ -133,8 +136,8 @@ def of_comparison(
         answer.sides,
         together.campaign.created,
         conditions(shown),
-        around=Around(shown.hosts, answer.outliers, answer.without),
-        frontiers=_frontiers(shown, answer.comparison),
+        around=Around(shown.hosts, *outlying, families, answer.powered, answer.causes, answer.effects, answer.again),
+        frontiers=served,
     )
 
 

@@ -9,7 +9,7 @@ from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
-from planner.equivalence import DISAGREE
+from planner.equivalence import DISAGREE, Basis
 from planner.estimate import CONFIDENCE
 from planner.guardrail import Held
 from planner.ratio import SAME, Ratio
@@ -142,6 +142,7 @@ class _Workbook:
         for candidate in comparison.candidates:
             first = row
             each = {t: r for e in candidate.classes.values() for t, r in e.each.items()}
+            strata = {t for e in candidate.classes.values() if e.basis is Basis.STRATA for t in e.each}
             left_out = {t: w for e in candidate.classes.values() for t, w in e.left_out.items()}
             left_out |= dict(candidate.excluded)
             left_out |= {
@@ -160,7 +161,7 @@ class _Workbook:
                 sheet.text(row, at["standing"], word(candidate.standing.get(title, "")))
                 sheet.text(row, at["note"], left_out.get(title, ""), "note")
                 if title in each:
-                    self._ratio(row, title, candidate.title, each)
+                    self._ratio(row, title, candidate.title, each, standing=title in strata)
                 row += 1
             self.book.name(f"ratios_{candidate.title}", sheet.span(first, at["ratio"], row - 1, at["ratio"]))
         sheet.heads(FIRST_ROW - 1, [heads[name] for name in at])
@@ -225,8 +226,8 @@ class _Workbook:
                 hosts = self.grid.hosts(self.logs, self.grid.row(title), side)
                 self.benchmarks.formula(row, column, f"=EXP({sign}AVERAGE({hosts}))", value, form)
 
-    def _ratio(self, row: int, title: str, candidate: str, each: Mapping[str, Ratio]) -> None:
-        if each[title].of_repeats or each[title].clusters:
+    def _ratio(self, row: int, title: str, candidate: str, each: Mapping[str, Ratio], *, standing: bool) -> None:
+        if standing or each[title].of_repeats or each[title].clusters:
             ratios.stand(self.benchmarks, row, _AT, each[title])
             return
         pairing, place = self.comparison.pairing, self.grid.row(title)
@@ -374,7 +375,7 @@ class _Workbook:
     def _readme(self, lines: Sequence[ClassRow]) -> None:
         first = front(self.comparison, self.report.rows, self.report.around)
         prose = Prose(self.readme, self.readme.top(first.answer) - 1)
-        prose.sentences(line for line in (first.sides, first.basis, first.bought) if line)
+        prose.sentences(line for line in (first.sides, first.basis, *first.totals, first.bought) if line)
         prose.sentences([message("Gets worse: {what}", what=line) for line in first.worse], "worse")
         if first.unsure:
             prose.sentences([message("May get worse: {what}", what=first.unsure)], "worse")
@@ -382,6 +383,8 @@ class _Workbook:
             prose.sentences([message("Nothing that was measured gets worse.")])
         if first.guardrails:
             prose.sentences([first.guardrails], "worse" if first.broken else "wrap")
+        if first.not_measured:
+            prose.sentences([message("Not measured: {areas}", areas=first.not_measured)])
         self._first_table(prose, first)
         prose.heading(message("Before you rely on this"))
         prose.sentences([*(r.text for r in first.before), *first.legend])

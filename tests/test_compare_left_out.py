@@ -39,7 +39,9 @@ def test_hosts_that_differ_wildly_fit_every_form(tmp_path: Path) -> None:
     measured = {(host, TRIAD): [value] for host, value in figures.items()}
     record(tmp_path, "c1", labels(measured), measured)
     ask = ("compare", "-b", "gen=old", "-c", "gen=new")
-    assert json.loads(run(tmp_path, *ask, "--format", "json"))["rows"][0]["hi"] == pytest.approx(1e300)
+    head, single = json.loads(run(tmp_path, *ask, "--format", "json"))["rows"]
+    assert single["hi"] == pytest.approx(1e300)
+    assert (head["basis"], head["ratio"], head["hi"]) == ("totals", pytest.approx(1.5), None)
     assert "cannot tell" in run(tmp_path, *ask, "--html", str(tmp_path / "a.html"), "--xlsx", str(tmp_path / "a.xlsx"))
 
 

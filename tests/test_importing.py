@@ -408,9 +408,11 @@ def test_spec_lists_and_reports(tmp_path: Path) -> None:
     output = run(tmp_path, "import", "spec", str(ROOT / "spec_cpu2017" / "intrate_epyc7713.txt"))
     assert "printed as 777" in " ".join(output.split()) and "770.2" in output
     run(tmp_path, "import", "spec", str(ROOT / "spec_cpu2017" / "intrate_epyc7713.csv"))
-    milan, turin = "generation=*Milan*,chips=2", "generation=*Turin*,chips=2"
+    milan, turin = "generation=*Milan*,chips=2,cores=128", "generation=*Turin*,chips=2,cores=128"
     row = of(compared(tmp_path, milan, turin, "--by", "host", "--only", "*/SPECrate2017_int/base_score"), "base_score")
-    assert row["verdict"] == "better" and row["hosts_baseline"] > 100
+    assert row["verdict"] == "better" and row["hosts_baseline"] > 20
+    mixed = json.loads(run(tmp_path, "compare", "-b", milan[:-10], "-c", turin[:-10], "--format", "json"))
+    assert "sides mix sizes without a match (cores per socket: " in mixed["answer"]["sentence"]
     by_hand = _geometric(files[0], "Turin") / _geometric(files[0], "Milan")
     assert row["ratio"] == pytest.approx(by_hand, rel=0.02)  # hosts that are ambiguous are left out, repeats averaged
     text, table = sorted(
@@ -423,10 +425,74 @@ def test_spec_lists_and_reports(tmp_path: Path) -> None:
     assert "estimate" in {s for m in (tmp_path / "imports").glob("*rate1*") for s in _standings(m)}
 
 
+@absent
+def test_what_else_is_on_record_changes_no_answer(tmp_path: Path) -> None:
+    """EPYC 7742 to 9755: 3.84 with one socket and with two, whatever other tables say of such processors."""
+    words = ("compare", "-b", "processor=*7742*", "-c", "processor=*9755*", "--format", "json")
+    run(tmp_path, "import", "spec", str(SPEC / "cpu2017_int_speed_rate_joined_202507.csv"))
+    alone = json.loads(run(tmp_path, *words))
+    assert alone["answer"]["sentence"] == "One EPYC 9755 replaces 3.84 (3.62–4.08) EPYC 7742 servers for integer"
+    assert alone["warnings"][0].endswith("2 sockets (63%): 3.84; 1 socket (37%): 3.84")
+    own = tmp_path / "own.csv"
+    own.write_text(
+        "machine,benchmark,value,unit,class,processor\n"
+        + "".join(f"m{n},x,{100 + n},1/s,app,AMD EPYC {7742 if n < 3 else 9755}\n" for n in range(6))
+    )
+    run(tmp_path, "import", "table", str(own))
+    run(tmp_path, "import", "spec", str(SPEC / "spec_rate1_estimated_jiegec.csv"))
+    beside = json.loads(run(tmp_path, *words))
+    figures = [
+        [[r[k] for k in ("class", "benchmark", "ratio", "lo", "hi")] for r in doc["rows"] if r["class"] == "cpu-int"]
+        for doc in (alone, beside)
+    ]
+    assert figures[0] == figures[1]
+    assert {r["class"] for r in beside["rows"]} > {r["class"] for r in alone["rows"]}
+
+
+@absent
+def test_publishers_are_credited_in_every_form(tmp_path: Path) -> None:
+    file = str(SPEC / "cpu2017_int_speed_rate_joined_202507.csv")
+    run(tmp_path, "import", "spec", file, "--label", "retrieved=2025-07-03")
+    words = ("compare", "-b", "processor=*8380*,chips=2", "-c", "processor=*9755*,chips=2")
+    words = (*words, "--only", "*/SPECrate2017_int/base_score")
+    credit = "SPECrate®2017_int_base: published results from www.spec.org, retrieved 2025-07-03."
+    derived = "Ratios and means over vendors are derived from these results by the user."
+    doc = json.loads(run(tmp_path, *words, "--format", "json"))
+    assert [n for n in doc["footnotes"] if n.startswith(credit) and n.endswith(derived)]
+    page = tmp_path / "page.html"
+    for text in (
+        run(tmp_path, *words),
+        run(tmp_path, *words, "--format", "md"),
+        run(tmp_path, *words, "--html", str(page)),
+    ):
+        assert credit in " ".join(text.split())
+    assert credit in page.read_text()
+
+
+@absent
+def test_results_of_mlperf_name_round_submitter_and_identifier(mlperf: Path) -> None:
+    (note,) = json.loads(run(mlperf, "compare", "-b", H200_51, "-c", B200_51, "--format", "json"))["footnotes"]
+    assert note.startswith("MLPerf® results of round v5.1, submitted by ")
+    assert "(identifiers 5.1-00" in note and "derived by the user; not sanctioned by MLCommons" in note
+
+
+def test_a_result_with_a_notice_of_specs_is_marked(tmp_path: Path) -> None:
+    notice = (
+        "SPEC has ruled that the compiler used for this result was performing a compilation that\nspecifically improves"
+    )
+    text = (ROOT / "spec_cpu2017" / "intrate_epyc7713.txt").read_text()
+    for name, body in (("old.txt", text), ("new.txt", text + "\n" + notice + "\n")):
+        (tmp_path / name).write_text(body)
+        run(tmp_path, "import", "spec", str(tmp_path / name), "--label", f"gen={name[:3]}")
+    doc = json.loads(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
+    assert [n for n in doc["footnotes"] if n.startswith("SPEC's notice: the compiler used for 1 result (")]
+
+
 def _geometric(file: Path, generation: str) -> float:
     rows = pd.read_csv(file)
     rows.columns = [c.strip() for c in rows.columns]
     mine = rows[rows["Generation"].str.contains(generation) & (rows["# Chips"] == 2) & (rows["Base Rate Result"] > 0)]
+    mine = mine[mine["# Cores"] == 128]
     return float(np.exp(np.log(mine.groupby(["Hardware Vendor", "System"])["Base Rate Result"].mean()).mean()))
 
 
@@ -624,3 +690,11 @@ def test_mlperf_by_hand(mlperf: Path) -> None:
         a, b = (np.exp(np.log(s["Performance_Result"]).groupby(s["Submitter"]).mean()) for s in sides)
         row = of(comparison, f"{model} Offline")
         assert [row["ratio"], row["lo"], row["hi"]] == pytest.approx(by_hand(a, b), rel=1e-9)
+
+
+@absent
+def test_a_class_that_is_one_micro_benchmark_has_its_name(tmp_path: Path) -> None:
+    run(tmp_path, "import", "sparecores", str(ROOT / "sparecores_published" / "sc_servers.csv"))
+    words = ("-b", "server=m6i.large", "-c", "server=m7i.large", "--only", "*/stress-ng*/*", "--format", "json")
+    answer = json.loads(run(tmp_path, "compare", *words))["answer"]
+    assert answer["sentence"].endswith(" m6i.large servers for integer division, stress-ng")

@@ -8,8 +8,29 @@ from collections.abc import Iterable
 from functools import cache
 
 from fleetmark.base import extensions, kinds
+from fleetmark.base.measurement import Kind
 from workloads.manifest import About, Frontier, Manifest, Peak, Plot, load, names
 from workloads.variant import plain_case
+
+_EITHER = re.compile(r"'([a-z][a-z0-9-]*)'")  # the classes that an expression chooses from
+
+
+def classes(workload: str) -> frozenset[str]:
+    """Return the classes that the headline figures of ``workload`` can be in, guardrails apart."""
+    manifest = _manifest(workload)
+    listed: set[str] = set()
+    for case in manifest.cases if manifest else ():
+        assert manifest is not None
+        shape = re.sub("<.*?>", "1", case.called or case.name)
+        own = str(case.class_ or manifest.class_)
+        for class_ in (_EITHER.findall(own) if "{{" in own else [own]) or [manifest.class_]:
+            for name in manifest.headlines(case):
+                metric = manifest.metrics.get(name)
+                if metric is not None:
+                    a = manifest.describe(name, [shape], class_, metric.unit, str(metric.better))
+                    counted = a.kind in (Kind.CAPACITY, Kind.RESPONSIVENESS) and kinds.kind_of_class(a.class_)
+                    listed |= {a.class_} if counted else set()
+    return frozenset(listed)
 
 
 def throttle(workload: str) -> str:
@@ -81,6 +102,12 @@ def about(workload: str, case: str, metric: str, class_: str, unit: str, better:
     if manifest is None:
         return About(*kinds.inferred(class_, unit, better), better)
     return manifest.describe(metric, [case.partition("/")[0], case], class_, unit, better)
+
+
+def declares(workload: str, metric: str) -> bool:
+    """Return whether a manifest has the metric, so that ``about`` does not infer its kind."""
+    manifest = _manifest(workload)
+    return bool(manifest and metric in manifest.metrics)
 
 
 def keeps_limit(workload: str, case: str) -> bool:

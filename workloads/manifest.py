@@ -43,13 +43,15 @@ class Plot(_Part):
 
 class At(_Part):
     """What a metric is in some cases: where it differs. ``better: none`` for a setting that comes back as a result;
-    ``limit``: the part of the case's name with the limit that its guardrail keeps, <> for the time: "-p99-<>".
+    ``limit``: the part of the case's name with the limit that its guardrail keeps, <> for the time: "-p99-<>";
+    ``quantity``: the metric that measures the same in these cases.
     """
 
     kind: Kind | None = None
     class_: str | None = Field(default=None, alias="class")
     better: Literal[Better.NONE] | None = None
     limit: str = ""
+    quantity: str = ""
 
 
 class Peak(_Part):
@@ -308,23 +310,26 @@ class Manifest(_Part):
     def describe(self, name: str, cases: Sequence[str], class_: str, unit: str, better: str) -> About:
         """What the metric ``name`` is in a case, which goes by each of ``cases``.
 
-        ``class_``: that of the case, or the one that a file of an earlier version gives. ``unit`` and ``better`` decide
-        where the manifest does not know the metric.
+        ``class_``: that of the case, of the metric in another case, or the one that a file of an earlier version gives.
+        ``unit`` and ``better`` decide where the manifest does not know the metric.
         """
         class_ = self.was.get(class_, class_)
         metric = self.metrics.get(name)
         if metric is None or better == Better.NONE:
             return About(*kinds.inferred(class_, unit, better), better)
+        shapes = [m.class_ for m in self.metrics.values() if m.class_ and m.class_.startswith("<>-")]
+        endings = {shape.removeprefix("<>") for shape in shapes}
+        class_ = next((class_.removesuffix(end) for end in sorted(endings) if class_.endswith(end)), class_)
         plain = [plain_case(case) for case in cases]
         at = next((a for p, a in metric.at.items() if any(fnmatch.fnmatchcase(c, p) for c in plain)), At())
         class_ = (at.class_ or metric.class_ or "<>").replace("<>", class_)
         if at.better is not None:
             return About(class_, "", at.better)
         kind = at.kind or metric.kind or self.kind
-        quantity = metric.quantity
-        if self.redundant and not quantity:
+        quantity = at.quantity or metric.quantity
+        if self.redundant:
             bare = [re.sub(self.redundant, "", c) for c in cases[:1]]
-            quantity = " ".join([self.name, *bare, name])
+            quantity = " ".join([self.name, *bare, quantity or name])
         return About(class_, kind.value if kind else "", better, _limit(at.limit, plain[0]), quantity)
 
     def headlines(self, case: Case) -> tuple[str, ...]:

@@ -73,8 +73,10 @@ def _kind(class_: str, unit: str, better: str) -> Kind:
         return Kind.GUARDRAIL
     if known is Kind.RESPONSIVENESS:
         return known
-    if better == Better.LOWER:  # a time is how fast one thing goes; a loss, an error rate or watts are conditions
-        return Kind.RESPONSIVENESS if unit == "s" and known is None else Kind.GUARDRAIL
+    if better == Better.LOWER and unit == "s":  # seconds per job: work in a class of work, else how fast one thing goes
+        return known or Kind.RESPONSIVENESS
+    if better == Better.LOWER:  # a loss, an error rate or watts are conditions
+        return Kind.GUARDRAIL
     if unit in _RATES or known is Kind.CAPACITY or unit in ("1", "B"):  # a score counts as work, unless it is declared
         return Kind.CAPACITY
     return Kind.RESPONSIVENESS  # a clock, say

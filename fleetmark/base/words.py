@@ -41,6 +41,7 @@ _WORDS: dict[str, Message] = {
     # who published a result (labels of imports)
     "submitter": message("submitter"),
     "vendor": message("vendor"),
+    "publisher": message("publisher"),
     # classes of work, as manifests and published tables name them
     "app": message("app"),
     "app-speed": message("app-speed"),

@@ -102,6 +102,10 @@ def compare(
         list[str] | None,
         typer.Option("--price", help="What a side's server costs: genoa=15500 EUR; h200=4.20 USD/hour; repeatable."),
     ] = None,
+    rate: Annotated[
+        list[str] | None,
+        typer.Option("--rate", help="A rate of exchange with its date: 'USD=0.92 EUR 2026-11-01'; repeatable."),
+    ] = None,
     best: Annotated[bool, typer.Option("--best", help="Of each side, the best figure for each benchmark.")] = False,
     html: Html = None,
     pdf: Pdf = None,
@@ -139,5 +143,6 @@ def compare(
                 best=best,
                 names=tuple(name or ()),
                 prices=tuple(price or ()),
+                rates=tuple(rate or ()),
             )
             reporting.comparison(question, as_.value, Terminal(stderr=as_ is not CompareFormat.TABLE), documents)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,21 @@ from fleetmark.record import imports, naming
 from fleetmark.record import references as reference
 from fleetmark.record.commands import command
 from fleetmark.record.machines import machines
-from fleetmark.record.prices import priced
+from fleetmark.record.prices import check_alike, exchanged, priced
 from fleetmark.record.select import Machine, choose, distinct_names
-from fleetmark.record.sides import PER, side, sides, some
-from fleetmark.record.sides.mixtures import mixtures
+from fleetmark.record.sides import PER, powered, side, sides, some
+from fleetmark.record.sides.matching import Again, Drop, Matching
+from fleetmark.record.sides.matching import without as without_hosts
+from fleetmark.record.sides.mixtures import parted
 from fleetmark.record.sides.panel import panel as panel_of
+from fleetmark.record.sides.strata import Sizes
 from planner.comparison import Comparison, Side, compare_sides
 from planner.contrast import Pairing
-from planner.peers import Outlier, outliers
+from planner.peers import Outlier
 from planner.redundant import LEAST_MACHINES
+from workloads.declared import frontier
+
+MOST_AGAIN = 2000  # machines of a comparison that is worked out again without some of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,8 @@ class Question:
     figures are shared out by; ``mix``: shares of server-hours; ``panel``: the benchmarks that headlines are over;
     ``only``: patterns over ``workload/case/metric``; ``paired``: both sides are the same hosts; ``by``: what counts as
     one host, by default a host, of imported tables a publisher; ``best``: of each side the best figure. ``names``: what
-    sides are called, in their order; ``prices``: of a side's servers, ``NAME=4.20 USD/hour``.
+    sides are called, in their order; ``prices``: of a side's servers, ``NAME=4.20 USD/hour``; ``rates``: of exchange,
+    ``USD=0.92 EUR 2026-11-01``.
     """
 
     root: Path
@@ -53,6 +61,7 @@ class Question:
     best: bool = False
     names: Sequence[str] = ()
     prices: Sequence[str] = ()
+    rates: Sequence[str] = ()
 
     def command(self) -> list[str]:
         """The command line that repeats the comparison, on this record."""
@@ -74,6 +83,8 @@ class Question:
             words += ["--name", name]
         for price in self.prices:
             words += ["--price", price]
+        for rate in self.rates:
+            words += ["--rate", rate]
         return command(self.root, *words)
 
 
@@ -84,6 +95,9 @@ class Answer:
     ``turned``: the same sides with each of the others as the baseline, by that side's title; a pinned reference
     cannot be turned round. ``sides``: each side's title to its figures. ``selectors``: title to selector.
     ``outliers``: hosts unlike their peers; ``without``: baseline's title to the same comparison without them.
+    ``powered``: the titles of sides whose power is on record. ``causes``: a warning to the machines without which it
+    would not stand; ``effects``: a warning to how far it moves the answer, as a logarithm; ``again``: the comparison
+    with a baseline without some machines.
     """
 
     comparison: Comparison
@@ -94,6 +108,10 @@ class Answer:
     selectors: Mapping[str, str] = field(default_factory=dict)
     outliers: Sequence[Outlier] = ()
     without: Mapping[str, Comparison] = field(default_factory=dict)
+    powered: frozenset[str] = frozenset()
+    causes: Mapping[str, Drop] = field(default_factory=dict)
+    effects: Mapping[str, float] = field(default_factory=dict)
+    again: Callable[[str, Drop], Comparison | None] | None = None
 
 
 def compare(question: Question, *, turn: bool = False, values: bool = False) -> Answer:
@@ -103,17 +121,10 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     """
     q = question
     _check(q)
-    every = machines(q.root)
     mix = None if q.mix is None else _mix(q.mix)
     pinned = None if q.reference is None else reference.load(q.root, q.reference)
-    selected = {c: choose(every, c) for c in dict.fromkeys([*filter(None, [q.baseline]), *q.candidates])}
-    everyone = [m for of in selected.values() for m in of]
-    names = distinct_names(everyone, by_id=q.paired or q.per != "server")
-    for candidate in q.candidates:
-        if q.baseline is not None:
-            _apart(q.baseline, selected[q.baseline], candidate, selected[candidate], names, q.paired)
-    called = naming.names(selected, q.names, [pinned.side.title] if pinned else ())
-    chosen = priced({called.short[selector]: of for selector, of in selected.items()}, q.prices, called.selectors)
+    every = machines(q.root)
+    chosen, called, names = _chosen(q, every, pinned)
     by = {title: _by(q, of) for title, of in chosen.items()}
     rest_first = dict(sorted(chosen.items(), key=lambda item: called.selectors[item[0]] == q.baseline))
     of = sides(q.root, rest_first, only=q.only, per=q.per, by=by, best=q.best, names=names, values=values)
@@ -128,41 +139,106 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     panel = panel_of(q.panel, (str(t) for s in (first, *others) for t in s.benchmarks.index)) if q.panel else None
     kinds = None if q.reference is not None else kinds_on_record(q.root, every, q.only)
 
-    warnings = [w for title, of_side in chosen.items() for w in mixtures(title, of_side, of[title], names)]
+    mixed = [m for title, of_side in chosen.items() for m in parted(title, of_side, of[title], names)]
     notes = [*called.notes, *_publishers(q, by, chosen, of), *([pinned.error] if pinned else [])]
+    alike = pinned is not None or q.paired or q.best or q.per in ("socket", "core", "thread", "gpu")
+    matching = Matching(
+        partial(
+            compare_sides,
+            per=q.per,
+            mix=mix,
+            machines=kinds,
+            weights=weights,
+            panel=panel,
+            pairing=pairing,
+            served=any(frontier(w) for s in (first, *others) for w in set(s.benchmarks["workload"])),
+        ),
+        lambda some, own_by: sides(q.root, some, only=q.only, per=q.per, by=own_by, names=names),
+        by,
+        chosen,
+        names,
+        None if alike else Sizes(chosen),
+    )
 
-    def against(base: Side, rest: Sequence[Side]) -> Comparison:
-        result = compare_sides(
-            base, rest, per=q.per, mix=mix, machines=kinds, weights=weights, panel=panel, pairing=pairing
-        )
+    def against(base: Side, rest: Sequence[Side], drop: Drop | None = None) -> Comparison:
+        result = matching.compare(base, rest, drop)
         several = {title: label for title, label in by.items() if len(of[title].means) < len(chosen[title])}
         labels = several | ({pinned.side.title: pinned.by} if pinned else {})
         grouped = {title: label for title, label in labels.items() if label != "host"}
-        notes_of = [*notes, *result.notes]
-        return replace(result, warnings=[*result.warnings, *warnings], notes=notes_of, grouped=grouped)
+        warnings = [*result.warnings, *(m.text for m in mixed)]
+        result = replace(result, warnings=warnings, notes=[*notes, *result.notes], grouped=grouped)
+        return _credited(q.root, result, chosen)
 
+    of_side = {s.title: s for s in (first, *others)}
+    off = q.best or pinned is not None or sum(map(len, chosen.values())) > MOST_AGAIN
     answer = against(first, others)
     turned = {}
     if turn and q.reference is None:
         for side in others:
             with contextlib.suppress(FleetmarkError):  # two candidates may share nothing
                 turned[side.title] = against(side, [first, *(s for s in others if s is not side)])
-    odd = [] if q.best else [o for s in (first, *others) if by.get(s.title) == "host" for o in outliers(s)]
-    typical = {s.title: _without(s, odd) for s in (first, *others)}
+    odd = [] if q.best else [o for s in (first, *others) if by.get(s.title) == "host" for o in matching.unlike(s)]
+    out = {title: [o.host for o in odd if o.side == title] for title in of_side}
+    typical = {title: without_hosts(side, out[title]) for title, side in of_side.items()}
     without = {}
     for result in (answer, *turned.values()) if odd else ():
         with contextlib.suppress(FleetmarkError):  # what is left may share nothing
             rest = [typical[c.title] for c in result.candidates]
-            without[result.baseline] = against(typical[result.baseline], rest)
-    of_side = {s.title: s for s in (first, *others)}
-    return Answer(answer, chosen, names, turned, of_side, called.selectors, odd, without)
+            without[result.baseline] = against(typical[result.baseline], rest, out)
+    return Answer(
+        answer,
+        chosen,
+        names,
+        turned,
+        of_side,
+        called.selectors,
+        odd,
+        without,
+        powered(q.root, chosen),
+        {m.text: {m.side: m.rest} for m in mixed if m.rest},
+        matching.effects,
+        None if off else Again(matching, of_side, against),
+    )
 
 
-def _without(side: Side, odd: Sequence[Outlier]) -> Side:
-    """A side without its outliers."""
-    hosts = [o.host for o in odd if o.side == side.title]
-    shared = None if side.shared is None else side.shared.drop(index=hosts)
-    return replace(side, means=side.means.drop(index=hosts), shared=shared) if hosts else side
+def _chosen(
+    q: Question, every: Sequence[Machine], pinned: reference.Reference | None
+) -> tuple[dict[str, Sequence[Machine]], naming.Names, dict[tuple[str, str], str]]:
+    """Return the machines of each side by its title, with their prices; what sides are called; and what hosts go by."""
+    selected = {c: choose(every, c) for c in dict.fromkeys([*filter(None, [q.baseline]), *q.candidates])}
+    everyone = [m for of in selected.values() for m in of]
+    names = distinct_names(everyone, by_id=q.paired or q.per != "server")
+    for candidate in q.candidates:
+        if q.baseline is not None:
+            _apart(q.baseline, selected[q.baseline], candidate, selected[candidate], names, q.paired)
+    called = naming.names(selected, q.names, [pinned.side.title] if pinned else ())
+    chosen = priced({called.short[selector]: of for selector, of in selected.items()}, q.prices, called.selectors)
+    chosen = exchanged(chosen, q.rates)
+    if q.per == "money":
+        check_alike(chosen)
+    return chosen, called, names
+
+
+def _credited(root: Path, result: Comparison, chosen: Mapping[str, Sequence[Machine]]) -> Comparison:
+    """Return ``result`` with what publishers want said, and the names of classes that are one micro-benchmark."""
+    credit_lines = imports.credits(root, [m for machines in chosen.values() for m in machines], _compared(result))
+    return replace(result, credits=credit_lines, called=imports.micro(_cases(result)))
+
+
+def _cases(result: Comparison) -> dict[str, list[str]]:
+    """Return the cases of the benchmarks behind each class."""
+    titles: dict[str, set[str]] = {}
+    for candidate in result.candidates:
+        for name, e in candidate.classes.items():
+            titles.setdefault(name, set()).update(e.weights)
+    case_of = result.benchmarks["case"]
+    return {name: sorted({str(case_of[t]) for t in of if t in case_of}) for name, of in titles.items() if of}
+
+
+def _compared(result: Comparison) -> list[tuple[str, str]]:
+    """Return case and metric of every benchmark that was compared."""
+    titles = {title for c in result.candidates for e in c.classes.values() for title in e.each}
+    return [tuple(row) for row in result.benchmarks.loc[sorted(titles), ["case", "metric"]].to_numpy().tolist()]
 
 
 def _check(q: Question) -> None:
@@ -191,7 +267,11 @@ def _publishers(
 ) -> Iterator[Message]:
     """Where several machines of one publisher became one host without being asked to."""
     for title, label in by.items():
-        if q.by is None and label in imports.PUBLISHERS and len(of[title].means) < len(chosen[title]):
+        if (
+            q.by is None
+            and label in (*imports.PUBLISHERS, imports.BY_TABLE)
+            and len(of[title].means) < len(chosen[title])
+        ):
             yield message(
                 "{side}: {machines} count as {hosts}, those of one {label} together (--by host undoes it)",
                 side=title,

@@ -25,6 +25,7 @@ from fleetmark.base.facts import Facts, printable
 from fleetmark.base.files import decode_json
 from fleetmark.base.inside import read_inside, replace_inside
 from fleetmark.base.measurement import Centre, Status
+from fleetmark.base.text import Message
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.select import Machine
 from parsers.published import Table, inferencex, mlperf, sparecores, spec, table
@@ -35,6 +36,14 @@ SCHEMA = 1
 FOLDER = "imports"
 MOST_MEMORY = 512 << 20  # bytes that a reader may take: what the bounds of its form should keep it far below
 _LONGEST = 120  # characters of a name or label
+
+
+class _Credit(Protocol):
+    """What a publisher wants said beside results: of the labels of machines, figures, and the date of retrieval."""
+
+    def __call__(
+        self, machines: Sequence[Mapping[str, str]], figures: Sequence[tuple[str, str]], retrieved: str, /
+    ) -> Iterator[Message]: ...
 
 
 class _Importer(Protocol):
@@ -72,6 +81,9 @@ MODEL = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.
 KIND = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.KIND))
 COUNTS = {label: of for kind in _KINDS.values() for label, of in kind.COUNTS.items()}
 UNIFORM = {label: about for kind in _KINDS.values() for label, about in kind.UNIFORM.items()}
+SIZES = {**spec.SIZES, **mlperf.SIZES, **sparecores.SIZES}  # label of a machine to what it counts
+_CREDITS: Mapping[str, _Credit] = {"mlperf": mlperf.credit, "spec": spec.credit}
+BY_TABLE = "publisher"  # what counts as one host where tables differ in it
 PUBLISHERS = tuple(dict.fromkeys(kind.PUBLISHER for kind in _KINDS.values() if kind.PUBLISHER))
 
 
@@ -232,16 +244,52 @@ def is_imported(machine: Machine) -> bool:
 
 
 def publisher(chosen: Sequence[Machine]) -> str | None:
-    """The label that says who published the figures of these machines; None where one is not of a table that says so.
+    """Return the label that says who published the figures of these machines; None where no table says it.
 
-    What one publisher tuned and measured is not several independent machines.
+    Figures that one publisher tuned and measured are not of several independent machines. Each table decides for its
+    own machines: where only some of them have a publisher, or tables name it differently, this is BY_TABLE.
     """
-    if not all(map(is_imported, chosen)):
+    labels = {published_by(machine) for machine in chosen}
+    if labels == {None}:
         return None
-    kinds = {m.campaign.removeprefix(f"{FOLDER}/").partition("-")[0] for m in chosen}
-    labels = {_KINDS[kind].PUBLISHER if kind in _KINDS else "" for kind in kinds}
-    label = labels.pop() if len(labels) == 1 else ""
-    return label if label and all(label in m.labels for m in chosen) else None
+    return labels.pop() if len(labels) == 1 else BY_TABLE
+
+
+def published_by(machine: Machine) -> str | None:
+    """Return the label that names the publisher of one machine; None for a host, and where its table does not say."""
+    if not is_imported(machine):
+        return None
+    kind = machine.campaign.removeprefix(f"{FOLDER}/").partition("-")[0]
+    label = _KINDS[kind].PUBLISHER if kind in _KINDS else ""
+    return label if label and label in machine.labels else None
+
+
+def micro(class_cases: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return what classes are called that are one micro-benchmark alone; ``class_cases``: the cases of each."""
+    names = {class_: {sparecores.MICRO.get(case, "") for case in cases} for class_, cases in class_cases.items()}
+    return {class_: of.pop() for class_, of in names.items() if len(of) == 1 and "" not in of}
+
+
+def credits(root: Path, chosen: Sequence[Machine], figures: Sequence[tuple[str, str]]) -> list[Message]:
+    """Return what the publishers of imported tables want said beside results of the ``chosen`` machines.
+
+    ``figures``: case and metric of each benchmark that is compared. The date is the label ``retrieved`` (``import
+    --label retrieved=2026-11-01``), else that of the import.
+    """
+    of_kind: dict[str, list[Machine]] = {}
+    for machine in filter(is_imported, chosen):
+        kind = machine.campaign.removeprefix(f"{FOLDER}/").partition("-")[0]
+        if kind in _CREDITS:
+            of_kind.setdefault(kind, []).append(machine)
+    sentences: list[Message] = []
+    for kind, machines in of_kind.items():
+        dates = {m.labels.get("retrieved", "") for m in machines}
+        if "" in dates:
+            imported = {m.campaign for m in machines if not m.labels.get("retrieved")}
+            dates |= {str(_about(root / name / "import.json").get("created", ""))[:10] for name in imported}
+        retrieved = ", ".join(sorted(filter(None, dates)))
+        sentences += _CREDITS[kind]([m.labels for m in machines], figures, retrieved)
+    return sentences
 
 
 def _no_facts() -> Facts | None:

@@ -11,6 +11,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.record.select import Machine
 
 _PRICE = re.compile(r"\s*(\d[\d,]*(?:\.\d+)?)\s*([A-Z]{3})(?:\s*(?:/|per\s)\s*([\w. ]{1,40}?))?\s*")
+_RATE = re.compile(r"\s*([A-Z]{3})\s*=\s*(\d+(?:\.\d+)?)\s*([A-Z]{3})\s+(?:on\s+)?(\d{4}-\d{2}-\d{2})\s*")
 _LABELS = ("price", "currency", "price_date", "term")
 
 
@@ -39,3 +40,51 @@ def priced(
 def _with(machine: Machine, labels: Mapping[str, str]) -> Machine:
     kept = {k: v for k, v in machine.labels.items() if k not in _LABELS}
     return replace(machine, labels={**kept, **labels})
+
+
+def exchanged(chosen: Mapping[str, Sequence[Machine]], rates: Sequence[str]) -> dict[str, Sequence[Machine]]:
+    """Return each side's machines with their prices in the currency that ``rates`` (``USD=0.92 EUR 2026-11-01``)
+    exchange them into. Raises FleetmarkError for what is no rate with its date.
+    """
+    result: dict[str, Sequence[Machine]] = dict(chosen)
+    for text in rates:
+        match = _RATE.fullmatch(text)
+        if match is None or not 0 < float(match[2]) < math.inf or match[1] == match[3]:
+            raise FleetmarkError(f"--rate {text}: no rate with its date; write USD=0.92 EUR 2026-11-01")
+        result = {title: [_exchanged(m, match) for m in of] for title, of in result.items()}
+    return result
+
+
+def _exchanged(machine: Machine, rate: re.Match[str]) -> Machine:
+    labels = machine.labels
+    if labels.get("currency") != rate[1]:
+        return machine
+    try:
+        price = float(labels.get("price", ""))
+    except ValueError:
+        return machine
+    description = f"1 {rate[1]} = {rate[2]} {rate[3]} on {rate[4]}"
+    return replace(
+        machine,
+        labels={**labels, "price": f"{price * float(rate[2]):.12g}", "currency": rate[3], "exchange_rate": description},
+    )
+
+
+def check_alike(chosen: Mapping[str, Sequence[Machine]]) -> None:
+    """Raises FleetmarkError where prices are in several currencies, or for several terms: such cannot be compared."""
+    kinds = {
+        title: sorted({_kind(m) for m in of if m.labels.get("price") and m.labels.get("currency")})
+        for title, of in chosen.items()
+    }
+    if len({kind for of in kinds.values() for kind in of}) > 1:
+        shown = "; ".join(f"{title} {', '.join(of)}" for title, of in kinds.items() if of)
+        raise FleetmarkError(
+            f"--per money: prices are in several currencies or for several terms ({shown}); give all sides one "
+            "currency and one term with --price, or exchange a currency with --rate 'USD=0.92 EUR 2026-11-01'"
+        )
+
+
+def _kind(machine: Machine) -> str:
+    """Return ``USD per hour``, or the currency alone for a price that is paid once."""
+    term = machine.labels.get("term", "")
+    return f"{machine.labels['currency']} per {term}" if term else machine.labels["currency"]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fleetmark.record.compare import Answer, Question
     from planner.comparison import Comparison
     from reports.comparison.front import Around
-    from reports.kit.tabular import Part
+    from reports.frontier.section import Block
 
 
 def _ahead(documents: Documents) -> None:
@@ -202,8 +202,9 @@ def comparison(question: Question, form: str, console: Console, documents: Docum
     if form == "md" and document is not None:
         typer.echo(markdown.render(document), nl=False)
     elif form in ("table", "json"):
-        around = document.around if document is not None else _around(answer)
-        parts = document.parts if document is not None else _parts(question, answer)
+        blocks = document.frontiers if document is not None else _frontiers(question, answer)
+        around = document.around if document is not None else _around(answer, blocks)
+        parts = document.parts if document is not None else tuple(block.part for block in blocks)
         rows = flat.rows(shown)
         if form == "json":
             typer.echo(comparison_json.render(shown, rows, around, answer.selectors, parts))
@@ -217,15 +218,19 @@ def comparison(question: Question, form: str, console: Console, documents: Docum
             typer.echo(f"fleetmark: {sentence}", err=True)
 
 
-def _around(answer: Answer) -> Around:
+def _around(answer: Answer, blocks: Sequence[Block]) -> Around:
     from fleetmark.record import evidence
     from reports.comparison.front import Around
 
-    return Around(evidence.hosts(answer), answer.outliers, answer.without)
+    families = [block.family for block in blocks]
+    outlying = (answer.outliers, answer.without)
+    return Around(
+        evidence.hosts(answer), *outlying, families, answer.powered, answer.causes, answer.effects, answer.again
+    )
 
 
-def _parts(question: Question, answer: Answer) -> tuple[Part, ...]:
-    """The parts of a report that are made of tables, where its workloads have such; nothing else is read for them."""
+def _frontiers(question: Question, answer: Answer) -> tuple[Block, ...]:
+    """Return the frontiers of the workloads that have one; nothing else is read for them."""
     from fleetmark.record import evidence
     from reports.report import frontiers
 
@@ -235,7 +240,7 @@ def _parts(question: Question, answer: Answer) -> tuple[Part, ...]:
     measured = evidence.measurements(question.root, answer, workloads)
     hosts = evidence.hosts(answer)
     titles = {side: side for side in answer.machines}
-    return tuple(block.part for block in frontiers(measured, hosts, titles, answer.comparison))
+    return frontiers(measured, hosts, titles, answer.comparison)
 
 
 def _report(question: Question, answer: Answer, documents: Documents) -> Report:

@@ -7,6 +7,9 @@ Each says which labels of its machines a reader must know where two sides differ
 machine's model, the first of them that it has (``MODEL``); which say what kind of machine a selector means (``KIND``),
 and how many of it a machine has (``COUNTS``: label to the kind it counts); which must be one over a side, and what they
 are about (``UNIFORM``); and who published a row (``PUBLISHER``): rows of one publisher are not independent.
+
+``SIZES``: labels that say how large a
+machine is, and of what they count (sockets, cores, devices).
 """
 
 from __future__ import annotations

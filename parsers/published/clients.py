@@ -20,6 +20,7 @@ from parsers.published.files import unpacked
 
 _WORKLOAD = "llm_serve"
 _LOAD = re.compile(r"\b[cr][0-9.]+(?:r[0-9.]+)?$")
+_CLOSED = re.compile(r"(^|-)c[0-9]+(-|$)")
 _NEAR = 0.02  # of a power of two, which a tokenizer misses by a few
 
 
@@ -50,9 +51,15 @@ class Client:
 
 
 def _row(machine: str, m: Measurement, broken: str) -> Row:
-    class_ = "gpu-server" if "tokens_per_second" in m.metric else "gpu-latency"
+    work = "tokens_per_second" in m.metric and not closed_loop(m.case)
+    class_ = "gpu-server" if work else "gpu-latency"
     kind = None if m.better == Better.NONE else kind_of_class(class_)
     return Row(machine, m, class_, kind, m.case, headline=m.better == Better.HIGHER, invalid=broken)
+
+
+def closed_loop(case: str) -> bool:
+    """Return whether a load keeps a fixed number of requests in flight: its throughput is its latency inverted."""
+    return bool(_CLOSED.search(case))
 
 
 def _lengths(measurements: Iterable[Measurement], case: str) -> str:

@@ -16,6 +16,7 @@ from fleetmark.base.measurement import Better, Kind
 from parsers.inferencex import case, failed, figures, gpus, point_of, power
 from parsers.kit.text import decode, find_json, number
 from parsers.published import Collector, Row, Table
+from parsers.published.clients import closed_loop
 from parsers.published.files import unpacked, words
 from parsers.serving import measurements
 
@@ -60,6 +61,7 @@ def _rows(point: Mapping[str, Any], machine: str, place: str) -> Iterator[Row]:
     layout = [f"{k}{words(point.get(k))}" for k in ("tp", *several, "ep") if words(point.get(k))]
     name = "-".join([case(point), *layout])
     for m in (*measurements(_WORKLOAD, name, figures(point), labels), *power(_WORKLOAD, name, point)):
-        class_ = "gpu-server" if m.metric.startswith("output_tokens_per") else "gpu-latency"
+        work = m.metric.startswith("output_tokens_per") and not closed_loop(m.case)
+        class_ = "gpu-server" if work else "gpu-latency"
         kind: Kind | None = None if m.better == Better.NONE else kind_of_class(class_)
         yield Row(machine, m, class_, kind, place, headline=m.better == Better.HIGHER)

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Kind, Measurement, Standing
+from fleetmark.base.text import Message, joined, message
 from parsers.published import Collector, Row, Table, figure
 from parsers.published.files import Cells, Records, records, some, words
 
@@ -38,6 +39,7 @@ UNIFORM: Mapping[str, str] = {
     "software": "software",
 }
 PUBLISHER = "submitter"
+SIZES: Mapping[str, str] = {"accelerators": "devices", "processors": "sockets"}
 _SCENARIOS = {name.lower(): name for name in ("Offline", "Server", "Interactive", "SingleStream", "MultiStream")}
 _CLASSES = {"Offline": "gpu-offline", "Server": "gpu-server", "Interactive": "gpu-interactive"}
 _STREAMS = "gpu-latency"  # how fast one stream of requests is answered
@@ -108,6 +110,7 @@ _INFERENCE = _Form(
         "precision": ("weight_data_types", "weight_dtype"),
         "has_power": ("has_power",),
         "errors": ("errors",),
+        "id": ("ID", "id"),
         "inferred": ("inferred",),
         "power": ("Power_Result", "Result_Power"),
         "power_units": ("Power_Units", "Result_Power_Units"),
@@ -136,6 +139,33 @@ _TRAINING = _Form(
         "origin": ("details_url", "git_url", "code_url"),
     },
 )
+
+
+_MOST_NAMED = 6  # submitters and identifiers
+
+
+def credit(
+    machines: Sequence[Mapping[str, str]], figures: Sequence[tuple[str, str]], retrieved: str
+) -> Iterator[Message]:
+    """Return what MLCommons' policy wants said beside published results: submitters, rounds, identifiers, and that
+    what is derived from them is not sanctioned. Arguments as those of ``spec.credit``.
+    """
+
+    def listed(label: str) -> list[str]:
+        return sorted({value for of in machines for value in of.get(label, "").split("+") if value})
+
+    if not figures:
+        return
+    ids = listed("id")
+    yield message(
+        "MLPerf® results of round {rounds}, submitted by {submitters}{ids}: see mlcommons.org, retrieved {date}. "
+        "Ratios and means are derived by the user; not sanctioned by MLCommons. The MLPerf name and logo are "
+        "registered trademarks of MLCommons Association; all rights reserved.",
+        rounds=joined(listed("round")),
+        submitters=some(listed("submitter"), _MOST_NAMED),
+        date=retrieved,
+        ids=message(" (identifiers {names})", names=some(ids, _MOST_NAMED)) if ids else "",
+    )
 
 
 def read(raw: bytes, name: str = "") -> Table:
@@ -301,6 +331,7 @@ def _labels(texts: Mapping[str, str], version: str, division: str) -> dict[str, 
     return {
         "round": version,
         "submitter": texts["submitter"],
+        "id": texts.get("id", ""),
         "division": division,
         "availability": _availability(texts["availability"]),
         "system": texts["system"],

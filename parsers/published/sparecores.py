@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Kind, Measurement
+from fleetmark.base.text import message
 from parsers.published import Collector, Row, Table, figure
 from parsers.published.files import records, some, words
 
@@ -34,6 +35,7 @@ UNIFORM: Mapping[str, str] = {
     "threads": "threads",
 }
 PUBLISHER = "vendor"
+SIZES: Mapping[str, str] = {"gpus": "devices", "cores": "cores"}
 WORKLOAD = "sparecores"
 _REQUIRED = ("vendor", "server", "cpu_model")
 _CUT = 120  # characters of a cell; a longer list of GPUs ends there
@@ -80,6 +82,9 @@ _FIXED = {
     ),
     "stressng_full_best_bogo_ops_s": _Column("stress-ng div16", "bogo_ops", "cpu-int", "1/s"),
 }
+
+
+MICRO = {about.case: message("integer division, stress-ng") for about in _FIXED.values()}  # benchmarks of one operation
 
 
 def read(raw: bytes, name: str = "") -> Table:

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import parsers
 from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.kinds import PEAK, SPEED
 from fleetmark.base.measurement import Better, Kind, Measurement, Parsed, Standing
+from fleetmark.base.text import Message, count, joined, message
 from parsers.kit.text import decode
 from parsers.published import Collector, Row, Table, figure
 from parsers.published.files import Cells, Records, records, some, unpacked, words
@@ -31,6 +32,7 @@ KIND: tuple[str, ...] = ("processor", "system", "generation")
 COUNTS: Mapping[str, str] = {"chips": "processor"}
 UNIFORM: Mapping[str, str] = {"processor": "processor", "chips": "sockets", "memory": "memory"}
 PUBLISHER = "vendor"
+SIZES: Mapping[str, str] = {"chips": "sockets", "cores": "cores"}
 _APART = 1.2  # rate scores of one system further apart are of different configurations
 _LIST = ("benchmark", "system", "base result")
 _JOIN = ("system", "base speed result", "base rate result")
@@ -57,6 +59,43 @@ _FACTS = {  # facts about the machine in a report, in CSV or text
     "tested": re.compile(r'^"?Date tested:"?,"?([^"\n]+)|Test date:\s*(\S+)', re.MULTILINE),
 }
 _ENABLED = re.compile(r"([0-9]+) cores?, ([0-9]+) chips?(?:, ([0-9]+) threads?/core)?")
+
+
+_NOTICE = re.compile(r"SPEC\s+has\s+ruled\s+that\s+the\s+compiler\s+used\s+for\s+this\s+result", re.IGNORECASE)
+_MARKED = re.compile(r"^(SPEC(?:rate|speed))")
+_TUNES = {"base_score": "base", "peak_score": "peak"}
+
+
+def credit(
+    machines: Sequence[Mapping[str, str]], figures: Sequence[tuple[str, str]], retrieved: str
+) -> Iterator[Message]:
+    """Return what SPEC's fair use rules want said beside published results: the names of their metrics, where they are
+    from and when they were retrieved, what is derived, and notices on results.
+
+    ``machines``: their labels; ``figures``: case and metric of each benchmark; ``retrieved``: a date.
+    """
+    named = sorted({_official(case, metric) for case, metric in figures if metric in _TUNES and _MARKED.match(case)})
+    if named:
+        yield message(
+            "{names}: published results from www.spec.org, retrieved {date}. SPEC®, SPECrate® and SPECspeed® are "
+            "registered trademarks of the Standard Performance Evaluation Corporation. Ratios and means over vendors "
+            "are derived from these results by the user.",
+            names=joined(named),
+            date=retrieved,
+        )
+    noticed = [of.get("system", "") or of.get("processor", "") for of in machines if of.get("notice")]
+    if noticed:
+        yield message(
+            "SPEC's notice: the compiler used for {results} ({systems}) optimises one benchmark narrowly. SPEC keeps "
+            "such results for historical reference and publishes no new ones; do not rely on them.",
+            results=count(len(noticed), "result"),
+            systems=some(noticed, 3),
+        )
+
+
+def _official(case: str, metric: str) -> str:
+    """Return ``SPECrate®2017_int_base`` for the case SPECrate2017_int and the metric base_score."""
+    return f"{_MARKED.sub(chr(92) + '1®', case)}_{_TUNES[metric]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,10 +324,13 @@ def _report(raw: bytes, name: str) -> Table:
             errors.append(str(error))
     if parsed is None:
         raise FleetmarkError(f"like a report of SPEC CPU, and none to read: {errors[0]}")
-    labels = _facts(decode(raw))
+    text = decode(raw)
+    labels = _facts(text) | ({"notice": "compiler"} if _NOTICE.search(text) else {})
     machine = _named(labels) or name.partition(".")[0] or "unnamed"
     collector = Collector()
     collector.notes += parsed.notes
+    if "notice" in labels:
+        collector.notes.append("SPEC has ruled that its compiler optimises a benchmark narrowly: for reference only")
     if parsed.invalid:
         collector.notes.append(f"invalid: {parsed.invalid}")
     suites = [m.case for m in parsed.measurements if m.metric in ("base_score", "peak_score")]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from fleetmark.base.text import Message, joined, message
 from fleetmark.record.results import HostInfo
 from planner.comparison import Comparison
+from reports.comparison.cell import SERVERS, Line
 from reports.comparison.titles import spaced
 from reports.kit import format as fmt
 
@@ -34,24 +37,102 @@ def currency(hosts: Sequence[HostInfo]) -> str:
 
 
 def bought(comparison: Comparison, hosts: Sequence[HostInfo]) -> str:
-    """``Price of a server: icelake 9,000 EUR, genoa 15,500 EUR; prices of 2026-11-01``; empty for whole servers."""
-    if comparison.per not in _OF:
-        return ""
+    """Return what figures are shared out by, and prices wherever they are given.
+
+    ``Price of a server: icelake 9,000 EUR, genoa 15,500 EUR; prices of 2026-11-01``.
+    """
+    prices = _shared(comparison, hosts, "money")
+    if comparison.per in ("server", "money"):
+        return prices
+    return joined([_shared(comparison, hosts, comparison.per), prices], "; ")
+
+
+def _shared(comparison: Comparison, hosts: Sequence[HostInfo], per: str) -> str:
     titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
-    amounts = [(t, _range([h for h in hosts if h.generation == t], comparison.per)) for t in titles]
-    unit = currency(hosts) if comparison.per == "money" else ""
-    known = [spaced(fmt.clean(t), f"{a} {unit}".strip()) for t, a in amounts[:MOST] if a]
+    amounts = [(t, _range([h for h in hosts if h.generation == t], per)) for t in titles]
+    units = {t: currency([h for h in hosts if h.generation == t]) if per == "money" else "" for t in titles}
+    known = [spaced(fmt.clean(t), f"{a} {units[t]}".strip()) for t, a in amounts[:MOST] if a]
     if len(titles) > MOST:
         known.append(message("and {n} more", n=len(titles) - MOST))
     listed = joined(known)
     if not listed:
-        return message("Power as measured during the runs") if comparison.per == "watt" else ""
-    if comparison.per != "money":
-        return Message(_LISTED[comparison.per].template, {"amounts": listed})
-    dates = sorted({fmt.clean(h.labels[k]) for h in hosts for k in ("price_date", "term") if h.labels.get(k)})
+        return message("Power as measured during the runs") if per == "watt" else ""
+    if per != "money":
+        return Message(_LISTED[per].template, {"amounts": listed})
+    labels = ("price_date", "term", "exchange_rate")
+    dates = sorted({fmt.clean(h.labels[k]) for h in hosts for k in labels if h.labels.get(k)})
     if not dates:
         return message("Price of a server: {amounts}; the date of the prices is not known", amounts=listed)
     return message("Price of a server: {amounts}; {dates}", amounts=listed, dates=joined(dates))
+
+
+def totals(comparison: Comparison, hosts: Sequence[HostInfo], lead: Sequence[Line]) -> tuple[str, ...]:
+    """Return what SERVERS of the baseline become and cost, a sentence per candidate: ``100 icelake become 34 genoa:
+    646,000 EUR, instead of 900,000 EUR``. ``lead``: the classes that the answer is about.
+
+    Empty where prices are not given for every host of a side, or are in several currencies or for several terms.
+    """
+    if comparison.per not in ("server", "money"):
+        return ()
+    titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
+    prices = {t: _price([h for h in hosts if h.generation == t]) for t in titles}
+    kinds = {(p.currency, p.term) for p in prices.values() if p}
+    if len(kinds) != 1:
+        return ()
+    ((unit, term),) = kinds
+    base = prices[comparison.baseline]
+    sentences = []
+    for k, candidate in enumerate(titles[1:]):
+        price = prices[candidate]
+        if price is None or (comparison.per == "money" and base is None):
+            continue
+        same = base.typical / price.typical if base and comparison.per == "money" else 1.0
+        ratios = [e.value / same for line in lead if not line.service and (e := line.cells[k].estimate)]
+        if not ratios:
+            continue
+        fewest, most = (math.ceil(SERVERS / r - fmt.ROUNDING) for r in (max(ratios), min(ratios)))
+        needed = [f"{n:,}" for n in dict.fromkeys((fewest, most))]
+        cost = [fmt.money(n * price.mean) for n in dict.fromkeys((fewest, most))]
+        values = {
+            "n": SERVERS,
+            "baseline": fmt.clean(comparison.baseline),
+            "needed": "–".join(needed),
+            "candidate": fmt.clean(candidate),
+            "cost": f"{'–'.join(cost)} {fmt.clean(unit)}",
+            "term": fmt.clean(term),
+        }
+        sentence = message("{n} {baseline} become {needed} {candidate}, {cost}", **values)
+        if term:
+            sentence = message("{n} {baseline} become {needed} {candidate}, {cost} per {term}", **values)
+        if base:
+            before = f"{fmt.money(SERVERS * base.mean)} {fmt.clean(unit)}"
+            sentence = message("{sentence}; {n} {baseline} cost {before}", sentence=sentence, before=before, **values)
+        sentences.append(sentence)
+    return tuple(sentences[:MOST])
+
+
+@dataclass(frozen=True, slots=True)
+class _Price:
+    """What a server of a side costs. ``typical``: the geometric mean, as figures per money are averaged."""
+
+    mean: float
+    typical: float
+    currency: str
+    term: str
+
+
+def _price(hosts: Sequence[HostInfo]) -> _Price | None:
+    """Return the price of one side, where every host says it, in one currency and for one term."""
+    numbers = [_number(h.labels.get("price")) for h in hosts]
+    known = [n for n in numbers if n]
+    kinds = {(h.labels.get("currency", ""), h.labels.get("term", "")) for h in hosts}
+    if not known or len(known) < len(numbers) or len(kinds) != 1:
+        return None
+    ((unit, term),) = kinds
+    if not unit:
+        return None
+    typical = math.exp(sum(map(math.log, known)) / len(known))
+    return _Price(sum(known) / len(known), typical, unit, term)
 
 
 def _range(hosts: Sequence[HostInfo], per: str) -> str:

@@ -4,7 +4,7 @@ classes, what to know first. Every format shows this and no other text for these
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fleetmark.base.kinds import PEAK
@@ -12,104 +12,80 @@ from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
 from fleetmark.record.results import HostInfo
+from fleetmark.record.sides.matching import Drop, moved
 from planner.comparison import WORK_MIX, Comparison
-from planner.estimate import Estimate
+from planner.equivalence import Basis
 from planner.guardrail import Held
 from planner.peers import Outlier
 from planner.ratio import SAME, Verdict
-from reports.comparison.bought import bought, currency
+from reports.comparison.areas import not_measured
+from reports.comparison.bought import bought, currency, totals
+from reports.comparison.cell import SERVERS, Cell, Line
 from reports.comparison.model import RatioRow
 from reports.comparison.model import rows as rows_of
-from reports.comparison.reliance import Remark, remarks, some
+from reports.comparison.reliance import (
+    Finding,
+    Remark,
+    mix,
+    odd_hosts,
+    remarks,
+    settings,
+    sides_set_apart,
+    some,
+    threads,
+)
+from reports.comparison.service import Service, services, unserved
 from reports.comparison.titles import class_title, labelled, spaced
+from reports.frontier.points import Family
+from reports.frontier.section import unit_of
 from reports.kit import format as fmt
+from workloads.declared import frontier
 
-SERVERS = 100  # of the baseline, to be replaced
 MOST_SIDES = 4  # candidates in the sentence and beside each other in a plot
 MOST_WORSE = 6
 MOST_BENCHMARKS = 2  # of a class, named where they get worse
+MOST_AGAIN = 8  # warnings of which the answer without their cause is worked out
 _GUARDRAILS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A candidate's figure of a class as text. ``ratio`` is empty where there is none, and ``why`` says why.
-    ``interval``: of the average of the benchmarks; ``workload``: where a program of the reader's own lies, and
-    ``workload_why``: why that is not known; ``spread``:
-    the range of the benchmarks where they disagree; ``servers``: what SERVERS of the baseline become, with
-    ``servers_range``. ``repeats``: the interval is of these machines alone.
-    """
-
-    ratio: str = ""
-    interval: str = ""
-    workload: str = ""
-    spread: str = ""
-    servers: str = ""
-    servers_range: str = ""
-    verdict: str = ""
-    why: str = ""
-    repeats: bool = False
-    estimate: Estimate | None = None
-    workload_why: str = ""
-
-    @property
-    def text(self) -> str:
-        """``2.32 (2.21–2.44)``."""
-        return f"{self.ratio} ({self.interval})" if self.interval else self.ratio
-
-    @property
-    def needed(self) -> str:
-        """``44 (41–46)``."""
-        return f"{self.servers} ({self.servers_range})" if self.servers_range else self.servers
-
-    @property
-    def worse(self) -> bool:
-        """Whether it gets worse, or would by its value."""
-        return self.verdict == Verdict.WORSE
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A class of work with a cell per candidate. ``benchmarks``: how many are behind it; ``remark``: what its owners or
-    gaps want said beside it: ``estimate, 1 of 2 benchmarks``.
-    """
-
-    class_: str
-    title: str
-    kind: str
-    benchmarks: int
-    remark: str
-    cells: tuple[Cell, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
     """What is known beside the figures. ``hosts``: of all sides (``generation`` is the side); ``outliers``: hosts
-    unlike their peers; ``without``: a baseline's title to the same comparison without them.
+    unlike their peers; ``without``: a baseline's title to the same comparison without them; ``families``: loads of
+    servers, which are compared at equal service; ``powered``: the sides whose power is on record.
+    ``causes``, ``effects`` and ``again`` as in ``fleetmark.record.compare.Answer``.
     """
 
     hosts: Sequence[HostInfo] = ()
     outliers: Sequence[Outlier] = ()
     without: Mapping[str, Comparison] = field(default_factory=dict)
+    families: Sequence[Family] = ()
+    powered: Collection[str] = ()
+    causes: Mapping[str, Drop] = field(default_factory=dict)
+    effects: Mapping[str, float] = field(default_factory=dict)
+    again: Callable[[str, Drop], Comparison | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Front:
     """Sentences and a table. ``answer``: what can be repeated; ``basis``: over which benchmarks; ``bought``: prices or
-    amounts behind ``--per``; ``worse`` and ``unsure``: what gets worse, and what may; ``guardrails``: which are broken;
-    ``capacity`` and ``speed``: classes; ``becomes`` and ``times``: what their columns are; ``before``: what to know
-    first; ``legend``: what the intervals are.
+    amounts behind ``--per``; ``totals``: what SERVERS of the baseline become and cost; ``worse`` and ``unsure``: what
+    gets worse, and what may; ``guardrails``: which are broken; ``not_measured``: areas of a complete comparison that
+    this one lacks; ``capacity`` and ``speed``: classes; ``becomes`` and ``times``: what their columns are; ``before``:
+    what to know first; ``legend``: what the intervals are.
     """
 
     answer: str
     sides: str
     basis: str
     bought: str
+    totals: tuple[str, ...]
     candidates: tuple[str, ...]
     worse: tuple[str, ...]
     unsure: str
     guardrails: str
     broken: bool
+    not_measured: str
     capacity: tuple[Line, ...]
     speed: tuple[Line, ...]
     becomes: str
@@ -126,17 +102,19 @@ class Front:
 def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | None = None) -> Front:
     """The first screen of ``comparison``, whose flat form is ``rows``."""
     around = around or Around()
-    lines = _lines(comparison, rows)
+    served = services(comparison, around.families)
+    lines = [*(s.line for s in served), *_lines(comparison, rows)]
     capacity = tuple(line for line in lines if line.kind == Kind.CAPACITY)
     speed = tuple(line for line in lines if line.kind == Kind.RESPONSIVENESS)
     worse = list(_worse(comparison, rows, lines))
     guards, broken = _guardrails(rows)
     servers = any(cell.servers for line in capacity for cell in line.cells)
     return Front(
-        _answer(comparison, capacity, speed, currency(around.hosts)),
+        _answer(comparison, capacity, speed, served, currency(around.hosts)),
         _sides(comparison, around.hosts),
         _basis(comparison, lines),
         bought(comparison, around.hosts),
+        totals(comparison, around.hosts, _lead(capacity)),
         tuple(c.title for c in comparison.candidates),
         (
             *worse[:MOST_WORSE],
@@ -145,11 +123,12 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
         _unsure(comparison, lines),
         guards,
         broken,
+        not_measured(comparison, around.powered),
         capacity,
         speed,
         message("{n} {baseline} become", n=SERVERS, baseline=comparison.baseline) if servers else "",
         message("times {baseline}", baseline=comparison.baseline),
-        tuple(remarks(comparison, rows, around.hosts, around.outliers, _without(comparison, around))),
+        tuple(remarks(comparison, rows, around.hosts, _findings(comparison, around))),
         tuple(_legend(lines, bool(comparison.grouped))),
     )
 
@@ -167,7 +146,16 @@ def _lines(comparison: Comparison, rows: Sequence[RatioRow]) -> list[Line]:
         if any(cell.ratio for cell in cells):
             counted = max(r.benchmarks for r in present)
             kind = comparison.kind(name)
-            lines.append(Line(name, class_title(name), kind, counted, _remark(comparison, present), cells))
+            lines.append(
+                Line(
+                    name,
+                    comparison.called.get(name) or class_title(name),
+                    kind,
+                    counted,
+                    _remark(comparison, present),
+                    cells,
+                )
+            )
     return lines
 
 
@@ -197,20 +185,28 @@ def _remark(comparison: Comparison, heads: Sequence[RatioRow]) -> str:
     standing = next((r.standing for r in heads if r.standing), "")
     shared, alone = max(r.benchmarks for r in heads), max(r.one_sided for r in heads)
     of = message("{n} of {all} benchmarks ran on both", n=shared, all=shared + alone) if alone else None
-    return joined([word(standing) if standing else None, of])
+    bases = {r.basis for r in heads}
+    based = message("by totals") if "totals" in bases else message("size by size") if "strata" in bases else None
+    return joined([word(standing) if standing else None, of, based])
 
 
 # --- sentences --------------------------------------------------------------------------------------------------------
 
 
-def _answer(comparison: Comparison, capacity: Sequence[Line], speed: Sequence[Line], unit: str) -> str:
+def _answer(
+    comparison: Comparison, capacity: Sequence[Line], speed: Sequence[Line], served: Sequence[Service], unit: str
+) -> str:
     lead = _lead(capacity) or _lead(speed)
     if not lead:
-        return message("There is no overall figure: too few benchmarks were run on both.")
+        return _none(comparison)
+    if at_service := bool(served) and all(_is_of_servers(comparison, line) for line in lead):
+        lead = [line for line in lead if line.service]
     amounts = [(c.title, _amount(lead, k)) for k, c in enumerate(comparison.candidates)]
     (title, amount), *others = [(title, amount) for title, amount in amounts if amount]
     opening: str = _opening(comparison, bool(capacity), unit, title, amount)
-    if len(lead) == 1 and lead[0].class_ != WORK_MIX:
+    if at_service:
+        opening = _at_service(comparison, served, unit, title, amount)
+    elif len(lead) == 1 and lead[0].class_ != WORK_MIX:
         opening = message("{sentence} for {class_}", sentence=opening, class_=lead[0].title)
     most = MOST_SIDES - 1
     if capacity and comparison.per == "server":
@@ -221,6 +217,8 @@ def _answer(comparison: Comparison, capacity: Sequence[Line], speed: Sequence[Li
         tail.append(message("and {n} more, below", n=len(others) - most))
     if lacking := [t for t, a in amounts if not a]:
         tail.append(message("no overall figure for {candidates}", candidates=some(lacking, most)))
+    for k, candidate in enumerate(comparison.candidates[: most + 1]):
+        tail += dict.fromkeys(labelled(candidate.title, c.remark) for line in lead if (c := line.cells[k]).remark)
     return joined([opening, *tail], "; ")
 
 
@@ -243,6 +241,40 @@ def _opening(comparison: Comparison, work: bool, unit: str, candidate: str, amou
     )
 
 
+def _none(comparison: Comparison) -> Message:
+    """Return why there is no overall figure."""
+    refused = [e.why for c in comparison.candidates for e in c.classes.values() if e.basis is Basis.STRATA]
+    if refused:
+        return message("There is no overall figure: {why}", why=refused[0])
+    return message("There is no overall figure: too few benchmarks were run on both.")
+
+
+def _is_of_servers(comparison: Comparison, line: Line) -> bool:
+    """Return whether all of a line is about servers whose loads make a frontier."""
+    about = comparison.benchmarks
+    workloads = about.loc[about["class"] == line.class_, "workload"].unique()
+    return line.service or (line.class_ != WORK_MIX and all(frontier(str(w)) for w in workloads))
+
+
+def _at_service(comparison: Comparison, served: Sequence[Service], unit: str, candidate: str, amount: str) -> str:
+    """Return ``At 50 tokens/s per user, one b200 accelerator replaces 5.08 h200 accelerators``."""
+    first = served[0]
+    values = {"candidate": candidate, "baseline": comparison.baseline, "amount": amount, "unit": unit}
+    values |= {"speed": f"{first.speed:g}", "piece": first.family.about.piece}
+    if comparison.per == "money":
+        return message(
+            "At {speed} {piece}s/s per user, 1 {unit} spent on {candidate} buys {amount} times the work of 1 {unit} "
+            "spent on {baseline}",
+            **values,
+        )
+    values["unit"] = unit_of(first.family)
+    if len({s.speed for s in served}) > 1:
+        return message("At equal service, one {candidate} {unit} replaces {amount} {baseline} {unit}s", **values)
+    return message(
+        "At {speed} {piece}s/s per user, one {candidate} {unit} replaces {amount} {baseline} {unit}s", **values
+    )
+
+
 def _lead(lines: Sequence[Line]) -> Sequence[Line]:
     """The lines that the sentence is about: the mix where there is one, else all; of base and peak the base."""
     names = {line.class_ for line in lines}
@@ -258,13 +290,13 @@ def _amount(lead: Sequence[Line], k: int) -> str:
     ranked = sorted(known, key=lambda item: item[0])
     (_, low, first), (_, high, last) = ranked[0], ranked[-1]
     if len(ranked) == 1 and len(lead) == 1:
-        return first.text
+        return first.amount
     if len(ranked) == 1:
-        return message("{amount} ({class_})", amount=first.ratio, class_=low.title)
+        return message("{amount} ({class_})", amount=first.figure, class_=low.title)
     if first.ratio == last.ratio:
-        return message("{amount} (every class)", amount=first.ratio)
+        return message("{amount} (every class)", amount=first.figure)
     return message(
-        "{low} ({class_}) to {high} ({other})", low=first.ratio, class_=low.title, high=last.ratio, other=high.title
+        "{low} ({class_}) to {high} ({other})", low=first.figure, class_=low.title, high=last.figure, other=high.title
     )
 
 
@@ -295,10 +327,11 @@ def _basis(comparison: Comparison, lines: Sequence[Line]) -> str:
     parts = [spaced(class_title(c), fmt.share(s, 0)) for c, s in sorted(shares.items(), key=lambda x: -x[1])]
     if parts:
         return message("Your mix: {parts}", parts=joined(parts))
-    numbers = [spaced(line.title, str(line.benchmarks)) for line in lines]
+    classes = [line for line in lines if not line.service]
+    numbers = [spaced(line.title, str(line.benchmarks)) for line in classes]
     if not numbers:
         return ""
-    total = count(sum(line.benchmarks for line in lines), "benchmark")
+    total = count(sum(line.benchmarks for line in classes), "benchmark")
     over = message("Over {benchmarks} of the panel", benchmarks=total)
     if comparison.panel is None:
         over = message("Over {benchmarks} that both ran", benchmarks=total)
@@ -333,7 +366,7 @@ def _worse(comparison: Comparison, rows: Sequence[RatioRow], lines: Sequence[Lin
         parts = [_benchmark(title, of) for title, of in ranked[:MOST_BENCHMARKS]]
         if len(ranked) > MOST_BENCHMARKS:
             parts.append(message("and {n} more", n=len(ranked) - MOST_BENCHMARKS))
-        yield labelled(class_title(name), joined(parts, "; "))
+        yield labelled(comparison.called.get(name) or class_title(name), joined(parts, "; "))
 
 
 def _lower(kind: str, candidate: str, cell: Cell) -> Message:
@@ -385,6 +418,7 @@ def _guardrails(rows: Sequence[RatioRow]) -> tuple[str, bool]:
 def _legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
     """What the two intervals are; of ``published`` results each publisher is what a host is elsewhere."""
     cells = [cell for line in lines for cell in line.cells]
+    classes = [cell for line in lines if not line.service for cell in line.cells]
     brackets = any(cell.interval and not cell.repeats for cell in cells)
     if brackets and published:
         yield message(
@@ -396,7 +430,7 @@ def _legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
         )
     if any(cell.repeats for cell in cells):
         yield message("Where a side is one machine, its interval is of this machine, not of its kind.")
-    if any(cell.ratio and not cell.interval for cell in cells):
+    if any(cell.ratio and not cell.interval for cell in classes):
         yield message(
             "No interval: a side is one machine or publisher, measured once; nothing tells how sure its ratio is."
         )
@@ -413,17 +447,51 @@ def _legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
         )
 
 
-def _without(comparison: Comparison, around: Around) -> str:
-    """The answer without the outliers, of the candidates that it changes."""
-    other = around.without.get(comparison.baseline)
+def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
+    """Return what speaks against the answer, with the answer without it where that can be worked out."""
+    if around.outliers:
+        odd = {o.side for o in around.outliers}
+        other = around.without.get(comparison.baseline)
+        answer, effect = _compared(comparison, other, odd)
+        yield Finding(odd_hosts(around.outliers, answer), effect, "peers")
+    matched = any(e.basis is Basis.STRATA for c in comparison.candidates for e in c.classes.values())
+    for text, drop in settings(around.hosts, sizes=not matched):
+        answer, effect = _again(comparison, around, drop)
+        sentence = message("{sentence}; without them: {answer}", sentence=text, answer=answer) if answer else text
+        yield Finding(sentence, effect, "hosts")
+    yield from (Finding(text, None, "hosts") for text in sides_set_apart(around.hosts))
+    if comparison.per == "thread":
+        yield from threads(around.hosts)
+    if why := unserved(comparison, around.families):
+        yield Finding(why)
+    yield from mix(comparison)
+    for n, warning in enumerate(comparison.warnings):
+        cause = around.causes.get(warning, {})
+        answer, effect = _again(comparison, around, cause) if cause and n < MOST_AGAIN else ("", None)
+        known = around.effects.get(warning, effect)
+        shown: str = fmt.clean(warning)
+        if answer and effect and effect > SAME:
+            shown = message("{sentence}; with that alone: {answer}", sentence=shown, answer=answer)
+        yield Finding(shown, known)
+
+
+def _again(comparison: Comparison, around: Around, drop: Drop) -> tuple[str, float | None]:
+    """Return the answer without some machines, and how far it lies from the one with them."""
+    drop = {side: hosts for side, hosts in drop.items() if hosts}
+    if around.again is None or not drop:
+        return "", None
+    return _compared(comparison, around.again(comparison.baseline, drop), set(drop))
+
+
+def _compared(comparison: Comparison, other: Comparison | None, sides: Collection[str]) -> tuple[str, float | None]:
+    """Return the answer of ``other``, of the candidates that a change of ``sides`` concerns, and how far it moves."""
     if other is None:
-        return ""
+        return "", None
     lines = _lines(other, rows_of(other))
     lead = _lead([x for x in lines if x.kind == Kind.CAPACITY]) or lines
-    odd = {o.side for o in around.outliers}
     amounts = [
-        spaced(c.title, _amount(lead, k))
+        spaced(c.title, _amount(lead, k) or message("no figure"))
         for k, c in enumerate(other.candidates)
-        if comparison.baseline in odd or c.title in odd
+        if comparison.baseline in sides or c.title in sides
     ]
-    return joined(amounts[:MOST_SIDES])
+    return joined(amounts[:MOST_SIDES]), moved(comparison, other)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from fleetmark.base.text import Message, count, joined, message
 from planner.comparison import WORK_MIX, Candidate, Comparison
 from planner.contrast import Pairing
-from planner.equivalence import Equivalence
+from planner.equivalence import Basis, Equivalence
 from planner.estimate import Estimate
 from planner.ratio import Ratio
 from reports.kit import format as fmt
@@ -26,11 +26,24 @@ def sentence(comparison: Comparison, candidate: Candidate, name: str, e: Equival
         return ""
     sides = (comparison.baseline, candidate.title)
     ratio = _times(e.headline, comparison, sides)
+    if e.basis is not Basis.MEAN:
+        over = message("{ratio} {over}", ratio=ratio, over=_benchmarks(comparison, e))
+        return joined([over, based(e), _range(comparison, e)], "; ")
     if e.work and e.ratio:
         return joined([_of_mix(comparison, e, ratio), _range(comparison, e), _beside(e, e.ratio)], "; ")
     parts = [_over(comparison, e, ratio), *_kinds(e.headline, comparison, sides)]
     more = one_sided(comparison, candidate, name, e)
     return joined([*parts, message("{n} more ran on one side only", n=more) if more else ""], "; ")
+
+
+def based(e: Equivalence) -> Message | None:
+    """Return what a headline rests on where that is not the mean over all hosts; None where it is."""
+    if e.basis is Basis.MEAN or e.geometric is None:
+        return None
+    mean = fmt.ratio(e.geometric.value)
+    if e.basis is Basis.TOTALS:
+        return message("by totals, since hosts of a side differ; the geometric mean is {ratio}", ratio=mean)
+    return message("within strata, joined by the baseline's shares; over all hosts it is {ratio}", ratio=mean)
 
 
 def one_sided(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> int:

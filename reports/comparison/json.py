@@ -10,7 +10,8 @@ from typing import Any
 from planner.comparison import Comparison
 from planner.estimate import CONFIDENCE
 from reports.comparison import headline
-from reports.comparison.front import Around, Cell, Front, front
+from reports.comparison.cell import Cell
+from reports.comparison.front import Around, Front, front
 from reports.comparison.model import RatioRow, footnotes
 from reports.kit.tabular import Part, documents
 
@@ -49,9 +50,11 @@ def _front(first: Front) -> dict[str, Any]:
         "sides": first.sides,
         "basis": first.basis,
         "bought": first.bought,
+        "totals": list(first.totals),
         "gets_worse": list(first.worse),
         "may_get_worse": first.unsure,
         "guardrails": first.guardrails,
+        "not_measured": first.not_measured,
         "becomes": first.becomes,
         "classes": [
             {
@@ -72,6 +75,8 @@ def _front(first: Front) -> dict[str, Any]:
 def _cell(cell: Cell) -> dict[str, str]:
     shown = {
         "ratio": cell.ratio,
+        "bound": cell.bound,
+        "remark": cell.remark,
         "interval": cell.interval,
         "own_program": cell.workload,
         "own_program_unknown": cell.workload_why,

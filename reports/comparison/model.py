@@ -13,7 +13,7 @@ from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, WORK_MIX, Candidate, Comparison
 from planner.contrast import Pairing
-from planner.equivalence import Equivalence
+from planner.equivalence import Basis, Equivalence
 from planner.estimate import Estimate
 from planner.ratio import Ratio
 from reports.comparison import headline
@@ -39,6 +39,7 @@ class RatioRow:
     ``your_workload_lo`` and ``your_workload_hi``: where a workload of the class lies that is none of its benchmarks;
     where that is not known ``your_workload_why`` gives the reason. ``lowest_lo`` to ``highest_hi``: intervals of the
     benchmarks at both ends, which are wider than their own, since these were picked by their values.
+    ``basis``: what the headline rests on, a Basis: ``geometric`` is the mean over all hosts where that is not it.
     ``benchmarks``: how many are in a headline; ``one_sided``: how many more only one side ran; ``headline``: all of it
     as a sentence; ``ends``: its range with the names of its ends, for short. ``kind`` is a Kind. A guardrail has no
     ratio: its ``verdict`` is a Held, ``limit`` what it keeps to, in ``unit``. ``arithmetic``: a benchmark's ratio of
@@ -91,6 +92,7 @@ class RatioRow:
     lowest_hi: float | None = None
     highest_lo: float | None = None
     highest_hi: float | None = None
+    basis: str = ""
 
     @property
     def guardrail(self) -> bool:
@@ -165,8 +167,8 @@ def _place(comparison: Comparison, class_: str) -> tuple[bool, int]:
 
 
 def _headline(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> RatioRow:
-    remarks = [e.why]
-    if e.ratio and e.gaps:
+    remarks = [e.why, headline.based(e)]
+    if e.ratio and e.gaps and e.basis is Basis.MEAN:
         remarks.append(message("hosts lack figures: by a mixed model"))
     lo, hi = (e.resampled.lo, e.resampled.hi) if e.resampled else (None, None)
     if lo is not None and hi is not None:
@@ -196,6 +198,9 @@ def _headline(comparison: Comparison, candidate: Candidate, name: str, e: Equiva
         row = replace(row, lowest_lo=low, lowest_hi=low_hi, highest_lo=high, highest_hi=high_hi)
     if e.work and e.ratio:
         row = replace(row, work=e.work.value, geometric=e.ratio.value)
+    elif e.geometric:
+        row = replace(row, geometric=e.geometric.value)
+    row = replace(row, basis=e.basis.value)
     return _with(row, e.headline)
 
 
@@ -250,9 +255,9 @@ def _with(row: RatioRow, ratio: Ratio | None) -> RatioRow:
 
 
 def footnotes(comparison: Comparison) -> list[str]:
-    """What the owners of benchmarks want said beside such figures."""
+    """Return what owners of benchmarks and publishers of results want said beside such figures."""
     names = {name for text in comparison.benchmarks["standing"] for name in str(text).split(", ") if name}
-    return [Standing(name).footnote for name in sorted(names)]
+    return [*(Standing(name).footnote for name in sorted(names)), *comparison.credits]
 
 
 def question(comparison: Comparison) -> str:

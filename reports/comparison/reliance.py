@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fleetmark.base.text import count, joined, message
+from fleetmark.base.text import Message, count, joined, message
 from fleetmark.record.results import HostInfo
 from planner.comparison import WORK_MIX, Comparison
 from planner.contrast import Pairing
@@ -18,6 +19,7 @@ from reports.kit import format as fmt
 MOST_HOSTS = 3
 MOST_SETTINGS = 3
 MOST_WARNINGS = 3
+_UNKNOWN = 0.01  # stands for an effect that is not known
 MOST_NAMED = 2  # benchmarks that were not compared
 # Settings in which hosts of a side, and sides that are to be compared, ought to be alike.
 _SETTINGS = (
@@ -31,6 +33,7 @@ _SETTINGS = (
     "Kernel",
 )
 _OF_A_SIDE = (*_SETTINGS, "CPU", "Cores", "Memory", "DIMMs", "Microcode", "Clock source")
+_SIZES = ("Cores", "Memory", "DIMMs")
 _TUNED = _SETTINGS[:5]
 
 
@@ -42,25 +45,28 @@ class Remark:
     details: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What speaks against the answer. ``effect``: how far the answer moves without it, as a logarithm; None where that
+    is not known. ``details`` as in Remark.
+    """
+
+    text: str
+    effect: float | None = None
+    details: str = ""
+
+
 def remarks(
-    comparison: Comparison,
-    rows: Sequence[RatioRow],
-    hosts: Sequence[HostInfo],
-    outliers: Sequence[Outlier],
-    without: str,
+    comparison: Comparison, rows: Sequence[RatioRow], hosts: Sequence[HostInfo], findings: Iterable[Finding]
 ) -> Iterator[Remark]:
-    """What to know, the most important first. ``without``: the answer without the outliers."""
-    if outliers:
-        yield Remark(_odd(outliers, without), "peers")
-    yield from _settings(hosts)
-    yield from _mix(comparison)
-    warnings = [fmt.clean(w) for w in comparison.warnings]
-    yield from (Remark(w) for w in warnings[:MOST_WARNINGS])
-    if len(warnings) > MOST_WARNINGS:
-        yield Remark(message("{warnings} more", warnings=count(len(warnings) - MOST_WARNINGS, "warning")), "excluded")
+    """Return what to know before relying on the answer: the findings that move it most, then standing and gaps."""
+    ranked = sorted(findings, key=lambda f: -(_UNKNOWN if f.effect is None else f.effect))
+    yield from (Remark(f.text, f.details) for f in ranked[:MOST_WARNINGS])
+    if len(ranked) > MOST_WARNINGS:
+        yield Remark(message("{warnings} more", warnings=count(len(ranked) - MOST_WARNINGS, "warning")), "excluded")
     notes = footnotes(comparison)
     yield from (Remark(note) for note in notes)
-    if comparison.grouped and not notes:
+    if comparison.grouped and not any(comparison.benchmarks["standing"]):
         yield Remark(message("Published results; none is an estimate or unverified."))
     yield from _gaps(comparison, rows)
     if comparison.pairing is Pairing.PINNED:
@@ -75,7 +81,7 @@ def some(names: Sequence[str], most: int = MOST_HOSTS) -> str:
     return message("{hosts} and {n} more", hosts=listed, n=f"{len(names) - most:,}") if len(names) > most else listed
 
 
-def _odd(outliers: Sequence[Outlier], without: str) -> str:
+def odd_hosts(outliers: Sequence[Outlier], without: str) -> str:
     """Hosts unlike their peers, and the answer without them."""
     named = joined([_outlier(o) for o in outliers[:MOST_HOSTS]])
     if len(outliers) > MOST_HOSTS:
@@ -99,12 +105,13 @@ def _outlier(o: Outlier) -> str:
     )
 
 
-def _settings(hosts: Sequence[HostInfo]) -> Iterator[Remark]:
-    """Settings in which hosts of one side differ, then those in which whole sides do."""
+def settings(hosts: Sequence[HostInfo], *, sizes: bool = True) -> Iterator[tuple[Message, Mapping[str, Sequence[str]]]]:
+    """Return settings in which hosts of one side differ, with these hosts by side; ``sizes``: of machines too."""
     known = by_generation(hosts)
+    side_of = {h.name: h.generation or "" for h in hosts}
     differing: dict[tuple[str, str], list[str]] = {}
     for d in known.deviations:
-        if d.name in _OF_A_SIDE:
+        if d.name in _OF_A_SIDE and (sizes or d.name not in _SIZES):
             differing.setdefault((d.name, d.text), []).extend(d.hosts)
     ranked = sorted(differing.items(), key=lambda item: _OF_A_SIDE.index(item[0][0]))
     shown = [
@@ -114,24 +121,50 @@ def _settings(hosts: Sequence[HostInfo]) -> Iterator[Remark]:
     if len(ranked) > MOST_SETTINGS:
         shown.append(message("and {n} more", n=len(ranked) - MOST_SETTINGS))
     if shown:
-        yield Remark(message("Set unlike most of their side: {settings}", settings=joined(shown, "; ")), "hosts")
+        by_side: dict[str, list[str]] = {}
+        for host in dict.fromkeys(h for _, names in ranked for h in names):
+            by_side.setdefault(side_of.get(host, ""), []).append(host)
+        yield message("Set unlike most of their side: {settings}", settings=joined(shown, "; ")), by_side
+
+
+def sides_set_apart(hosts: Sequence[HostInfo]) -> Iterator[Message]:
+    """Return settings in which whole sides differ."""
+    known = by_generation(hosts)
     sides = [generation for generation, _ in known.columns]
     for row in known.rows:
         if row.name in _TUNED and row.differs:
             parts = [spaced(fmt.clean(s), _short(text)) for s, text in zip(sides, row.cells, strict=True)]
-            yield Remark(message("{fact} differs: {sides}", fact=row.name, sides=joined(parts[:4])), "hosts")
+            yield message("{fact} differs: {sides}", fact=row.name, sides=joined(parts[:4]))
 
 
-def _mix(comparison: Comparison) -> Iterator[Remark]:
-    """Where the figure depends on the mix."""
-    parts = [
-        spaced(c.title, fmt.ratio(e.ratio.value))
+def threads(hosts: Sequence[HostInfo]) -> Iterator[Finding]:
+    """Return that a thread is a whole core on some sides and half a core on others: threads are no equal units."""
+    by_side: dict[str, set[float]] = {}
+    for host in hosts:
+        cpu = host.facts.cpu if host.facts else None
+        label = host.labels.get("threads_per_core", "")
+        each = (
+            cpu.threads / cpu.cores if cpu and cpu.threads and cpu.cores else float(label) if label.isdigit() else 0.0
+        )
+        if each:
+            by_side.setdefault(host.generation or "", set()).add(each)
+    shared = [fmt.clean(side) for side, of in by_side.items() if max(of) > 1]
+    if shared and len({n for of in by_side.values() for n in of}) > 1:
+        text = message("A thread is half a core on {sides} only (SMT): compare per core instead", sides=joined(shared))
+        yield Finding(text, math.log(2), "hosts")
+
+
+def mix(comparison: Comparison) -> Iterator[Finding]:
+    """Return where the figure depends on the mix."""
+    ratios = [
+        (c.title, e.ratio.value, e.work.value)
         for c in comparison.candidates
-        if (e := c.classes.get(WORK_MIX)) and e.ratio and e.mix_sensitive
+        if (e := c.classes.get(WORK_MIX)) and e.ratio and e.work and e.mix_sensitive
     ]
-    if parts:
-        shown = joined(parts[:MOST_HOSTS])
-        yield Remark(message("The mix decides: the geometric mean of its benchmarks is {ratios}", ratios=shown))
+    if ratios:
+        shown = joined([spaced(title, fmt.ratio(ratio)) for title, ratio, _ in ratios[:MOST_HOSTS]])
+        text = message("The mix decides: the geometric mean of its benchmarks is {ratios}", ratios=shown)
+        yield Finding(text, max(abs(math.log(ratio / work)) for _, ratio, work in ratios))
 
 
 def _short(text: str) -> str:
@@ -157,7 +190,7 @@ def _gaps(comparison: Comparison, rows: Sequence[RatioRow]) -> Iterator[Remark]:
             text = message("{sentence} ({n} of them with some candidates only)", sentence=text, n=some_left)
         yield Remark(text, "excluded")
     else:
-        yield Remark(message("Every benchmark was run on both sides."))
+        yield Remark(message("Every benchmark that was measured ran on both sides."))
     out = {host for c in comparison.candidates for e in c.classes.values() for host in e.hosts_out}
     if out:
         hosts = count(len(out), "publisher") if comparison.grouped else count(len(out), "host")

@@ -106,7 +106,8 @@ def table(comparison: Comparison, rows: Sequence[RatioRow]) -> Table:
         ]
         head = _entry(comparison, name, "", of_class.get("", {}), None, usual)
         out = len(of_class) - len(compared) - ("" in of_class)
-        groups.append(Group(name, class_title(name), comparison.kind(name), head, tuple(entries), out))
+        title = comparison.called.get(name) or class_title(name)
+        groups.append(Group(name, title, comparison.kind(name), head, tuple(entries), out))
     order = [Kind.CAPACITY.value, Kind.RESPONSIVENESS.value]
     groups.sort(key=lambda g: order.index(g.kind))
     guards = sorted((r for r in rows if r.guardrail), key=lambda r: fmt.natural(r.benchmark))

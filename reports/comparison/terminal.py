@@ -19,7 +19,8 @@ from planner.guardrail import Held
 from planner.ratio import Verdict
 from reports.comparison import forest
 from reports.comparison import table as of
-from reports.comparison.front import MOST_SIDES, Around, Cell, Front, Line, front
+from reports.comparison.cell import Cell, Line
+from reports.comparison.front import MOST_SIDES, Around, Front, front
 from reports.comparison.headline import short_titles
 from reports.comparison.model import RatioRow, rows
 from reports.kit import console
@@ -75,8 +76,9 @@ def _head(first: Front, _: Language) -> Iterator[Text]:
     for line in (first.sides, first.basis):
         if line:
             yield Text(fmt.clean(_(line)), style="dim")
-    if first.bought:
-        yield Text(fmt.clean(_(first.bought)))
+    for line in (*first.totals, first.bought):
+        if line:
+            yield Text(fmt.clean(_(line)))
     for sentence in first.worse:
         yield Text(f"{_(message('GETS WORSE'))}  {fmt.clean(_(sentence))}", style="bold red")
     if first.unsure:
@@ -85,6 +87,8 @@ def _head(first: Front, _: Language) -> Iterator[Text]:
         yield Text(_(message("Nothing that was measured gets worse.")), style="dim")
     if first.guardrails:
         yield Text(fmt.clean(_(first.guardrails)), style="bold red" if first.broken else "dim")
+    if first.not_measured:
+        yield Text(_(message("Not measured: {areas}", areas=first.not_measured)))
 
 
 class _Classes:
@@ -144,11 +148,11 @@ def _cell(cell: Cell, _: Language) -> Text:
     if not cell.ratio:
         return Text("–", style="dim")
     style = _STYLE[Verdict(cell.verdict)] if cell.verdict else ""
-    text = Text(cell.text, style=style or "bold")
+    text = Text(fmt.clean(_(cell.text)), style=style or "bold")
     if cell.verdict and cell.verdict != Verdict.BETTER:
         text.append(f"\n{_(word(cell.verdict))}", style=style)
     for line in (
-        f"→ {cell.needed}" if cell.needed else "",
+        f"→ {_(cell.needed)}" if cell.needed else "",
         _(message("benchmarks {range}", range=cell.spread)) if cell.spread else "",
         _(message("own {interval}", interval=cell.workload)) if cell.workload else "",
     ):

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.units import human, significant
-from planner.frontier import Equivalence, Point, dominated, equivalence
+from planner.frontier import Bound, Equivalence, Point, dominated, equivalence
 from reports.frontier.points import Family
 from reports.kit import format as fmt
 from reports.kit.tabular import Cell, Column, Part, Tabular, compact
 
 _MILLION = 1e6
 _HOUR = 3600.0  # s
+_BOUNDS = {Bound.EXACT: "", Bound.LEAST: message("at least"), Bound.MOST: message("at most")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ def _equal(family: Family, titles: Mapping[str, str], baseline: str | None) -> T
     columns = (
         Column("candidate", message("candidate"), "name"),
         Column("speed", message("{piece}s/s of one user", piece=piece), "number"),
+        Column("bound", ""),
         Column("ratio", message("one replaces"), "number"),
         Column("lo", message("95% from"), "number"),
         Column("hi", message("to"), "number"),
@@ -94,18 +96,40 @@ def _equal(family: Family, titles: Mapping[str, str], baseline: str | None) -> T
 def _equal_row(candidate: str, e: Equivalence) -> tuple[Cell, ...]:
     r = e.ratio
     lo, hi = r.interval if r and r.interval else (None, None)
-    note = e.reason or ("" if lo is not None else message("one host a side: no interval over hosts"))
     return (
         Cell(candidate),
         Cell(f"{e.speed:g}", e.speed),
+        Cell(_BOUNDS[e.bound] or (message("about") if r and any(e.missed) else "")),
         _ratio(r.value if r else None),
         _ratio(lo),
         _ratio(hi),
         _figure(e.baseline),
         _figure(e.candidate),
         Cell(f"{r.n[0]}+{r.n[1]}" if r else ""),
-        Cell(note),
+        Cell(_note(e)),
     )
+
+
+def _note(e: Equivalence) -> str:
+    """Return why there is no figure, or what stands behind it."""
+    if e.ratio is None:
+        return e.reason
+    if e.bound is not Bound.EXACT and not any(e.missed):
+        return message("hosts were not loaded down to this speed")
+    if any(e.missed):
+        base, other = cannot(e, 0), cannot(e, 1)
+        return joined([base, other])
+    return "" if e.ratio.interval else message("one host a side: no interval over hosts")
+
+
+def cannot(e: Equivalence, place: int) -> Message | None:
+    """Return ``2 of 4 hosts cannot`` for the baseline (``place`` 0) or the candidate: they count as no work."""
+    if not e.missed[place]:
+        return None
+    values = {"n": e.missed[place], "all": e.hosts[place]}
+    if place == 0:
+        return message("{n} of {all} baseline hosts cannot", **values)
+    return message("{n} of {all} hosts cannot", **values)
 
 
 # --- loads -----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from planner.frontier import Point, dominated, equivalence, line, speeds, work_at
+from planner.frontier import Bound, Point, dominated, equivalence, line, speeds, work_at
 
 LINE = [Point("c64", 10, 640, 2.0), Point("c16", 40, 400, 0.5), Point("c1", 80, 80, 0.1)]
 
@@ -66,19 +66,57 @@ def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
     assert 0.92 < covered / 400 < 0.98
 
 
-def test_a_service_that_a_side_does_not_reach_has_no_number() -> None:
-    slow = {"h": [Point("c1", 8, 8), Point("c4", 5, 20)]}
-    beyond = equivalence(slow, side(2, 1, 0, 1), 50)
-    assert beyond.ratio is None
-    assert beyond.reason == "not equivalent: loads of the baseline are no faster than 8"
-    apart = equivalence(slow, {"h": [Point("c1", 90, 8), Point("c4", 80, 20)]}, 50)
-    assert apart.reason == beyond.reason, "the candidate, whose loads are all faster, is no reason"
-    neither = equivalence(slow, {"h": [Point("c1", 9, 8), Point("c4", 6, 20)]}, 50)
+SLOW = {"h": [Point("c1", 8, 8), Point("c4", 5, 20)]}
+
+
+def test_a_service_that_neither_side_keeps_has_no_number() -> None:
+    neither = equivalence(SLOW, {"h": [Point("c1", 9, 8), Point("c4", 6, 20)]}, 50)
+    assert neither.ratio is None
     assert neither.reason == "not equivalent: loads of both sides are no faster than 9"
-    unmeasured = equivalence(side(2, 1, 0, 1), slow, 7)
-    assert unmeasured.reason == "not measured: every load of the baseline is faster (from 10)"
     late = equivalence(side(2, 1, 0, 1), side(2, 1, 0, 1), 20, wait=0.01)
     assert late.reason == "not equivalent: the wait there is too long on both sides"
+
+
+def test_a_candidate_that_never_keeps_the_service_replaces_none() -> None:
+    beyond = equivalence(side(2, 1, 0, 1), SLOW, 50)
+    assert beyond.ratio is None and beyond.missed == (0, 1)
+    assert beyond.reason == "not equivalent: loads of the candidate are no faster than 8"
+
+
+def test_a_baseline_that_never_keeps_the_service_gives_a_lower_bound() -> None:
+    """At 8/s the baseline does 8, and no more at a higher speed; the candidate does sqrt(640 x 400) = 506 at 20/s."""
+    beyond = equivalence(SLOW, side(2, 1, 0, 1), 20)
+    assert beyond.bound is Bound.LEAST and beyond.missed == (1, 0)
+    assert beyond.ratio and beyond.ratio.value == pytest.approx(math.sqrt(640 * 400) / 8)
+    assert beyond.ratio.interval is None and beyond.baseline is None
+    apart = equivalence(SLOW, {"h": [Point("c1", 90, 8), Point("c4", 80, 20)]}, 50)
+    assert apart.bound is Bound.LEAST and apart.ratio and apart.ratio.value == pytest.approx(20 / 8)
+    late = equivalence({"h": LINE}, {"h": [Point("c1", 40, 800, 0.08), Point("c4", 10, 990, 0.2)]}, 40, wait=0.09)
+    assert late.bound is Bound.LEAST and late.ratio and late.ratio.value == pytest.approx(800 / 400)
+
+
+def test_hosts_that_were_never_loaded_down_to_the_service_give_a_bound() -> None:
+    """At 7/s the line of ``side``, which begins at 10/s with 640, does 640 or more; SLOW does 8 x (20/8)^(x) there."""
+    share = math.log(7 / 5) / math.log(8 / 5)
+    work = 20 ** (1 - share) * 8**share
+    assert (most := equivalence(side(2, 1, 0, 1), SLOW, 7)).bound is Bound.MOST
+    assert most.ratio and most.ratio.value == pytest.approx(work / 640)
+    assert (least := equivalence(SLOW, side(2, 1, 0, 1), 7)).bound is Bound.LEAST
+    assert least.ratio and least.ratio.value == pytest.approx(640 / work)
+    neither = equivalence(side(2, 1, 0, 1), side(2, 1, 0, 1), 7)
+    assert neither.ratio is None
+    assert neither.reason == "not measured: every load of both sides is faster (from 10)"
+
+
+def test_hosts_that_cannot_keep_the_service_count_as_no_work() -> None:
+    """Four candidates, of which two do 5.9 times the work and two cannot: (5.9 + 5.9 + 0 + 0) / 4 = 2.95."""
+    new = {f"n{k}": points for k, points in enumerate(side(2, 5.9, 0, 1).values())}
+    new |= {"n2": SLOW["h"], "n3": SLOW["h"]}
+    result = equivalence(side(3, 1, 0, 1), new, 40)
+    assert result.ratio and result.ratio.value == pytest.approx(2.95) and result.ratio.interval is None
+    assert result.missed == (0, 2) and result.hosts == (3, 4) and result.bound is Bound.EXACT
+    turned = equivalence(new, side(3, 1, 0, 1), 40)
+    assert turned.ratio and turned.ratio.value == pytest.approx(1 / 2.95) and turned.missed == (2, 0)
 
 
 def test_one_host_a_side_has_a_ratio_without_an_interval() -> None:

@@ -30,6 +30,7 @@ from reports.frontier import amounts
 from reports.frontier.points import families
 from reports.kit import charts
 from reports.kit.tabular import Part, documents
+from tests.commands import run
 from tests.records import Bench, record
 from tests.reports.pages import Page
 from tests.reports.shown import printed, shown
@@ -38,11 +39,17 @@ LOADS = {1: (100.0, 0.05), 16: (60.0, 0.2), 64: (25.0, 0.6), 128: (24.0, 3.0)}  
 PRICE = {"price": "4", "currency": "USD", "term": "hour", "provisioned_w": "2000"}
 
 
-def measured(hosts: list[str], factor: float, subject: str = "host") -> dict[tuple[str, Bench], list[float]]:
+def measured(
+    hosts: list[str],
+    factor: float,
+    subject: str = "host",
+    spread: float = 0.01,
+    loads: Mapping[int, tuple[float, float]] | None = None,
+) -> dict[tuple[str, Bench], list[float]]:
     rows: dict[tuple[str, Bench], list[float]] = {}
     for n, host in enumerate(hosts):
-        for streams, (speed, ttft) in LOADS.items():
-            work = factor * 0.9 * streams * speed * math.exp(0.01 * n)
+        for streams, (speed, ttft) in (loads or LOADS).items():
+            work = (factor or 1.0) * 0.9 * streams * speed * math.exp(spread * n)
             work *= 0.4 if streams == 128 else 1.0  # beyond the machine's capacity
             figures = {
                 "output_tokens_per_second": (work, "1/s", "higher"),
@@ -105,6 +112,55 @@ def test_a_comparison_says_what_one_replaces_at_equal_service(tmp_path: Path) ->
     assert [c.title for c in part.tables[1].columns if c.key == "cost"] == ["USD per million tokens"]
     assert "energy" not in first
     assert next(p for p in loads if p["host"] == "n1")["cost"] == ""
+
+
+def answered(root: Path, *words: str, hosts: Mapping[str, float], loads: Mapping[int, tuple[float, float]]) -> Any:
+    """The JSON of three old hosts against ``hosts`` (name to how many times the work), which keep ``loads``."""
+    old = {f"o{n}": {"gen": "old"} for n in range(3)}
+    record(root, "c-old", old, measured(list(old), 1.0, spread=0.0))
+    rows: dict[tuple[str, Bench], list[float]] = {}
+    for host, factor in hosts.items():
+        rows |= measured([host], factor, loads=loads if factor else SLOW_LOADS)
+    record(root, "c-new", {h: {"gen": "new"} for h in hosts}, rows)
+    return json.loads(run(root, "compare", "-b", "gen=old", "-c", "gen=new", *words, "--format", "json"))
+
+
+SLOW_LOADS = {1: (15.0, 0.05), 16: (9.0, 0.2)}  # slower than every speed at which sides are read
+
+
+def test_the_first_sentence_is_the_one_at_equal_service(tmp_path: Path) -> None:
+    """Each new host does three times the work at every speed; at a fixed concurrency its users see the same speed."""
+    doc = answered(tmp_path, hosts={"n1": 3.0, "n2": 3.0, "n3": 3.0}, loads=LOADS)
+    first = doc["answer"]
+    assert (
+        first["sentence"] == "At 50 tokens/s per user, one new accelerator replaces 3.00 (3.00–3.00) old accelerators"
+    )
+    (service,) = [c for c in first["classes"] if c["kind"] == "capacity"]
+    assert service["title"] == "serving at 50 tokens/s per user"
+    assert service["candidates"]["new"]["servers"] == "34"
+    kinds = {r["benchmark"].split()[2]: r["kind"] for r in doc["rows"] if r["benchmark"]}
+    assert kinds["output_tokens_per_second"] == kinds["interactivity"] == "responsiveness"
+
+
+def test_hosts_that_miss_the_service_count_as_no_work(tmp_path: Path) -> None:
+    """Two of four do 5.9 times the work and two cannot: 2 x 5.9 / 4 = 2.95, and 100 / 2.95 = 33.9."""
+    doc = answered(tmp_path, hosts={"n1": 5.9, "n2": 5.9, "n3": 0.0, "n4": 0.0}, loads=LOADS)
+    words = (
+        "At 50 tokens/s per user, one new accelerator replaces about 2.95 old accelerators; new: 2 of 4 hosts cannot"
+    )
+    assert doc["answer"]["sentence"] == words
+    assert doc["answer"]["classes"][0]["candidates"]["new"]["servers"] == "34"
+    (at_50,) = [e for e in doc["frontiers"][0]["equal_service"] if e["speed"] == 50]
+    assert at_50["bound"] == "about" and at_50["note"] == "2 of 4 hosts cannot"
+
+
+def test_a_baseline_that_misses_the_service_gives_a_lower_bound(tmp_path: Path) -> None:
+    """The old reach 100/s with 0.9 x 100 / 2 = 45 tokens/s for an accelerator. The new do 3 x 45 at 200/s."""
+    doc = answered(tmp_path, hosts={"n1": 3.0, "n2": 3.0}, loads={1: (400.0, 0.05), 16: (200.0, 0.2)})
+    (at_100,) = [e for e in doc["frontiers"][0]["equal_service"] if e["speed"] == 100]
+    work = 3 * 0.9 * 16 * 200 / 2
+    assert at_100["candidate_work"] == pytest.approx(work) and at_100["bound"] == "at least"
+    assert at_100["ratio"] == pytest.approx(work / 45)
 
 
 def test_a_price_of_the_command_line_goes_before_that_of_the_inventory(tmp_path: Path) -> None:

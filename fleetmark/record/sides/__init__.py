@@ -21,9 +21,9 @@ from fleetmark.record.sides.amounts import PER, amounts
 from fleetmark.record.sides.shared import groups
 from fleetmark.record.sides.titles import titled
 from planner.comparison import Side
-from workloads.declared import about, keeps_limit
+from workloads.declared import about, declares, keeps_limit
 
-__all__ = ["PER", "side", "sides", "some"]
+__all__ = ["PER", "powered", "side", "sides", "some"]
 
 # Labels that a reader must know where the sides differ in them: of imported tables, and of prices.
 TRAITS = (*imports.TRAITS, "currency", "price_date", "term")
@@ -85,6 +85,18 @@ def sides(
     }
 
 
+def powered(root: Path, chosen: Mapping[str, Sequence[Machine]]) -> frozenset[str]:
+    """Return the titles of the sides for which power is on record: measured during runs, or as the label ``watts``."""
+    labelled = {title for title, of in chosen.items() if any(m.labels.get("watts") for m in of)}
+    every = list({(m.campaign, m.host): m for machines in chosen.values() for m in machines})
+    files = _files(root, sorted({campaign for campaign, _ in every}))
+    if not files:
+        return frozenset(labelled)
+    record = figures.read(files, every, which=figures.POWER)
+    places = {title: [(m.campaign, m.host) for m in of] for title, of in chosen.items()}
+    return frozenset(labelled | {title for title, of in places.items() if len(figures.of_side(record, of).rows)})
+
+
 def _side(
     record: figures.Figures,
     title: str,
@@ -98,7 +110,7 @@ def _side(
     spread: bool,
 ) -> Side:
     own = figures.of_side(record, [(m.campaign, m.host) for m in chosen])
-    benchmarks, rows = own.benchmarks, own.rows
+    benchmarks, rows = _demoted(own.benchmarks), own.rows
     selected = np.array(
         [is_chosen("/".join(b), only) for b in benchmarks[["workload", "case", "metric"]].to_numpy()], bool
     )
@@ -150,9 +162,27 @@ def _side(
         count=count_of,
         inferred=bool(np.isin(open_keys, compared).any()),
         repeats=under.repeats() if spread and not best else None,
+        machines=under.rows[["record", "title"]],
         values=_values(record, own, under.rows, chosen, names) if values and count_of <= MOST_VALUES else None,
         groups=None if best else groups(chosen, hosts),
     )
+
+
+def _demoted(benchmarks: pd.DataFrame) -> pd.DataFrame:
+    """Return ``benchmarks`` with the kind that manifests give to recorded capacity that is responsiveness: a record may
+    call the throughput of a closed loop at a fixed concurrency capacity.
+    """
+    known = np.array([declares(w, m) for w, m in zip(benchmarks["workload"], benchmarks["metric"], strict=True)], bool)
+    work = benchmarks[(benchmarks["kind"] == Kind.CAPACITY) & known]
+    columns = ["workload", "case", "metric", "class", "unit", "better"]
+    described = [about(*values) for values in work[columns].itertuples(index=False, name=None)]
+    slow = [(place, a) for place, a in zip(work.index, described, strict=True) if a.kind == Kind.RESPONSIVENESS]
+    if not slow:
+        return benchmarks
+    changed, places = benchmarks.copy(), [place for place, _ in slow]
+    changed.loc[places, "kind"] = [a.kind for _, a in slow]
+    changed.loc[places, "class"] = [a.class_ for _, a in slow]
+    return changed
 
 
 def _declared(benchmarks: pd.DataFrame) -> pd.DataFrame:
@@ -227,6 +257,12 @@ def _hosts(title: str, chosen: Sequence[Machine], by: str, names: Mapping[tuple[
     """What each of the machines of a side counts for."""
     if by == "host":
         return [names[m.campaign, m.host] for m in chosen]
+    if by == imports.BY_TABLE:
+        labels = [by if by in m.labels else imports.published_by(m) for m in chosen]
+        return [
+            f"{_host(m, label)} of {title}" if label else names[m.campaign, m.host]
+            for m, label in zip(chosen, labels, strict=True)
+        ]
     return [f"{_host(m, by)} of {title}" for m in chosen]  # the other side's is another
 
 

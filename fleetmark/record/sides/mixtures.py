@@ -54,10 +54,28 @@ class _Part:
     hosts: set[str] = field(default_factory=set)
 
 
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """A respect in which the machines of a ``side`` differ, as a sentence; ``rest``: the names of the machines that are
+    not of the most frequent kind, without which it would not stand.
+    """
+
+    text: Message
+    side: str
+    rest: frozenset[str] = frozenset()
+
+
 def mixtures(
     title: str, chosen: Sequence[Machine], side: Side, names: Mapping[tuple[str, str], str]
 ) -> Iterator[Message]:
-    """A sentence for each respect in which the machines of ``side`` differ, with the values and how many have each.
+    """The sentences of ``parted``."""
+    yield from (mixture.text for mixture in parted(title, chosen, side, names))
+
+
+def parted(
+    title: str, chosen: Sequence[Machine], side: Side, names: Mapping[tuple[str, str], str]
+) -> Iterator[Mixture]:
+    """Return a sentence for each respect in which the machines of ``side`` differ, with how many have which value.
 
     Facts tell of the hosts of campaigns, labels of imported machines. ``names``: what hosts go by.
     """
@@ -76,10 +94,13 @@ def mixtures(
             mixed = Message(template.template, {"side": title, "values": _listed(trait, of_value)})
             value, largest = max(of_value.items(), key=lambda item: len(item[1].hosts))
             term = _term(trait, value, largest, read)
-            yield message("{mixed}; to have one, add {term}", mixed=mixed, term=_written(term)) if term else mixed
+            text = message("{mixed}; to have one, add {term}", mixed=mixed, term=_written(term)) if term else mixed
+            rest = {names[m.campaign, m.host] for p in of_value.values() if p is not largest for m in p.machines}
+            yield Mixture(text, title, frozenset(rest) - largest.hosts)
     if standings := _standings(side):
         listed = joined(word(s) or message("an official result") for s in standings)
-        yield message("{side} mixes results of unlike standing: {standings}", side=title, standings=listed)
+        text = message("{side} mixes results of unlike standing: {standings}", side=title, standings=listed)
+        yield Mixture(text, title)
 
 
 def _standings(side: Side) -> list[str]:

@@ -14,7 +14,7 @@ from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import WORK_MIX, Candidate
 from planner.contrast import Pairing
-from planner.equivalence import MIX_SENSITIVE, Equivalence
+from planner.equivalence import MIX_SENSITIVE, Basis, Equivalence
 from planner.ratio import Ratio
 from reports.comparison.titles import class_title
 from reports.comparison.xlsx import ratios
@@ -63,9 +63,10 @@ class ClassRow:
 
     @property
     def live(self) -> bool:
-        """Whether formulas over the hosts' scores give the headline, as for no mixed model, repeats or clusters."""
-        ratio = self.ratio
-        return ratio is not None and not (self.equivalence.gaps or ratio.of_repeats or ratio.clusters)
+        """Whether formulas over the hosts' scores give the headline: those of a mixed model, repeats, clusters, totals
+        and strata are values."""
+        e, ratio = self.equivalence, self.ratio
+        return ratio is not None and e.basis is Basis.MEAN and not (e.gaps or ratio.of_repeats or ratio.clusters)
 
     @property
     def judged(self) -> bool:
@@ -295,7 +296,8 @@ def _standing(line: ClassRow, sheet: Sheet) -> None:
     if ratio is None:
         sheet.text(row, AT["note"], why(line))
         return
-    sheet.text(row, AT["note"], joined([_value(ratio), _mix(line)], "; "))
+    of_basis = {Basis.TOTALS: _TOTALS, Basis.STRATA: _STRATA, Basis.MEAN: _value(ratio)}
+    sheet.text(row, AT["note"], joined([of_basis[e.basis], _mix(line)], "; "))
     _yours(line, sheet)
     sheet.text(row, AT["lowest_title"], e.lowest_title)
     sheet.text(row, AT["highest_title"], e.highest_title)
@@ -308,6 +310,8 @@ def _standing(line: ClassRow, sheet: Sheet) -> None:
 
 _NOTHING = message("no headline: nothing that is counted has a weight")
 _GAPS = message("a value, not a formula: hosts lack some of these benchmarks, and a mixed model gives the headline")
+_TOTALS = message("a value, not a formula: the hosts of a side differ, so the ratio is that of their totals")
+_STRATA = message("a value, not a formula: compared within strata, which are joined by the baseline's shares")
 _REPEATS = message("a value, not a formula: by repeats of one host on a side; these machines, not their kinds")
 _CLUSTERS = message("a value, not a formula: the interval is by clusters of hosts that resemble each other")
 _MIX = message("the mix decides: the headline for equal work differs by more than 5%")

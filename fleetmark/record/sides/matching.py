@@ -1,0 +1,203 @@
+"""Sides matched before they are compared: within strata where they mix sizes, and once more without some hosts."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Kind
+from fleetmark.base.text import Message, joined, message
+from fleetmark.record.select import Machine
+from fleetmark.record.sides.strata import Places, Sizes, Strata
+from planner.comparison import Candidate, Comparison, Side, among_many
+from planner.equivalence import Equivalence
+from planner.peers import Outlier, outliers
+from planner.strata import Part, joined_parts, named, refused
+
+MOST_STRATA = 4  # named in a sentence
+Drop = Mapping[str, Collection[str]]  # side's title to the names of machines that are left out
+Build = Callable[[Mapping[str, Sequence[Machine]], Mapping[str, str]], Mapping[str, Side]]
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """How sides are compared. ``pooled`` compares sides as they are; ``build`` reads sides of some machines, which
+    count as hosts ``by`` a label; ``chosen`` and ``names``: the machines of each side, and what they go by; ``sizes``:
+    None where sides are not matched by size. ``effects`` is filled: a sentence to the logarithm of how far what it says
+    moves the answer.
+    """
+
+    pooled: Callable[[Side, Sequence[Side]], Comparison]
+    build: Build
+    by: Mapping[str, str]
+    chosen: Mapping[str, Sequence[Machine]]
+    names: Mapping[tuple[str, str], str]
+    sizes: Sizes | None
+    effects: dict[str, float] = field(default_factory=dict)
+
+    def compare(self, base: Side, rest: Sequence[Side], drop: Drop | None = None) -> Comparison:
+        """Return every side of ``rest`` against ``base``, within strata where they mix sizes; sentences about these are
+        its first warnings. ``drop``: machines that strata do without, as the sides do already.
+        """
+        result = self.pooled(base, rest)
+        warnings: dict[str, None] = {}
+        candidates = []
+        for side, pool in zip(rest, result.candidates, strict=True):
+            candidate, sentences = self._within(base, side, pool, drop or {})
+            candidates.append(candidate)
+            warnings |= dict.fromkeys(sentences)
+        return replace(result, candidates=candidates, warnings=[*warnings, *result.warnings])
+
+    def unlike(self, side: Side) -> list[Outlier]:
+        """Return the hosts of a side that are unlike their peers, which are those of their size."""
+        if self.sizes is None:
+            return outliers(side)
+        matches = []
+        for machines in self.sizes.groups(side.title):
+            peers = side.means.index.isin([self.names[m.campaign, m.host] for m in machines])
+            matches += outliers(replace(side, means=side.means[peers]))
+        return sorted(matches, key=lambda o: (-abs(o.deviation), o.host))
+
+    def reduced(self, side: Side, drop: Drop) -> Side:
+        """Return ``side`` without some of its machines."""
+        out = set(drop.get(side.title, ()))
+        if not out:
+            return side
+        chosen = self.chosen[side.title]
+        places = [n for n, m in enumerate(chosen) if self.names[m.campaign, m.host] not in out]
+        if self.by.get(side.title) == "host":
+            left = None if side.machines is None else side.machines[side.machines["record"].isin(places)]
+            return replace(without(side, out), machines=left)
+        built = self.build({side.title: [chosen[n] for n in places]}, self.by)[side.title]
+        own = None if built.machines is None else built.machines["record"].map(dict(enumerate(places)))
+        return built if built.machines is None else replace(built, machines=built.machines.assign(record=own))
+
+    def _within(self, base: Side, other: Side, pool: Candidate, drop: Drop) -> tuple[Candidate, list[Message]]:
+        if self.sizes is None:
+            return pool, []
+        sentences: list[Message] = []
+        for (places, others), classes in _by_machines(base, other, pool).items():
+            strata = self.sizes.strata((base.title, places), (other.title, others))
+            some = replace(pool, classes={name: pool.classes[name] for name in classes})
+            if strata.refused:
+                some = refused(some, strata.refused)
+                sentences.append(message("{name}: {what}", name=other.title, what=strata.refused))
+                self.effects[sentences[-1]] = math.inf
+            elif strata.keys:
+                parts = self._stratified(strata, base, other, drop)
+                sentences.append(_matched(base.title, other.title, some, parts))
+                some = joined_parts(some, parts)
+                self.effects[sentences[-1]] = max(map(_moved, some.classes.values()), default=0.0)
+            pool = replace(pool, classes={**pool.classes, **some.classes}, arithmetic=some.arithmetic)
+        return (replace(pool, classes=among_many(pool.classes)) if sentences else pool), sentences
+
+    def _stratified(self, strata: Strata, base: Side, other: Side, drop: Drop) -> list[Part]:
+        halves: dict[str, Sequence[Machine]] = {}
+        by = {}
+        for n, stratum in enumerate(strata.keys.values()):
+            for half, side, of in (("a", base, stratum.baseline), ("b", other, stratum.candidate)):
+                out = set(drop.get(side.title, ()))
+                halves[f"{n}{half}"] = [m for m in of if self.names[m.campaign, m.host] not in out]
+                by[f"{n}{half}"] = self.by[side.title]
+        built = self.build({key: of for key, of in halves.items() if of}, by)
+        parts = []
+        for n, (name, stratum) in enumerate(strata.keys.items()):
+            one, two = built.get(f"{n}a"), built.get(f"{n}b")
+            candidate = None
+            if one is not None and two is not None:
+                try:
+                    sides = replace(one, title=base.title), replace(two, title=other.title)
+                    (candidate,) = self.pooled(sides[0], [sides[1]]).candidates
+                except FleetmarkError:  # nothing is measured on both sides
+                    candidate = None
+            parts.append(Part(name, stratum.share, candidate))
+        return parts
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The comparison of ``sides`` once more without some machines; each is worked out once, however often it is asked
+    for. ``against`` compares a baseline with other sides.
+    """
+
+    matching: Matching
+    sides: Mapping[str, Side]
+    against: Callable[[Side, Sequence[Side], Drop], Comparison]
+    known: dict[tuple[str, frozenset[tuple[str, frozenset[str]]]], Comparison | None] = field(default_factory=dict)
+
+    def __call__(self, baseline: str, drop: Drop) -> Comparison | None:
+        """Return the comparison with ``baseline``; None where what is left shares nothing."""
+        key = baseline, frozenset((title, frozenset(hosts)) for title, hosts in drop.items())
+        if key not in self.known:
+            self.known[key] = None
+            with contextlib.suppress(FleetmarkError):
+                reduced = {title: self.matching.reduced(side, drop) for title, side in self.sides.items()}
+                self.known[key] = self.against(reduced.pop(baseline), list(reduced.values()), drop)
+        return self.known[key]
+
+
+def without(side: Side, hosts: Collection[str]) -> Side:
+    """Return a side without some of its hosts."""
+    out = [host for host in hosts if host in side.means.index]
+    shared = None if side.shared is None else side.shared.drop(index=out)
+    return replace(side, means=side.means.drop(index=out), shared=shared) if out else side
+
+
+def moved(before: Comparison, after: Comparison) -> float:
+    """Return by how much the answer moves: the largest change of a headline, as a logarithm; of capacity where there is
+    any. Infinite where a headline is gone.
+    """
+    changes: dict[str, list[float]] = {}
+    for one, other in zip(before.candidates, after.candidates, strict=True):
+        for name, e in one.classes.items():
+            if e.headline is None:
+                continue
+            new = other.classes[name].headline if name in other.classes else None
+            change = math.inf if new is None else abs(math.log(new.value / e.headline.value))
+            changes.setdefault(before.kind(name), []).append(change)
+    return max(changes.get(Kind.CAPACITY) or [c for of in changes.values() for c in of], default=0.0)
+
+
+def _moved(e: Equivalence) -> float:
+    """Return how far the headline within strata lies from that over all hosts."""
+    return abs(math.log(e.headline.value / e.geometric.value)) if e.headline and e.geometric else 0.0
+
+
+def _by_machines(base: Side, other: Side, pool: Candidate) -> dict[tuple[Places, Places], list[str]]:
+    """Return the classes of a candidate by the machines of both sides that measured what is compared in them: machines
+    without a part in a class say nothing about its sizes.
+    """
+    groups: dict[tuple[Places, Places], list[str]] = {}
+    for name, e in pool.classes.items():
+        if e.each:
+            groups.setdefault((_places(base, e.each), _places(other, e.each)), []).append(name)
+    return groups
+
+
+def _places(side: Side, titles: Iterable[str]) -> Places:
+    if side.machines is None:
+        return frozenset()
+    return frozenset(side.machines.loc[side.machines["title"].isin(list(titles)), "record"].unique().tolist())
+
+
+def _matched(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Part]) -> Message:
+    """Return how the sides were matched, with each stratum's share and its ratio of the first class."""
+    ratios = next((named(parts, name) for name, e in pool.classes.items() if e.headline is not None), {})
+    shown = [
+        message(
+            "{name}: {what}",
+            name=joined([part.name, f"({part.share:.0%})"], " "),
+            what=f"{ratios[part.name]:.2f}" if part.name in ratios else message("no figure"),
+        )
+        for part in parts[:MOST_STRATA]
+    ]
+    more = [message("and {n} more", n=len(parts) - MOST_STRATA)] if len(parts) > MOST_STRATA else []
+    return message(
+        "{candidate} is compared with {baseline} size by size, joined by the baseline's shares: {strata}",
+        candidate=candidate,
+        baseline=baseline,
+        strata=joined([*shown, *more], "; "),
+    )

@@ -1,0 +1,200 @@
+"""Strata: machines of a side that differ in size, matched with those of the other side that are alike (Simpson)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fleetmark.base.text import Message, count, joined, message
+from fleetmark.record import imports
+from fleetmark.record.select import Machine
+from fleetmark.record.sides.mixtures import ALIKE, MOST_FACTS
+
+MOST_NAMED = 4
+_GiB = 1 << 30
+Key = tuple[str, ...]
+Places = frozenset[int]  # of machines in the list of their side
+_NAMES: Mapping[str, Message] = {
+    "sockets": message("sockets"),
+    "cores": message("cores per socket"),
+    "devices": message("number of accelerators"),
+    "memory": message("memory"),
+}
+_SOFT = ("memory",)  # sizes that differ within both sides without a match leave the headline, with a warning
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """The machines of one size on both sides; ``share``: their part of the baseline's machines."""
+
+    share: float
+    baseline: Sequence[Machine]
+    candidate: Sequence[Machine]
+
+
+@dataclass(frozen=True, slots=True)
+class Strata:
+    """How two sides are compared within strata. ``keys``: the strata of the baseline by name; empty where nothing has
+    to be matched. ``refused``: why the sides cannot be matched.
+    """
+
+    keys: Mapping[str, Stratum]
+    refused: Message | None = None
+
+
+NONE = Strata({})
+
+
+class Sizes:
+    """The sizes of all machines of a comparison, by side. A sample of facts is read first: most sides are uniform."""
+
+    def __init__(self, chosen: Mapping[str, Sequence[Machine]]) -> None:
+        self._chosen = chosen
+        self._known: dict[str, list[dict[str, str]]] = {}
+        sampled = {side: _sample(machines) for side, machines in chosen.items()}
+        sizes = _sizes([m for machines in sampled.values() for m in machines])
+        differ = False
+        start = 0
+        for machines in sampled.values():
+            part = sizes[start : start + len(machines)]
+            start += len(machines)
+            differ = differ or any(len({size.get(trait) for size in part}) > 1 for trait in _NAMES)
+        if not differ:
+            return
+        every = [m for machines in chosen.values() for m in machines]
+        every_size = iter(_sizes(every))
+        self._known = {side: [next(every_size) for _ in machines] for side, machines in chosen.items()}
+
+    def groups(self, title: str) -> list[list[Machine]]:
+        """Return the machines of a side by size; all together where no side mixes sizes."""
+        chosen = self._chosen.get(title, ())
+        if title not in self._known:
+            return [list(chosen)]
+        alike: dict[tuple[tuple[str, str], ...], list[Machine]] = {}
+        for machine, sizes in zip(chosen, self._known[title], strict=True):
+            alike.setdefault(tuple(sorted(sizes.items())), []).append(machine)
+        return list(alike.values())
+
+    def strata(self, baseline: tuple[str, Places], candidate: tuple[str, Places]) -> Strata:
+        """Return how two sides are compared: as they are, within strata, or not at all. A side is its title and the
+        places of the machines that count.
+        """
+        if not self._known:
+            return NONE
+        sides = (baseline, candidate)
+        a, b = ([self._known[title][n] for n in sorted(places)] for title, places in sides)
+        own, other = ([self._chosen[title][n] for n in sorted(places)] for title, places in sides)
+        differing = [trait for trait in _NAMES if _differs(trait, a, b)]
+        matched = [trait for trait in differing if _values(trait, a) <= _values(trait, b)]
+        while matched and not set(_keys(matched, a)) <= set(_keys(matched, b)):
+            matched.pop()
+        open_ = [t for t in differing if t not in matched and t not in _SOFT]
+        if both := [t for t in open_ if min(len(_values(t, of)) for of in (a, b)) > 1]:
+            return Strata({}, _refusal(both[0], {baseline[0]: a, candidate[0]: b}))
+        if not matched:
+            return NONE
+        keys_a, keys_b = _keys(matched, a), _keys(matched, b)
+        parts = {}
+        for key, n in Counter(keys_a).most_common():
+            of_a = [m for m, k in zip(own, keys_a, strict=True) if k == key]
+            of_b = [m for m, k in zip(other, keys_b, strict=True) if k == key]
+            parts[_named(matched, key)] = Stratum(n / len(keys_a), of_a, of_b)
+        return Strata(parts)
+
+
+def _refusal(trait: str, sides: Mapping[str, Sequence[Mapping[str, str]]]) -> Message:
+    shown = [joined([side, _listed(trait, of)], " ") for side, of in sides.items()]
+    return message(
+        "sides mix sizes without a match ({trait}: {sides}): compare like with like",
+        trait=_NAMES[trait],
+        sides=joined(shown, "; "),
+    )
+
+
+def _sample(machines: Sequence[Machine]) -> Sequence[Machine]:
+    return machines[:: max(1, -(-len(machines) // MOST_FACTS))]
+
+
+def _sizes(machines: Sequence[Machine]) -> list[dict[str, str]]:
+    """Return what each machine has of each trait, as text; without what is not known."""
+    raw = [_of(m) for m in machines]
+    amounts = sorted({m["memory"] for m in raw if "memory" in m})
+    starts: list[float] = []
+    for amount in amounts:  # kernels reserve different amounts, so sizes are alike within a few per cent
+        if not starts or amount > ALIKE * starts[-1]:
+            starts.append(amount)
+
+    def text(trait: str, value: float) -> str:
+        if trait != "memory":
+            return f"{value:g}"
+        return f"{max(s for s in starts if s <= value) / _GiB:.3g} GiB"
+
+    return [{trait: text(trait, value) for trait, value in of.items()} for of in raw]
+
+
+def _of(machine: Machine) -> dict[str, float]:
+    """Return the sizes of a machine. Of one with accelerators only their number counts: they do the work."""
+    sockets: float | None
+    cores: float | None
+    devices: float | None
+    memory: float | None
+    facts = None if imports.is_imported(machine) else machine.facts()
+    if facts is None:
+        known = {
+            imports.SIZES[name]: n
+            for name, text in machine.labels.items()
+            if name in imports.SIZES and (n := _number(text))
+        }
+        sockets, cores, devices, memory = known.get("sockets"), known.get("cores"), known.get("devices"), None
+    else:
+        sockets, cores = facts.cpu.sockets, facts.cpu.cores
+        devices, memory = len(facts.gpus) or None, facts.memory
+    if devices:
+        return {"devices": float(devices)}
+    sizes = {"sockets": sockets, "cores": cores / sockets if cores and sockets else None, "memory": memory}
+    return {trait: float(value) for trait, value in sizes.items() if value}
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if value > 0 else None
+
+
+def _values(trait: str, sizes: Sequence[Mapping[str, str]]) -> set[str]:
+    return {of[trait] for of in sizes if trait in of}
+
+
+def _differs(trait: str, a: Sequence[Mapping[str, str]], b: Sequence[Mapping[str, str]]) -> bool:
+    """Return whether a trait that is known of all machines differs within a side."""
+    return all(trait in of for of in (*a, *b)) and max(len(_values(trait, s)) for s in (a, b)) > 1
+
+
+def _keys(traits: Sequence[str], sizes: Sequence[Mapping[str, str]]) -> list[Key]:
+    return [tuple(of[trait] for trait in traits) for of in sizes]
+
+
+def _named(traits: Sequence[str], key: Key) -> str:
+    """Return ``2 sockets, 64 cores per socket``."""
+    return joined(_size(trait, value) for trait, value in zip(traits, key, strict=True))
+
+
+def _size(trait: str, value: str) -> str:
+    match trait:
+        case "sockets":
+            return count(int(float(value)), "socket")
+        case "devices":
+            return count(int(float(value)), "accelerator")
+        case "cores":
+            return message("{n} cores per socket", n=value)
+    return value
+
+
+def _listed(trait: str, sizes: Sequence[Mapping[str, str]]) -> str:
+    """Return ``1 (5), 2 (12)``: each value with the number of machines that have it."""
+    numbers = Counter(of[trait] for of in sizes)
+    some = [f"{value} ({n:,})" for value, n in numbers.most_common(MOST_NAMED)]
+    return joined([*some, "…" if len(numbers) > MOST_NAMED else None])

@@ -1,0 +1,131 @@
+"""Comparisons within strata, joined by the baseline's shares: sides that differ in their mix of sizes (Simpson)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from fleetmark.base.text import Message, joined, message
+from planner.comparison import Candidate, among_many
+from planner.equivalence import Basis, Equivalence
+from planner.estimate import Estimate, deviate, of_log
+from planner.ratio import NOTHING, Mean, Ratio, satterthwaite
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One stratum. ``share``: its part of the baseline's machines; ``candidate``: the comparison within it, None where
+    nothing is measured on both sides.
+    """
+
+    name: str
+    share: float
+    candidate: Candidate | None
+
+
+def refused(candidate: Candidate, why: Message) -> Candidate:
+    """Return ``candidate`` without a headline or a benchmark's ratio, since its sides cannot be matched."""
+    classes = {
+        name: replace(
+            e, ratio=None, work=None, why=why, each={}, lowest=None, highest=None, workload=None, resampled=None,
+            left_out={**e.left_out, **dict.fromkeys(e.each, why)}, basis=Basis.STRATA,
+        )
+        for name, e in candidate.classes.items()
+    }  # fmt: skip
+    return replace(candidate, classes=classes, arithmetic={})
+
+
+def joined_parts(pooled: Candidate, parts: Sequence[Part]) -> Candidate:
+    """Return ``pooled`` with every ratio as the mean of the strata's logarithms, weighted by the baseline's shares.
+
+    A class or benchmark that a stratum lacks has no ratio, and its reason names the stratum.
+    """
+    classes = {name: _class(name, e, parts) for name, e in pooled.classes.items()}
+    return replace(pooled, classes=among_many(classes), arithmetic={})
+
+
+def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence:
+    of = [(p, None if p.candidate is None else p.candidate.classes.get(name)) for p in parts]
+    each: dict[str, Ratio] = {}
+    left_out = dict(pooled.left_out)
+    for title in pooled.each:
+        ratios = [(p.share, e.each[title]) for p, e in of if e is not None and title in e.each]
+        if len(ratios) == len(parts):
+            each[title] = join(ratios)
+        else:
+            lacking = [p.name for p, e in of if e is None or title not in e.each]
+            left_out[title] = message("not measured on both sides of {strata}", strata=joined(lacking))
+    before = pooled.headline
+    matches = [(p.share, e) for p, e in of if e is not None and e.headline is not None]
+    if before is None or len(matches) < len(parts):
+        without = [p.name for p, e in of if e is None or e.headline is None]
+        why = message("no figure within {strata}: measure it on both sides there", strata=joined(without))
+        return replace(
+            pooled, ratio=None, work=None, why=pooled.why or why, each=each, left_out=left_out, lowest=None,
+            highest=None, workload=None, resampled=None,
+        )  # fmt: skip
+    ratio = join([(s, e.ratio) for s, e in matches if e.ratio is not None])
+    work = join([(s, e.work) for s, e in matches if e.work is not None]) if pooled.work else None
+    inside = sorted((t for t in each if t in pooled.weights), key=lambda t: each[t].value)
+    ends = (each[inside[0]].value, each[inside[-1]].value) if inside else (None, None)
+    return replace(
+        pooled,
+        ratio=ratio,
+        work=work,
+        each=each,
+        left_out=left_out,
+        lowest=ends[0],
+        highest=ends[1],
+        lowest_title=inside[0] if inside else "",
+        highest_title=inside[-1] if inside else "",
+        resampled=None,
+        workload=_workload([(s, e.workload) for s, e in matches]),
+        basis=Basis.STRATA,
+        geometric=before,
+    )
+
+
+def join(ratios: Sequence[tuple[float, Ratio]]) -> Ratio:
+    """Return exp(sum of share x ln ratio) with Student's t interval: variances add, degrees of freedom are
+    Satterthwaite's. There is no interval where a stratum has none.
+    """
+    total = sum(share for share, _ in ratios)
+    log = sum(share * math.log(r.value) for share, r in ratios) / total
+    n = (sum(r.n[0] for _, r in ratios), sum(r.n[1] for _, r in ratios))
+    if any(r.interval is None or r.of_repeats for _, r in ratios):
+        return Ratio(of_log(log), n=n)
+    means = [Mean(0.0, (share / total * (r.log_error or 0.0)) ** 2, r.df or math.inf) for share, r in ratios]
+    variance = sum(m.variance for m in means)
+    if variance < NOTHING:
+        return Ratio(of_log(log), of_log(log), of_log(log), n=n, p=0.0 if log else 1.0)
+    df, error = satterthwaite(means), math.sqrt(variance)
+    from scipy import special  # as in planner.estimate
+
+    half = deviate(ratios[0][1].level, df) * error
+    p = 2 * float(special.stdtr(df, -abs(log) / error))
+    return Ratio(of_log(log), of_log(log - half), of_log(log + half), ratios[0][1].level, df, n, p)
+
+
+def _workload(ends: Sequence[tuple[float, Estimate | None]]) -> Estimate | None:
+    """Return the strata's intervals of another workload, joined by their shares; None where a stratum has none."""
+    known = [(s, e) for s, e in ends if e is not None and e.lo is not None and e.hi is not None]
+    if len(known) < len(ends):
+        return None
+    total = sum(s for s, _ in known)
+
+    def of(values: Sequence[tuple[float, float]]) -> float:
+        return of_log(sum(s * math.log(v) for s, v in values) / total)
+
+    lo, hi = of([(s, e.lo or 1.0) for s, e in known]), of([(s, e.hi or 1.0) for s, e in known])
+    return Estimate(of([(s, e.value) for s, e in known]), lo, hi, n=known[0][1].n)
+
+
+def named(parts: Sequence[Part], class_: str) -> Mapping[str, float]:
+    """Return each stratum's ratio of a class."""
+    matches = {}
+    for part in parts:
+        e = None if part.candidate is None else part.candidate.classes.get(class_)
+        if e is not None and e.headline is not None:
+            matches[part.name] = e.headline.value
+    return matches

@@ -1,0 +1,79 @@
+"""Areas of work that a complete comparison has, and those that this one lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from fleetmark.base.kinds import PEAK
+from fleetmark.base.text import Message, joined, message
+from planner.comparison import WORK_MIX, Comparison
+from reports.kit import format as fmt
+from workloads.declared import classes
+from workloads.suite import load_suite
+
+_AREAS: Mapping[str, Message] = {
+    "cpu-int": message("integer"),
+    "cpu-int-speed": message("integer"),
+    "cpu-fp": message("floating point"),
+    "cpu-fp-speed": message("floating point"),
+    "mem-bw": message("memory"),
+    "mem-latency": message("memory"),
+    "core-bw": message("memory"),
+    "os": message("operating system"),
+    "disk-iops": message("storage"),
+    "disk-bw": message("storage"),
+    "disk-latency": message("storage"),
+    "net": message("network"),
+    "net-flow": message("network"),
+    "app": message("applications"),
+    "app-speed": message("applications"),
+    "gpu-compute": message("GPU compute"),
+    "gpu-bw": message("GPU memory"),
+    "gpu-train": message("GPU training"),
+    "gpu-train-speed": message("GPU training"),
+    "gpu-offline": message("GPU inference"),
+    "gpu-server": message("GPU inference"),
+    "gpu-interactive": message("GPU inference"),
+    "gpu-latency": message("GPU inference"),
+    "collective": message("GPU collectives"),
+}
+_ORDER = tuple(dict.fromkeys(_AREAS.values()))
+_POWER = message("power")
+_GPU = ("gpu", "collective")  # how a class of accelerators begins
+
+
+def not_measured(comparison: Comparison, powered: Collection[str]) -> str:
+    """Return ``floating point, storage, network, power``: the areas of the suite ``gpu``, where accelerators are
+    compared, or else ``server``, that were not measured on both sides. ``powered``: the sides whose power is on record.
+
+    An area that only some candidates lack stands with their names. Empty where nothing is lacking.
+    """
+    measured = {c.title: _measured(comparison, c.title) for c in comparison.candidates}
+    on_devices = any(name.startswith(_GPU) for of in measured.values() for name in of)
+    complete = _complete("gpu" if on_devices else "server")
+    parts: list[str] = []
+    for area in (*complete, _POWER):
+        lacking = [c for c, of in measured.items() if not _has(area, of, {comparison.baseline, c} <= set(powered))]
+        if len(lacking) == len(measured):
+            parts.append(area)
+        elif lacking:
+            parts.append(joined([area, f"({', '.join(map(fmt.clean, lacking))})"], " "))
+    return joined(parts)
+
+
+def _has(area: str, measured: Collection[str], powered: bool) -> bool:
+    return powered if area == _POWER else any(area == _AREAS.get(name) for name in measured)
+
+
+def _measured(comparison: Comparison, candidate: str) -> set[str]:
+    """Return the classes in which a benchmark was compared with the candidate."""
+    (of,) = [c for c in comparison.candidates if c.title == candidate]
+    classes_found = {name.removesuffix(PEAK) for name, e in of.classes.items() if e.each and name != WORK_MIX}
+    guarded = comparison.benchmarks.loc[[t for t, g in of.guardrails.items() if g.held is not None], "class"]
+    return classes_found | {str(name).removesuffix(PEAK) for name in guarded}
+
+
+def _complete(suite: str) -> Sequence[Message]:
+    """Return the areas that a suite measures, in the order they are named in."""
+    classes_found = {c.removesuffix(PEAK) for workload in load_suite(suite).workloads for c in classes(workload)}
+    return sorted({_AREAS[name] for name in classes_found if name in _AREAS}, key=_ORDER.index)

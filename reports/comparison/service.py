@@ -1,0 +1,128 @@
+"""Lines of the first screen at equal service: how many of the baseline one replaces where users see the same speed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from fleetmark.base.measurement import Kind
+from fleetmark.base.text import joined, message
+from fleetmark.base.units import human
+from planner.comparison import Comparison
+from planner.frontier import Bound, Equivalence, equivalence
+from planner.ratio import Ratio
+from reports.comparison.cell import SERVERS, Cell, Line
+from reports.frontier.points import Family
+from reports.frontier.section import cannot, unit_of
+from reports.kit import format as fmt
+
+_PER = ("server", "gpu", "money")  # what work at equal service can be told per
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A family read at one ``speed``: the ``results`` of the candidates, by title, and the ``line`` that shows them."""
+
+    family: Family
+    speed: float
+    results: Mapping[str, Equivalence]
+    line: Line
+
+
+def services(comparison: Comparison, families: Sequence[Family]) -> tuple[Service, ...]:
+    """Return every family at the one of its speeds at which most candidates have a figure, those nearest the middle of
+    the speeds first. Families without any figure are left out.
+    """
+    if comparison.per not in _PER:
+        return ()
+    candidates = [c.title for c in comparison.candidates]
+    listed = []
+    for family in families:
+        old = family.sides.get(comparison.baseline)
+        if old is None or not set(family.sides) & set(candidates):
+            continue
+        at = sorted(family.about.at, key=lambda speed: abs(family.about.at.index(speed) - len(family.about.at) // 2))
+        results = [{c: _at(comparison, family, c, speed) for c in candidates if c in family.sides} for speed in at]
+        rated = [(sum(map(_told, of.values())), -n) for n, of in enumerate(results)]
+        best, place = max(rated, default=(0, 0))
+        if best:
+            listed.append((family, at[-place], results[-place]))
+    return tuple(
+        Service(f, speed, of, _line(comparison, f, speed, of, several=len(listed) > 1)) for f, speed, of in listed
+    )
+
+
+def unserved(comparison: Comparison, families: Sequence[Family]) -> str:
+    """Return why there is no figure at equal service although both sides have loads; empty where there is one."""
+    if comparison.per not in _PER or services(comparison, families):
+        return ""
+    for family in families:
+        for candidate in (c.title for c in comparison.candidates if c.title in family.sides):
+            if comparison.baseline in family.sides and family.about.at:
+                speed = family.about.at[len(family.about.at) // 2]
+                why = _at(comparison, family, candidate, speed).reason
+                return message("No figure at equal service ({reason})", reason=why) if why else ""
+    return ""
+
+
+def _at(comparison: Comparison, family: Family, candidate: str, speed: float) -> Equivalence:
+    """Return the equivalence at ``speed``; per money the work that one unit of money buys."""
+    wait = family.about.within or None
+    e = equivalence(family.sides[comparison.baseline], family.sides[candidate], speed, wait)
+    if comparison.per != "money" or e.ratio is None:
+        return e
+    prices = [family.prices.get(side) for side in (comparison.baseline, candidate)]
+    if prices[0] is None or prices[1] is None or prices[0][1] != prices[1][1]:
+        return replace(e, ratio=None, reason=message("the price of a unit is not known on both sides"))
+    return replace(e, ratio=_scaled(e.ratio, prices[0][0] / prices[1][0]))
+
+
+def _scaled(ratio: Ratio, factor: float) -> Ratio:
+    lo, hi = (None if end is None else end * factor for end in (ratio.lo, ratio.hi))
+    return replace(ratio, value=ratio.value * factor, lo=lo, hi=hi)
+
+
+def _told(e: Equivalence) -> int:
+    """Return how much a result says: an exact ratio most, then one with hosts that miss the service, then a bound."""
+    if e.ratio is None:
+        return 0
+    return 2 if e.bound is not Bound.EXACT else 3 if any(e.missed) else 4
+
+
+def _line(
+    comparison: Comparison, family: Family, speed: float, results: Mapping[str, Equivalence], *, several: bool
+) -> Line:
+    piece = family.about.piece
+    title: str = message("serving at {speed} {piece}s/s per user", speed=f"{speed:g}", piece=piece)
+    if several:
+        title = joined([title, fmt.clean(family.name)])
+    wait = message("wait at most {wait}", wait=human(family.about.within, "s")) if family.about.within else None
+    cells = tuple(_cell(comparison, results.get(c.title)) for c in comparison.candidates)
+    remark = joined([wait, message("per {unit}", unit=unit_of(family)) if family.per_device else None])
+    class_ = f"service {family.workload} {family.name} {speed:g}"
+    return Line(class_, title, Kind.CAPACITY, 1, remark, cells, service=True)
+
+
+def _cell(comparison: Comparison, e: Equivalence | None) -> Cell:
+    if e is None or e.ratio is None:
+        return Cell(why=e.reason if e else "")
+    r = e.ratio
+    servers, ends = "", tuple[str, ...]()
+    if comparison.per != "money":
+        servers = fmt.servers(SERVERS / r.value)
+        if r.lo and r.hi:
+            ends = (fmt.servers(SERVERS / r.hi), fmt.servers(SERVERS / r.lo))
+        if e.bound is Bound.LEAST:
+            servers = message("at most {amount}", amount=servers)
+        elif e.bound is Bound.MOST:
+            servers = message("at least {amount}", amount=servers)
+    return Cell(
+        fmt.ratio(r.value),
+        fmt.interval(r.lo, r.hi),
+        servers=servers,
+        servers_range="–".join(ends) if len(set(ends)) > 1 else "",
+        verdict=str(r.verdict),
+        estimate=r,
+        bound=e.bound.value or ("about" if any(e.missed) else ""),
+        remark=joined([cannot(e, place) for place in (0, 1)]),
+    )

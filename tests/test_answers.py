@@ -1,0 +1,265 @@
+"""Answers of whole comparisons, worked out by hand: mixed fleets, strata, prices, what was not measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands import refused, run
+from tests.records import GCC, IOPS, MCF, NULL, TRIAD, Bench, record
+
+Values = Mapping[str, tuple[str, float]]  # host to its side and figure
+
+
+def fleet(
+    root: Path,
+    hosts: Values,
+    benches: Sequence[Bench] = (TRIAD,),
+    labels: Mapping[str, str] | None = None,
+    name: str = "c1",
+    cores: Mapping[str, int] | None = None,
+) -> None:
+    """One campaign; a host's repeats lie 0.1% either side of its figure."""
+    measured = {
+        (host, bench): [value * f if bench.better == "higher" else f / value for f in (0.999, 1.0, 1.001)]
+        for host, (_, value) in hosts.items()
+        for bench in benches
+    }
+    record(root, name, {h: {"gen": gen, **(labels or {})} for h, (gen, _) in hosts.items()}, measured, cores)
+
+
+def asked(root: Path, *words: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(
+        run(root, "compare", "-b", "gen=old", "-c", "gen=new", *words, "--format", "json")
+    )
+    return answer
+
+
+def test_totals_of_a_mixed_fleet_are_sums(tmp_path: Path) -> None:
+    """Ten hosts of 100 and ten of 400 do 5,000: 12.5 of 400, so 100 become 62.5. Their geometric mean would say 50."""
+    small = {f"s{n}": ("old", 100.0) for n in range(10)}
+    large = {f"l{n}": ("old", 400.0) for n in range(10)}
+    fleet(tmp_path, small | large | {f"n{n}": ("new", 400.0) for n in range(10)})
+    doc = asked(tmp_path)
+    assert doc["answer"]["sentence"].startswith("One new replaces 1.60 (")
+    (line,) = doc["answer"]["classes"]
+    assert line["candidates"]["new"]["servers"] == "63" and line["remark"] == "by totals"
+    (row,) = [r for r in doc["rows"] if not r["benchmark"]]
+    assert row["basis"] == "totals" and row["geometric"] == pytest.approx(2.0)
+    assert "by totals, since hosts of a side differ; the geometric mean is 2.00" in row["headline"]
+
+
+def two_sizes(root: Path, gain: float = 1.5) -> None:
+    """Old: 2 of 32 cores do 100, 8 of 64 cores do 400. New: 8 of 32 cores and 2 of 64, each ``gain`` times as much."""
+    hosts = {f"os{n}": ("old", 100.0) for n in range(2)} | {f"ol{n}": ("old", 400.0) for n in range(8)}
+    hosts |= {f"ns{n}": ("new", 100.0 * gain) for n in range(8)} | {f"nl{n}": ("new", 400.0 * gain) for n in range(2)}
+    fleet(root, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
+
+
+def test_sides_that_mix_sizes_are_compared_within_them(tmp_path: Path) -> None:
+    """Each size gains 1.50. Over all hosts the mean goes from 303 to 198 (0.65), the total from 340 to 240 (0.71)."""
+    two_sizes(tmp_path)
+    doc = asked(tmp_path)
+    assert doc["answer"]["sentence"].startswith("One new replaces 1.50 (")
+    (line,) = doc["answer"]["classes"]
+    assert line["remark"] == "size by size" and line["candidates"]["new"]["servers"] == "67"
+    assert line["candidates"]["new"]["verdict"] == "better" and doc["answer"]["gets_worse"] == []
+    assert [r["ratio"] for r in doc["rows"]] == [pytest.approx(1.5)] * 2
+    sentences = "new is compared with old size by size, joined by the baseline's shares: "
+    assert doc["warnings"][0] == sentences + "32 cores per socket (80%): 1.50; 16 cores per socket (20%): 1.50"
+
+
+def test_shares_are_those_of_the_baseline(tmp_path: Path) -> None:
+    """Small hosts gain 1.5, large ones 3.0; the baseline has 1 of 4 small: exp(0.25 ln 1.5 + 0.75 ln 3) = 2.523."""
+    hosts = {"os0": ("old", 100.0), **{f"ol{n}": ("old", 400.0) for n in range(3)}}
+    hosts |= {f"ns{n}": ("new", 150.0) for n in range(4)} | {f"nl{n}": ("new", 1200.0) for n in range(4)}
+    fleet(tmp_path, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
+    assert asked(tmp_path)["answer"]["sentence"].startswith("One new replaces 2.52")
+
+
+def test_a_size_that_the_baseline_lacks_has_no_part_in_it(tmp_path: Path) -> None:
+    hosts = {f"ol{n}": ("old", 400.0) for n in range(3)}
+    hosts |= {f"ns{n}": ("new", 150.0) for n in range(4)} | {f"nl{n}": ("new", 800.0) for n in range(3)}
+    fleet(tmp_path, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
+    assert asked(tmp_path)["answer"]["sentence"].startswith("One new replaces 2.00")
+
+
+def test_sizes_without_a_match_leave_no_headline(tmp_path: Path) -> None:
+    """16 and 32 cores against 24 and 48 for each socket: no stratum is on both sides."""
+    hosts = {f"os{n}": ("old", 100.0) for n in range(3)} | {f"ol{n}": ("old", 200.0) for n in range(3)}
+    hosts |= {f"ns{n}": ("new", 150.0) for n in range(3)} | {f"nl{n}": ("new", 50.0) for n in range(3)}
+    cores = {"os": 32, "ol": 64, "ns": 48, "nl": 96}
+    fleet(tmp_path, hosts, cores={h: cores[h[:2]] for h in hosts})
+    doc = asked(tmp_path)
+    why = (
+        "sides mix sizes without a match "
+        "(cores per socket: old 16 (3), 32 (3); new 24 (3), 48 (3)): compare like with like"
+    )
+    assert doc["answer"]["sentence"] == f"There is no overall figure: {why}"
+    assert doc["answer"]["classes"] == [] and doc["answer"]["gets_worse"] == []
+    assert doc["warnings"][0] == f"new: {why}"
+
+
+def test_one_mixed_side_alone_is_a_sum(tmp_path: Path) -> None:
+    """Small hosts of 100 and large ones of 400 against large ones of 400 only: 400 / 250, as for any mixed fleet."""
+    hosts = {f"os{n}": ("old", 100.0) for n in range(5)} | {f"ol{n}": ("old", 400.0) for n in range(5)}
+    hosts |= {f"nl{n}": ("new", 400.0) for n in range(5)}
+    fleet(tmp_path, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
+    assert asked(tmp_path)["answer"]["sentence"].startswith("One new replaces 1.60 (")
+
+
+def test_the_first_screen_says_what_was_not_measured(tmp_path: Path) -> None:
+    """Of what the suite ``server`` has, two hosts ran memory bandwidth and integer alone."""
+    fleet(
+        tmp_path,
+        {f"o{n}": ("old", 100.0) for n in range(3)} | {f"n{n}": ("new", 200.0) for n in range(3)},
+        (TRIAD, MCF),
+    )
+    doc = asked(tmp_path)
+    lacking = "floating point, operating system, storage, network, applications, power"
+    assert doc["answer"]["not_measured"] == lacking
+    assert f"Not measured: {lacking}" in " ".join(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new").split())
+    assert "Every benchmark that was measured ran on both sides." in doc["answer"]["before_you_rely_on_this"]
+
+
+def test_power_is_measured_where_it_is_on_record(tmp_path: Path) -> None:
+    hosts = {f"o{n}": ("old", 100.0) for n in range(3)} | {f"n{n}": ("new", 200.0) for n in range(3)}
+    fleet(tmp_path, hosts, (TRIAD, MCF, GCC, IOPS, NULL), {"watts": "500"})
+    assert asked(tmp_path)["answer"]["not_measured"] == "floating point, network, applications"
+
+
+def test_an_area_that_some_candidates_lack_stands_with_their_names(tmp_path: Path) -> None:
+    fleet(
+        tmp_path,
+        {f"o{n}": ("old", 100.0) for n in range(3)} | {f"n{n}": ("new", 200.0) for n in range(3)},
+        (TRIAD, IOPS),
+    )
+    fleet(tmp_path, {f"t{n}": ("turin", 300.0) for n in range(3)}, (TRIAD,), name="c2")
+    assert "storage (turin)" in asked(tmp_path, "-c", "gen=turin")["answer"]["not_measured"]
+
+
+def test_accelerators_are_held_against_the_suite_of_accelerators(tmp_path: Path) -> None:
+    matmul = Bench("torch_ops", "fp32", "rate", "FLOP/s", "higher", "gpu-compute", kind="capacity")
+    fleet(tmp_path, {f"o{n}": ("old", 1e12) for n in range(3)} | {f"n{n}": ("new", 2e12) for n in range(3)}, (matmul,))
+    lacking = asked(tmp_path)["answer"]["not_measured"]
+    assert "GPU training, GPU inference, GPU collectives, power" in lacking and "GPU compute" not in lacking
+
+
+ICELAKE, GENOA = {f"o{n}": ("old", 100.0) for n in range(3)}, {f"n{n}": ("new", 298.0) for n in range(3)}
+
+
+def test_prices_give_totals_with_and_without_per_money(tmp_path: Path) -> None:
+    """One new does 2.98 old: 100 / 2.98 = 33.6, so 34 of 19,000 EUR: 646,000 EUR. A euro buys 2.98 x 9,000 / 19,000."""
+    fleet(tmp_path, ICELAKE | GENOA)
+    prices = ("--price", "old=9000 EUR", "--price", "new=19000 EUR")
+    sentence = "100 old become 34 new, 646,000 EUR; 100 old cost 900,000 EUR"
+    assert asked(tmp_path, *prices)["answer"]["totals"] == [sentence]
+    of_money = asked(tmp_path, *prices, "--per", "money")["answer"]
+    assert of_money["totals"] == [sentence]
+    assert of_money["sentence"].startswith("1 EUR spent on new buys 1.41 ")
+    assert asked(tmp_path, "--price", "new=19000 EUR")["answer"]["totals"] == ["100 old become 34 new, 646,000 EUR"]
+    assert asked(tmp_path)["answer"]["totals"] == []
+    rented = asked(tmp_path, "--price", "old=1 USD/hour", "--price", "new=2.5 USD/hour")["answer"]
+    assert rented["totals"] == ["100 old become 34 new, 85 USD per hour; 100 old cost 100 USD"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        ("9000 USD", "19000 EUR", "old USD; new EUR"),
+        ("1 USD/hour", "2 USD/month", "old USD per hour; new USD per month"),
+        ("9000 USD", "2 USD/month", "old USD; new USD per month"),
+    ],
+)
+def test_prices_of_several_currencies_or_terms_are_refused(tmp_path: Path, old: str, new: str, shown: str) -> None:
+    fleet(tmp_path, ICELAKE | GENOA)
+    words = ("--price", f"old={old}", "--price", f"new={new}")
+    error = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "money", *words)
+    assert f"prices are in several currencies or for several terms ({shown})" in " ".join(error.split())
+    assert asked(tmp_path, *words)["answer"]["totals"] == []
+
+
+def test_a_rate_with_its_date_makes_one_currency(tmp_path: Path) -> None:
+    """10,000 USD at 0.9 are 9,000 EUR: a euro buys 2.98 x 9,000 / 19,000 = 1.41."""
+    fleet(tmp_path, ICELAKE | GENOA)
+    prices = ("--price", "old=10000 USD", "--price", "new=19000 EUR", "--per", "money")
+    answer = asked(tmp_path, *prices, "--rate", "USD=0.9 EUR 2026-11-01")["answer"]
+    assert answer["sentence"].startswith("1 EUR spent on new buys 1.41 ")
+    assert answer["totals"] == ["100 old become 34 new, 646,000 EUR; 100 old cost 900,000 EUR"]
+    assert "1 USD = 0.9 EUR on 2026-11-01" in answer["bought"]
+    undated = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", *prices, "--rate", "USD=0.9 EUR")
+    assert "no rate with its date; write USD=0.92 EUR 2026-11-01" in " ".join(undated.split())
+
+
+def test_a_range_of_classes_gives_a_range_of_money(tmp_path: Path) -> None:
+    """Memory 2.98 times (34 servers), integer 4 times (25): 25 to 34 servers of 1,000 EUR."""
+    rows = {f"o{n}": ("old", 100.0) for n in range(3)}
+    fleet(tmp_path, rows | GENOA, (TRIAD,))
+    fleet(tmp_path, rows | {f"n{n}": ("new", 400.0) for n in range(3)}, (MCF,), name="c2")
+    (sentence,) = asked(tmp_path, "--price", "new=1000 EUR")["answer"]["totals"]
+    assert sentence == "100 old become 25–34 new, 25,000–34,000 EUR"
+
+
+def test_warnings_are_ordered_by_what_they_do_to_the_answer(tmp_path: Path) -> None:
+    """Ten of 16 GiB do 100 and two of 32 GiB do 130; three of the candidates' hosts have another kernel, which does
+    nothing. Without the two, one new replaces 200 / 100 = 2.00 instead of 200 / 104.5.
+    """
+    hosts = {f"o{n}": ("old", 130.0 if n > 9 else 100.0) for n in range(12)}
+    hosts |= {f"n{n}": ("new", 200.0) for n in range(6)}
+    fleet(tmp_path, hosts)
+    for host in hosts:
+        path = tmp_path / "c1" / "facts" / f"{host}.json"
+        doc = json.loads(path.read_text())
+        doc["facts"]["memory"] = (32 if host in ("o10", "o11") else 16) << 30
+        doc["facts"]["os"] = "Debian 12" if host in ("n0", "n1", "n2") else "Debian 13"
+        path.write_text(json.dumps(doc))
+    doc = asked(tmp_path)
+    second, third, *rest = doc["answer"]["before_you_rely_on_this"]
+    assert second == "Set unlike most of their side: Memory 32 GiB on o10, o11; without them: new 2.00 (2.00–2.00)"
+    assert third.startswith("old mixes memory populations: 16 GiB (10); 32 GiB (2)")
+    assert third.endswith("with that alone: new 2.00 (2.00–2.00)")
+    assert [w for w in doc["warnings"] if "mixes software" in w] and "1 warning more" not in rest
+    assert rest[0].startswith("new mixes software: "), "which does nothing"
+
+
+def test_a_thread_is_half_a_core_on_one_side_only(tmp_path: Path) -> None:
+    """Both sides have 16 cores; the old ones run two threads on each, the new ones one."""
+    fleet(tmp_path, ICELAKE | GENOA)
+    for host in GENOA:
+        path = tmp_path / "c1" / "facts" / f"{host}.json"
+        doc = json.loads(path.read_text())
+        doc["facts"]["cpu"]["threads"] = doc["facts"]["cpu"]["cores"]
+        path.write_text(json.dumps(doc))
+    sentences = asked(tmp_path, "--per", "thread")["answer"]["before_you_rely_on_this"]
+    assert sentences[0] == "A thread is half a core on old only (SMT): compare per core instead"
+
+
+def test_seconds_per_job_are_work_in_a_class_of_work(tmp_path: Path) -> None:
+    """60 s to 20 s for a job: one does the work of 3. No kind is given."""
+    file = tmp_path / "t.csv"
+    rows = [
+        f"{side}{n},{side},render,{60 if side == 'old' else 20},s,lower,app"
+        for side in ("old", "new")
+        for n in range(3)
+    ]
+    file.write_text("\n".join(["machine,gen,benchmark,value,unit,better,class", *rows]))
+    run(tmp_path, "import", "table", str(file))
+    answer = asked(tmp_path)["answer"]
+    assert answer["sentence"].startswith("One new replaces 3.00 ") and answer["guardrails"] == ""
+
+
+def test_the_peers_of_a_host_are_those_of_its_size(tmp_path: Path) -> None:
+    """A small host does a quarter of the work of large ones and is no outlier; a large one that does 80% of it is."""
+    hosts = {f"os{n}": ("old", 100.0) for n in range(4)} | {f"ol{n}": ("old", 400.0) for n in range(7)}
+    hosts |= {"ol7": ("old", 320.0)} | {f"ns{n}": ("new", 200.0) for n in range(4)}
+    hosts |= {f"nl{n}": ("new", 800.0) for n in range(4)}
+    fleet(tmp_path, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
+    doc = asked(tmp_path)
+    assert [o["host"] for o in doc["outliers"]] == ["ol7"]
+    sentences = doc["answer"]["before_you_rely_on_this"]
+    assert [t for t in sentences if t.startswith("Unlike its peers: ol7 is 20% slower; without it: new 2.00 (")]
+    assert not [t for t in sentences if "Cores" in t]
