@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import Result
 from rich.console import Console
 from typer.testing import CliRunner
@@ -291,10 +292,30 @@ def planted(document: Any, text: str) -> Iterator[tuple[str, Any]]:
 
 
 def documents(root: Path) -> list[Path]:
-    kinds = ("*/campaign.json", "*/facts/*.json", "*/jobs/*.json", "*/raw/*/*/*/*/*.json", "imports/*/import.json")
-    shelves = ("references/*.json", "baselines/*.json")
-    first = {kind: sorted(root.glob(kind)) for kind in (*kinds, *shelves)}
-    return [path for kind, paths in first.items() for path in (paths if kind == kinds[0] else paths[:1])]
+    """One of each kind of file that a verb reads, and every campaign.json."""
+    kinds = (
+        "*/facts/*.json",
+        "*/jobs/*.json",
+        "*/raw/*/*/*/*/step.json",
+        "*/raw/*/*/*/*/result.json",
+        "*/journal.jsonl",
+    )
+    shelves = ("imports/*/import.json", "references/*.json", "baselines/*.json", "../rules.yml")
+    first = [next(iter(sorted(root.glob(kind)))) for kind in (*kinds, *shelves)]
+    return [*sorted(root.glob("*/campaign.json")), *first]
+
+
+def hostile(file: Path, text: str) -> Iterator[tuple[str, str]]:
+    """The content of ``file``, each time with ``text`` below another key; JSON is YAML, too."""
+    if file.suffix == ".jsonl":
+        lines = file.read_text().splitlines()
+        kinds = {json.loads(line)["e"]: number for number, line in enumerate(lines)}
+        for kind, number in kinds.items():
+            for key, event in planted(json.loads(lines[number]), text):
+                yield f"{kind} {key}", "\n".join([*lines[:number], json.dumps(event), *lines[number + 1 :], ""])
+    else:
+        for key, document in planted(yaml.safe_load(file.read_text()), text):
+            yield key, json.dumps(document)
 
 
 def test_nothing_planted_in_a_document_runs_or_is_reached(
@@ -310,17 +331,19 @@ def test_nothing_planted_in_a_document_runs_or_is_reached(
     reading, tried = cycle(READING), set()
     for file in documents(root):
         raw = file.read_bytes()
+        acting = ("gate FOLDER/rules.yml 20261001",) if file.name == "rules.yml" else ()
+        acting = RUNNING if file.name in ("campaign.json", "journal.jsonl") else acting
         for turn, text in enumerate(texts):
-            for key, document in islice(planted(json.loads(raw), text), turn, None, len(texts)):
-                file.write_text(json.dumps(document))
-                acting = RUNNING if file.name == "campaign.json" else ()
+            file.write_bytes(raw)
+            for key, content in list(islice(hostile(file, text), turn, None, len(texts))):
+                file.write_text(content)
                 with WATCH.over(root.parent, tmp_path / "cache"):
                     for verb in (*acting, next(reading)):
                         invoke(root, verb)
-                assert not WATCH.seen, f"{file.relative_to(root)} {key}: {WATCH.seen[:3]}"
+                assert not WATCH.seen, f"{file.relative_to(root.parent)} {key}: {WATCH.seen[:3]}"
                 tried.add((file, key))
         file.write_bytes(raw)
-    assert len(tried) > 80
+    assert len({file for file, _ in tried}) == 11, "one of each kind, and a second campaign.json"
     assert not list(canary.iterdir())
 
 
