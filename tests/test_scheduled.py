@@ -168,11 +168,11 @@ def test_a_controller_killed_while_it_plans_leaves_no_half_campaign(fleet: Fleet
 
 
 def test_a_campaign_that_is_being_made_is_left_alone(tmp_path: Path) -> None:
-    draft, lock = drafts.make_draft(tmp_path, "busy")
-    drafts.remove_unfinished(tmp_path)
+    draft, lock = drafts.make_draft(tmp_path, tmp_path, "busy")
+    drafts.remove_unfinished(tmp_path, tmp_path)
     assert draft.exists()
     os.close(lock)
-    drafts.remove_unfinished(tmp_path)
+    drafts.remove_unfinished(tmp_path, tmp_path)
     assert not draft.exists()
 
 
@@ -381,7 +381,7 @@ def test_somebody_elses_campaign_goes_on_once_its_reader_agrees(fleet: Fleet, mo
     colleague = Colleague(fleet, monkeypatch)
     colleague.resume(archive)
     shown = colleague.shown.getvalue()
-    assert "fio.size=" in shown and "h1, h2, h3, h4" in shown and "/var/tmp" in shown
+    assert "fio.size=" in shown and "'h1', 'h2', 'h3', 'h4'" in shown and "/var/tmp" in shown
     assert sorted(fleet.checked) == list(NAMES) and jobs(archive) == before
     colleague.resume(archive)
     assert colleague.asked == 1, "it is the colleague's own from now on"
@@ -416,7 +416,7 @@ def test_a_planted_job_runs_for_nobody(fleet: Fleet, monkeypatch: pytest.MonkeyP
     (archive.path / "campaign.json").write_text(json.dumps(doc))
     with pytest.raises(FleetmarkError, match="you did not start it here"):
         fleet.resume(archive)  # its author, whose campaign was changed
-    with pytest.raises(FleetmarkError, match="its jobs are not what its suite, its facts and your inventory give"):
+    with pytest.raises(FleetmarkError, match="its jobs are not what its suite, your inventory and your hosts give now"):
         Colleague(fleet, monkeypatch).resume(archive)
     assert fleet.checked == []
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from fleetmark.base import extensions
 from fleetmark.base.errors import FleetmarkError, suggest
 from workloads import condition
 from workloads.manifest import HERE, _Part, load, names, read_model
+from workloads.misfit import misfit
 from workloads.variant import is_entry, workload_of
 
 SUITES = HERE / "suites"
@@ -73,6 +74,16 @@ def load_suite(name: str) -> Suite:
     Raises FleetmarkError naming the file and what is wrong in it.
     """
     return _load(name, Path(), ())
+
+
+def suite_from(document: Mapping[str, Any], name: str) -> Suite:
+    """Return the suite that ``document`` describes, as a file of that name would. Raises FleetmarkError as one does."""
+    try:
+        suite = Suite.model_validate({"name": name, **document})
+    except ValidationError as error:
+        raise FleetmarkError(f"{name}: {misfit(error, Suite)}") from error
+    _check(suite, Path(name))
+    return suite
 
 
 def _load(name: str, folder: Path, within: tuple[Path, ...]) -> Suite:

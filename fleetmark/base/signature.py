@@ -32,7 +32,11 @@ def sign(document: Mapping[str, Any]) -> dict[str, Any]:
 def is_signed(document: Mapping[str, Any]) -> bool:
     """Return whether ``document`` is exactly what this user signed."""
     claimed = document.get(FIELD)
-    return isinstance(claimed, str) and hmac.compare_digest(claimed.encode(), _signature(document).encode())
+    return (
+        isinstance(claimed, str)
+        and claimed.isascii()
+        and hmac.compare_digest(claimed.encode(), _signature(document).encode())
+    )
 
 
 def key_problem() -> str:

@@ -15,6 +15,7 @@ from fleetmark.base import extensions
 from fleetmark.base.redact import conceal
 from fleetmark.base.user import user_name
 from fleetmark.campaign.adaptive import Until
+from fleetmark.campaign.resumed.scheduled import host_entry
 from fleetmark.campaign.schedule import Settings
 from fleetmark.campaign.turns import Turns
 from fleetmark.hosts.agent import PLAYBOOKS
@@ -45,9 +46,16 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of ``fleetmark run``."""
+    """The options of ``fleetmark run``.
+
+    ``content``: the suite itself, where it is not read by its name. ``parent``: the campaign that a new one is run for;
+    it lies in ``root``, a folder of ``within``, the results root that the user named.
+    """
 
     suite: str
+    content: Suite | None = None
+    parent: str = ""
+    within: Path | None = None
     inventory: tuple[str, ...] = ()
     limit: str | None = None
     settings: Settings | None = None
@@ -107,19 +115,9 @@ def campaign_document(
         "slurm": asdict(options.slurm) if options.slurm else None,
         "shared": str(options.shared.resolve()) if options.shared else None,
         "at_once": list(options.at_once),
+        "parent": options.parent,
         "trial": asdict(options.trial) if options.trial else None,
-        "hosts": [
-            {
-                "name": h.name,
-                "address": h.address,
-                "peer": h.peer_address,
-                "port": h.port,
-                "user": h.user,
-                "generation": h.labels.get("gen"),
-                "labels": dict(h.labels),
-            }
-            for h in hosts
-        ],
+        "hosts": [host_entry(host) for host in hosts],
         "exchanges": [asdict(e) for e in schedule.exchanges],
         "versions": {
             "fleetmark": __version__,

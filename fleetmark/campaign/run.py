@@ -33,7 +33,7 @@ from fleetmark.campaign.resumed import scheduled
 from fleetmark.campaign.resumed.authorship import request_to_run
 from fleetmark.campaign.resumed.credentials import credentials_again, refuse_without
 from fleetmark.campaign.resumed.owed import note_joined, note_lost, owed_steps, set_aside_lost
-from fleetmark.campaign.resumed.scheduled import Request, adopt, digest, job_text, request_of
+from fleetmark.campaign.resumed.scheduled import Request, digest, job_text, request_of
 from fleetmark.campaign.schedule import containers, has_groups, secrets_of, settings_of
 from fleetmark.campaign.start import start
 from fleetmark.hosts.inventory import Host
@@ -57,7 +57,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
     Raises FleetmarkError before any host is touched where the options make no sense.
     """
     options.check_turns()
-    suite = load_suite(options.suite)
+    suite = options.content or load_suite(options.suite)
     settings = options.settings or {}
     credentials = secrets_of(suite, settings)  # bad settings are refused here
     seed = options.seed if options.seed is not None else secrets.randbelow(2**31)
@@ -82,7 +82,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
         facts_of = {host.name: facts_document(facts, able[host.name].raw or {}) for host, facts in answered}
         campaign |= {"planned": [list(jobs)], "jobs": _digests(jobs), "facts": _digests(facts_of)}
         documents = {host: Scheduled(facts_of[host], text) for host, text in jobs.items()}
-        archive = Archive.create(options.root, name, campaign, documents).writable()
+        archive = Archive.create(options.root, name, campaign, documents, options.within).writable()
         if problem := key_problem():
             console.print(f"this campaign carries no lasting signature, so --resume will ask first: {problem}")
         if lent:
@@ -137,11 +137,13 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
     """
     require(archive.id, archive.campaign())
     request, is_own = request_to_run(archive, options.inventory, console)
+    if options.parent not in ("", archive.campaign().get("parent")):
+        raise FleetmarkError(f"{archive.path}: it was not run for {options.parent}; remove it")
     archive.writable()
     if not is_own:
-        hosts = load_hosts(replace(options, limit=request.limit))
-        request = adopt(archive, request, hosts, resolved(options.inventory), author())
-    credentials = credentials_again(request.suite, request.settings, options.settings or {})
+        request = _adopt(archive, request, options, console)
+    suite = "" if Path(request.suite).absolute().is_relative_to(archive.root.absolute()) else request.suite
+    credentials = credentials_again(suite, request.settings, options.settings or {})
     options = replace(
         options,
         suite=request.suite,
@@ -184,6 +186,17 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
         return _drive(archive, options, console, checked, credentials)
     finally:
         hang_up(checked)
+
+
+def _adopt(archive: Archive, request: Request, options: Options, console: Console) -> Request:
+    """Ask the hosts of this user's inventory what they are, and make somebody else's campaign this user's own."""
+    named = {host.name for host in request.hosts}
+    ours = replace(options, limit=None, become=request.become, work_dir=request.work_dir)
+    hosts = [host for host in load_hosts(ours) if host.name in named]
+    checked = check(hosts, request.settings, containers(request.suite_as_read), ours, console, stay=False)
+    hang_up(checked)
+    scheduled.adopt(archive, request, checked, resolved(options.inventory), author())
+    return request_of(archive)
 
 
 def _resume_lent(

@@ -35,7 +35,7 @@ def results(
     """
     url = _url(root, campaign)
     if url is None:
-        remove_unfinished(root)
+        remove_unfinished(root, root)
         yield root
         return
     from fleetmark.record import store

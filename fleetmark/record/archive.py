@@ -87,6 +87,19 @@ def safe_name(name: str) -> str:
     return component
 
 
+def _folders_below(folder: Path, depth: int) -> Iterator[Path]:
+    """Yield the folders ``depth`` levels below ``folder``. A link is not a folder."""
+    if depth == 0:
+        yield folder
+        return
+    with contextlib.suppress(OSError):
+        if not folder.is_symlink():
+            with os.scandir(folder) as entries:
+                names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+            for name in names:
+                yield from _folders_below(folder / name, depth - 1)
+
+
 def _head(campaign: Mapping[str, Any]) -> str:
     """Return campaign.json as text, signed by this user."""
     return json.dumps(sign({"schema": SCHEMA, **campaign}), indent=1)
@@ -102,7 +115,8 @@ class Archive:
     def __init__(self, path: Path, root: Path | None = None) -> None:
         """``root``: the results root that ``path`` lies in; its parent folder by default."""
         self.path = path
-        self._root = root or path.parent
+        self.root = root or path.parent
+        self._campaign: dict[str, Any] | None = None
         self._journal: int | None = None
         self._unsynced = False
         self._lock: int | None = None
@@ -113,20 +127,28 @@ class Archive:
 
     @classmethod
     def create(
-        cls, root: Path, campaign_id: str, campaign: Mapping[str, Any], hosts: Mapping[str, Scheduled] | None = None
+        cls,
+        folder: Path,
+        campaign_id: str,
+        campaign: Mapping[str, Any],
+        hosts: Mapping[str, Scheduled] | None = None,
+        root: Path | None = None,
     ) -> Archive:
-        """A new campaign under ``root`` with the facts and jobs of ``hosts``: all of it, by one rename, or nothing.
+        """A new campaign in ``folder`` with the facts and jobs of ``hosts``: all of it, by one rename, or nothing.
 
-        Raises FleetmarkError where that cannot be written, CannotKeep where the disk is full.
+        ``root``: the results root that ``folder`` lies in; ``folder`` itself by default. Raises FleetmarkError if that
+        cannot be written, CannotKeep if the disk is full.
         """
-        archive = cls(root / campaign_id)
+        root = root or folder
+        archive = cls(folder / campaign_id, root)
         try:
             root.mkdir(parents=True, exist_ok=True)
-            remove_unfinished(root)
-            draft, lock = make_draft(root, campaign_id)
+            with folder_inside(folder, root, make=PRIVATE_FOLDER):
+                remove_unfinished(folder, root)
+            draft, lock = make_draft(folder, root, campaign_id)
             try:
-                for folder in ("facts", "jobs") if hosts else ():
-                    with folder_inside(draft / folder, root, make=PRIVATE_FOLDER):
+                for name in ("facts", "jobs") if hosts else ():
+                    with folder_inside(draft / name, root, make=PRIVATE_FOLDER):
                         pass
                 for host, scheduled in (hosts or {}).items():
                     create_inside(draft / "facts" / f"{safe_name(host)}.json", root, scheduled.facts)
@@ -135,7 +157,7 @@ class Archive:
                 if os.path.lexists(archive.path):
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
                 move_inside(draft, archive.path, root)
-                sync_inside(root, root)
+                sync_inside(folder, root)
             except OSError:
                 remove_inside(draft, root)
                 raise
@@ -157,6 +179,8 @@ class Archive:
 
     def campaign(self) -> dict[str, Any]:
         """The content of campaign.json. Raises FleetmarkError when the file is absent, broken, or of a later schema."""
+        if self._campaign is not None:
+            return self._campaign
         file = self.path / "campaign.json"
         try:
             document = decode_json(self._read(file))
@@ -175,12 +199,20 @@ class Archive:
         campaign: dict[str, Any] = document
         return campaign
 
-    def own_campaign(self) -> dict[str, Any] | None:
-        """Return campaign.json where this user started the campaign and nobody changed the file since; else None.
+    def pin(self) -> dict[str, Any]:
+        """Return campaign.json, and use this content from now on, so that nobody can change it after a check.
 
         Raises FleetmarkError as ``campaign`` does.
         """
-        document = self.campaign()
+        self._campaign = self.campaign()
+        return self._campaign
+
+    def own_campaign(self) -> dict[str, Any] | None:
+        """Pin campaign.json and return it if this user started the campaign and nobody changed the file, else None.
+
+        Raises FleetmarkError as ``campaign`` does.
+        """
+        document = self.pin()
         return document if document.get("id") == self.id and is_signed(document) else None
 
     # ------------------------------------------------------------ writing
@@ -189,9 +221,9 @@ class Archive:
         """This campaign for one controller alone. Raises FleetmarkError while another holds it."""
         file = self.path / "journal.jsonl"
         try:
-            self._lock = append_inside(self.path / "controller.lock", self._root)
+            self._lock = append_inside(self.path / "controller.lock", self.root)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._journal = append_inside(file, self._root)
+            self._journal = append_inside(file, self.root)
             raw = self._read(file)
             complete = raw.rfind(b"\n") + 1
             if raw[complete:].startswith(b"{"):  # a crash left half a line: the next event must not continue it
@@ -205,11 +237,12 @@ class Archive:
 
     def _remove_parts(self) -> None:
         """Remove what a controller that was killed had half received or half written."""
-        for part in (self.path / "raw").glob("*/*/*/.part-*"):
-            remove_inside(part, self._root)
+        for part in _folders_below(self.path / "raw", 4):
+            if part.name.startswith(".part-"):
+                remove_inside(part, self.root)
         for part in self.path.glob(".*.????????"):
             if _PART.fullmatch(part.name):
-                remove_inside(part, self._root)
+                remove_inside(part, self.root)
 
     def close(self) -> None:
         for handle in (self._journal, self._lock):
@@ -258,27 +291,30 @@ class Archive:
 
     def save_campaign(self, campaign: Mapping[str, Any]) -> None:
         """Replace campaign.json, signed by this user."""
-        self.keep("campaign.json", _head(campaign))
+        head = _head(campaign)
+        self.keep("campaign.json", head)
+        if self._campaign is not None:
+            self._campaign = decode_json(head)
 
     def begin_step(self, host: str, step: Mapping[str, Any]) -> Path:
         """A folder with step.json beside the step's final one, to fill and hand to ``save_step``."""
         final = self.raw_dir(host, step)
         part = final.with_name(f".part-{secrets.token_hex(4)}")
-        with self.keeping(final), folder_inside(part, self._root, make=PRIVATE_FOLDER):
-            create_inside(part / "step.json", self._root, json.dumps({"host": host, **step}))
+        with self.keeping(final), folder_inside(part, self.root, make=PRIVATE_FOLDER):
+            create_inside(part / "step.json", self.root, json.dumps({"host": host, **step}))
         return part
 
     def new_file(self, folder: Path, name: str) -> BinaryIO:
         """A new file in a folder of ``begin_step``, to write to. Raises OSError."""
-        return open_new_inside(folder / safe_name(name), self._root)
+        return open_new_inside(folder / safe_name(name), self.root)
 
     def append_to(self, name: str) -> int:
         """Open a file of the campaign's own folder to read and append, as a descriptor. Raises OSError."""
-        return append_inside(self.path / name, self._root)
+        return append_inside(self.path / name, self.root)
 
     def discard(self, path: Path) -> None:
         """Remove a file or a folder of this campaign, as far as that is possible."""
-        remove_inside(path, self._root)
+        remove_inside(path, self.root)
 
     def save_step(self, host: str, step: Mapping[str, Any], part: Path, excuse: str = "") -> Path:
         """Save the folder ``part`` as a finished step, all or nothing. Where the step is already saved (a resumed
@@ -290,8 +326,8 @@ class Archive:
                 self.discard(part)
                 return final
             if excuse:
-                replace_inside(part / "step.json", self._root, json.dumps({"host": host, **step, "excuse": excuse}))
-            move_inside(part, final, self._root)
+                replace_inside(part / "step.json", self.root, json.dumps({"host": host, **step, "excuse": excuse}))
+            move_inside(part, final, self.root)
         return final
 
     @contextlib.contextmanager
@@ -316,7 +352,7 @@ class Archive:
         """Move the files of a lost step aside, so that a resumed campaign can run it again."""
         aside = self.path / "superseded" / utc() / folder.relative_to(self.path / "raw")
         try:
-            move_inside(folder, aside, self._root)
+            move_inside(folder, aside, self.root)
         except OSError as error:
             raise self._cannot_keep(aside, error) from error
 
@@ -328,7 +364,7 @@ class Archive:
         """Save ``data`` as the file ``name`` of this campaign, replacing the one before. Raises CannotKeep."""
         file = self.path / name
         try:
-            replace_inside(file, self._root, data)
+            replace_inside(file, self.root, data)
         except OSError as error:
             raise self._cannot_keep(file, error) from error
         return file
@@ -347,8 +383,13 @@ class Archive:
         return read_inside(file, self.path, most)
 
     def inside(self, name: str) -> Path:
-        """The file ``name`` of this campaign, to be read by its path. Raises FleetmarkError for a link out of it."""
+        """Return the path of the file ``name`` of this campaign, to be read by another library.
+
+        Raises FleetmarkError for a link out of the campaign, and for a pipe or a device.
+        """
         file = self.path / name
+        if file.exists() and not file.is_file():
+            raise FleetmarkError(f"{file}: it is not a plain file; remove it")
         if not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(self.path)):
             raise FleetmarkError(f"{file}: a link leads out of the campaign; put the file itself there")
         return file
@@ -482,7 +523,7 @@ class Archive:
         Where step.json is damaged, the description comes from the job, or else from the folder's name.
         """
         scheduled: dict[str, dict[Path, Mapping[str, Any]]] = {}
-        for folder in sorted((self.path / "raw").glob("*/*/*/*")):
+        for folder in sorted(_folders_below(self.path / "raw", 4)):
             if folder.name.startswith("."):  # half written when a controller died
                 continue
             step: Mapping[str, Any]

@@ -39,12 +39,20 @@ class Summary:
 
 
 def campaigns(root: Path) -> list[Archive]:
-    """The campaigns under a results root, oldest first, damaged ones among them."""
+    """The campaigns under a results root, oldest first, damaged ones among them. Links are passed over."""
     try:
         folders = sorted(root.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [Archive(p) for p in folders if not p.name.startswith(".") and is_campaign(p)]
+    return [Archive(p) for p in folders if not p.name.startswith(".") and not p.is_symlink() and is_campaign(p)]
+
+
+def campaigns_inside(archive: Archive, folder: str) -> list[Archive]:
+    """Return the campaigns in a folder of ``archive`` that were run for it, oldest first."""
+    place = archive.path / folder
+    if place.is_symlink() or archive.path.is_symlink():
+        return []
+    return [Archive(a.path, archive.root) for a in campaigns(place)]
 
 
 def is_campaign(folder: Path) -> bool:
@@ -64,7 +72,10 @@ def find(root: Path, name: str) -> Archive:
     Raises FleetmarkError when none or several answer to it.
     """
     if (Path(name) / "campaign.json").exists():
-        return Archive.open(Path(name).resolve())
+        path = Path(name).absolute()
+        if path.is_symlink():
+            raise FleetmarkError(f"{name}: a link; name the folder that it leads to")
+        return Archive.open(path if path.name and ".." not in path.parts else path.resolve())
     archives = campaigns(root)
     if name == "last" and archives:
         return Archive.open(archives[-1].path)

@@ -13,14 +13,15 @@ _NEW = ".new-"  # before the id of a campaign under construction
 _LOCK = "controller.lock"
 
 
-def make_draft(root: Path, campaign_id: str) -> tuple[Path, int]:
-    """Create a folder for a new campaign. Returns its path and its lock, a descriptor to close when it is complete.
+def make_draft(folder: Path, root: Path, campaign_id: str) -> tuple[Path, int]:
+    """Create a draft of a campaign in ``folder``, which is ``root`` or lies below it.
 
-    Raises OSError, also where the folder exists.
+    Returns its path and its lock, a descriptor to close when the draft is complete.
+    Raises OSError, also if the folder exists.
     """
-    draft = root / f"{_NEW}{campaign_id}"
+    draft = folder / f"{_NEW}{campaign_id}"
     while True:
-        with folder_inside(root, root) as place:
+        with folder_inside(folder, root) as place:
             os.mkdir(draft.name, PRIVATE_FOLDER, dir_fd=place)
         with contextlib.suppress(FileNotFoundError):  # another controller removed it before it was locked
             lock = append_inside(draft / _LOCK, root)
@@ -30,11 +31,11 @@ def make_draft(root: Path, campaign_id: str) -> tuple[Path, int]:
             os.close(lock)
 
 
-def remove_unfinished(root: Path) -> None:
-    """Remove the folders of controllers that were killed while they made a campaign."""
+def remove_unfinished(folder: Path, root: Path) -> None:
+    """Remove the drafts in ``folder`` of controllers that were killed while they made a campaign."""
     try:
-        with os.scandir(root) as entries:
-            drafts = [root / entry.name for entry in entries if entry.name.startswith(_NEW)]
+        with os.scandir(folder) as entries:
+            drafts = [folder / entry.name for entry in entries if entry.name.startswith(_NEW)]
     except OSError:
         return
     for draft in drafts:

@@ -37,7 +37,7 @@ def summaries(root: Path) -> list[Summary]:
             fresh += _lines(summary)
         if summary is not None:
             listed.append(summary)
-    _append(root, fresh)
+    _append(root, fresh, root)
     if lines + len(fresh) > _STALE * max(100, len(listed)):
         _tidy(root)
     return listed
@@ -45,13 +45,13 @@ def summaries(root: Path) -> list[Summary]:
 
 def note(archive: Archive) -> None:
     """Put a campaign that has just ended on the index."""
-    _append(archive.path.parent, _lines(summarise(archive)))
+    _append(archive.path.parent, _lines(summarise(archive)), archive.root)
 
 
 def _names(root: Path) -> list[str]:
     try:
         with os.scandir(root) as entries:
-            return sorted(entry.name for entry in entries if not entry.name.startswith("."))
+            return sorted(e.name for e in entries if not (e.name.startswith(".") or e.is_symlink()))
     except (FileNotFoundError, NotADirectoryError):
         return []
 
@@ -103,13 +103,13 @@ def _read(root: Path) -> tuple[int, dict[str, dict[str, Any]]]:
     return count, known
 
 
-def _append(root: Path, lines: Sequence[str]) -> None:
+def _append(folder: Path, lines: Sequence[str], root: Path) -> None:
     """Add lines together: other controllers do so at the same time. A root that cannot be written stays as it is."""
     if not lines:
         return
     data = "".join(f"{line}\n" for line in lines).encode()
     with contextlib.suppress(OSError):
-        handle = append_inside(root / _INDEX, root)
+        handle = append_inside(folder / _INDEX, root)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             os.write(handle, data)

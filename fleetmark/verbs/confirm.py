@@ -19,6 +19,7 @@ from fleetmark.hosts.preflight import WORK_DIR
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import Diagnosis
 from fleetmark.record.diagnosis.reruns import FOLDER, can_be_settled, rerun, unfinished
+from workloads.suite import suite_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,37 +36,38 @@ def confirm(archive: Archive, diagnosis: Diagnosis, where: Where, console: Conso
 
     Raises FleetmarkError where no sound host is left to be measured beside suspects.
     """
-    root = archive.path / FOLDER
+    archive.pin()  # the settings that are run are those of the campaign.json that is checked here
     before = unfinished(archive)
     if before is None and not any(map(can_be_settled, diagnosis.findings)):
         console.print("no host or link is suspect, so there is nothing to confirm", soft_wrap=True)
         return False
     request, _ = request_to_run(archive, where.inventory, console)
     if before is not None:
-        options = replace(options_of(request, where, ()), suite="", root=root)
-        return campaign.resume(before, options, console)
+        return campaign.resume(before, options_of(archive, FOLDER, request, where, ()), console)
     again = rerun(archive, diagnosis)
     for note in again.notes:
         console.print(note, soft_wrap=True)
     if not again.suite["workloads"]:
         raise FleetmarkError(f"{archive.id}: no sound host is left beside the suspects, so nothing can be confirmed")
-    options = replace(
-        options_of(request, where, again.hosts), suite=saved_suite(archive, FOLDER, "confirm", again.suite), root=root
-    )
+    options = with_suite(options_of(archive, FOLDER, request, where, again.hosts), archive, "confirm", again.suite)
     console.print(f"measuring again what suspects are slow in, on {count(len(again.hosts), 'host')}", soft_wrap=True)
     return campaign.run(options, console)[1]
 
 
-def options_of(request: Request, where: Where, hosts: tuple[str, ...]) -> Options:
-    """The options of a campaign on ``hosts`` of an earlier one: reached as they were then, unless ``where`` differs.
+def options_of(archive: Archive, folder: str, request: Request, where: Where, hosts: tuple[str, ...]) -> Options:
+    """Return the options of a campaign in ``folder`` of ``archive``, on ``hosts`` of it.
 
-    Whoever did not start the earlier one has named an inventory, or it had none (``request_to_run``).
+    Hosts are reached as they were then, unless ``where`` differs. Whoever did not start the earlier campaign has named
+    an inventory, or it had none (``request_to_run``).
     """
     slurm = request.slurm
     if slurm is not None and hosts:
         slurm = replace(slurm, nodes=len(hosts), nodelist=",".join(hosts), constraint=None)
     return Options(
         suite="",
+        parent=archive.id,
+        root=archive.path / folder,
+        within=archive.root,
         inventory=where.inventory or tuple(request.inventory),
         limit=",".join(hosts) if hosts and (where.inventory or request.inventory) else None,
         become=where.become or request.become,
@@ -75,7 +77,15 @@ def options_of(request: Request, where: Where, hosts: tuple[str, ...]) -> Option
     )
 
 
-def saved_suite(archive: Archive, folder: str, name: str, suite: Mapping[str, Any]) -> str:
-    """Save ``suite`` as ``folder``/``name``.yml of a campaign and return its path, which the command line names."""
+def with_suite(options: Options, archive: Archive, name: str, suite: Mapping[str, Any]) -> Options:
+    """Return ``options`` with a suite of workloads of ``archive``, which is saved beside the campaigns that run it.
+
+    It is run as it is here and never read back, since others may write there. Raises FleetmarkError if the measurements
+    name a workload that the campaign did not have.
+    """
+    if unknown := sorted(set(suite["workloads"]) - set(archive.pin().get("workloads") or ())):
+        raise FleetmarkError(f"{archive.id}: its measurements are of {unknown[0]}, which its suite does not have")
     document = {key: value for key, value in suite.items() if key != "name"}
-    return str(archive.keep(f"{folder}/{name}.yml", yaml.safe_dump(document, sort_keys=False, allow_unicode=True)))
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    file = archive.keep(f"{options.root.name}/{name}.yml", text)
+    return replace(options, suite=str(file), content=suite_from(document, name))

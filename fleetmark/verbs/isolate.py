@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from fleetmark.campaign.sized import Family
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.diagnosis import gangs, isolations
 from fleetmark.record.diagnosis.isolations import Isolated, Question
-from fleetmark.verbs.confirm import Where, options_of, saved_suite
+from fleetmark.verbs.confirm import Where, options_of, with_suite
 from fleetmark.verbs.documents import Documents, page_and_pdf, write
 from planner.diagnosis import groups, partners
 from planner.diagnosis.outliers import LARGE
@@ -50,6 +49,7 @@ def show(
     What an earlier call ran is not run again, and a campaign that it began goes on. Raises KeyboardInterrupt where the
     user interrupts one.
     """
+    archive.pin()  # the settings that are run are those of the campaign.json that is checked
     spoken = documents.language
     together = gangs.groups(archive).get((question.workload, question.case))
     runs: _Runs
@@ -99,7 +99,6 @@ class _Runs:
 
     def _measured(self, suite: Mapping[str, Any], name: str, saying: str, nth: int = -1) -> Archive:
         """The campaign of a suite: the ``nth`` of an earlier call, else a new one, announced as ``saying``."""
-        root = self.archive.path / isolations.FOLDER
         (choice,) = suite["workloads"].values()
         (groups,) = choice["hosts"].values()
         begun = isolations.before(self.archive, suite, nth)
@@ -107,22 +106,20 @@ class _Runs:
         if begun is None:
             hosts = tuple(dict.fromkeys(host for group in groups for host in group))
             self.console.print(f"measuring again {saying}: {count(len(hosts), 'host')}", soft_wrap=True)
-            options = replace(
-                self._options(hosts, root), suite=saved_suite(self.archive, isolations.FOLDER, name, suite)
-            )
+            options = with_suite(self._options(hosts), self.archive, name, suite)
             archive, interrupted = campaign.run(options, self.console)
         else:
             archive, finished = begun
             if not finished:
-                interrupted = campaign.resume(archive, self._options((), root), self.console)
+                interrupted = campaign.resume(archive, self._options(()), self.console)
         if interrupted:
             raise KeyboardInterrupt
         self.campaigns.append(str(Path(isolations.FOLDER) / archive.id))
         self.ran.append(tuple(frozenset(group) for group in groups))
         return archive
 
-    def _options(self, hosts: tuple[str, ...], root: Path) -> Options:
-        return replace(options_of(self.request, self.where, hosts), root=root)
+    def _options(self, hosts: tuple[str, ...]) -> Options:
+        return options_of(self.archive, isolations.FOLDER, self.request, self.where, hosts)
 
 
 class _PairRuns(_Runs):

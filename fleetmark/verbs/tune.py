@@ -16,7 +16,7 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import trials
 from fleetmark.record.diagnosis.subjects import subjects
 from fleetmark.record.steps import Trial
-from fleetmark.verbs.confirm import Where, options_of, saved_suite
+from fleetmark.verbs.confirm import Where, options_of, with_suite
 from planner.diagnosis.trial import sides
 from planner.diagnosis.tuning.rule import Rule, Subject
 from planner.diagnosis.tuning.rules import RULES, rule_named
@@ -80,12 +80,12 @@ def attempt(archive: Archive, asked: Question, lang: str, json_: bool, console: 
     everything was put back. Raises KeyboardInterrupt where the user interrupts it.
     """
     spoken = language(lang)
+    archive.pin()  # the settings that are run are those of the campaign.json that is checked
     rule = rule_named(asked.rule)
     setting = _setting(rule, _subject(archive, asked.host), asked)
     begun = trials.unfinished(archive, asked.host, rule.name, setting.as_json())
     if begun is not None:
-        options = replace(_options(archive, asked, (), console), root=archive.path / trials.FOLDER)
-        interrupted = campaign.resume(begun, options, console)
+        interrupted = campaign.resume(begun, _options(archive, asked, (), console), console)
     else:
         begun, interrupted = campaign.run(_new(archive, asked, rule, setting, console), console)
     if interrupted:
@@ -102,7 +102,6 @@ def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting, consol
     """The campaign of a new trial."""
     suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
     seed = secrets.randbelow(2**31)
-    root = archive.path / trials.FOLDER
     hosts = trials.hosts_of(suite, archive.host_names())
     options = _options(archive, asked, hosts, console)
     if options.slurm is not None:
@@ -111,14 +110,12 @@ def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting, consol
             f"-i {asked.host},"
         )
     about = Trial(asked.host, rule.name, setting.as_json(), sides(asked.blocks, seed))
-    return replace(
-        options, suite=saved_suite(archive, trials.FOLDER, "trial", suite), root=root, seed=seed, trial=about
-    )
+    return replace(with_suite(options, archive, "trial", suite), seed=seed, trial=about)
 
 
 def _options(archive: Archive, asked: Question, hosts: tuple[str, ...], console: Console) -> Options:
     request, _ = request_to_run(archive, asked.where.inventory, console)
-    options = options_of(request, asked.where, hosts)
+    options = options_of(archive, trials.FOLDER, request, asked.where, hosts)
     return replace(options, slurm=None) if asked.where.inventory else options
 
 

@@ -10,9 +10,8 @@ from rich.console import Console
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import count
 from fleetmark.campaign.resumed.scheduled import Request, request_of, unsigned_request
+from fleetmark.campaign.schedule import settings_of
 from fleetmark.record.archive import Archive
-
-_SHOWN = 12  # hosts and settings that the question lists
 
 
 def request_to_run(archive: Archive, inventory: Sequence[str], console: Console) -> tuple[Request, bool]:
@@ -38,27 +37,28 @@ def request_to_run(archive: Archive, inventory: Sequence[str], console: Console)
 
 
 def _agrees(request: Request, author: str, inventory: Sequence[str], console: Console) -> bool:
-    """Show what the campaign would run, and ask."""
-    console.print(f"{author}. Its commands would run on your hosts:")
+    """Show everything that decides what would run, and ask.
+
+    Raises FleetmarkError if campaign.json disagrees with itself about that.
+    """
+    chosen = request.suite_as_read.chosen()
+    settings = settings_of(request.suite_as_read, request.settings)
+    if list(chosen) != request.workloads or settings != request.settings or not request.jobs:
+        raise FleetmarkError(f"{author}, and its suite is not what was scheduled; begin a new campaign")
     hosts = [host.name for host in request.hosts]
-    settings = [f"{w}.{name}={value}" for w, values in request.settings.items() for name, value in values.items()]
-    images = [f"{w} in {c.in_container}" for w, c in request.suite_as_read.chosen().items() if c.in_container]
-    rows = {
-        "workloads": ", ".join(request.workloads),
-        "settings": _some(settings),
-        "containers": _some(images),
-        "hosts": f"{count(len(hosts), 'host')}: {_some(hosts)}{', as root' if request.become else ''}",
-        "inventory": ", ".join(inventory) or "none: this machine",
-        "folder on hosts": request.work_dir,
-    }
-    for name, value in rows.items():
-        console.print(f"  {name:<16} {value or 'none'}")
+    console.print(f"{author}. Its commands would run on your hosts:")
+    rows = [
+        *(("workload", repr(name)) for name in chosen),
+        *(("setting", f"{w}.{name}={value!r}") for w, of in settings.items() for name, value in of.items()),
+        *(("container", f"{name} in {c.in_container}") for name, c in chosen.items() if c.in_container),
+        ("repeats", request.rounds or "as the suite has them"),
+        ("hosts", f"{count(len(hosts), 'host')}{', as root' if request.become else ''}: {', '.join(map(repr, hosts))}"),
+        ("inventory", ", ".join(inventory) or "none: this machine"),
+        ("folder on hosts", repr(request.work_dir)),
+    ]
+    for name, value in rows:
+        console.print(f"  {name:<16} {value}")
     try:
         return console.input("Run them? [y/N] ", markup=False).strip().lower() in ("y", "yes")
     except EOFError:
         return False
-
-
-def _some(words: Sequence[str]) -> str:
-    rest = len(words) - _SHOWN
-    return ", ".join(words[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")

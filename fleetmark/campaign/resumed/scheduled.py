@@ -21,6 +21,7 @@ from fleetmark.base.facts import Facts
 from fleetmark.campaign.adaptive import Until
 from fleetmark.campaign.schedule import make_schedule
 from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.preflight import Checked
 from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
 from fleetmark.record.archive import Archive, safe_name
 from fleetmark.record.steps import Deployment, Exchange, HostSchedule, Refusal, Schedule, Step, Trial
@@ -173,15 +174,7 @@ def _schedule_again(archive: Archive, request: Request, broken: Mapping[str, str
     for group in request.scheduled:
         able += [(host, _facts(archive, request, host.name, broken)) for host in _hosts(request, group)]
         try:
-            schedule = make_schedule(
-                able,
-                request.suite_as_read,
-                request.settings,
-                campaign=request.id,
-                seed=request.seed,
-                repeats=request.rounds,
-                onto=schedule,
-            )
+            schedule = _schedule(request, able, schedule)
         except FleetmarkError as error:
             raise FleetmarkError(f"{_first(archive, broken)}, and cannot be made again: {error}; {_REMEDY}") from error
     if schedule is None or not broken.keys() <= schedule.hosts.keys():
@@ -192,45 +185,74 @@ def _schedule_again(archive: Archive, request: Request, broken: Mapping[str, str
 _REMEDY = "restore the file, or begin a new campaign; what was measured is read by `fleetmark report`"
 
 
-def adopt(archive: Archive, request: Request, hosts: Sequence[Host], inventory: Sequence[str], user: str) -> Request:
-    """Sign somebody else's campaign as this user's own, once its jobs are shown to follow from suite and facts.
+def _schedule(request: Request, able: Sequence[tuple[Host, Facts]], onto: Schedule | None) -> Schedule:
+    return make_schedule(
+        able,
+        request.suite_as_read,
+        request.settings,
+        campaign=request.id,
+        seed=request.seed,
+        repeats=request.rounds,
+        onto=onto,
+    )
 
-    ``hosts``: those of this user's ``inventory``, whose addresses and labels count; ``user``: who adopts it.
-    Raises FleetmarkError where a job is another than they give, so that no command of the record's author runs.
+
+def adopt(archive: Archive, request: Request, checked: Sequence[Checked], inventory: Sequence[str], user: str) -> None:
+    """Sign somebody else's campaign as this user's own, if its jobs follow from its suite and what hosts say now.
+
+    ``checked``: the hosts of this user's ``inventory``, whose addresses, labels and fresh facts count: nothing in the
+    record decides what runs. ``user``: who adopts it. Raises FleetmarkError if a host does not answer, or if a job is
+    another one than these give.
     """
-    by_name = {host.name: host for host in hosts}
-    if lacking := [name for name in request.jobs if name not in by_name]:
-        raise FleetmarkError(f"{archive.id}: host {lacking[0]} is not in your inventory; add it, then resume again")
-    known = [
-        _Host(name=h.name, address=own.address, peer=own.peer_address, labels=dict(own.labels))
-        for h in request.hosts
-        if (own := by_name.get(h.name))
-    ]
-    digests = {name: digest(archive.facts_text(name)) for name in request.jobs}
-    request = request.model_copy(update={"hosts": known, "facts": digests})
-    names = dict.fromkeys(request.jobs, "cannot be verified")
-    schedule = _schedule_again(archive, request, names)
-    texts = {name: _job_again(archive, request, schedule, name) for name in request.jobs}
-    if {name: digest(text) for name, text in texts.items()} != request.jobs or schedule.exchanges != tuple(
-        request.exchanges
-    ):
+    able = {c.host.name: (c.host, c.facts, c.raw or {}) for c in checked if c.facts}
+    if lacking := [name for name in request.jobs if name not in able]:
         raise FleetmarkError(
-            f"{archive.id}: its jobs are not what its suite, its facts and your inventory give, so nothing of it runs; "
+            f"{archive.id}: {lacking[0]} does not answer or is not in your inventory, so its job cannot be verified; "
+            "resume when all hosts answer, or begin a new campaign"
+        )
+    schedule = None
+    answered: list[tuple[Host, Facts]] = []
+    for group in request.scheduled:
+        answered += [able[name][:2] for name in group if name in able]
+        schedule = _schedule(request, answered, schedule)
+    made = {} if schedule is None else schedule.hosts
+    texts = {host.name: job_text(request.model_dump(), made[host.name], facts) for host, facts in answered}
+    jobs = {name: digest(text) for name, text in texts.items()}
+    if schedule is None or jobs != request.jobs or schedule.exchanges != tuple(request.exchanges):
+        raise FleetmarkError(
+            f"{archive.id}: its jobs are not what its suite, your inventory and your hosts give now, so nothing runs; "
             "begin a new campaign"
         )
-    doc = archive.campaign()
-    addresses = {h.name: {"address": h.address, "peer": h.peer, "labels": h.labels} for h in known}
-    archive.save_campaign(
-        request.model_dump(mode="json", by_alias=True)
-        | {name: doc[name] for name in ("command", "versions", "extensions", "sha256") if name in doc}
-        | {
-            "suite": request.suite if request.suite in suite_names() else "",
-            "hosts": [{**h, **addresses[h["name"]]} for h in doc["hosts"] if h["name"] in addresses],
-            "inventory": list(inventory),
-            "adopted": user,
-        }
-    )
-    return request_of(archive)
+    for name, text in texts.items():
+        archive.save_job(name, text)
+    facts_of_hosts = {name: archive.save_facts(name, able[name][1], able[name][2]) for name in texts}
+    before = archive.campaign()
+    kept: dict[str, Any] = {
+        name: before[name] for name in ("command", "versions", "extensions", "sha256") if name in before
+    }
+    own = {c.host.name: c.host for c in checked}
+    changed = {
+        "suite": request.suite if request.suite in suite_names() else "",
+        "hosts": [host_entry(own[listed.name]) for listed in request.hosts if listed.name in own],
+        "facts": {name: digest(document) for name, document in facts_of_hosts.items()},
+        "limit": None,
+        "inventory": list(inventory),
+        "adopted": user,
+    }
+    archive.save_campaign({**request.model_dump(mode="json", by_alias=True), **kept, **changed})
+
+
+def host_entry(host: Host) -> dict[str, Any]:
+    """Return what campaign.json says of a host."""
+    return {
+        "name": host.name,
+        "address": host.address,
+        "peer": host.peer_address,
+        "port": host.port,
+        "user": host.user,
+        "generation": host.labels.get("gen"),
+        "labels": dict(host.labels),
+    }
 
 
 def _first(archive: Archive, broken: Mapping[str, str]) -> str:
@@ -312,7 +334,7 @@ def join(
         if request.jobs.get(name) != digest(text):
             archive.save_job(name, text)
     peers = {host.name: {"address": host.address, "peer": host.peer_address} for host, _, _ in new}
-    doc |= {
+    doc = doc | {
         "planned": [*request.scheduled, [host.name for host, _, _ in new]],
         "jobs": {name: digest(text) for name, text in texts.items()},
         "facts": request.facts | {name: digest(document) for name, document in saved.items()},

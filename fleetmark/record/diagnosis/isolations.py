@@ -13,7 +13,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
 from fleetmark.record import figures
 from fleetmark.record.archive import Archive
-from fleetmark.record.campaigns import campaigns, container_of, summarise
+from fleetmark.record.campaigns import campaigns_inside, container_of, summarise
 from fleetmark.record.diagnosis import gangs, pairs
 from fleetmark.record.diagnosis.table import Table
 from fleetmark.record.figures.pairs import peer
@@ -189,7 +189,7 @@ def before(archive: Archive, wanted: Mapping[str, Any], nth: int = -1) -> tuple[
     """The campaign that an earlier call began for the same runs, the last or the ``nth`` of them, and whether it is
     finished."""
     own = []
-    for begun in campaigns(archive.path / FOLDER):
+    for begun in campaigns_inside(archive, FOLDER):
         read = begun.campaign().get("suite_as_read") or {}
         of = {name: (choice or {}).get("hosts") for name, choice in (read.get("workloads") or {}).items()}
         if of == {name: choice["hosts"] for name, choice in wanted["workloads"].items()}:

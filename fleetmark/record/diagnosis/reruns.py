@@ -15,7 +15,7 @@ import pandas as pd
 from fleetmark.base.text import Message, message
 from fleetmark.record import figures
 from fleetmark.record.archive import Archive
-from fleetmark.record.campaigns import campaigns, container_of, summarise
+from fleetmark.record.campaigns import campaigns_inside, container_of, summarise
 from fleetmark.record.diagnosis import Diagnosis, pairs, read
 from fleetmark.record.diagnosis.table import BENCHMARK, Table, title
 from planner.diagnosis.confirm import Settled, settle, settle_tail
@@ -135,7 +135,7 @@ def _row(table: Table, finding: Finding) -> int | None:
 
 def confirmations(archive: Archive) -> list[Archive]:
     """The campaigns that confirm this one, oldest first."""
-    return campaigns(archive.path / FOLDER)
+    return campaigns_inside(archive, FOLDER)
 
 
 def unfinished(archive: Archive) -> Archive | None:

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
 from fleetmark.record.archive import Archive
-from fleetmark.record.campaigns import campaigns, container_of, summarise
+from fleetmark.record.campaigns import campaigns_inside, container_of, summarise
 from fleetmark.record.diagnosis import read
 from fleetmark.record.diagnosis.table import title
 from fleetmark.record.figures.pairs import peer
@@ -117,7 +117,7 @@ def hosts_of(wanted: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]
 
 def trials(archive: Archive) -> list[Archive]:
     """The trials of a campaign's hosts, oldest first."""
-    return campaigns(archive.path / FOLDER)
+    return campaigns_inside(archive, FOLDER)
 
 
 def unfinished(archive: Archive, host: str, rule: str, items: Sequence[Mapping[str, Any]]) -> Archive | None:
