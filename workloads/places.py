@@ -7,12 +7,14 @@ from pathlib import Path
 
 import yaml
 
+from fleetmark.base.yaml import nodes
+
 
 class Places:
     """A YAML file as its nodes, which know their lines. The file must be readable YAML."""
 
     def __init__(self, path: Path) -> None:
-        self._root = yaml.compose(path.read_text(), yaml.SafeLoader)
+        self._root = nodes(path)
 
     def line(self, place: Sequence[int | str]) -> int:
         """Return the line of the key or item at ``place``, or of the nearest one above it that exists."""

@@ -155,6 +155,15 @@ def _composed(text: str) -> tuple[Any, yaml.Node | None]:
         raise
 
 
+def nodes(path: Path) -> yaml.Node | None:
+    """Return a YAML file as its nodes, which know their lines; None if it is empty. Raises FleetmarkError."""
+    text = read_text(path, path)
+    try:
+        return Tree(text).root
+    except (yaml.YAMLError, RecursionError) as error:
+        raise fault(path, error) from error
+
+
 def fault(name: object, error: Exception) -> FleetmarkError:
     """The sentence for a YAMLError or RecursionError of the text that is called ``name``."""
     if isinstance(error, RecursionError):

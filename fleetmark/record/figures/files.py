@@ -172,7 +172,8 @@ def _prepare(
     hashes["least"] = (hashes["kind"] != Kind.GUARDRAIL) * math.ulp(0.0)
     con.register("hash_frame", hashes[["h", "key", "rule", "least"]])
     con.execute(
-        f"create temp table hashes as select h::{con.hash_type} as h, key::int as key, rule, least from hash_frame"
+        f"create temp table hashes as select h::{con.hash_type} as h, key::int as key, rule::varchar as rule, "
+        "least::double as least from hash_frame"
     )
     con.execute(f"create temp view hashed as select *, {hashed} as h from measurements")
     return keys

@@ -27,7 +27,8 @@ def footer(file: Path) -> pq.FileMetaData:
     size = file.stat().st_size
     with file.open("rb") as source:
         source.seek(max(0, size - 8))
-        if int.from_bytes(source.read(4), "little") > _LARGEST_FOOTER:
+        length, magic = source.read(4), source.read(4)
+        if magic == b"PAR1" and int.from_bytes(length, "little") > max(_LARGEST_FOOTER, size):
             raise _bomb(file, f"a footer of more than {_LARGEST_FOOTER >> 20} MiB")
     limits = {"thrift_string_size_limit": _LARGEST_FOOTER, "thrift_container_size_limit": _MOST_GROUPS}
     with pq.ParquetFile(file, **limits) as opened:

@@ -92,7 +92,7 @@ def powered(root: Path, chosen: Mapping[str, Sequence[Machine]]) -> frozenset[st
     files = _files(root, sorted({campaign for campaign, _ in every}))
     if not files:
         return frozenset(labelled)
-    record = figures.read(files, every, which=figures.POWER)
+    record = _read(files, every, figures.POWER, spread=False)
     places = {title: [(m.campaign, m.host) for m in of] for title, of in chosen.items()}
     return frozenset(labelled | {title for title, of in places.items() if len(figures.of_side(record, of).rows)})
 
