@@ -472,3 +472,46 @@ def test_without_a_place_for_the_key_the_user_is_told(fleet: Fleet, monkeypatch:
     shown = io.StringIO()
     archive, _ = campaign.run(Options(suite=str(fleet.root / "s.yml"), root=fleet.root), Console(file=shown, width=400))
     assert "carries no lasting signature" in shown.getvalue() and archive.own_campaign() is not None
+
+
+def test_settings_that_the_suite_hides_run_nothing(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = fleet.run()
+    doc = archive.campaign()
+    doc["suite_as_read"]["workloads"]["stream"] = {"set": {"threads": [8]}}
+    (archive.path / "campaign.json").write_text(json.dumps(doc))
+    colleague = Colleague(fleet, monkeypatch)
+    with pytest.raises(FleetmarkError, match="its suite is not what was scheduled"):
+        colleague.resume(archive)
+    assert colleague.asked == 0 and fleet.checked == []
+
+
+def test_a_record_without_jobs_asks_nothing(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All its hosts would count as late, and be scheduled without anything to verify."""
+    archive = fleet.run()
+    (archive.path / "campaign.json").write_text(json.dumps({**archive.campaign(), "jobs": {}, "planned": [[]]}))
+    with pytest.raises(FleetmarkError, match="its suite is not what was scheduled"):
+        Colleague(fleet, monkeypatch).resume(archive)
+
+
+def test_facts_on_record_decide_nothing_for_a_colleague(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The facts name another work directory, and jobs and digests are made to fit."""
+    archive = fleet.run()
+    doc = archive.campaign()
+    for name in NAMES:
+        for kind in ("facts", "jobs"):
+            file = archive.path / kind / f"{name}.json"
+            file.write_text(file.read_text().replace("/var/tmp/fleetmark-0", "/tmp/evil"))
+            doc[kind][name] = scheduled.digest(file.read_bytes())
+    (archive.path / "campaign.json").write_text(json.dumps(doc))
+    before = jobs(archive)
+    assert any(b"/tmp/evil" in job for job in before.values()), "else this shows nothing"
+    with pytest.raises(FleetmarkError, match="its jobs are not what its suite, your inventory and your hosts give"):
+        Colleague(fleet, monkeypatch).resume(archive)
+
+
+def test_what_was_checked_is_what_is_used(fleet: Fleet) -> None:
+    archive = fleet.run()
+    checked = Archive(archive.path)
+    assert checked.own_campaign() is not None
+    (archive.path / "campaign.json").write_text(json.dumps({**archive.campaign(), "settings": {"stream": {"x": 1}}}))
+    assert "stream" in checked.campaign()["settings"] and checked.campaign()["settings"]["stream"] != {"x": 1}

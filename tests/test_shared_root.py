@@ -29,6 +29,8 @@ from fleetmark.campaign.options import Options
 from fleetmark.campaign.resumed import scheduled
 from fleetmark.cli.app import app
 from fleetmark.record.archive import Archive
+from fleetmark.record.campaigns import campaigns_inside, find
+from fleetmark.verbs.confirm import with_suite
 from tests.drives import save_step
 from tests.records import IOPS, NULL, TRIAD, record
 
@@ -332,7 +334,7 @@ def test_nothing_planted_in_a_document_runs_or_is_reached(
     for file in documents(root):
         raw = file.read_bytes()
         acting = ("gate FOLDER/rules.yml 20261001",) if file.name == "rules.yml" else ()
-        acting = RUNNING if file.name in ("campaign.json", "journal.jsonl") else acting
+        acting = RUNNING if file.name == "campaign.json" else acting
         for turn, text in enumerate(texts):
             file.write_bytes(raw)
             for key, content in list(islice(hostile(file, text), turn, None, len(texts))):
@@ -371,3 +373,40 @@ def test_links_planted_among_raw_files_show_nothing(root: Path, tmp_path: Path) 
             assert "$6$hash" not in invoke(root, verb).output, f"{verb} shows what {file.name} links to"
         file.unlink(missing_ok=True)
         file.write_bytes(raw)
+
+
+def test_folders_that_are_links_hold_no_campaigns_and_no_raw_files(root: Path, tmp_path: Path) -> None:
+    """Those of another place would be resumed, listed in the shared index, and named in the shared journal."""
+    private = tmp_path / "private"
+    shutil.copytree(root / CAMPAIGN, private / CAMPAIGN)
+    (root / CAMPAIGN / "confirmations").symlink_to(private)
+    assert campaigns_inside(Archive(root / CAMPAIGN), "confirmations") == []
+    linked = root / "20270101T000000-x-0000"
+    linked.symlink_to(private / CAMPAIGN)
+    assert linked.name not in invoke(root, "campaigns --format json").output
+    assert linked.name not in (root / ".campaigns.jsonl").read_text()
+    with pytest.raises(FleetmarkError, match="a link; name the folder that it leads to"):
+        find(root, str(linked))
+    (private / "deep" / "of" / "secret" / "names").mkdir(parents=True)
+    shutil.rmtree(root / CAMPAIGN / "raw")
+    (root / CAMPAIGN / "raw").symlink_to(private)
+    assert list(Archive(root / CAMPAIGN).steps()) == []
+
+
+def test_a_pipe_in_place_of_measurements_holds_nobody_up(root: Path) -> None:
+    file = root / CAMPAIGN / "measurements.parquet"
+    file.unlink()
+    os.mkfifo(file)
+    for verb in ("report last", "diagnose last"):
+        result = invoke(root, verb)
+        assert "not a plain file" in f"{result.exception}{result.output}", verb
+
+
+def test_a_suite_for_confirming_is_not_read_back(root: Path) -> None:
+    archive = Archive(root / CAMPAIGN)
+    suite = {"about": "x", "workloads": {"selftest": {"cases": ["uptime-1"]}}}
+    options = with_suite(Options(suite="", root=archive.path / "confirmations"), archive, "confirm", suite)
+    Path(options.suite).write_text("workloads: {stress: }\n")
+    assert options.content is not None and list(options.content.workloads) == ["selftest"]
+    with pytest.raises(FleetmarkError, match="its measurements are of stress, which its suite does not have"):
+        with_suite(options, archive, "confirm", {"about": "x", "workloads": {"stress": {}}})
