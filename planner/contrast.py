@@ -23,8 +23,8 @@ from planner.ratio import Mean, Ratio, between, satterthwaite
 
 Floats = npt.NDArray[np.float64]
 
-LEAST_GROUPS = 3  # families of benchmarks, below which nothing is said of another workload
-FARTHEST = 3  # times the ratio, beyond which an interval of another workload says nothing
+LEAST_GROUPS = 3  # minimum number of benchmark families for a prediction about another workload
+FARTHEST = 3  # maximum ratio; a wider interval for another workload is not reported
 
 
 class Pairing(Enum):
@@ -98,8 +98,10 @@ class _Single:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of one side, hosts by benchmarks; ``errors`` and ``degrees`` as in Repeats. ``clusters``: the cluster
-    of each host, None if hosts are independent.
+    """Hold the figures of one side, hosts by benchmarks.
+
+    ``errors`` and ``degrees`` are defined as in Repeats. ``clusters`` is the cluster index of each host, or None if
+    hosts are independent.
     """
 
     logs: Floats
@@ -206,31 +208,33 @@ class Contrast:
 
     @property
     def single(self) -> bool:
-        """Whether a side is one host, whose figures say nothing of its kind."""
+        """Return whether a side has only one host, too few to represent its type."""
         return self.pairing is Pairing.PINNED or isinstance(self.a, _Single) or isinstance(self.b, _Single)
 
     @property
     def clusters(self) -> bool:
-        """Whether the interval is by clusters of hosts on a side."""
+        """Return whether the interval counts clusters of hosts on at least one side."""
         return any(isinstance(part, mixed.Fit) and part.clusters is not None for part in (self.a, self.b))
 
     def scores(self, weights: Floats) -> tuple[Floats | None, Floats | None]:
-        """Return how far each host of a side lies from its mean; None for a side that is no sample of hosts.
+        """Return each host's distance from the mean of its side, or None for a side that is not a sample of hosts.
 
-        Hosts without any figure are left out.
+        Hosts without figures are left out.
         """
         a, b = (part.scores(weights) if isinstance(part, mixed.Fit) else None for part in (self.a, self.b))
         return a, b
 
     def ratio(self, weights: Floats) -> Ratio:
-        """Return the weighted geometric mean of the ratios, with the interval of the fleet."""
+        """Return the weighted geometric mean of the ratios with its confidence interval for the fleet."""
         repeats = isinstance(self.a, _Single) or isinstance(self.b, _Single)
         ratio = between(*self.means(weights), self.hosts, of_repeats=repeats)
         ratio = replace(ratio, single=self.single, clusters=self.clusters, p=None if self.single else ratio.p)
         return replace(ratio, of_repeats=False) if ratio.interval is None else ratio
 
     def resampled(self, weights: Floats) -> Estimate | None:
-        """Return the same by the bootstrap over hosts; None if a host lacks a figure, or hosts form clusters."""
+        """Return the same ratio with a bootstrap interval over hosts; None if figures are missing or hosts are
+        clustered.
+        """
         x, y = (logs[~np.isnan(logs).all(axis=1)] for logs in self.logs)
         if self.gaps or self.clusters or self.pairing is Pairing.PINNED:
             return None
@@ -252,15 +256,15 @@ def equal_work(contrast: Contrast, w: Floats) -> Ratio:
 def another_workload(
     contrast: Contrast, w: Floats, groups: Sequence[Sequence[int]]
 ) -> tuple[Estimate | None, Message | None]:
-    """Return the interval in which one more benchmark of the class would lie, or the reason why there is none.
+    """Return the prediction interval for one more benchmark of the class, or the reason why it is not available.
 
-    It is a prediction interval over ``groups`` of benchmarks that are redundant or of one family. Their weighted spread
-    has Satterthwaite's degrees of freedom, which with equal weights are one less than there are groups. The variance of
-    the fleet comes on top. The interval is never narrower than that of the fleet, which may have fewer degrees of
-    freedom.
+    The prediction interval is computed over ``groups`` of benchmarks that are redundant or belong to one family. The
+    weighted variance between groups has Satterthwaite's degrees of freedom; with equal weights, that is the number of
+    groups minus one. The variance of the fleet is added. The fleet's interval may have fewer degrees of freedom, so the
+    prediction interval is widened to contain it if necessary.
 
-    It takes LEAST_GROUPS groups and a variance of both fleets: a single host has none. An interval that reaches
-    FARTHEST times the ratio either way is too wide to be of use.
+    The interval requires LEAST_GROUPS groups and at least two hosts per side. It is not reported if either end differs
+    from 1 by more than a factor of FARTHEST.
     """
     if len(groups) < LEAST_GROUPS:
         families = count(len(groups), "family", "families")

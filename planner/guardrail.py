@@ -29,10 +29,14 @@ class Held(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Guardrail:
-    """One guardrail. ``a`` and ``b``: the mean over the hosts of each side, in the base unit, None where a side has
-    none; ``n``: how many hosts. ``limit``: what it must keep to; without one the baseline's figure is the limit.
-    ``held``: None where a side lacks it, and ``why`` says so. ``change``: the test of the candidate against the
-    baseline if there is no limit. Its logarithm is the difference of the means as a part of the baseline's mean.
+    """Hold the result of one guardrail.
+
+    - ``a``, ``b``: the mean over the hosts of each side in the base unit, or None if not measured
+    - ``n``: the number of hosts on each side
+    - ``limit``: the limit that applies; None if the candidate is compared with the baseline
+    - ``held``: the verdict, or None if a side has no figure; ``why`` then gives the reason
+    - ``change``: the test of the candidate against the baseline if there is no limit. Its logarithm is the difference
+      of the means relative to the baseline's mean
     """
 
     a: float | None
@@ -45,9 +49,9 @@ class Guardrail:
 
 
 def judged_together(guards: Mapping[str, Guardrail]) -> dict[str, Guardrail]:
-    """Return guardrails with the verdicts that count how many are tested: those without a limit, Benjamini-Hochberg.
+    """Return the guardrails with verdicts adjusted for multiple tests (Benjamini-Hochberg) where they have no limit.
 
-    One by one, 2.5% of the guardrails that did not change would be called broken, or most tables of 100.
+    Without the adjustment, 2.5% of unchanged guardrails would fail, including at least one in most tables of 100.
     """
     ps = among({name: g.change for name, g in guards.items() if g.change is not None})
     return {name: _adjusted(g, ps.get(name)) for name, g in guards.items()}
@@ -85,14 +89,14 @@ def guardrail(a: pd.Series, b: pd.Series, better: Better, limit: float | None, p
 
 
 def _held(change: Ratio | None) -> Held:
-    """Return the verdict by the test against the baseline; None stands for figures that are all zero."""
+    """Return the verdict of the test against the baseline; ``change`` is None if all figures are zero."""
     if change is None:
         return Held.KEPT
     return {Verdict.WORSE: Held.BROKEN, Verdict.CANNOT_TELL: Held.CANNOT_TELL}.get(change.verdict, Held.KEPT)
 
 
 def _change(x: pd.Series, y: pd.Series, sign: float, pairing: Pairing) -> Ratio | None:
-    """Return the test of ``y`` against ``x`` by the difference of their means; None if all of them are zero."""
+    """Return the test of ``y`` against ``x`` by the difference of their means, or None if all figures are zero."""
     scale = float(x.mean()) or float(y.mean())
     if scale == 0:
         return None

@@ -1,21 +1,22 @@
-"""One side's mean over a class of benchmarks where hosts lack some of them: a linear mixed model.
+"""Estimate the mean of one side over benchmarks that some hosts lack, with a linear mixed model.
 
 The oriented log figure of host h and benchmark b is y[h, b] = mu[b] + u[h] + e[h, b], with a random intercept u per
-host. The means mu are estimated by generalised least squares, with the ratio of the two variances by restricted maximum
-likelihood (REML). A weighted mean over benchmarks then has two variances: that of the model, and the cluster-robust
-CR2 over hosts, which holds as well where hosts differ in more than an intercept; the larger one counts. Its degrees of
-freedom are Satterthwaite's (Bell & McCaffrey, Survey Methodology 28, 2002; Pustejovsky & Tipton, JBES 36, 2018).
+host. The means mu are estimated by generalised least squares. The ratio of the two variances is estimated by restricted
+maximum likelihood (REML). A weighted mean over benchmarks then has two variance estimates: the model's, and the
+cluster-robust CR2 over hosts. CR2 remains valid if hosts differ by more than an intercept. The larger estimate is used.
+Its degrees of freedom are Satterthwaite's (Bell & McCaffrey, Survey Methodology 28, 2002; Pustejovsky & Tipton, JBES
+36, 2018).
 
-Of two hosts CR2 alone counts. Both variances then rest on hardly more than one difference, and the larger of two such
-guesses is too large on average: intervals cover up to 98.2% for 95% (``docs/comparing.md`` has the figures). Without
-gaps CR2 is the variance between the two hosts, so that gaps do not change the rule.
+With two hosts, only CR2 applies. Both estimates then rest on little more than one difference, and the larger of the two
+is biased upwards: 95% intervals would cover up to 98.2% (see ``docs/comparing.md``). Without gaps, CR2 equals the
+variance between the two hosts, so both cases follow the same rule.
 
-Where figures are missing, hosts often lack them for a reason, and those that lack all of them are the least like the
-others: their share of the hosts widens the variance.
+Missing figures are often missing for a reason, and hosts that lack all figures may differ most from the others. The
+variance is therefore increased by the share of such hosts.
 
-Without gaps this is the mean over hosts of each host's weighted sum, which is exact, and taken directly.
+Without gaps, the estimate equals the mean over hosts of each host's weighted sum, which is computed directly.
 
-Where hosts form clusters (``planner.clustered``), the variance is CR2 over clusters instead of hosts, with or without
+If hosts form clusters (``planner.clustered``), the variance is CR2 over clusters instead of hosts, with or without
 gaps.
 """
 
@@ -46,8 +47,11 @@ class TooFewError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The model of one side. ``means``: mu, by benchmark. ``hosts``: those with a figure at all. ``clusters``: the
-    cluster of each of them, None if hosts are independent.
+    """Hold the fitted model of one side.
+
+    - ``means``: the estimate of mu for each benchmark
+    - ``hosts``: the hosts with at least one figure
+    - ``clusters``: the cluster index of each of these hosts, or None if hosts are independent
     """
 
     means: Floats
@@ -63,11 +67,11 @@ class Fit:
 
     @property
     def units(self) -> int:
-        """How many independent units there are: clusters, or hosts."""
+        """Return the number of independent units: clusters, or hosts if they are independent."""
         return self.hosts if self.clusters is None else len(np.unique(self.clusters))
 
     def scores(self, weights: Floats) -> Floats:
-        """Return how far each host lies from the mean: the weighted mean over the benchmarks that it has."""
+        """Return each host's distance from the mean: the weighted mean residual over its benchmarks."""
         weight: Floats = self._seen @ weights
         with np.errstate(invalid="ignore"):
             scores: Floats = self._errors @ weights / np.where(weight > 0, weight, np.nan)
@@ -96,7 +100,7 @@ class Fit:
         return Mean(value, variance, _degrees(share, kept), self.hosts)
 
     def _by_clusters(self, clusters: Codes, value: float, pull: Floats, share: Floats) -> Mean:
-        """Return the mean with the CR2 variance over clusters; ``pull`` and ``share`` are those of the hosts."""
+        """Return the mean with its CR2 variance over clusters; ``pull`` and ``share`` are given per host."""
         _, places = np.unique(clusters, return_inverse=True)
         pulls: Floats = np.bincount(places, pull).astype(float)
         shares: Floats = np.bincount(places, share).astype(float)
@@ -113,10 +117,12 @@ def needed(hosts: int, benchmarks: int) -> int:
 
 
 def fit(y: Floats, clusters: Codes | None = None) -> Fit:
-    """The model of the oriented logs ``y``, hosts by benchmarks, NaN where a host lacks one; ``clusters``: the cluster
-    of each host, where hosts of one are alike.
+    """Fit the model to the oriented logs ``y`` (hosts by benchmarks, NaN for missing figures).
 
-    Raises TooFewError below two hosts, for a benchmark without a figure, and for fewer figures than ``needed``.
+    ``clusters`` is the cluster index of each host, or None if hosts are independent.
+
+    Raise TooFewError if there are fewer than two hosts, if a benchmark has no figure, or if there are fewer figures
+    than ``needed``.
     """
     if len(y) > 1 and y.shape[1] and not np.isnan(y).any():
         centre, nothing = y.mean(axis=0), np.zeros(0)
@@ -148,7 +154,7 @@ def fit(y: Floats, clusters: Codes | None = None) -> Fit:
 
 
 def _several(clusters: Codes | None, present: Any = slice(None)) -> Codes | None:
-    """Return the clusters of the hosts that are ``present``, None if they are all of one."""
+    """Return the clusters of the hosts in ``present``, or None if these hosts all belong to one cluster."""
     if clusters is None:
         return None
     of: Codes = clusters[present]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-_NAME = re.compile(r"[A-Za-z_]{2,}")  # the name of a family, with which its cases begin
+_NAME = re.compile(r"[A-Za-z_]{2,}")  # the leading name of a case, which identifies its family
 ALIKE = 0.98  # correlation from which on benchmarks are redundant
 LEAST_MACHINES = 8  # to tell whether they are
 
@@ -34,10 +34,11 @@ def pinned_weights(
 
 
 def families(benchmarks: pd.DataFrame) -> dict[str, str]:
-    """Return the family of each benchmark, by title: its workload and the name with which its case begins.
+    """Return the family of each benchmark by title: its workload and the leading name of its case.
 
-    The cases llama2-70b and llama3.1-405b of one workload are of the family llama. A case that begins with a number, as
-    505.mcf_r, is a family of its own. ``benchmarks`` has a row per title, with ``workload`` and ``case``.
+    For example, the cases llama2-70b and llama3.1-405b of one workload belong to the family llama. A case that begins
+    with a number, such as 505.mcf_r, is a family of its own. ``benchmarks`` has one row per title, with ``workload``
+    and ``case``.
     """
     named = {}
     for title, workload, case in zip(benchmarks.index, benchmarks["workload"], benchmarks["case"], strict=True):
@@ -78,7 +79,7 @@ def clusters(machines: pd.DataFrame, kinds: bool = True, quantity: Mapping[str, 
 
 
 def merged(groups: Iterable[Iterable[str]], quantity: Mapping[str, str]) -> list[list[str]]:
-    """Return ``groups`` of benchmarks, joined where they share a quantity (benchmark to what it measures)."""
+    """Return ``groups`` of benchmarks, merged if they share a quantity; ``quantity`` maps benchmark to quantity."""
     result: list[list[str]] = []
     for group in map(list, groups):
         measured = {quantity.get(name, name) for name in group}
