@@ -268,9 +268,11 @@ def another_workload(
     """
     if len(groups) < LEAST_GROUPS:
         families = count(len(groups), "family", "families")
-        return None, message("benchmarks of {families}; it takes {least}", families=families, least=LEAST_GROUPS)
+        return None, message(
+            "only {families} of benchmarks measured; at least {least} are needed", families=families, least=LEAST_GROUPS
+        )
     if contrast.single or min(m.df for m in contrast.means(w)) <= 0:
-        return None, message("a side is a single host, whose kind may differ from it")
+        return None, message("a side has only one host, too few to represent its type")
     weight = np.array([w[group].sum() for group in groups])
     logs = np.array([w[group] @ contrast.deltas[group] for group in groups]) / weight
     mean, square = float(weight @ logs), float(weight @ weight)
@@ -283,5 +285,7 @@ def another_workload(
     if fleet.lo is not None and result.lo is not None and result.lo > fleet.lo:
         result = replace(result, lo=fleet.lo, hi=fleet.hi, df=fleet.df)
     if result.hi is None or result.hi > FARTHEST * result.value:
-        return None, message("the benchmarks lie too far apart: it would reach a factor of {n} either way", n=FARTHEST)
+        return None, message(
+            "the benchmark ratios differ too much: the interval exceeds a factor of {n} either way", n=FARTHEST
+        )
     return result, None

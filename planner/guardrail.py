@@ -84,7 +84,7 @@ def guardrail(a: pd.Series, b: pd.Series, better: Better, limit: float | None, p
         why = message("measured on the baseline only") if len(x) else message("measured on the candidate only")
         return Guardrail(first, second, limit, None, why, n)
     change = _change(x, y, sign, pairing)
-    why = message("no limit: held against the baseline")
+    why = message("no limit: compared with the baseline")
     return Guardrail(first, second, None, _held(change), why, n, change)
 
 

@@ -38,7 +38,7 @@ def _by_clusters(class_: str, side: str, clusters: Clusters) -> Message:
         case kind:
             number, one = count(clusters.number, "cluster"), kind
     return message(
-        "{class_}: interval by {number} of {side}, since hosts of one {one} resemble each other (ICC {icc})",
+        "{class_}: the interval counts {number} of {side}; hosts with the same {one} are similar (ICC {icc})",
         class_=class_,
         number=number,
         side=side,

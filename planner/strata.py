@@ -57,12 +57,12 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
             each[title] = join(ratios)
         else:
             lacking = [p.name for p, e in of if e is None or title not in e.each]
-            left_out[title] = message("not measured on both sides of {strata}", strata=joined(lacking))
+            left_out[title] = message("not measured on both sides in {strata}", strata=joined(lacking))
     before = pooled.headline
     matches = [(p.share, e) for p, e in of if e is not None and e.headline is not None]
     if before is None or len(matches) < len(parts):
         without = [p.name for p, e in of if e is None or e.headline is None]
-        why = message("no figure within {strata}: measure it on both sides there", strata=joined(without))
+        why = message("no result in {strata}: measure it on both sides there", strata=joined(without))
         return replace(
             pooled, ratio=None, work=None, why=pooled.why or why, each=each, left_out=left_out, lowest=None,
             highest=None, workload=None, resampled=None,
