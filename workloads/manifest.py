@@ -22,7 +22,7 @@ from workloads.parameter import Parameter
 from workloads.variant import plain_case
 
 HERE = Path(__file__).parent
-SCHEMA = 1  # the newest schema of manifests that this version reads
+SCHEMA = 1  # newest manifest schema that this version can read
 T = TypeVar("T", bound=BaseModel)
 
 Summarised = Literal[Centre.GEOMEAN, Centre.MEDIAN]
@@ -42,9 +42,11 @@ class Plot(_Part):
 
 
 class At(_Part):
-    """What a metric is in some cases: where it differs. ``better: none`` for a setting that comes back as a result;
-    ``limit``: the part of the case's name with the limit that its guardrail keeps, <> for the time: "-p99-<>";
-    ``quantity``: the metric that measures the same in these cases.
+    """Override the declaration of a metric in some cases.
+
+    ``better: none`` marks a setting that is reported as a result. ``limit``: the part of the case name that gives the
+    guardrail's limit, with <> for the time, such as "-p99-<>". ``quantity``: the metric that measures the same in these
+    cases.
     """
 
     kind: Kind | None = None
@@ -226,17 +228,19 @@ class About:
 
 
 class Manifest(_Part):
-    """One workload. ``scope: pair`` measures between two hosts, or over loopback where there is only one; its parameter
-    ``pairs`` says which. ``single``: an expression that holds where the other end is the user's own, so that each host
-    runs alone. ``disk``: bytes that its files take under the work directory at most. ``spread``: the usual standard
-    deviation of repeats, as a share of their mean; None where nobody knows. ``was``: classes in files of earlier
-    versions to today's. ``redundant``: the part of a case's name, a regular expression, in which cases that measure the
-    same differ.
+    """Describe one workload.
+
+    ``scope: pair`` measures between two hosts, or over loopback with a single host; its parameter ``pairs`` selects the
+    pairs. ``single``: an expression that is true if the user provides the other end, so that each host runs alone.
+    ``disk``: the maximum size of its files under the work directory, in bytes. ``spread``: the typical standard
+    deviation of repeats relative to their mean, or None if unknown. ``was``: the present class for each class in files
+    of earlier versions. ``redundant``: a regular expression for the part of a case name that may differ between cases
+    that measure the same.
     """
 
     schema_: int = Field(default=SCHEMA, alias="schema", ge=1)
     name: str
-    version: str = ""  # of the workload; a record keeps it
+    version: str = ""  # version of the workload, kept in records
     title: str
     class_: str = Field(alias="class")
     kind: Kind | None = None  # of metrics that have none of their own
@@ -308,10 +312,10 @@ class Manifest(_Part):
                 yield at.kind or metric.kind or self.kind, self.class_ if template == "<>" else template
 
     def describe(self, name: str, cases: Sequence[str], class_: str, unit: str, better: str) -> About:
-        """What the metric ``name`` is in a case, which goes by each of ``cases``.
+        """Return the description of the metric ``name`` in a case, which may have several names in ``cases``.
 
-        ``class_``: that of the case, of the metric in another case, or the one that a file of an earlier version gives.
-        ``unit`` and ``better`` decide where the manifest does not know the metric.
+        ``class_`` is the class of the case, of the metric in another case, or from a file of an earlier version.
+        ``unit`` and ``better`` apply if the manifest does not declare the metric.
         """
         class_ = self.was.get(class_, class_)
         metric = self.metrics.get(name)
@@ -368,17 +372,17 @@ def _limit(part: str, case: str) -> float | None:
 
 
 def names() -> list[str]:
-    """Return the names of all workloads, those of other folders included, sorted."""
+    """Return the sorted names of all workloads, including those from other folders."""
     return sorted(_paths())
 
 
 def path_of(name: str) -> Path:
-    """Return the file of a manifest. Raises FleetmarkError, with the known names, where there is none."""
+    """Return the path of a manifest, or raise FleetmarkError with the known names if it does not exist."""
     paths = _paths()
     if name not in paths:
         raise FleetmarkError(
             f"no workload {name!r}{suggest(name, list(paths))}; there are {', '.join(sorted(paths))}; "
-            f"name the folder of your own by --workloads DIR or {extensions.VARIABLE}"
+            f"add your own folder with --workloads DIR or {extensions.VARIABLE}"
         )
     return paths[name]
 
@@ -388,7 +392,7 @@ def _paths() -> dict[str, Path]:
 
 
 def load(name: str) -> Manifest:
-    """Return the manifest of a workload. Raises FleetmarkError when there is none or it breaks the schema."""
+    """Return the manifest of a workload, or raise FleetmarkError if it does not exist or violates the schema."""
     return _load(name, extensions.state())
 
 
@@ -396,33 +400,33 @@ def load(name: str) -> Manifest:
 def _load(name: str, _: str) -> Manifest:
     path = path_of(name)
     if path.parent != HERE and (HERE.parent / "playbooks" / "roles" / name).is_dir():
-        raise FleetmarkError(f"{path}: the name {name} is that of a role of Fleetmark; rename the workload")
+        raise FleetmarkError(f"{path}: {name} is already the name of a Fleetmark role; rename the workload")
     return _validate(path, Manifest, {"name": name, **read_manifest(path)})
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """Return the keys of a manifest, with those of the one that it is like. Raises FleetmarkError where it cannot."""
+    """Return the keys of a manifest merged with the one named by ``like``, or raise FleetmarkError on failure."""
     raw = read_yaml(path)
     schema = raw.get("schema", SCHEMA)
     if isinstance(schema, int) and schema > SCHEMA:
         raise FleetmarkError(
-            f"{path}: schema {schema} is newer than this version of Fleetmark reads ({SCHEMA}); update Fleetmark"
+            f"{path}: schema {schema} is newer than the schema of this Fleetmark version ({SCHEMA}); update Fleetmark"
         )
     if like := raw.pop("like", None):
         base = read_yaml(path_of(str(like)))
-        raw = {**_overlay(base, raw), "scores": raw.get("scores", {})}  # named by their owners: never shared
+        raw = {**_overlay(base, raw), "scores": raw.get("scores", {})}  # defined by their owners, so never inherited
     return raw
 
 
 def files(name: str) -> list[Path]:
-    """Return the files that make the manifest of ``name``: its own, and the one that it is ``like``."""
+    """Return the files that define the manifest of ``name``: its own file and the one named by ``like``."""
     path = path_of(name)
     base = read_yaml(path).get("like")
     return [path, path_of(str(base))] if base else [path]
 
 
 def _overlay(base: Any, over: Any) -> Any:
-    """Return ``over`` on ``base``: keys of mappings one by one, all else whole. A null removes its key."""
+    """Return ``base`` updated with ``over``: mappings are merged, other values replaced, and null removes a key."""
     if not (isinstance(base, dict) and isinstance(over, dict)):
         return over
     merged = {**base, **{k: _overlay(base.get(k), v) for k, v in over.items()}}

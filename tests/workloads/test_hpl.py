@@ -92,7 +92,7 @@ def test_two_hosts_run_one_problem_together(workload: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "host", "why"),
     [
-        ({"program": "/opt/x", "on": "gpu"}, MPI, "needs GPUs: none was found"),
+        ({"program": "/opt/x", "on": "gpu"}, MPI, "needs GPUs, but none were found"),
         (
             {"program": "/opt/x", "on": "gpu"},
             MPI | {"gpus": [GPUS[0] | {"memory": None}]},

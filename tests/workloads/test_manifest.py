@@ -88,7 +88,7 @@ def test_a_workload_is_a_suite_of_itself() -> None:
         ("about: x\nworkloads:\n  fio: {set: {runtime: never}}\n", "fio.runtime: 'never' is not a time"),
         ("about: x\nworkloads:\n  fio: {sett: {}}\n", "fio.sett"),
         ("about: x\nworkloads:\n  foi:\n", "did you mean fio"),
-        ("about: x\nworkloads: {}\n", "names none"),
+        ("about: x\nworkloads: {}\n", "the list is empty"),
         ("about: x\nrepeats: 0\nworkloads: {fio: }\n", "repeats"),
         ("about: [x\n", "not YAML"),
         ("- a\n- b\n", "expected keys and values"),

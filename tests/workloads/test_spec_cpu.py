@@ -211,7 +211,7 @@ def test_what_changes_the_programs_makes_another_deployment(tmp_path: Path) -> N
         ({"tree": "", "iso": "ISO", "sha256": "abc"}, "to have sha256 abc, and it has SUM"),
         ({"tree": "", "iso": "http://x/cpu.iso"}, "sha256, the checksum of http://x/cpu.iso$"),
         ({"tree": "/opt/cpu", "iso": "ISO", "sha256": "SUM"}, "iso or tree, not both"),
-        ({"tree": "", "iso": "/no/such.iso"}, "is not a file on this machine, nor a URL"),
+        ({"tree": "", "iso": "/no/such.iso"}, "is not a file on this machine or a URL"),
         ({"config": "http://x/my.cfg"}, "config to be a file on this machine"),
         ({"benchmarks": ["perlbench", "505.mcf_r"]}, "such as 500.perlbench_r: there is no perlbench$"),
         ({"benchmarks": "706.stockfish_r"}, "there is no 706.stockfish_r"),
