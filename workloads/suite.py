@@ -56,7 +56,7 @@ class Suite(_Part):
     workloads: Mapping[str, Choice | None] = {}
 
     def chosen(self) -> dict[str, Choice]:
-        """Return the choice for each workload or variant in suite order; an empty entry (``fio:``) uses the defaults."""
+        """Return the choice for each workload or variant in suite order; ``fio:`` alone uses the defaults."""
         return {name: choice or Choice() for name, choice in self.workloads.items()}
 
 
