@@ -29,8 +29,8 @@ from planner.redundant import families
 from planner.remarks import of_hosts
 from planner.totals import totalled
 
-CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot be compared at all
-APART = 4  # times one size another, from which on their figures are of different things (one in cache, say)
+CLASH = ("units clash", "directions clash")  # prefixes of reasons for figures that cannot be compared
+APART = 4  # size ratio from which figures measure different things (cache and memory, say)
 _OF_CLASSES = (Kind.CAPACITY, Kind.RESPONSIVENESS)
 WORK_MIX = "work mix"  # the class of a comparison over the user's mix
 
@@ -118,7 +118,7 @@ class Comparison:
     called: Mapping[str, str] = field(default_factory=dict)
 
     def kind(self, class_: str) -> str:
-        """The kind of the figures in a class; a mix is of capacity."""
+        """Return the kind of the figures in a class; a mix is capacity."""
         kinds = zip(self.benchmarks["class"].tolist(), self.benchmarks["kind"].tolist(), strict=True)
         return next((str(kind) for name, kind in kinds if name == class_ and kind in _OF_CLASSES), Kind.CAPACITY.value)
 

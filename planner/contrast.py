@@ -28,7 +28,7 @@ FARTHEST = 3  # maximum ratio; a wider interval for another workload is not repo
 
 
 class Pairing(Enum):
-    """How the hosts of two sides are related."""
+    """Tell how the hosts of two sides are related."""
 
     APART = "different hosts"
     SAME_HOSTS = "the same hosts, before and after"
@@ -122,11 +122,11 @@ class Figures:
         return cls(logs, errors, degrees)
 
     def over(self, columns: Sequence[int]) -> Figures:
-        """Some of its benchmarks, all of its hosts."""
+        """Return a subset of the benchmarks for all hosts."""
         return Figures(self.logs[:, columns], self.errors[:, columns], self.degrees[:, columns], self.clusters)
 
     def less(self, before: Figures) -> Figures:
-        """The differences from the same hosts ``before``."""
+        """Return the differences from the same hosts ``before``."""
         mine, theirs = self.errors**2, before.errors**2
         with np.errstate(divide="ignore", invalid="ignore"):
             degrees = (mine + theirs) ** 2 / (mine**2 / self.degrees + theirs**2 / before.degrees)
@@ -203,7 +203,7 @@ class Contrast:
         return (self.b.hosts if self.pairing is Pairing.SAME_HOSTS else self.a.hosts, self.b.hosts)
 
     def means(self, weights: Floats) -> tuple[Mean, Mean]:
-        """The weighted mean of each side."""
+        """Return the weighted mean of each side."""
         return self.a.mean(weights), self.b.mean(weights)
 
     @property

@@ -23,8 +23,8 @@ from planner.estimate import Estimate
 from planner.ratio import SAME, Ratio
 from planner.redundant import clusters, merged
 
-MIX_SENSITIVE = 0.05  # how far the two headlines may differ before a warning
-DISAGREE = 1.5  # times the lowest ratio the highest, from which on a mean alone misleads
+MIX_SENSITIVE = 0.05  # relative difference of the two headlines that triggers a warning
+DISAGREE = 1.5  # highest over lowest ratio from which the mean alone misleads
 MOST_NAMED = 3  # benchmarks in a sentence
 ENDS = 2  # number of benchmarks selected by value: the lowest and the highest
 
@@ -91,7 +91,7 @@ class Equivalence:
 
     @property
     def mix_sensitive(self) -> bool:
-        """Whether equal-work and geometric headline differ by more than MIX_SENSITIVE."""
+        """Return whether the equal-work and geometric headlines differ by more than MIX_SENSITIVE."""
         work = self.geometric if self.work and self.geometric else self.work
         return bool(self.ratio and work and abs(self.ratio.value / work.value - 1) > MIX_SENSITIVE)
 
@@ -322,6 +322,6 @@ def _on_both(names: Sequence[str], a: pd.DataFrame, b: pd.DataFrame) -> tuple[li
 
 
 def _idle(panel: pd.DataFrame) -> dict[str, str]:
-    """Hosts of a side that have nothing of the panel."""
+    """Return the hosts of a side without any benchmark of the panel."""
     without = panel.index[panel.isna().all(axis=1)]
     return {str(host): message("has none of the benchmarks that both sides measured") for host in without}

@@ -18,8 +18,8 @@ from fleetmark.base.text import message
 from planner.ratio import Ratio, welch
 from planner.totals import APART, total
 
-_CURVE = 24  # speeds of a curve
-_ENDS = 1e-9  # relative; a speed that was measured is not beyond what was measured
+_CURVE = 24  # number of speeds in a curve
+_ENDS = 1e-9  # relative tolerance for the ends of the measured range
 
 
 @dataclass(frozen=True, slots=True)

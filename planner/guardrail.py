@@ -15,7 +15,7 @@ from fleetmark.base.text import message
 from planner.contrast import Pairing
 from planner.ratio import Ratio, Verdict, against, among, paired, welch
 
-_ZERO = 1e-29  # logarithms of what is smaller stand for zero
+_ZERO = 1e-29  # smaller values are treated as zero
 _ROUNDING = 1e-9
 
 

@@ -34,8 +34,8 @@ from planner.ratio import Mean
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
-WIDEST = 8.0  # the logarithm of the ratio of variances lies within this either way
-MOST_SPARE = 4  # figures more than benchmarks from which on intervals cover what they should, whatever the hosts
+WIDEST = 8.0  # maximum absolute log of the variance ratio
+MOST_SPARE = 4  # surplus of figures over benchmarks needed for correct coverage
 LEAST_KEPT = 0.05  # of a host's residual, however much of the estimate rests on that host
 _GRIDS = 3  # each eight times finer than the one before
 _NOTHING = 1e-300
@@ -62,7 +62,7 @@ class Fit:
     _inverse: Floats  # of the normal equations
     _residual: float  # variance of e
     _complete: bool
-    _widening: float  # of the variance, for hosts without any figure
+    _widening: float  # increase of the variance for hosts without figures
     clusters: Codes | None = None
 
     @property
@@ -78,7 +78,7 @@ class Fit:
         return scores
 
     def mean(self, weights: Floats) -> Mean:
-        """The mean over benchmarks by ``weights``, with its variance and degrees of freedom."""
+        """Return the weighted mean over benchmarks, with its variance and degrees of freedom."""
         value = float(weights @ self.means)
         if self._complete:
             scores = self._errors @ weights
@@ -89,8 +89,10 @@ class Fit:
         slope = self._inverse @ weights
         k = self._seen.sum(axis=1)
         error = self._errors
-        pull = error @ slope - self._shrink * error.sum(axis=1) * (self._seen @ slope)  # of each host on the mean
-        share = (1 - self._shrink * k) * (self._seen @ slope)  # of each host's intercept in the mean; they sum to 1
+        pull = error @ slope - self._shrink * error.sum(axis=1) * (
+            self._seen @ slope
+        )  # influence of each host on the mean
+        share = (1 - self._shrink * k) * (self._seen @ slope)  # weight of each host's intercept; the weights sum to 1
         if self.clusters is not None:
             return self._by_clusters(self.clusters, value, pull, share)
         kept = np.clip(1 - share, LEAST_KEPT, None)
@@ -137,7 +139,7 @@ def fit(y: Floats, clusters: Codes | None = None) -> Fit:
     if hosts < 2 or not seen.any(axis=0).all() or not (complete or cells >= needed(hosts, benchmarks)):
         raise TooFewError
     centre = np.nanmean(y, axis=0)
-    z = np.where(seen > 0, y - centre, 0.0)  # small numbers: sums of squares lose no digits
+    z = np.where(seen > 0, y - centre, 0.0)  # centred, so that sums of squares keep their precision
     if complete:
         return Fit(centre, hosts, z, seen, np.zeros(0), np.zeros(0), 0.0, True, 1.0, clusters)
     sums = _Sums.of(z, seen)

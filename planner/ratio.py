@@ -98,7 +98,7 @@ class Mean:
 
     @classmethod
     def of(cls, logs: npt.NDArray[np.float64]) -> Mean:
-        """Of a figure per host."""
+        """Return the mean of one figure per host."""
         if len(logs) < 2:
             return cls(float(logs.mean()), 0.0, 0.0)
         return cls(float(logs.mean()), float(logs.var(ddof=1)) / len(logs), float(len(logs) - 1), len(logs))
@@ -145,7 +145,7 @@ def degrees(a: Mean, b: Mean) -> tuple[float, float]:
 
 
 def satterthwaite(parts: Sequence[Mean]) -> float:
-    """The degrees of freedom of the sum of the variances of ``parts``; where all are nothing, they count the same."""
+    """Return the degrees of freedom of the summed variances of ``parts``; if all are zero, they count equally."""
     total = sum(part.variance for part in parts)
     known = [part for part in parts if math.isfinite(part.df)]
     shares = [part.variance / total if total > NOTHING else 1 / len(known) for part in known]
@@ -201,7 +201,7 @@ def among(ratios: Mapping[str, Ratio]) -> dict[str, float]:
 
 
 def _student(delta: float, variance: float, df: float, level: float, hosts: tuple[int, int]) -> Ratio:
-    """exp(``delta``) with Student's t interval; a variance of nothing leaves an interval of no width."""
+    """Return exp(``delta``) with Student's t interval; a variance of zero gives an interval of zero width."""
     if variance < NOTHING:
         value = of_log(delta)
         return Ratio(value, value, value, level, n=hosts, p=1.0 if delta == 0 else 0.0)

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 _NAME = re.compile(r"[A-Za-z_]{2,}")  # the leading name of a case, which identifies its family
-ALIKE = 0.98  # correlation from which on benchmarks are redundant
-LEAST_MACHINES = 8  # to tell whether they are
+ALIKE = 0.98  # correlation from which benchmarks are redundant
+LEAST_MACHINES = 8  # minimum number of machines to detect redundancy
 
 
 def pinned_weights(

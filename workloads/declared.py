@@ -111,7 +111,7 @@ def declares(workload: str, metric: str) -> bool:
 
 
 def keeps_limit(workload: str, case: str) -> bool:
-    """Whether a failure of the case means that the host cannot keep a limit."""
+    """Return whether a failure of the case means that the host misses a limit."""
     manifest = _manifest(workload)
     shapes = [c.called or c.name for c in manifest.cases if c.keeps_limit] if manifest else []
     base = plain_case(case).partition("/")[0]  # the common part of cases that the parser splits

@@ -75,7 +75,7 @@ class Peak(_Part):
     each: str = ""
 
     def which(self, case: str) -> str:
-        """Which of several parts of its kind the case measures."""
+        """Return which of several parts of its kind the case measures."""
         match = re.search(self.each, plain_case(case)) if self.each else None
         return match[1] if match else self.called
 
@@ -105,7 +105,7 @@ class Metric(_Part):
     between_devices: bool = False  # its labels from and to name devices of a host: it is drawn as a map
     peak: tuple[Peak, ...] = ()  # of a rate; the first whose cases fit counts
     energy: Annotated[str, Field(pattern=r"^([a-z]{1,20})?$")] = ""
-    roof: str = ""  # of a share of a roof: the metric that says which roof; below 1 memory, above it computing
+    roof: str = ""  # for a share of the roofline: metric that selects the limit; below 1 memory, above 1 compute
 
     @field_validator("peak", mode="before", json_schema_input_type=Peak | tuple[Peak, ...])
     @classmethod
@@ -243,7 +243,7 @@ class Manifest(_Part):
     version: str = ""  # version of the workload, kept in records
     title: str
     class_: str = Field(alias="class")
-    kind: Kind | None = None  # of metrics that have none of their own
+    kind: Kind | None = None  # default kind of metrics
     was: Mapping[str, str] = {}
     redundant: str = ""
     scope: Literal["host", "pair"] = "host"
@@ -254,12 +254,12 @@ class Manifest(_Part):
     parser: str | None = None
     probes: tuple[str, ...] = ()  # further commands whose presence the needs ask about
     torch: str = ""  # the parameter that names a Python with torch; expressions find what it says of itself as torch
-    centre: Summarised = Centre.GEOMEAN  # what stands for the repeats of a metric
-    devices: str = ""  # the metric that says how many accelerators a case used, where those may not be all of a host's
-    sizes: str = ""  # the parameter that lists how many hosts run a case together; 1: a host by itself
+    centre: Summarised = Centre.GEOMEAN  # average over the repeats of a metric
+    devices: str = ""  # metric with the number of accelerators used, if it may differ from the host's
+    sizes: str = ""  # parameter with the numbers of hosts per case; 1 means a single host
     disk: Any = 0
     spread: float | None = Field(default=None, gt=0, lt=1)
-    throttle: str = ""  # how the measurement can be slowed down on purpose, for people
+    throttle: str = ""  # how to slow down the measurement on purpose, for readers
     deploy: Deploy | None = None
     needs: tuple[Need, ...] = ()
     alike: tuple[Alike, ...] = ()
@@ -337,7 +337,7 @@ class Manifest(_Part):
         return About(class_, kind.value if kind else "", better, _limit(at.limit, plain[0]), quantity)
 
     def headlines(self, case: Case) -> tuple[str, ...]:
-        """The metrics of a case that stand in the summary's first table."""
+        """Return the metrics of a case for the first table of the summary."""
         if case.headline is not None:
             return case.headline
         return tuple(name for name, metric in self.metrics.items() if metric.headline)

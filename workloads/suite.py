@@ -34,7 +34,7 @@ class Choice(_Part):
     where: str = ""
 
     def is_for(self, case: str, *hosts: str) -> bool:
-        """Whether these hosts run the case, one alone or two together, in whatever order."""
+        """Return whether these hosts run the case, one alone or two together, in any order."""
         return not self.hosts or any(sorted(group) == sorted(hosts) for group in self.hosts.get(case, ()))
 
 

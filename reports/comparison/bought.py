@@ -32,7 +32,7 @@ _LISTED: Mapping[str, Message] = {
 
 
 def currency(hosts: Sequence[HostInfo]) -> str:
-    """The currency of the prices; several of them with slashes."""
+    """Return the currency of the prices; several currencies are separated by slashes."""
     return "/".join(sorted({fmt.clean(h.labels["currency"]) for h in hosts if h.labels.get("currency")}))
 
 
@@ -137,7 +137,7 @@ def _price(hosts: Sequence[HostInfo]) -> _Price | None:
 
 
 def _range(hosts: Sequence[HostInfo], per: str) -> str:
-    """The amounts of one side's hosts: one number, or the smallest and the largest."""
+    """Return the amounts of one side's hosts: a single number, or the smallest and the largest."""
     label, of = _OF[per]
     numbers = sorted({n for h in hosts if (n := of(h) or _number(h.labels.get(label)))})
     return "–".join(f"{n:,.10g}" for n in dict.fromkeys((*numbers[:1], *numbers[-1:])))

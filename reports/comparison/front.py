@@ -41,9 +41,9 @@ from reports.frontier.section import unit_of
 from reports.kit import format as fmt
 from workloads.declared import frontier
 
-MOST_SIDES = 4  # candidates in the sentence and beside each other in a plot
+MOST_SIDES = 4  # maximum number of candidates in the sentence and in a plot
 MOST_WORSE = 6
-MOST_BENCHMARKS = 2  # of a class, named where they get worse
+MOST_BENCHMARKS = 2  # maximum number of benchmarks named per class that gets worse
 MOST_AGAIN = 8  # maximum number of warnings for which the answer is recomputed without their cause
 _GUARDRAILS = 3
 
@@ -101,7 +101,7 @@ class Front:
 
 
 def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | None = None) -> Front:
-    """The first screen of ``comparison``, whose flat form is ``rows``."""
+    """Return the first screen of ``comparison``; ``rows`` is its flat form."""
     around = around or Around()
     served = services(comparison, around.families)
     lines = [*(s.line for s in served), *_lines(comparison, rows)]
@@ -277,7 +277,7 @@ def _at_service(comparison: Comparison, served: Sequence[Service], unit: str, ca
 
 
 def _lead(lines: Sequence[Line]) -> Sequence[Line]:
-    """The lines that the sentence is about: the mix where there is one, else all; of base and peak the base."""
+    """Return the lines for the sentence: the mix if there is one, else all; of base and peak, only base."""
     names = {line.class_ for line in lines}
     mix = [line for line in lines if line.class_ == WORK_MIX]
     return mix or [x for x in lines if not (x.class_.endswith(PEAK) and x.class_.removesuffix(PEAK) in names)]
@@ -417,7 +417,7 @@ def _guardrails(rows: Sequence[RatioRow]) -> tuple[str, bool]:
 
 
 def _legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
-    """What the two intervals are; of ``published`` results each publisher is what a host is elsewhere."""
+    """Explain the two intervals; in ``published`` results, publishers take the place of hosts."""
     cells = [cell for line in lines for cell in line.cells]
     classes = [cell for line in lines if not line.service for cell in line.cells]
     brackets = any(cell.interval and not cell.repeats for cell in cells)

@@ -47,7 +47,7 @@ def based(e: Equivalence) -> Message | None:
 
 
 def one_sided(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> int:
-    """How many benchmarks of a class only one side ran; a mix names its own."""
+    """Return how many benchmarks of a class ran on one side only; a mix lists its own."""
     if name == WORK_MIX:
         return 0
     a, b = (comparison.figures[side] for side in (comparison.baseline, candidate.title))

@@ -20,8 +20,8 @@ MOST_HOSTS = 3
 MOST_SETTINGS = 3
 MOST_WARNINGS = 3
 _UNKNOWN = 0.01  # assumed effect of a finding whose effect is unknown
-MOST_NAMED = 2  # benchmarks that were not compared
-# Settings in which hosts of a side, and sides that are to be compared, ought to be alike.
+MOST_NAMED = 2  # maximum number of benchmarks named that were not compared
+# Settings that should be the same on all hosts of a comparison.
 _SETTINGS = (
     "Governor",
     "Boost",
@@ -78,13 +78,13 @@ def remarks(
 
 
 def some(names: Sequence[str], most: int = MOST_HOSTS) -> str:
-    """The first of ``names``, and how many more there are."""
+    """Return the first of ``names`` and the number of others."""
     listed = joined([fmt.clean(n) for n in names[:most]])
     return message("{hosts} and {n} more", hosts=listed, n=f"{len(names) - most:,}") if len(names) > most else listed
 
 
 def odd_hosts(outliers: Sequence[Outlier], without: str) -> str:
-    """Hosts unlike their peers, and the answer without them."""
+    """Return a sentence on hosts unlike their peers, with the answer without them."""
     named = joined([_outlier(o) for o in outliers[:MOST_HOSTS]])
     if len(outliers) > MOST_HOSTS:
         named = message("{hosts} and {n} more", hosts=named, n=len(outliers) - MOST_HOSTS)
@@ -180,7 +180,7 @@ def _short(text: str) -> str:
 
 
 def _gaps(comparison: Comparison, rows: Sequence[RatioRow]) -> Iterator[Remark]:
-    """What was not measured on both, in one line."""
+    """Yield a summary of the benchmarks that were not measured on both sides."""
     left = {row.benchmark for row in rows if row.left_out}
     if left:
         some_left = len({row.benchmark for row in rows if row.benchmark and not row.left_out} & left)

@@ -220,7 +220,7 @@ def _df(f: Formulas, cells: Mapping[str, str]) -> str:
     a, b, n_a, n_b = (cells[name] for name in ("var_a", "var_b", "n_a", "n_b"))
     if f.pairing is Pairing.APART:
         formula = f"({a}+{b})^2/({a}^2/({n_a}-1)+{b}^2/({n_b}-1))"
-        # Hosts that are all alike leave no variance to share out: then both sides count the same.
+        # If all hosts are identical, the variance is zero and both sides count equally.
         formula = f"IF({a}+{b}<={NOTHING!r},1/(0.25/({n_a}-1)+0.25/({n_b}-1)),{formula})"
         ceiling = f"(MIN({n_a},{n_b})-1)^2*(1+MIN({n_a},{n_b})/MAX({n_a},{n_b}))"
         formula = f"IF({n_a}={n_b},{formula},MIN({formula},{ceiling}))"
