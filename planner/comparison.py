@@ -178,7 +178,7 @@ def compare_sides(
 
 
 def _figures(side: Side) -> dict[str, float]:
-    """What each benchmark comes to on a side: the geometric mean over its machines."""
+    """Return the geometric mean of each benchmark over the machines of a side."""
     lower = set(side.benchmarks.index[side.benchmarks["better"] == Better.LOWER])
     return {str(t): float(np.exp(-m if t in lower else m)) for t, m in side.means.mean().items()}
 
@@ -240,7 +240,7 @@ def _candidate(
 def _arithmetic(
     classes: Mapping[str, Equivalence], benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame
 ) -> dict[str, Fieller]:
-    """Of every benchmark that was compared, the ratio of its arithmetic means."""
+    """Return the ratio of arithmetic means for every compared benchmark."""
     ratios = {}
     for title in {title for e in classes.values() for title in e.each}:
         x, y = (side[title].dropna().to_numpy(float) for side in (a, b))
@@ -267,7 +267,7 @@ def _of_one_kind(benchmarks: pd.DataFrame) -> pd.Series:
 
 
 def _guardrails(benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing) -> dict[str, Guardrail]:
-    """The guardrails that at least one side has."""
+    """Return the guardrails measured on at least one side."""
     guards = {}
     for title, about in benchmarks[benchmarks["kind"] == Kind.GUARDRAIL].to_dict("index").items():
         x, y = (side[title].dropna() if title in side else pd.Series(dtype=float) for side in (a, b))
@@ -278,9 +278,10 @@ def _guardrails(benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame, pair
 
 
 def among_many(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
-    """The same with each p as it counts among many, since many tests find many differences: that of a benchmark among
-    the benchmarks of all classes, that of a headline among the headlines of all classes. The headline of a single
-    benchmark has that benchmark's, since they are one figure. A mix is one question, which stands alone.
+    """Return the classes with every p adjusted for multiple tests.
+
+    The p of a benchmark is adjusted among the benchmarks of all classes, and that of a headline among all headlines.
+    The headline of a single benchmark has the adjusted p of that benchmark. A mix is a single test and is not adjusted.
     """
     benchmarks = among({title: r for e in classes.values() for title, r in e.each.items()})
     heads = among({name: e.ratio for name, e in classes.items() if e.ratio is not None and name != WORK_MIX})

@@ -79,7 +79,7 @@ class _Pinned:
 
 @dataclass(frozen=True, slots=True)
 class _Single:
-    """A side of one host: ``errors`` and ``degrees`` of its figures, by their repeats; NaN where there are none."""
+    """Hold a side with one host: ``errors`` and ``degrees`` of its figures from repeats, NaN if there are none."""
 
     means: Floats
     errors: Floats
@@ -139,7 +139,7 @@ class Figures:
         return bool(missing.any()) and bool((missing.any(axis=1) & ~missing.all(axis=1)).any())
 
     def part(self, called: Message) -> _Part:
-        """Its model. Raises TooFewFiguresError, where the side is ``called`` so."""
+        """Return the model of the side, or raise TooFewFiguresError naming the side as ``called``."""
         seen = ~np.isnan(self.logs)
         if len(seen) > 1 and seen.all():
             return mixed.fit(self.logs, self.clusters)
@@ -244,7 +244,7 @@ class Contrast:
 
 
 def equal_work(contrast: Contrast, w: Floats) -> Ratio:
-    """1 / sum(w / r): the server-hours that the mix takes on A over those on B. Interval by the delta method."""
+    """Return 1 / sum(w / r), the server-hours of the mix on A over those on B, with a delta-method interval."""
     hours = w * np.array([1 / of_log(d) for d in contrast.deltas])
     linear = contrast.ratio(hours / hours.sum())  # shares of the server-hours on B are the gradient of the headline
     work = -math.log(hours.sum())

@@ -1,4 +1,4 @@
-"""Conditions that must hold: kept or broken, on both sides, against a limit where there is one."""
+"""Check guardrails: conditions on both sides, against a limit if there is one."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def _adjusted(guard: Guardrail, p: float | None) -> Guardrail:
 
 
 def guardrail(a: pd.Series, b: pd.Series, better: Better, limit: float | None, pairing: Pairing) -> Guardrail:
-    """The guardrail of the hosts ``b`` beside that of ``a``: oriented logarithms of host means.
+    """Return the guardrail for the hosts ``a`` and ``b``, given as oriented logs of host means.
 
-    With a limit every host has to keep to it. Without one the candidate must not be worse than the baseline.
+    With a limit, every host must meet it. Without a limit, the candidate must not be worse than the baseline.
     """
     sign = -1.0 if better is Better.LOWER else 1.0
     x, y = (pd.Series(np.exp(sign * side), dtype=float).where(sign * side > np.log(_ZERO), 0.0) for side in (a, b))

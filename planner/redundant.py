@@ -1,4 +1,4 @@
-"""Which benchmarks measure the same, and what each weighs in its class."""
+"""Find redundant benchmarks, and weight the benchmarks of a class accordingly."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def families(benchmarks: pd.DataFrame) -> dict[str, str]:
 
 
 def clusters(machines: pd.DataFrame, kinds: bool = True, quantity: Mapping[str, str] | None = None) -> list[list[str]]:
-    """Benchmarks (columns) grouped by whether they rank the machines (rows) alike: average linkage on 1 - correlation.
+    """Return clusters of benchmarks (columns) that rank the machines (rows) alike.
 
-    That takes LEAST_MACHINES rows that have both, of different ``kinds`` of machine (with hosts of two generations,
-    everything would seem to correlate); with fewer, only columns that are equal in every row form a cluster. Those of
-    one ``quantity`` (benchmark to what it measures) always do.
+    The method is average linkage on 1 - correlation. It requires LEAST_MACHINES rows with both figures, from different
+    ``kinds`` of machine, because hosts of only two generations would make all benchmarks appear correlated. With fewer
+    rows, only columns that are equal in every row form a cluster. Benchmarks with the same ``quantity`` always do.
     """
     names = [str(c) for c in machines.columns]
     if len(names) < 2:

@@ -33,8 +33,10 @@ class _Part(BaseModel, defer_build=True):
 
 
 class Plot(_Part):
-    """The x axis for a latency under load: ``bandwidth``, the metric measured at the same time, at the same value of
-    the label ``each`` (a number that orders the points of the line).
+    """Select the x axis for a latency under load.
+
+    ``bandwidth`` is the metric measured at the same time, with the same value of the label ``each``, a number that
+    orders the points of the line.
     """
 
     bandwidth: str
@@ -57,15 +59,17 @@ class At(_Part):
 
 
 class Peak(_Part):
-    """Which part of the machine a rate is of, and so which peak it is held against, as the machine's facts give it.
-    ``compute``: all cores, or an accelerator where the class says so (the peak is of doubles); ``pcie``: the link of an
-    accelerator; ``gpu_link``: from one to another; ``ends``: the one of these two between the devices that the labels
-    ``from`` and ``to`` name; ``device_memory`` and ``device_compute`` (16-bit floats): an accelerator's specification.
-    ``cache`` has no known peak: other parts are held against it. ``called``: which of several (``fp64``); ``each``: the
-    same as a regular expression whose one group, in the case's name, says it.
+    """Select the part of the machine that limits a rate, and thus the peak from the machine's facts to compare it with.
 
-    ``cases``: shell-style patterns, where it is not all of them (one process does not fill a memory). ``traffic``:
-    bytes that the hardware moves for each that the tool counts.
+    ``compute``: all cores, or an accelerator if the class says so (the peak is for double precision). ``pcie``: the
+    link of an accelerator. ``gpu_link``: the link between two accelerators. ``ends``: one of these two, chosen by the
+    devices in the labels ``from`` and ``to``. ``device_memory`` and ``device_compute`` (16-bit floats): the
+    specification of an accelerator. ``cache`` has no known peak and serves as the reference for other parts.
+    ``called``: the name of one of several peaks (``fp64``). ``each``: the same as a regular expression, whose one group
+    matches the name in the case.
+
+    ``cases``: shell-style patterns, if the peak does not apply to all cases (one process cannot saturate the memory).
+    ``traffic``: bytes that the hardware moves for each byte that the tool counts.
     """
 
     of: Literal["memory", "cache", "compute", "link", "pcie", "gpu_link", "ends", "device_memory", "device_compute"]
@@ -81,13 +85,12 @@ class Peak(_Part):
 
 
 class Metric(_Part):
-    """A figure of merit: its meaning, its kind, which direction is better, and whether it is in the summary's first
-    table.
+    """Describe a figure of merit: its meaning, kind and direction, and whether it is in the first table of the summary.
 
-    ``<>`` in a class stands for the class of the case. ``at``: shell-style patterns of cases' names to what the metric
-    is there; the first that matches counts. ``quantity``: what it measures, under one name in all metrics and workloads
-    that measure the same, so that it counts once. ``energy``: the unit of work (token, step) that this rate counts,
-    which gives ``energy_per_token`` with the power that was drawn meanwhile.
+    ``<>`` in a class stands for the class of the case. ``at``: overrides by shell-style pattern of case names; the
+    first match applies. ``quantity``: the quantity that it measures; metrics and workloads that measure the same share
+    its name, so that it counts once. ``energy``: the unit of work (token, step) that this rate counts; together with
+    the power measured meanwhile, it gives ``energy_per_token``.
     """
 
     unit: str
@@ -121,11 +124,12 @@ class Metric(_Part):
 
 
 class Frontier(_Part):
-    """Points that trade one thing for another: the metrics of a case (shell-style patterns in ``cases``) that are its
-    work in a time, the speed that one user sees (1/s), how long a user waits (s), and the power (W) that the host drew,
-    and its accelerators. ``piece``: what the work counts (``token``). ``each``: the part
-    of a case's name, a regular expression, in which the points of a line differ. ``at``: the speeds at which sides are
-    read; ``within``: the longest wait there, s.
+    """Describe points with a trade-off between metrics of a case (shell-style patterns in ``cases``).
+
+    The metrics are the work per time, the speed for one user (1/s), the time that a user waits (s), and the power (W)
+    of the host and of its accelerators. ``piece``: the unit of work (``token``). ``each``: a regular expression for the
+    part of a case name that differs between the points of a line. ``at``: the speeds at which sides are compared.
+    ``within``: the maximum wait, in s.
     """
 
     cases: tuple[str, ...] = ("*",)
@@ -141,10 +145,11 @@ class Frontier(_Part):
 
 
 class Score(_Part):
-    """A figure over several runs, as the benchmark's owners define it: ``geometric``, the mean of ``metric`` over all
-    ``cases``, by the median of each one's repeats on a host; ``olympic``, MLPerf's mean of a case's repeats, of which
-    ``runs`` says how many count (by the case's name; a case that is not there has no score) and ``dropped`` how many
-    are left out at each end where that is not one.
+    """Describe a score over several runs, as defined by the owners of the benchmark.
+
+    ``geometric``: the geometric mean of ``metric`` over all ``cases``, with the median of the repeats on each host.
+    ``olympic``: MLPerf's mean of the repeats of a case. ``runs`` gives the number of repeats by case name; other cases
+    have no score. ``dropped`` gives the number of repeats dropped at each end, if it is not one.
     """
 
     metric: str
@@ -156,9 +161,9 @@ class Score(_Part):
 
 
 class Need(_Part):
-    """A condition on the host (an expression over facts and parameters) and what to say where it does not hold.
+    """Describe a condition on the host (an expression over facts and parameters) and the message if it is not met.
 
-    ``refuse`` makes it the user's mistake rather than the host's lack: the run does not begin.
+    ``refuse`` marks a user error instead of a missing feature of the host; the run then does not start.
     """
 
     that: Any
@@ -167,7 +172,7 @@ class Need(_Part):
 
 
 class Deploy(_Part):
-    """How the tool is deployed. ``provides``: what exists afterwards, a command or a path below tools."""
+    """Describe how to deploy the tool; ``provides`` is the resulting command, or a path under tools."""
 
     provides: str
     packages: Mapping[str, tuple[str, ...]] = {}
@@ -176,14 +181,14 @@ class Deploy(_Part):
 
 
 class Alike(_Part):
-    """A value that must be equal on all hosts that run a case together: its name, and an expression for each host."""
+    """Describe a value that must be equal on all hosts of a case: its name, and an expression for each host."""
 
     what: str
     of: Any
 
 
 class Serve(_Part):
-    """A server that a case needs at its other end: on the peer, or beside the case on a single host."""
+    """Describe a server for the other end of a case: on the peer, or next to the case on a single host."""
 
     argv: tuple[Any, ...]
     port: Any
@@ -191,7 +196,7 @@ class Serve(_Part):
 
 
 class Case(_Part):
-    """One command to measure, or a family of them over ``foreach`` (name to list, all combinations)."""
+    """Describe a command to measure, or a family of commands over ``foreach`` (name to list, all combinations)."""
 
     name: str
     called: str = ""  # the name for people, where an expression makes it; settings are in <>
@@ -216,8 +221,9 @@ class Case(_Part):
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a figure is: its class, its kind (empty for what only describes), and its direction. ``limit``: what its
-    guardrail keeps to, in seconds; None where there is none. ``quantity``: what it measures, where several do.
+    """Describe a figure: its class, kind (empty if it is only descriptive) and direction.
+
+    ``limit`` is the guardrail's limit in seconds, or None. ``quantity`` names what several metrics measure.
     """
 
     class_: str
