@@ -53,11 +53,11 @@ def test_values_take_their_parameters_type(kind: dict[str, Any], value: Any, exp
         ({"type": "int"}, "three", "is not a whole number"),
         ({"type": "int"}, "1,2", "is not a whole number"),
         ({"type": "int"}, 1.5, "is not a whole number"),
-        ({"type": "int", "min": 2}, "1", "is less than 2"),
+        ({"type": "int", "min": 2}, "1", "is below the minimum of 2"),
         ({"type": "int", "many": True}, "", "at least one value"),
         ({"type": "bool"}, "maybe", "is not yes or no"),
         ({"type": "bytes"}, "lots", "is not a size"),
-        ({"type": "str", "choices": ["a", "b"]}, "c", "is none of a, b"),
+        ({"type": "str", "choices": ["a", "b"]}, "c", "is not one of a, b"),
         ({"type": "int"}, [1, 2], "not a list"),
     ],
 )

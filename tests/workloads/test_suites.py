@@ -155,7 +155,7 @@ def test_a_condition_of_a_suite_holds_for_all_its_workloads(tmp_path: Path) -> N
         ("workloads: {fio: {where: facts.cpu.core}}\n", r"unknown fact facts.cpu.core \(did you mean cores\?\)"),
         ("workloads: {fio: {where: has_gpu and}}\n", "is not a valid expression"),
         ('workloads: {fio: {where: "{{ has_gpu }}"}}\n', "contains braces; write only the expression"),
-        ("include: [mine.yml]\n", r"the suites include each other \(mine.yml > mine.yml\); remove one include"),
+        ("include: [mine.yml]\n", r"the suites form a cycle \(mine.yml > mine.yml\); remove one include"),
         ("include: [nosuch]\n", "no suite 'nosuch'"),
         ("include: [none.yml]\n", "none.yml: No such file"),
         ("include: []\n", "the list is empty; add at least one workload"),
@@ -174,7 +174,7 @@ def test_a_circle_of_includes_is_named(tmp_path: Path) -> None:
     write(tmp_path, "a", "include: [b.yml]\n")
     write(tmp_path, "b", "include: [c.yml]\n")
     start = write(tmp_path, "c", "include: [a.yml]\n")
-    with pytest.raises(FleetmarkError, match=r"include each other \(c.yml > a.yml > b.yml > c.yml\)"):
+    with pytest.raises(FleetmarkError, match=r"form a cycle \(c.yml > a.yml > b.yml > c.yml\)"):
         load_suite(start)
 
 
