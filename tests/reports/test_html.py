@@ -263,7 +263,7 @@ def test_the_page_of_a_comparison(three: Report, page: Page) -> None:
             "Value: the geometric mean over repeats",
             "What most hosts of each generation have",
             "Benchmarks not compared",
-            "Welch's t at 95% over hosts",
+            "Welch's t interval at 95% over hosts",
             "fleetmark compare --baseline gen=icelake --candidate gen=genoa --candidate gen=turin",
             "20261103T000000-turin",
         )
