@@ -1,11 +1,13 @@
-"""How often the shipped intervals hold and verdicts are false: few hosts against many, gaps, batches, picked benchmarks.
+"""Simulate the coverage of confidence intervals and the rate of false verdicts.
+
+The simulation covers unequal fleet sizes, gaps, batches and benchmarks selected by value.
 
 ``python -m benchmarks.coverage [--trials 2000] [--jobs 1] [--only fleet tables] [--output FILE]`` simulates the grid,
-prints a table and writes ``benchmarks/results/coverage.json``. ``python -m benchmarks.coverage --docs`` rewrites the
-tables of ``docs/comparing.md`` from that file without simulating anything.
+prints a table and writes ``benchmarks/results/coverage.json``. ``python -m benchmarks.coverage --docs`` only updates
+the tables in ``docs/comparing.md`` from that file.
 
-Hosts differ by 3% as a whole and by half of that in each benchmark. Every figure comes from the estimators that
-``fleetmark compare`` uses.
+The standard deviation between hosts is 3%, and half of that for each benchmark within a host. All results come from the
+estimators of ``fleetmark compare``.
 """
 
 from __future__ import annotations
@@ -45,23 +47,23 @@ DOCS = Path(__file__).parent.parent / "docs" / "comparing.md"
 BEGIN, END = "<!-- coverage.json: begin -->\n", "<!-- coverage.json: end -->\n"
 
 BASELINES, CANDIDATES = (2, 3, 4, 5, 10, 20), (2, 5, 20, 60)
-SPREADS = {"equal": (1, 1), "baseline": (3, 1), "candidate": (1, 3)}  # whose hosts vary three times as much
-MISSING = (0, 30, 50)  # per cent of the figures
+SPREADS = {"equal": (1, 1), "baseline": (3, 1), "candidate": (1, 3)}  # spread factors of both sides
+MISSING = (0, 30, 50)  # percentage of missing figures
 HOST_SD, CELL_SD = 0.03, 0.015
 BENCHMARKS = 8
-TABLES = (50, 300)  # benchmarks
-GAIN = 0.10  # that power is about
+TABLES = (50, 300)  # number of benchmarks
+GAIN = 0.10  # true gain, used to estimate the power
 GUARDRAILS = 100
-PICKED = (8, 50)  # benchmarks of which the ends are named
-BATCHES = [(2, 4), (2, 10), (2, 20), (3, 6), (3, 15), (4, 8), (4, 20), (6, 12)]  # batches and hosts of a side
+PICKED = (8, 50)  # number of benchmarks from which the extremes are selected
+BATCHES = [(2, 4), (2, 10), (2, 20), (3, 6), (3, 15), (4, 8), (4, 20), (6, 12)]  # (batches, hosts) on each side
 ICCS = (0.0, 0.3, 0.6, 0.8)
 FAMILIES = (3, 5)
-MOST_TRIES = 20  # times as many fleets as trials, where fleets with gaps have no headline
+MOST_TRIES = 20  # maximum attempts per trial, since fleets with gaps may have no headline
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One kind of fleets: the ``section`` that simulates it, its settings, how many ``trials`` and the ``seed``."""
+    """Hold one simulated configuration: its ``section``, settings, number of ``trials`` and ``seed``."""
 
     section: str
     settings: Mapping[str, Any]
@@ -73,7 +75,7 @@ class Case:
 
 
 def _sides(settings: Mapping[str, Any], benchmarks: int, rng: np.random.Generator) -> list[Floats]:
-    """Return the logs of both sides, hosts by benchmarks, without any difference between the sides."""
+    """Return the logs of both sides, hosts by benchmarks, with no true difference between the sides."""
     sides = []
     for hosts, times in zip((settings["baseline"], settings["candidate"]), SPREADS[settings["wider"]], strict=True):
         effect = rng.normal(0, HOST_SD * times, (hosts, 1))
@@ -87,7 +89,7 @@ def _figures(logs: Floats) -> Figures:
 
 
 def _contrast(sides: Sequence[Floats]) -> Contrast | None:
-    """Return the contrast over what both sides have; None if that gives no headline."""
+    """Return the contrast over the benchmarks of both sides, or None if there is no headline."""
     both = np.flatnonzero(np.logical_and(*((~np.isnan(y)).any(axis=0) for y in sides))).tolist()
     try:
         return Contrast.of((_figures(sides[0]), _figures(sides[1])), both, Pairing.APART) if both else None
@@ -105,11 +107,11 @@ def _held(ratio: Ratio | None, truth: float = 0.0) -> bool:
     )
 
 
-# --- sections: each returns the figures of a case ---------------------------------------------------------------------
+# --- sections: each returns the results of a case ---------------------------------------------------------------------
 
 
 def fleet(case: Case) -> Row:
-    """Coverage of the fleet's interval, its median half-width and its power, and the latter of Welch's own interval."""
+    """Return coverage, median half-width and power of the fleet's interval; the last two for Welch's interval too."""
     rng = np.random.default_rng(case.seed)
     held = tried = detected = detected_by_welch = 0
     halves: list[float] = []
@@ -139,7 +141,7 @@ def fleet(case: Case) -> Row:
 
 
 def fiellers(case: Case) -> Row:
-    """Coverage of Fieller's interval of the ratio 2; an unbounded one holds it."""
+    """Return the coverage of Fieller's interval for a true ratio of 2; unbounded intervals count as covering."""
     rng = np.random.default_rng(case.seed)
     held, halves = 0, []
     for _ in range(case.trials):
@@ -151,15 +153,15 @@ def fiellers(case: Case) -> Row:
 
 
 def _bias(case: Case, side: int) -> float:
-    """Return the logarithm of the mean of figures whose logarithms are normal about 0."""
+    """Return the log of the mean of figures whose logs are normal with mean 0."""
     return (HOST_SD**2 + CELL_SD**2) / 2 * SPREADS[case.settings["wider"]][side] ** 2
 
 
 def tables(case: Case) -> Row:
-    """Return the part of tables of equal benchmarks in which any verdict is better or worse.
+    """Return the share of tables of unchanged benchmarks with at least one verdict of better or worse.
 
-    A benchmark whose |t| is below 1.96 has a p above 5%, whatever its degrees of freedom, and changes no verdict: it is
-    not worked out.
+    Benchmarks with |t| below 1.96 are skipped, since their p exceeds 5% for any degrees of freedom and cannot change a
+    verdict.
     """
     rng = np.random.default_rng(case.seed)
     number = case.settings["benchmarks"]
@@ -177,12 +179,12 @@ def tables(case: Case) -> Row:
 
 
 def _means(logs: Floats) -> tuple[Floats, Floats, int]:
-    """Return means over hosts, variances of these means, and the number of hosts."""
+    """Return the means over hosts, the variances of these means, and the number of hosts."""
     return logs.mean(axis=0), logs.var(axis=0, ddof=1) / len(logs), len(logs)
 
 
 def guardrails(case: Case) -> Row:
-    """Return the part of tables of guardrails that did not change in which any is called broken."""
+    """Return the share of tables of unchanged guardrails with at least one reported as broken."""
     rng = np.random.default_rng(case.seed)
     false = 0
     for _ in range(case.trials):
@@ -195,7 +197,7 @@ def guardrails(case: Case) -> Row:
 
 
 def ends(case: Case) -> Row:
-    """Coverage of the intervals of the lowest and the highest of several benchmarks, adjusted and not."""
+    """Return the coverage of the intervals of the lowest and highest benchmarks, with and without adjustment."""
     rng = np.random.default_rng(case.seed)
     number = case.settings["benchmarks"]
     held = plain = 0
@@ -212,7 +214,7 @@ def ends(case: Case) -> Row:
 
 
 def batches(case: Case) -> Row:
-    """Coverage of the interval of fleets whose hosts come in batches, and that of hosts as if they were independent."""
+    """Return the coverage for fleets whose hosts come in batches, with intervals by clusters and by hosts."""
     rng = np.random.default_rng(case.seed)
     held = by_hosts = clustered = 0
     hosts, icc = case.settings["hosts"], case.settings["icc"]
@@ -236,9 +238,10 @@ def batches(case: Case) -> Row:
 
 
 def families(case: Case) -> Row:
-    """Coverage of your workload's interval for work of a family that was not measured, by families and by benchmarks.
+    """Return the coverage of the prediction interval for a new family, computed over families and over benchmarks.
 
-    Families of three benchmarks differ by 15%, and benchmarks of a family by 5%. Six hosts a side.
+    Families of three benchmarks have a standard deviation of 15%, and benchmarks within a family of 5%. Each side has
+    six hosts.
     """
     rng = np.random.default_rng(case.seed)
     number = 3 * case.settings["families"]
@@ -274,7 +277,7 @@ SECTIONS: Mapping[str, Callable[[Case], Row]] = {
 
 
 def cases(trials: int, seed: int, only: Sequence[str] = tuple(SECTIONS)) -> list[Case]:
-    """Return every case of the sections ``only``, each with a seed by its place in the whole grid."""
+    """Return all cases of the sections ``only``; each seed depends on the position in the whole grid."""
     return [
         Case(section, settings, max(1, int(trials * part)), seed + n)
         for n, (section, settings, part) in enumerate(_grid())
@@ -283,7 +286,7 @@ def cases(trials: int, seed: int, only: Sequence[str] = tuple(SECTIONS)) -> list
 
 
 def _grid() -> Iterator[tuple[str, Row, float]]:
-    """Yield the section and the settings of each case, and its part of the trials."""
+    """Yield the section, settings and share of trials of each case."""
     pairs = [
         {"baseline": a, "candidate": b, "wider": wider} for a in BASELINES for b in CANDIDATES for wider in SPREADS
     ]
@@ -298,12 +301,12 @@ def _grid() -> Iterator[tuple[str, Row, float]]:
 
 
 def simulate(case: Case) -> Row:
-    """Return the settings of ``case`` with its figures."""
+    """Return the settings of ``case`` together with its results."""
     return {"section": case.section, **case.settings, **SECTIONS[case.section](case)}
 
 
 def faults(row: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what lies out of bounds in a row."""
+    """Yield a description of each value outside its bounds."""
     least = 0.93
     match row["section"]:
         case "fleet" | "fieller":
@@ -321,7 +324,7 @@ def faults(row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Simulate the grid, print it and write the file; or rewrite the tables of the documentation."""
+    """Run the simulation, print it and write the results, or update the tables of the documentation."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=1)
@@ -351,7 +354,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _commit() -> str:
-    """Return the commit that the working tree stands on."""
+    """Return the current commit of the working tree."""
     words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
     return subprocess.run(words, capture_output=True, text=True).stdout.strip() or "unknown"
 
@@ -365,14 +368,14 @@ def _line(row: Mapping[str, Any]) -> str:
 
 
 def documented(page: str, results: Mapping[str, Any]) -> str:
-    """Return ``page`` with the tables between its marks made from ``results``."""
+    """Return ``page`` with the tables between its markers regenerated from ``results``."""
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}{markdown(results)}{END}{after}"
 
 
 def markdown(results: Mapping[str, Any]) -> str:
-    """Return the tables of the documentation."""
+    """Return the tables for the documentation."""
     rows = results["rows"]
     tables_of = {name: [r for r in rows if r["section"] == name] for name in SECTIONS}
     lines = [f"{results['trials']:,} fleets a figure ({results['date']}, commit {results['commit']}).", ""]
@@ -401,7 +404,7 @@ def markdown(results: Mapping[str, Any]) -> str:
 
 
 def _three(rows: Sequence[Mapping[str, Any]], a: int, b: int, figure: str) -> str:
-    """Return a figure for equal spreads, a baseline and a candidate that vary three times as much."""
+    """Return a figure for equal spreads, and for a baseline or candidate with three times the spread."""
     of = {r["wider"]: r[figure] for r in rows if (r["baseline"], r["candidate"]) == (a, b)}
     return " / ".join(_percent(of[wider]) for wider in SPREADS if wider in of)
 

@@ -1,8 +1,8 @@
-"""Hosts that resemble each other because they share a batch, a rack, a BIOS or a microcode.
+"""Detect hosts that resemble each other because they share a batch, rack, BIOS or microcode.
 
-Hosts of one cluster are not independent: ten hosts of two batches say little more of their kind than two hosts do. The
-intraclass correlation (ICC) is the part of the variance between hosts that lies between clusters. From ALIKE on an
-interval counts clusters instead of hosts.
+Hosts in one cluster are not independent: ten hosts from two batches carry little more information than two hosts. The
+intraclass correlation (ICC) is the share of the between-host variance that lies between clusters. If the ICC exceeds
+ALIKE, confidence intervals count clusters instead of hosts.
 """
 
 from __future__ import annotations
@@ -16,14 +16,18 @@ import pandas as pd
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
-ALIKE = 0.2  # intraclass correlation from which on clusters count instead of hosts
-LEAST_WITHIN = 2  # degrees of freedom within clusters, below which the correlation is unknown
+ALIKE = 0.2  # intraclass correlation above which intervals count clusters instead of hosts
+LEAST_WITHIN = 2  # minimum degrees of freedom within clusters for estimating the correlation
 
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """The clusters of one side's hosts. ``kind``: what their hosts share (batch, rack, bios, microcode); ``number`` of
-    clusters; ``icc``: the intraclass correlation; ``codes``: the cluster of each host.
+    """Describe the clusters of hosts on one side.
+
+    - ``kind``: the property that the hosts of a cluster share (batch, rack, bios or microcode)
+    - ``number``: the number of clusters
+    - ``icc``: the intraclass correlation
+    - ``codes``: the cluster index of each host
     """
 
     kind: str
@@ -33,11 +37,12 @@ class Clusters:
 
 
 def correlation(scores: Floats, codes: Codes) -> float | None:
-    """Return the intraclass correlation of ``scores`` (one per host) within clusters; None if it cannot be known.
+    """Return the intraclass correlation of ``scores`` (one per host) within clusters, or None if it cannot be
+    estimated.
 
-    It is the estimate of one-way analysis of variance, made median-unbiased: the ratio of the mean squares is divided
-    by the median of its distribution. With two clusters the plain estimate is too low in two cases of three. A value
-    below 0 says that hosts of one cluster differ more than others do.
+    The estimate comes from a one-way analysis of variance and is median-unbiased: the ratio of mean squares is divided
+    by the median of its F distribution. Without this correction, the estimate for two clusters is too low in two out of
+    three cases. A negative value means that hosts within a cluster differ more than hosts in different clusters.
     """
     names, places = np.unique(codes, return_inverse=True)
     sizes = np.bincount(places).astype(float)
@@ -52,17 +57,17 @@ def correlation(scores: Floats, codes: Codes) -> float | None:
         return 0.0
     if within == 0:
         return 1.0
-    from scipy import special  # imported here, as in planner.estimate
+    from scipy import special  # imported lazily, as in planner.estimate
 
     ratio = between / within / float(special.fdtri(clusters - 1, hosts - clusters, 0.5))
     return (ratio - 1) / (ratio + size - 1)
 
 
 def strongest(scores: Floats, groups: pd.DataFrame) -> Clusters | None:
-    """Return the clusters of the column of ``groups`` with the highest intraclass correlation; None below ALIKE.
+    """Return the clustering with the highest intraclass correlation, or None if no correlation exceeds ALIKE.
 
-    ``groups`` has a row per score. A host without a score (NaN) does not count; a column in which a host with a score
-    has no value is passed over.
+    Each column of ``groups`` is a candidate clustering, with one row per score. Hosts without a score (NaN) are
+    ignored. A column is skipped if any host with a score has no value in it.
     """
     known = ~np.isnan(scores)
     groupings: list[Clusters] = []
@@ -78,10 +83,10 @@ def strongest(scores: Floats, groups: pd.DataFrame) -> Clusters | None:
 
 
 def halves(seen: npt.NDArray[np.bool_]) -> list[list[int]]:
-    """Return the benchmarks (columns) in groups that no host (row) ran across: more than one if no host ran both."""
+    """Split the benchmarks (columns) into groups such that no host (row) ran benchmarks from two groups."""
     if seen.all():
         return [list(range(seen.shape[1]))]
-    from scipy.sparse.csgraph import connected_components  # imported here, since few comparisons have gaps
+    from scipy.sparse.csgraph import connected_components  # imported lazily: few comparisons have gaps
 
     ran = seen.astype(float)
     number, of = connected_components(ran.T @ ran, directed=False)

@@ -29,31 +29,36 @@ from planner.redundant import families
 from planner.remarks import of_hosts
 from planner.totals import totalled
 
-CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot be compared at all
-APART = 4  # times one size another, from which on their figures are of different things (one in cache, say)
+CLASH = ("units clash", "directions clash")  # prefixes of reasons for figures that cannot be compared
+APART = 4  # size ratio from which figures measure different things (cache and memory, say)
 _OF_CLASSES = (Kind.CAPACITY, Kind.RESPONSIVENESS)
 WORK_MIX = "work mix"  # the class of a comparison over the user's mix
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The machines of one side.
+    """Describe the machines of one side.
 
-    ``title``: the selector that chose them. ``means``: a row per machine, a column per benchmark (its title), oriented
-    natural logs, NaN where there is none. ``benchmarks``: a row per title with workload, case, metric, unit, better,
-    class, kind, standing, the sizes that a title without one stands for (smallest, largest), the limit of a guardrail
-    (NaN for none) and the quantity that it measures, where redundant benchmarks share one. ``shared``: the means, of
-    capacity divided by how much each machine has of what is normalised by (cores, watts); None for whole servers.
-    ``inferred``: whether the record left kinds open, so that they follow from class, unit and direction. ``traits``:
-    what a reader must know about the figures' origin (round, division, availability), each with its values.
-    ``notes``: what was left out, a sentence each. ``failed``: ``workload case`` whose every run failed, and how it
-    ended; ``limited``: those of them that had a limit (a latency) to meet and did not.
-    ``groups``: a row per machine, a column for each of batch, rack, bios and microcode: what it shares with others.
-    ``count``: how many values stand behind the means. ``values``: these, where they were asked for and are few, with
-    their ``title`` and ``host`` (the place in ``means``), the ``part`` of which they are the values (a host as
-    recorded, or a pair of hosts), the ``centre`` that each part belongs to, the ``rule`` of both, and the log of what
-    it is shared out ``per``. A mean is that of the logarithms of its centres. ``repeats``: how well each of the
-    means is known by its own repeats. ``machines``: the place of each machine (``record``) that has a ``title``.
+    - ``title``: the selector that chose the machines
+    - ``means``: oriented natural logs, one row per machine and one column per benchmark title; NaN if not measured
+    - ``benchmarks``: one row per title with workload, case, metric, unit, better, class, kind and standing; smallest
+      and largest give the range of sizes if the title names no size; limit is the guardrail's limit (NaN if it has
+      none); quantity is the same for redundant benchmarks
+    - ``shared``: ``means`` with capacity divided by each machine's number of units (cores, watts); None for whole
+      servers
+    - ``inferred``: True if kinds are missing from the record and were inferred from class, unit and direction
+    - ``traits``: facts about the origin of the figures (round, division, availability), each with its values
+    - ``notes``: one sentence for each omission
+    - ``failed``: the outcome by ``workload case``, for cases in which every run failed
+    - ``limited``: the failed cases that missed a limit, such as a latency
+    - ``groups``: one row per machine, with its batch, rack, bios and microcode as columns
+    - ``count``: the number of values behind the means
+    - ``values``: the individual values, if requested and few. Its columns are ``title``, ``host`` (the row in
+      ``means``), ``part`` (a recorded host or a pair of hosts), ``centre`` (the average that the part belongs to),
+      ``rule`` (how part and centre are averaged) and ``per`` (the log of the number of units). Each mean is the mean
+      log of its centres
+    - ``repeats``: the precision of each mean, estimated from its repeats
+    - ``machines``: the row in ``means`` of each machine (``record``) that has a ``title``
     """
 
     title: str
@@ -88,13 +93,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of ``fleetmark compare``.
+    """Hold the result of ``fleetmark compare``.
 
-    ``per``: server, core, gpu, ...; ``benchmarks`` as in Side, of all sides; ``figures``: side's title to benchmark to
-    the geometric mean over its machines, in base units, whole servers. ``panel``: the benchmarks that headlines are
-    over, where the user named some. ``grouped``: side's title to what its hosts are, where they are no machines but
-    all machines of a vendor, say. ``credits``: what publishers of results want said beside them.
-    ``called``: what a class goes by that is one micro-benchmark alone.
+    - ``per``: the unit of comparison: server, core, gpu, ...
+    - ``benchmarks``: the benchmarks of all sides, as in Side
+    - ``figures``: by side and benchmark title, the geometric mean over machines, in base units per whole server
+    - ``panel``: the benchmarks that headlines cover, if the user named them
+    - ``grouped``: by side, a description of its members if they are not single machines (all machines of a vendor)
+    - ``credits``: statements that publishers require next to their results
+    - ``called``: by class, the display name of a class that contains only one micro-benchmark
     """
 
     baseline: str
@@ -111,7 +118,7 @@ class Comparison:
     called: Mapping[str, str] = field(default_factory=dict)
 
     def kind(self, class_: str) -> str:
-        """The kind of the figures in a class; a mix is of capacity."""
+        """Return the kind of the figures in a class; a mix is capacity."""
         kinds = zip(self.benchmarks["class"].tolist(), self.benchmarks["kind"].tolist(), strict=True)
         return next((str(kind) for name, kind in kinds if name == class_ and kind in _OF_CLASSES), Kind.CAPACITY.value)
 
@@ -134,14 +141,16 @@ def compare_sides(
     pairing: Pairing = Pairing.APART,
     served: bool = False,
 ) -> Comparison:
-    """Every candidate against ``baseline``.
+    """Compare every candidate with ``baseline``.
 
-    ``panel``: titles that headlines are over, instead of all that both sides have. ``mix``: class, title or
-    shell-style pattern of titles to its share of server-hours; ``machines`` as in equivalence.compare; ``weights``:
-    pinned weights of titles (a reference's), instead of clusters; ``served``: capacity is also compared elsewhere, at
-    equal service, so that none needs to be here.
+    - ``panel``: the titles that headlines cover; by default, all titles measured on both sides
+    - ``mix``: the share of server-hours by class, title or shell-style pattern of titles
+    - ``machines``: as in equivalence.compare
+    - ``weights``: pinned weights by title (from a reference), used instead of clustering
+    - ``served``: True if capacity is also compared at equal service, so that it may be missing here
 
-    Raises FleetmarkError for a mix that names nothing or does not sum to 1, and where the sides share nothing.
+    Raise FleetmarkError if a mix entry matches nothing, if the mix does not sum to 1, or if the sides have no benchmark
+    in common.
     """
     sides = [baseline, *candidates]
     benchmarks = pd.concat([s.benchmarks for s in sides])
@@ -169,7 +178,7 @@ def compare_sides(
 
 
 def _figures(side: Side) -> dict[str, float]:
-    """What each benchmark comes to on a side: the geometric mean over its machines."""
+    """Return the geometric mean of each benchmark over the machines of a side."""
     lower = set(side.benchmarks.index[side.benchmarks["better"] == Better.LOWER])
     return {str(t): float(np.exp(-m if t in lower else m)) for t, m in side.means.mean().items()}
 
@@ -231,7 +240,7 @@ def _candidate(
 def _arithmetic(
     classes: Mapping[str, Equivalence], benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame
 ) -> dict[str, Fieller]:
-    """Of every benchmark that was compared, the ratio of its arithmetic means."""
+    """Return the ratio of arithmetic means for every compared benchmark."""
     ratios = {}
     for title in {title for e in classes.values() for title in e.each}:
         x, y = (side[title].dropna().to_numpy(float) for side in (a, b))
@@ -258,7 +267,7 @@ def _of_one_kind(benchmarks: pd.DataFrame) -> pd.Series:
 
 
 def _guardrails(benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing) -> dict[str, Guardrail]:
-    """The guardrails that at least one side has."""
+    """Return the guardrails measured on at least one side."""
     guards = {}
     for title, about in benchmarks[benchmarks["kind"] == Kind.GUARDRAIL].to_dict("index").items():
         x, y = (side[title].dropna() if title in side else pd.Series(dtype=float) for side in (a, b))
@@ -269,9 +278,10 @@ def _guardrails(benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame, pair
 
 
 def among_many(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
-    """The same with each p as it counts among many, since many tests find many differences: that of a benchmark among
-    the benchmarks of all classes, that of a headline among the headlines of all classes. The headline of a single
-    benchmark has that benchmark's, since they are one figure. A mix is one question, which stands alone.
+    """Return the classes with every p adjusted for multiple tests.
+
+    The p of a benchmark is adjusted among the benchmarks of all classes, and that of a headline among all headlines.
+    The headline of a single benchmark has the adjusted p of that benchmark. A mix is a single test and is not adjusted.
     """
     benchmarks = among({title: r for e in classes.values() for title, r in e.each.items()})
     heads = among({name: e.ratio for name, e in classes.items() if e.ratio is not None and name != WORK_MIX})

@@ -23,12 +23,12 @@ from planner.ratio import Mean, Ratio, between, satterthwaite
 
 Floats = npt.NDArray[np.float64]
 
-LEAST_GROUPS = 3  # families of benchmarks, below which nothing is said of another workload
-FARTHEST = 3  # times the ratio, beyond which an interval of another workload says nothing
+LEAST_GROUPS = 3  # minimum number of benchmark families for a prediction about another workload
+FARTHEST = 3  # maximum ratio; a wider interval for another workload is not reported
 
 
 class Pairing(Enum):
-    """How the hosts of two sides are related."""
+    """Tell how the hosts of two sides are related."""
 
     APART = "different hosts"
     SAME_HOSTS = "the same hosts, before and after"
@@ -79,7 +79,7 @@ class _Pinned:
 
 @dataclass(frozen=True, slots=True)
 class _Single:
-    """A side of one host: ``errors`` and ``degrees`` of its figures, by their repeats; NaN where there are none."""
+    """Hold a side with one host: ``errors`` and ``degrees`` of its figures from repeats, NaN if there are none."""
 
     means: Floats
     errors: Floats
@@ -98,8 +98,10 @@ class _Single:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of one side, hosts by benchmarks; ``errors`` and ``degrees`` as in Repeats. ``clusters``: the cluster
-    of each host, None if hosts are independent.
+    """Hold the figures of one side, hosts by benchmarks.
+
+    ``errors`` and ``degrees`` are defined as in Repeats. ``clusters`` is the cluster index of each host, or None if
+    hosts are independent.
     """
 
     logs: Floats
@@ -120,11 +122,11 @@ class Figures:
         return cls(logs, errors, degrees)
 
     def over(self, columns: Sequence[int]) -> Figures:
-        """Some of its benchmarks, all of its hosts."""
+        """Return a subset of the benchmarks for all hosts."""
         return Figures(self.logs[:, columns], self.errors[:, columns], self.degrees[:, columns], self.clusters)
 
     def less(self, before: Figures) -> Figures:
-        """The differences from the same hosts ``before``."""
+        """Return the differences from the same hosts ``before``."""
         mine, theirs = self.errors**2, before.errors**2
         with np.errstate(divide="ignore", invalid="ignore"):
             degrees = (mine + theirs) ** 2 / (mine**2 / self.degrees + theirs**2 / before.degrees)
@@ -137,7 +139,7 @@ class Figures:
         return bool(missing.any()) and bool((missing.any(axis=1) & ~missing.all(axis=1)).any())
 
     def part(self, called: Message) -> _Part:
-        """Its model. Raises TooFewFiguresError, where the side is ``called`` so."""
+        """Return the model of the side, or raise TooFewFiguresError naming the side as ``called``."""
         seen = ~np.isnan(self.logs)
         if len(seen) > 1 and seen.all():
             return mixed.fit(self.logs, self.clusters)
@@ -201,36 +203,38 @@ class Contrast:
         return (self.b.hosts if self.pairing is Pairing.SAME_HOSTS else self.a.hosts, self.b.hosts)
 
     def means(self, weights: Floats) -> tuple[Mean, Mean]:
-        """The weighted mean of each side."""
+        """Return the weighted mean of each side."""
         return self.a.mean(weights), self.b.mean(weights)
 
     @property
     def single(self) -> bool:
-        """Whether a side is one host, whose figures say nothing of its kind."""
+        """Return whether a side has only one host, too few to represent its type."""
         return self.pairing is Pairing.PINNED or isinstance(self.a, _Single) or isinstance(self.b, _Single)
 
     @property
     def clusters(self) -> bool:
-        """Whether the interval is by clusters of hosts on a side."""
+        """Return whether the interval counts clusters of hosts on at least one side."""
         return any(isinstance(part, mixed.Fit) and part.clusters is not None for part in (self.a, self.b))
 
     def scores(self, weights: Floats) -> tuple[Floats | None, Floats | None]:
-        """Return how far each host of a side lies from its mean; None for a side that is no sample of hosts.
+        """Return each host's distance from the mean of its side, or None for a side that is not a sample of hosts.
 
-        Hosts without any figure are left out.
+        Hosts without figures are left out.
         """
         a, b = (part.scores(weights) if isinstance(part, mixed.Fit) else None for part in (self.a, self.b))
         return a, b
 
     def ratio(self, weights: Floats) -> Ratio:
-        """Return the weighted geometric mean of the ratios, with the interval of the fleet."""
+        """Return the weighted geometric mean of the ratios with its confidence interval for the fleet."""
         repeats = isinstance(self.a, _Single) or isinstance(self.b, _Single)
         ratio = between(*self.means(weights), self.hosts, of_repeats=repeats)
         ratio = replace(ratio, single=self.single, clusters=self.clusters, p=None if self.single else ratio.p)
         return replace(ratio, of_repeats=False) if ratio.interval is None else ratio
 
     def resampled(self, weights: Floats) -> Estimate | None:
-        """Return the same by the bootstrap over hosts; None if a host lacks a figure, or hosts form clusters."""
+        """Return the same ratio with a bootstrap interval over hosts; None if figures are missing or hosts are
+        clustered.
+        """
         x, y = (logs[~np.isnan(logs).all(axis=1)] for logs in self.logs)
         if self.gaps or self.clusters or self.pairing is Pairing.PINNED:
             return None
@@ -240,7 +244,7 @@ class Contrast:
 
 
 def equal_work(contrast: Contrast, w: Floats) -> Ratio:
-    """1 / sum(w / r): the server-hours that the mix takes on A over those on B. Interval by the delta method."""
+    """Return 1 / sum(w / r), the server-hours of the mix on A over those on B, with a delta-method interval."""
     hours = w * np.array([1 / of_log(d) for d in contrast.deltas])
     linear = contrast.ratio(hours / hours.sum())  # shares of the server-hours on B are the gradient of the headline
     work = -math.log(hours.sum())
@@ -252,21 +256,23 @@ def equal_work(contrast: Contrast, w: Floats) -> Ratio:
 def another_workload(
     contrast: Contrast, w: Floats, groups: Sequence[Sequence[int]]
 ) -> tuple[Estimate | None, Message | None]:
-    """Return the interval in which one more benchmark of the class would lie, or the reason why there is none.
+    """Return the prediction interval for one more benchmark of the class, or the reason why it is not available.
 
-    It is a prediction interval over ``groups`` of benchmarks that are redundant or of one family. Their weighted spread
-    has Satterthwaite's degrees of freedom, which with equal weights are one less than there are groups. The variance of
-    the fleet comes on top. The interval is never narrower than that of the fleet, which may have fewer degrees of
-    freedom.
+    The prediction interval is computed over ``groups`` of benchmarks that are redundant or belong to one family. The
+    weighted variance between groups has Satterthwaite's degrees of freedom; with equal weights, that is the number of
+    groups minus one. The variance of the fleet is added. The fleet's interval may have fewer degrees of freedom, so the
+    prediction interval is widened to contain it if necessary.
 
-    It takes LEAST_GROUPS groups and a variance of both fleets: a single host has none. An interval that reaches
-    FARTHEST times the ratio either way is too wide to be of use.
+    The interval requires LEAST_GROUPS groups and at least two hosts per side. It is not reported if either end differs
+    from 1 by more than a factor of FARTHEST.
     """
     if len(groups) < LEAST_GROUPS:
         families = count(len(groups), "family", "families")
-        return None, message("benchmarks of {families}; it takes {least}", families=families, least=LEAST_GROUPS)
+        return None, message(
+            "only {families} of benchmarks measured; at least {least} are needed", families=families, least=LEAST_GROUPS
+        )
     if contrast.single or min(m.df for m in contrast.means(w)) <= 0:
-        return None, message("a side is a single host, whose kind may differ from it")
+        return None, message("a side has only one host, too few to represent its type")
     weight = np.array([w[group].sum() for group in groups])
     logs = np.array([w[group] @ contrast.deltas[group] for group in groups]) / weight
     mean, square = float(weight @ logs), float(weight @ weight)
@@ -279,5 +285,7 @@ def another_workload(
     if fleet.lo is not None and result.lo is not None and result.lo > fleet.lo:
         result = replace(result, lo=fleet.lo, hi=fleet.hi, df=fleet.df)
     if result.hi is None or result.hi > FARTHEST * result.value:
-        return None, message("the benchmarks lie too far apart: it would reach a factor of {n} either way", n=FARTHEST)
+        return None, message(
+            "the benchmark ratios differ too much: the interval exceeds a factor of {n} either way", n=FARTHEST
+        )
     return result, None

@@ -23,40 +23,43 @@ from planner.estimate import Estimate
 from planner.ratio import SAME, Ratio
 from planner.redundant import clusters, merged
 
-MIX_SENSITIVE = 0.05  # how far the two headlines may differ before a warning
-DISAGREE = 1.5  # times the lowest ratio the highest, from which on a mean alone misleads
+MIX_SENSITIVE = 0.05  # relative difference of the two headlines that triggers a warning
+DISAGREE = 1.5  # highest over lowest ratio from which the mean alone misleads
 MOST_NAMED = 3  # benchmarks in a sentence
-ENDS = 2  # benchmarks that are named for their values: the lowest and the highest
+ENDS = 2  # number of benchmarks selected by value: the lowest and the highest
 
 Floats = npt.NDArray[np.float64]
 
 
 class Basis(StrEnum):
-    """What a headline rests on, where that is not the geometric mean over all hosts."""
+    """Name the method behind a headline."""
 
     MEAN = ""
     TOTALS = "totals"  # sums over the hosts of a mixed fleet
-    STRATA = "strata"  # ratios within strata, joined by the baseline's shares
+    STRATA = "strata"  # ratios within strata, weighted by the baseline's shares
 
 
 @dataclass(frozen=True, slots=True)
 class Equivalence:
-    """One candidate against the baseline for a class of work.
+    """Hold the comparison of one candidate with the baseline for one class of work.
 
-    ``ratio``: the weighted geometric mean of the panel's ratios, with the interval of the fleet: how sure that mean is.
-    It is None where the figures give none, and ``why`` says what would. ``workload``: the same value with the interval
-    in which a workload of this class lies that is none of these benchmarks; None for a mix, and where ``workload_why``
-    gives the reason. ``work``: the headline for the mix, the ratio of server-hours for the same work.
-
-    ``each``: benchmark to its own ratio. ``lowest`` and ``highest`` are the ends of those in the panel, with their
-    titles; ``lowest_interval`` and ``highest_interval`` are wider than those in ``each``, since the ends were picked by
-    their values. ``left_out``: benchmark to which side lacks it; ``hosts_out``: host to why it has no part in the
-    headline. ``gaps``: hosts lack figures of the panel, so that the ratio comes from ``planner.mixed``. ``resampled``:
-    the ratio with the bootstrap's interval over hosts, where there is one. ``basis``: what the headline rests on;
-    ``geometric``: the headline before that, the geometric mean over all hosts.
-
-    ``clusters``: of each side, the clusters of hosts that intervals count instead of hosts, None where hosts count.
-    ``halves``: of each side, the benchmarks in groups that no host ran across, in one group where some host did.
+    - ``ratio``: the weighted geometric mean of the panel's ratios with its confidence interval for the fleet; None if
+      it cannot be computed, and ``why`` gives the reason
+    - ``workload``: the same value with the prediction interval for another workload of this class; None for a mix, or
+      if ``workload_why`` gives a reason
+    - ``work``: the headline for a mix: the ratio of server-hours for the same work
+    - ``each``: the ratio of each benchmark
+    - ``lowest``, ``highest``: the extreme ratios in the panel, with their titles
+    - ``lowest_interval``, ``highest_interval``: their intervals, wider than in ``each`` to correct for selection by
+      value
+    - ``left_out``: by benchmark, the side on which it is missing
+    - ``hosts_out``: by host, the reason why it is excluded from the headline
+    - ``gaps``: True if hosts lack figures of the panel, so that ``planner.mixed`` estimates the ratio
+    - ``resampled``: the ratio with its bootstrap interval over hosts, if available
+    - ``basis``: the method behind the headline
+    - ``geometric``: the geometric mean over all hosts, if ``basis`` is another method
+    - ``clusters``: for each side, the clusters that intervals count instead of hosts; None if hosts are independent
+    - ``halves``: for each side, groups of benchmarks such that no host ran benchmarks from two groups
     """
 
     ratio: Ratio | None
@@ -88,7 +91,7 @@ class Equivalence:
 
     @property
     def mix_sensitive(self) -> bool:
-        """Whether equal-work and geometric headline differ by more than MIX_SENSITIVE."""
+        """Return whether the equal-work and geometric headlines differ by more than MIX_SENSITIVE."""
         work = self.geometric if self.work and self.geometric else self.work
         return bool(self.ratio and work and abs(self.ratio.value / work.value - 1) > MIX_SENSITIVE)
 
@@ -114,16 +117,17 @@ def compare(
     family: Mapping[str, str] | None = None,
     groups: tuple[pd.DataFrame | None, pd.DataFrame | None] = (None, None),
 ) -> Equivalence:
-    """The equivalence of the hosts of ``b`` in terms of those of ``a``.
+    """Return the comparison of the hosts of ``b`` with those of ``a``.
 
-    ``mix``: benchmark to its share of the server-hours on ``a`` (any benchmark of either side; sums to 1).
-    ``weights``: pinned weights, instead of those that clusters give; without a second headline.
-    ``panel``: the benchmarks that the headline is over, instead of all that both sides have.
-    ``machines``: a row per kind of machine on record, for telling which benchmarks are redundant; ``quantity``:
-    benchmark to what it measures, where several measure the same: these are.
-    ``pairing``: how the hosts of the two sides are related. ``repeats``: of each side, for what a single host has.
-    ``family``: benchmark to the family that it is of; those of one family say little of work of another. ``groups``: of
-    each side, a row per host with the batch, the rack or the like that it shares with other hosts.
+    - ``mix``: the share of server-hours on ``a`` by benchmark; it may name any benchmark of either side and sums to 1
+    - ``weights``: pinned weights, used instead of those from clustering; they disable the second headline
+    - ``panel``: the benchmarks that the headline covers; by default, all benchmarks measured on both sides
+    - ``machines``: one row per recorded type of machine, used to find redundant benchmarks
+    - ``quantity``: by benchmark, the quantity that it measures; benchmarks with the same quantity are redundant
+    - ``pairing``: how the hosts of the two sides are related
+    - ``repeats``: for each side, the precision from repeats, used if the side has a single host
+    - ``family``: by benchmark, its family; benchmarks of one family count once in the prediction for another workload
+    - ``groups``: for each side, one row per host with its batch, rack, bios and microcode
     """
     names = sorted(set(a.columns) | set(b.columns))
     hosts_out: dict[str, str] = {}
@@ -185,11 +189,11 @@ def compare(
 
 
 def _each(sides: tuple[Figures, Figures], names: Sequence[str], pairing: Pairing) -> dict[str, Ratio]:
-    """Return the ratio of each benchmark, by itself."""
+    """Return the ratio of each benchmark separately."""
     return {name: Contrast.of(sides, [n], pairing).ratio(np.ones(1)) for n, name in enumerate(names)}
 
 
-# --- which hosts are alike --------------------------------------------------------------------------------------------
+# --- clusters of hosts ------------------------------------------------------------------------------------------------
 
 
 def _alike(
@@ -199,7 +203,7 @@ def _alike(
     groups: tuple[pd.DataFrame | None, pd.DataFrame | None],
     pairing: Pairing,
 ) -> tuple[Clusters | None, Clusters | None]:
-    """Return the clusters of hosts of each side that intervals must count; None where hosts are independent."""
+    """Return, for each side, the clusters that intervals must count, or None if hosts are independent."""
     clusters_of_sides: list[Clusters | None] = []
     for scores, side, of in zip(contrast.scores(w), panel, groups, strict=True):
         if scores is None or of is None:
@@ -219,7 +223,7 @@ def _in_clusters(side: Figures, clusters: Clusters | None) -> Figures:
 
 
 def _halves(panel: pd.DataFrame) -> list[list[str]]:
-    """Return the benchmarks in groups that no host of the side ran across."""
+    """Split the benchmarks of a side into groups such that no host ran benchmarks from two groups."""
     names = [str(name) for name in panel.columns]
     return [[names[n] for n in group] for group in halves(panel.notna().to_numpy())]
 
@@ -318,6 +322,6 @@ def _on_both(names: Sequence[str], a: pd.DataFrame, b: pd.DataFrame) -> tuple[li
 
 
 def _idle(panel: pd.DataFrame) -> dict[str, str]:
-    """Hosts of a side that have nothing of the panel."""
+    """Return the hosts of a side without any benchmark of the panel."""
     without = panel.index[panel.isna().all(axis=1)]
     return {str(host): message("has none of the benchmarks that both sides measured") for host in without}

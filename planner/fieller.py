@@ -1,9 +1,9 @@
-"""The ratio of two arithmetic means, with Fieller's interval: for figures that are summed, not multiplied.
+"""Compute the ratio of two arithmetic means with Fieller's interval, for figures that add up.
 
-Fieller, J. R. Statist. Soc. B 16 (1954), with each side's own variance. Sides with equal numbers of hosts have
-n_a + n_b - 2 degrees of freedom: if their relative spreads are equal, the interval covers 95% (3 hosts a side: 95.1%,
-pooled variances 96.7%). Sides with different numbers of hosts have those of ``planner.ratio.degrees``: with n_a + n_b
-- 2 of them, 3 hosts against 20 would cover 88%.
+The method follows Fieller, J. R. Statist. Soc. B 16 (1954), with a separate variance for each side. With equal numbers
+of hosts, it uses n_a + n_b - 2 degrees of freedom. If the relative spreads are also equal, the coverage is at least
+95%: 95.1% for 3 hosts per side, or 96.7% with pooled variances. With different numbers of hosts, it uses
+``planner.ratio.degrees``, since n_a + n_b - 2 would give a coverage of 88% for 3 hosts against 20.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Fieller(Estimate):
 
 
 def fieller(upper: npt.NDArray[np.float64], lower: npt.NDArray[np.float64], level: float = CONFIDENCE) -> Fieller:
-    """Return mean(``upper``) / mean(``lower``) of positive figures of independent hosts, with Fieller's interval."""
+    """Return mean(``upper``) / mean(``lower``) with Fieller's interval; hosts must be independent, figures positive."""
     n = (len(upper), len(lower))
     x, y = Mean.of(upper), Mean.of(lower)
     value = x.value / y.value

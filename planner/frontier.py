@@ -18,8 +18,8 @@ from fleetmark.base.text import message
 from planner.ratio import Ratio, welch
 from planner.totals import APART, total
 
-_CURVE = 24  # speeds of a curve
-_ENDS = 1e-9  # relative; a speed that was measured is not beyond what was measured
+_CURVE = 24  # number of speeds in a curve
+_ENDS = 1e-9  # relative tolerance for the ends of the measured range
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Point:
 
 
 class Bound(StrEnum):
-    """What a ratio is where some hosts were not measured at the service: the true one is no smaller, or no larger."""
+    """Tell whether a ratio is a lower or an upper bound, because some hosts were not measured at the service level."""
 
     EXACT = ""
     LEAST = "at least"
@@ -50,11 +50,13 @@ class Bound(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Equivalence:
-    """How many of the baseline's units one of the candidate's replaces at ``speed``: ``ratio``, or why there is none.
+    """Hold how many baseline units one candidate unit replaces at ``speed``.
 
-    ``baseline`` and ``candidate``: the mean work of one unit there, 1/s; hosts that cannot keep the service do none.
-    ``bound``: which bound the ratio is. ``missed`` and ``hosts``: how many hosts of each side cannot keep the service,
-    and how many there are.
+    - ``ratio``: the number of baseline units, or None; ``reason`` then says why
+    - ``baseline``, ``candidate``: the mean work of one unit at ``speed``, in 1/s; hosts that miss the service level
+      count 0
+    - ``bound``: whether the ratio is a lower or an upper bound
+    - ``missed``, ``hosts``: for each side, the number of hosts that miss the service level, and of all hosts
     """
 
     speed: float
@@ -135,8 +137,10 @@ Side = Mapping[str, Sequence[Point]]  # host to its points
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """The work of one host at a service. ``missed``: it cannot keep the service and does none; ``ceiling`` is then more
-    than it could do. ``unloaded``: every load was faster, so that it does ``work`` or more.
+    """Hold the work of one host at a service level.
+
+    ``missed`` means that the host cannot meet the service level and does no work; ``ceiling`` is an upper bound on its
+    work. ``unloaded`` means that every measured load was faster than the service level, so ``work`` is a lower bound.
     """
 
     work: float
@@ -146,7 +150,7 @@ class _Served:
 
 
 def _served(points: Sequence[Point], speed: float, wait: float | None) -> _Served | None:
-    """Return the work of a host at the service; None for a host without points. Work falls as the speed rises."""
+    """Return the work of a host at the service level, or None if it has no points. Work falls as the speed rises."""
     edge = line(points)
     if not edge:
         return None
@@ -158,13 +162,14 @@ def _served(points: Sequence[Point], speed: float, wait: float | None) -> _Serve
 
 
 def equivalence(old: Side, new: Side, speed: float, wait: float | None = None) -> Equivalence:
-    """Return what one unit of ``new`` replaces of ``old`` at equal service.
+    """Return how many units of ``old`` one unit of ``new`` replaces at equal service.
 
-    Where every host keeps the service, the ratio is that of geometric means with Welch's interval over hosts, or that
-    of totals where the hosts of a side differ. A host that cannot keep it does no work there and counts: then the ratio
-    is that of arithmetic means, without an interval.
-    Where no host of ``old`` keeps it, the ratio is a lower bound by the work at the best service they reach. A side
-    that was never loaded down to the service gives a bound likewise. Without a bound there is no number.
+    If every host meets the service level, the ratio is that of geometric means with Welch's interval over hosts. If the
+    hosts of a side differ, it is the ratio of totals. Hosts that miss the service level count as zero work; the ratio
+    is then that of arithmetic means, without an interval.
+
+    If no host of ``old`` meets the service level, its work at its best service level gives a lower bound. A side that
+    was never loaded down to the service level also gives a bound. If there is no bound either, the ratio is None.
     """
     sides = [[s for points in side.values() if (s := _served(points, speed, wait))] for side in (old, new)]
     missed = (sum(s.missed for s in sides[0]), sum(s.missed for s in sides[1]))

@@ -1,4 +1,4 @@
-"""Conditions that must hold: kept or broken, on both sides, against a limit where there is one."""
+"""Check guardrails: conditions on both sides, against a limit if there is one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fleetmark.base.text import message
 from planner.contrast import Pairing
 from planner.ratio import Ratio, Verdict, against, among, paired, welch
 
-_ZERO = 1e-29  # logarithms of what is smaller stand for zero
+_ZERO = 1e-29  # smaller values are treated as zero
 _ROUNDING = 1e-9
 
 
@@ -29,10 +29,14 @@ class Held(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Guardrail:
-    """One guardrail. ``a`` and ``b``: the mean over the hosts of each side, in the base unit, None where a side has
-    none; ``n``: how many hosts. ``limit``: what it must keep to; without one the baseline's figure is the limit.
-    ``held``: None where a side lacks it, and ``why`` says so. ``change``: the test of the candidate against the
-    baseline if there is no limit. Its logarithm is the difference of the means as a part of the baseline's mean.
+    """Hold the result of one guardrail.
+
+    - ``a``, ``b``: the mean over the hosts of each side in the base unit, or None if not measured
+    - ``n``: the number of hosts on each side
+    - ``limit``: the limit that applies; None if the candidate is compared with the baseline
+    - ``held``: the verdict, or None if a side has no figure; ``why`` then gives the reason
+    - ``change``: the test of the candidate against the baseline if there is no limit. Its logarithm is the difference
+      of the means relative to the baseline's mean
     """
 
     a: float | None
@@ -45,9 +49,9 @@ class Guardrail:
 
 
 def judged_together(guards: Mapping[str, Guardrail]) -> dict[str, Guardrail]:
-    """Return guardrails with the verdicts that count how many are tested: those without a limit, Benjamini-Hochberg.
+    """Return the guardrails with verdicts adjusted for multiple tests (Benjamini-Hochberg) where they have no limit.
 
-    One by one, 2.5% of the guardrails that did not change would be called broken, or most tables of 100.
+    Without the adjustment, 2.5% of unchanged guardrails would fail, including at least one in most tables of 100.
     """
     ps = among({name: g.change for name, g in guards.items() if g.change is not None})
     return {name: _adjusted(g, ps.get(name)) for name, g in guards.items()}
@@ -61,9 +65,9 @@ def _adjusted(guard: Guardrail, p: float | None) -> Guardrail:
 
 
 def guardrail(a: pd.Series, b: pd.Series, better: Better, limit: float | None, pairing: Pairing) -> Guardrail:
-    """The guardrail of the hosts ``b`` beside that of ``a``: oriented logarithms of host means.
+    """Return the guardrail for the hosts ``a`` and ``b``, given as oriented logs of host means.
 
-    With a limit every host has to keep to it. Without one the candidate must not be worse than the baseline.
+    With a limit, every host must meet it. Without a limit, the candidate must not be worse than the baseline.
     """
     sign = -1.0 if better is Better.LOWER else 1.0
     x, y = (pd.Series(np.exp(sign * side), dtype=float).where(sign * side > np.log(_ZERO), 0.0) for side in (a, b))
@@ -80,19 +84,19 @@ def guardrail(a: pd.Series, b: pd.Series, better: Better, limit: float | None, p
         why = message("measured on the baseline only") if len(x) else message("measured on the candidate only")
         return Guardrail(first, second, limit, None, why, n)
     change = _change(x, y, sign, pairing)
-    why = message("no limit: held against the baseline")
+    why = message("no limit: compared with the baseline")
     return Guardrail(first, second, None, _held(change), why, n, change)
 
 
 def _held(change: Ratio | None) -> Held:
-    """Return the verdict by the test against the baseline; None stands for figures that are all zero."""
+    """Return the verdict of the test against the baseline; ``change`` is None if all figures are zero."""
     if change is None:
         return Held.KEPT
     return {Verdict.WORSE: Held.BROKEN, Verdict.CANNOT_TELL: Held.CANNOT_TELL}.get(change.verdict, Held.KEPT)
 
 
 def _change(x: pd.Series, y: pd.Series, sign: float, pairing: Pairing) -> Ratio | None:
-    """Return the test of ``y`` against ``x`` by the difference of their means; None if all of them are zero."""
+    """Return the test of ``y`` against ``x`` by the difference of their means, or None if all figures are zero."""
     scale = float(x.mean()) or float(y.mean())
     if scale == 0:
         return None

@@ -1,21 +1,22 @@
-"""One side's mean over a class of benchmarks where hosts lack some of them: a linear mixed model.
+"""Estimate the mean of one side over benchmarks that some hosts lack, with a linear mixed model.
 
 The oriented log figure of host h and benchmark b is y[h, b] = mu[b] + u[h] + e[h, b], with a random intercept u per
-host. The means mu are estimated by generalised least squares, with the ratio of the two variances by restricted maximum
-likelihood (REML). A weighted mean over benchmarks then has two variances: that of the model, and the cluster-robust
-CR2 over hosts, which holds as well where hosts differ in more than an intercept; the larger one counts. Its degrees of
-freedom are Satterthwaite's (Bell & McCaffrey, Survey Methodology 28, 2002; Pustejovsky & Tipton, JBES 36, 2018).
+host. The means mu are estimated by generalised least squares. The ratio of the two variances is estimated by restricted
+maximum likelihood (REML). A weighted mean over benchmarks then has two variance estimates: the model's, and the
+cluster-robust CR2 over hosts. CR2 remains valid if hosts differ by more than an intercept. The larger estimate is used.
+Its degrees of freedom are Satterthwaite's (Bell & McCaffrey, Survey Methodology 28, 2002; Pustejovsky & Tipton, JBES
+36, 2018).
 
-Of two hosts CR2 alone counts. Both variances then rest on hardly more than one difference, and the larger of two such
-guesses is too large on average: intervals cover up to 98.2% for 95% (``docs/comparing.md`` has the figures). Without
-gaps CR2 is the variance between the two hosts, so that gaps do not change the rule.
+With two hosts, only CR2 applies. Both estimates then rest on little more than one difference, and the larger of the two
+is biased upwards: 95% intervals would cover up to 98.2% (see ``docs/comparing.md``). Without gaps, CR2 equals the
+variance between the two hosts, so both cases follow the same rule.
 
-Where figures are missing, hosts often lack them for a reason, and those that lack all of them are the least like the
-others: their share of the hosts widens the variance.
+Missing figures are often missing for a reason, and hosts that lack all figures may differ most from the others. The
+variance is therefore increased by the share of such hosts.
 
-Without gaps this is the mean over hosts of each host's weighted sum, which is exact, and taken directly.
+Without gaps, the estimate equals the mean over hosts of each host's weighted sum, which is computed directly.
 
-Where hosts form clusters (``planner.clustered``), the variance is CR2 over clusters instead of hosts, with or without
+If hosts form clusters (``planner.clustered``), the variance is CR2 over clusters instead of hosts, with or without
 gaps.
 """
 
@@ -33,8 +34,8 @@ from planner.ratio import Mean
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
-WIDEST = 8.0  # the logarithm of the ratio of variances lies within this either way
-MOST_SPARE = 4  # figures more than benchmarks from which on intervals cover what they should, whatever the hosts
+WIDEST = 8.0  # maximum absolute log of the variance ratio
+MOST_SPARE = 4  # surplus of figures over benchmarks needed for correct coverage
 LEAST_KEPT = 0.05  # of a host's residual, however much of the estimate rests on that host
 _GRIDS = 3  # each eight times finer than the one before
 _NOTHING = 1e-300
@@ -46,8 +47,11 @@ class TooFewError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The model of one side. ``means``: mu, by benchmark. ``hosts``: those with a figure at all. ``clusters``: the
-    cluster of each of them, None if hosts are independent.
+    """Hold the fitted model of one side.
+
+    - ``means``: the estimate of mu for each benchmark
+    - ``hosts``: the hosts with at least one figure
+    - ``clusters``: the cluster index of each of these hosts, or None if hosts are independent
     """
 
     means: Floats
@@ -58,23 +62,23 @@ class Fit:
     _inverse: Floats  # of the normal equations
     _residual: float  # variance of e
     _complete: bool
-    _widening: float  # of the variance, for hosts without any figure
+    _widening: float  # increase of the variance for hosts without figures
     clusters: Codes | None = None
 
     @property
     def units(self) -> int:
-        """How many independent units there are: clusters, or hosts."""
+        """Return the number of independent units: clusters, or hosts if they are independent."""
         return self.hosts if self.clusters is None else len(np.unique(self.clusters))
 
     def scores(self, weights: Floats) -> Floats:
-        """Return how far each host lies from the mean: the weighted mean over the benchmarks that it has."""
+        """Return each host's distance from the mean: the weighted mean residual over its benchmarks."""
         weight: Floats = self._seen @ weights
         with np.errstate(invalid="ignore"):
             scores: Floats = self._errors @ weights / np.where(weight > 0, weight, np.nan)
         return scores
 
     def mean(self, weights: Floats) -> Mean:
-        """The mean over benchmarks by ``weights``, with its variance and degrees of freedom."""
+        """Return the weighted mean over benchmarks, with its variance and degrees of freedom."""
         value = float(weights @ self.means)
         if self._complete:
             scores = self._errors @ weights
@@ -85,8 +89,10 @@ class Fit:
         slope = self._inverse @ weights
         k = self._seen.sum(axis=1)
         error = self._errors
-        pull = error @ slope - self._shrink * error.sum(axis=1) * (self._seen @ slope)  # of each host on the mean
-        share = (1 - self._shrink * k) * (self._seen @ slope)  # of each host's intercept in the mean; they sum to 1
+        pull = error @ slope - self._shrink * error.sum(axis=1) * (
+            self._seen @ slope
+        )  # influence of each host on the mean
+        share = (1 - self._shrink * k) * (self._seen @ slope)  # weight of each host's intercept; the weights sum to 1
         if self.clusters is not None:
             return self._by_clusters(self.clusters, value, pull, share)
         kept = np.clip(1 - share, LEAST_KEPT, None)
@@ -96,7 +102,7 @@ class Fit:
         return Mean(value, variance, _degrees(share, kept), self.hosts)
 
     def _by_clusters(self, clusters: Codes, value: float, pull: Floats, share: Floats) -> Mean:
-        """Return the mean with the CR2 variance over clusters; ``pull`` and ``share`` are those of the hosts."""
+        """Return the mean with its CR2 variance over clusters; ``pull`` and ``share`` are given per host."""
         _, places = np.unique(clusters, return_inverse=True)
         pulls: Floats = np.bincount(places, pull).astype(float)
         shares: Floats = np.bincount(places, share).astype(float)
@@ -113,10 +119,12 @@ def needed(hosts: int, benchmarks: int) -> int:
 
 
 def fit(y: Floats, clusters: Codes | None = None) -> Fit:
-    """The model of the oriented logs ``y``, hosts by benchmarks, NaN where a host lacks one; ``clusters``: the cluster
-    of each host, where hosts of one are alike.
+    """Fit the model to the oriented logs ``y`` (hosts by benchmarks, NaN for missing figures).
 
-    Raises TooFewError below two hosts, for a benchmark without a figure, and for fewer figures than ``needed``.
+    ``clusters`` is the cluster index of each host, or None if hosts are independent.
+
+    Raise TooFewError if there are fewer than two hosts, if a benchmark has no figure, or if there are fewer figures
+    than ``needed``.
     """
     if len(y) > 1 and y.shape[1] and not np.isnan(y).any():
         centre, nothing = y.mean(axis=0), np.zeros(0)
@@ -131,7 +139,7 @@ def fit(y: Floats, clusters: Codes | None = None) -> Fit:
     if hosts < 2 or not seen.any(axis=0).all() or not (complete or cells >= needed(hosts, benchmarks)):
         raise TooFewError
     centre = np.nanmean(y, axis=0)
-    z = np.where(seen > 0, y - centre, 0.0)  # small numbers: sums of squares lose no digits
+    z = np.where(seen > 0, y - centre, 0.0)  # centred, so that sums of squares keep their precision
     if complete:
         return Fit(centre, hosts, z, seen, np.zeros(0), np.zeros(0), 0.0, True, 1.0, clusters)
     sums = _Sums.of(z, seen)
@@ -148,7 +156,7 @@ def fit(y: Floats, clusters: Codes | None = None) -> Fit:
 
 
 def _several(clusters: Codes | None, present: Any = slice(None)) -> Codes | None:
-    """Return the clusters of the hosts that are ``present``, None if they are all of one."""
+    """Return the clusters of the hosts in ``present``, or None if these hosts all belong to one cluster."""
     if clusters is None:
         return None
     of: Codes = clusters[present]

@@ -31,13 +31,15 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ratio(Estimate):
-    """How much faster one side is than the other. There is no interval where a side has one host.
+    """Hold how much faster one side is than the other. A side with a single host has no interval over hosts.
 
-    ``p``: the probability of a ratio at least so far from 1 if the sides were equal; None if nothing was tested.
-    ``p_adjusted``: the same, adjusted for all ratios that are tested together. ``df_many``: the degrees of freedom for
-    that adjustment, at most ``df``. ``n``: hosts of each side. ``clusters``: the interval is by clusters of hosts.
-    ``of_repeats``: a side is a single host, and the interval comes from its repeats. ``single``: a side is a single
-    host, however the interval was made; such a ratio describes these machines and not their kinds.
+    - ``p``: the probability of a ratio at least this far from 1 if the sides were equal; None if nothing was tested
+    - ``p_adjusted``: ``p`` adjusted for all ratios tested together
+    - ``df_many``: the degrees of freedom for that adjustment, at most ``df``
+    - ``n``: the number of hosts on each side
+    - ``clusters``: True if the interval counts clusters of hosts
+    - ``of_repeats``: True if a side has a single host and the interval comes from its repeats
+    - ``single``: True if a side has a single host; the ratio then describes these machines and not their types
     """
 
     p: float | None = None
@@ -49,7 +51,7 @@ class Ratio(Estimate):
 
     @property
     def verdict(self) -> Verdict:
-        """Return the verdict on the kinds of machine; among many tests it follows the adjusted p."""
+        """Return the verdict on the types of machine, based on the adjusted p if there are several tests."""
         if self.lo is None or self.hi is None or self.of_repeats or self.single:
             return Verdict.CANNOT_TELL
         if self.lo >= 1 - SAME and self.hi <= 1 + SAME:
@@ -62,17 +64,17 @@ class Ratio(Estimate):
 
     @property
     def p_of_many(self) -> float | None:
-        """Return p with the degrees of freedom that hold in the far tails, which adjusted ps depend on."""
+        """Return p with the degrees of freedom that are accurate in the far tails, as used for adjusted p values."""
         se = self.log_error
         if self.p is None or self.df_many is None or not se:
             return self.p
         return _two_sided(math.log(self.value) / se, self.df_many)
 
     def selected(self, of: int, among: int) -> tuple[float, float] | None:
-        """Return the interval for one of ``of`` ratios that were picked by their values from ``among``.
+        """Return the interval for one of ``of`` ratios selected by value from ``among`` ratios.
 
-        A pick is extreme partly by chance, so its interval has the level 1 - (1 - level) of / among: on average it
-        holds the truth as often as an interval that was not picked. Benjamini & Yekutieli, JASA 100 (2005).
+        A selected ratio is extreme partly by chance. Its interval therefore has the level 1 - (1 - level) * of / among,
+        which restores the nominal coverage on average. Source: Benjamini & Yekutieli, JASA 100 (2005).
         """
         se = self.log_error
         if se is None or among <= of:
@@ -83,9 +85,10 @@ class Ratio(Estimate):
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The mean of one side's oriented logarithms, its variance and that variance's degrees of freedom: infinite for a
-    figure without an error, 0 where nothing tells the variance. ``units``: how many independent units it rests on:
-    hosts, or clusters of hosts; 0 if the variance comes from something else.
+    """Hold the mean of one side's oriented logarithms, its variance and the degrees of freedom of that variance.
+
+    The degrees of freedom are infinite for an exact figure, and 0 if the variance is unknown. ``units`` is the number
+    of independent units (hosts or clusters of hosts), or 0 if the variance has another source.
     """
 
     value: float
@@ -95,7 +98,7 @@ class Mean:
 
     @classmethod
     def of(cls, logs: npt.NDArray[np.float64]) -> Mean:
-        """Of a figure per host."""
+        """Return the mean of one figure per host."""
         if len(logs) < 2:
             return cls(float(logs.mean()), 0.0, 0.0)
         return cls(float(logs.mean()), float(logs.var(ddof=1)) / len(logs), float(len(logs) - 1), len(logs))
@@ -107,9 +110,10 @@ class Mean:
 
 
 def between(a: Mean, b: Mean, hosts: tuple[int, int], level: float = CONFIDENCE, of_repeats: bool = False) -> Ratio:
-    """Return exp(b - a) with Student's t interval: variances add, ``degrees`` gives the degrees of freedom.
+    """Return exp(b - a) with Student's t interval; the variances add, and ``degrees`` gives the degrees of freedom.
 
-    There is no interval if the variance of a side is unknown. ``of_repeats`` as in Ratio: then nothing is tested.
+    The ratio has no interval if the variance of a side is unknown. If ``of_repeats`` is True (see Ratio), nothing is
+    tested.
     """
     delta = b.value - a.value
     if min(a.df, b.df) <= 0:
@@ -121,13 +125,15 @@ def between(a: Mean, b: Mean, hosts: tuple[int, int], level: float = CONFIDENCE,
 
 
 def degrees(a: Mean, b: Mean) -> tuple[float, float]:
-    """Return the degrees of freedom of the difference of two means: for an interval, and for one of many tests.
+    """Return the degrees of freedom of a difference of two means: for an interval, and for one of many tests.
 
-    Both are Satterthwaite's, below a ceiling if the sides have different numbers of hosts. Satterthwaite estimates the
-    degrees of freedom from both variances. If the side with few hosts happens to vary little, they come out too high:
-    intervals of 3 hosts against 20 would cover 92.6%, and the far tails, which adjusted ps read, would be off by a
-    factor of 30. If n hosts with f degrees of freedom face N, the ceiling among many tests is f (1 + n / N): f for very
-    unequal sides, and what Satterthwaite can reach at most for equal ones. That of an interval is n - 1 times as high.
+    Both values are Satterthwaite's, with an upper limit if the sides have different numbers of hosts. Satterthwaite
+    estimates the degrees of freedom from both variances. If the variance of the smaller side happens to be small, the
+    estimate is too high. Intervals for 3 hosts against 20 would then cover 92.6%. The far tails, which determine
+    adjusted p values, would be wrong by a factor of 30.
+
+    If n hosts with f degrees of freedom face N, the limit for many tests is f (1 + n / N). It is f for very unequal
+    sides, and equals Satterthwaite's maximum for equal sides. The limit for an interval is n - 1 times as high.
     ``benchmarks.coverage`` simulates both.
     """
     df = satterthwaite([a, b])
@@ -139,7 +145,7 @@ def degrees(a: Mean, b: Mean) -> tuple[float, float]:
 
 
 def satterthwaite(parts: Sequence[Mean]) -> float:
-    """The degrees of freedom of the sum of the variances of ``parts``; where all are nothing, they count the same."""
+    """Return the degrees of freedom of the summed variances of ``parts``; if all are zero, they count equally."""
     total = sum(part.variance for part in parts)
     known = [part for part in parts if math.isfinite(part.df)]
     shares = [part.variance / total if total > NOTHING else 1 / len(known) for part in known]
@@ -163,9 +169,9 @@ def paired(a: Sequence[float], b: Sequence[float], level: float = CONFIDENCE) ->
 
 
 def against(fixed: float, b: Sequence[float], level: float = CONFIDENCE) -> Ratio:
-    """Return the ratio of hosts ``b`` to the pinned figure of a single host: Student's t on their mean.
+    """Return the ratio of hosts ``b`` to the pinned figure of a single host, with Student's t interval for their mean.
 
-    The interval does not cover how the pinned host differs from its kind, so nothing is tested.
+    The interval does not cover the difference between the pinned host and its type, so nothing is tested.
     """
     ratio = between(Mean.exact(fixed), Mean.of(np.asarray(b, dtype=float)), (1, len(b)), level)
     return replace(ratio, p=None, single=True)
@@ -186,7 +192,7 @@ def adjusted(ps: Sequence[float]) -> list[float]:
 
 
 def among(ratios: Mapping[str, Ratio]) -> dict[str, float]:
-    """Return the adjusted p of each ratio that was tested, by name; a ratio that was tested alone keeps its own p."""
+    """Return the adjusted p of each tested ratio by name; a single tested ratio keeps its own p."""
     tested = {name: r for name, r in ratios.items() if r.p is not None}
     if len(tested) == 1:
         return {name: r.p for name, r in tested.items() if r.p is not None}
@@ -195,7 +201,7 @@ def among(ratios: Mapping[str, Ratio]) -> dict[str, float]:
 
 
 def _student(delta: float, variance: float, df: float, level: float, hosts: tuple[int, int]) -> Ratio:
-    """exp(``delta``) with Student's t interval; a variance of nothing leaves an interval of no width."""
+    """Return exp(``delta``) with Student's t interval; a variance of zero gives an interval of zero width."""
     if variance < NOTHING:
         value = of_log(delta)
         return Ratio(value, value, value, level, n=hosts, p=1.0 if delta == 0 else 0.0)
@@ -207,7 +213,7 @@ def _student(delta: float, variance: float, df: float, level: float, hosts: tupl
 
 
 def _two_sided(t: float, df: float) -> float:
-    """Return the probability of a Student's t at least so far from 0."""
-    from scipy import special  # imported here, as in planner.estimate
+    """Return the probability that Student's t is at least this far from 0."""
+    from scipy import special  # imported lazily, as in planner.estimate
 
     return 2 * float(special.stdtr(df, -abs(t)))

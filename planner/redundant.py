@@ -1,4 +1,4 @@
-"""Which benchmarks measure the same, and what each weighs in its class."""
+"""Find redundant benchmarks, and weight the benchmarks of a class accordingly."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-_NAME = re.compile(r"[A-Za-z_]{2,}")  # the name of a family, with which its cases begin
-ALIKE = 0.98  # correlation from which on benchmarks are redundant
-LEAST_MACHINES = 8  # to tell whether they are
+_NAME = re.compile(r"[A-Za-z_]{2,}")  # the leading name of a case, which identifies its family
+ALIKE = 0.98  # correlation from which benchmarks are redundant
+LEAST_MACHINES = 8  # minimum number of machines to detect redundancy
 
 
 def pinned_weights(
@@ -34,10 +34,11 @@ def pinned_weights(
 
 
 def families(benchmarks: pd.DataFrame) -> dict[str, str]:
-    """Return the family of each benchmark, by title: its workload and the name with which its case begins.
+    """Return the family of each benchmark by title: its workload and the leading name of its case.
 
-    The cases llama2-70b and llama3.1-405b of one workload are of the family llama. A case that begins with a number, as
-    505.mcf_r, is a family of its own. ``benchmarks`` has a row per title, with ``workload`` and ``case``.
+    For example, the cases llama2-70b and llama3.1-405b of one workload belong to the family llama. A case that begins
+    with a number, such as 505.mcf_r, is a family of its own. ``benchmarks`` has one row per title, with ``workload``
+    and ``case``.
     """
     named = {}
     for title, workload, case in zip(benchmarks.index, benchmarks["workload"], benchmarks["case"], strict=True):
@@ -47,11 +48,11 @@ def families(benchmarks: pd.DataFrame) -> dict[str, str]:
 
 
 def clusters(machines: pd.DataFrame, kinds: bool = True, quantity: Mapping[str, str] | None = None) -> list[list[str]]:
-    """Benchmarks (columns) grouped by whether they rank the machines (rows) alike: average linkage on 1 - correlation.
+    """Return clusters of benchmarks (columns) that rank the machines (rows) alike.
 
-    That takes LEAST_MACHINES rows that have both, of different ``kinds`` of machine (with hosts of two generations,
-    everything would seem to correlate); with fewer, only columns that are equal in every row form a cluster. Those of
-    one ``quantity`` (benchmark to what it measures) always do.
+    The method is average linkage on 1 - correlation. It requires LEAST_MACHINES rows with both figures, from different
+    ``kinds`` of machine, because hosts of only two generations would make all benchmarks appear correlated. With fewer
+    rows, only columns that are equal in every row form a cluster. Benchmarks with the same ``quantity`` always do.
     """
     names = [str(c) for c in machines.columns]
     if len(names) < 2:
@@ -78,7 +79,7 @@ def clusters(machines: pd.DataFrame, kinds: bool = True, quantity: Mapping[str, 
 
 
 def merged(groups: Iterable[Iterable[str]], quantity: Mapping[str, str]) -> list[list[str]]:
-    """Return ``groups`` of benchmarks, joined where they share a quantity (benchmark to what it measures)."""
+    """Return ``groups`` of benchmarks, merged if they share a quantity; ``quantity`` maps benchmark to quantity."""
     result: list[list[str]] = []
     for group in map(list, groups):
         measured = {quantity.get(name, name) for name in group}

@@ -1,4 +1,4 @@
-"""Warnings about which hosts the figures of a comparison rest on: hosts that resemble each other, classes in halves."""
+"""Warn about clusters of similar hosts, and about benchmarks that no host ran together."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from fleetmark.base.words import word
 from planner.clustered import Clusters
 from planner.equivalence import Equivalence
 
-MOST_NAMED = 2  # benchmarks of a half
+MOST_NAMED = 2  # maximum number of benchmarks named per group
 
 
 def of_hosts(baseline: str, candidate: str, classes: Mapping[str, Equivalence]) -> Iterator[Message]:
-    """Yield a sentence for each side of a class whose interval is by clusters, or whose benchmarks fall into halves."""
+    """Yield a warning for each side whose interval counts clusters or whose benchmarks fall into separate groups."""
     for name, e in classes.items():
         for side, clusters, halves in zip((baseline, candidate), e.clusters, e.halves, strict=True):
             if clusters is not None:
@@ -38,7 +38,7 @@ def _by_clusters(class_: str, side: str, clusters: Clusters) -> Message:
         case kind:
             number, one = count(clusters.number, "cluster"), kind
     return message(
-        "{class_}: interval by {number} of {side}, since hosts of one {one} resemble each other (ICC {icc})",
+        "{class_}: the interval counts {number} of {side}; hosts with the same {one} are similar (ICC {icc})",
         class_=class_,
         number=number,
         side=side,

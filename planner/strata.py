@@ -1,4 +1,4 @@
-"""Comparisons within strata, joined by the baseline's shares: sides that differ in their mix of sizes (Simpson)."""
+"""Compare sides within strata, weighted by the baseline's shares, to avoid Simpson's paradox."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from planner.ratio import NOTHING, Mean, Ratio, satterthwaite
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One stratum. ``share``: its part of the baseline's machines; ``candidate``: the comparison within it, None where
-    nothing is measured on both sides.
+    """Hold one stratum.
+
+    ``share`` is its share of the baseline's machines. ``candidate`` is the comparison within the stratum, or None if
+    the sides have no benchmark in common there.
     """
 
     name: str
@@ -25,7 +27,7 @@ class Part:
 
 
 def refused(candidate: Candidate, why: Message) -> Candidate:
-    """Return ``candidate`` without a headline or a benchmark's ratio, since its sides cannot be matched."""
+    """Return ``candidate`` without headlines and benchmark ratios, since its sides cannot be matched."""
     classes = {
         name: replace(
             e, ratio=None, work=None, why=why, each={}, lowest=None, highest=None, workload=None, resampled=None,
@@ -37,9 +39,9 @@ def refused(candidate: Candidate, why: Message) -> Candidate:
 
 
 def joined_parts(pooled: Candidate, parts: Sequence[Part]) -> Candidate:
-    """Return ``pooled`` with every ratio as the mean of the strata's logarithms, weighted by the baseline's shares.
+    """Return ``pooled`` with every ratio replaced by the share-weighted geometric mean over the strata.
 
-    A class or benchmark that a stratum lacks has no ratio, and its reason names the stratum.
+    If a stratum lacks a class or benchmark, there is no ratio, and the reason names the stratum.
     """
     classes = {name: _class(name, e, parts) for name, e in pooled.classes.items()}
     return replace(pooled, classes=among_many(classes), arithmetic={})
@@ -55,12 +57,12 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
             each[title] = join(ratios)
         else:
             lacking = [p.name for p, e in of if e is None or title not in e.each]
-            left_out[title] = message("not measured on both sides of {strata}", strata=joined(lacking))
+            left_out[title] = message("not measured on both sides in {strata}", strata=joined(lacking))
     before = pooled.headline
     matches = [(p.share, e) for p, e in of if e is not None and e.headline is not None]
     if before is None or len(matches) < len(parts):
         without = [p.name for p, e in of if e is None or e.headline is None]
-        why = message("no figure within {strata}: measure it on both sides there", strata=joined(without))
+        why = message("no result in {strata}: measure it on both sides there", strata=joined(without))
         return replace(
             pooled, ratio=None, work=None, why=pooled.why or why, each=each, left_out=left_out, lowest=None,
             highest=None, workload=None, resampled=None,
@@ -87,8 +89,9 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
 
 
 def join(ratios: Sequence[tuple[float, Ratio]]) -> Ratio:
-    """Return exp(sum of share x ln ratio) with Student's t interval: variances add, degrees of freedom are
-    Satterthwaite's. There is no interval where a stratum has none.
+    """Return exp(sum of share x ln ratio) with Student's t interval, or without one if a stratum has none.
+
+    The variances add; the degrees of freedom are Satterthwaite's.
     """
     total = sum(share for share, _ in ratios)
     log = sum(share * math.log(r.value) for share, r in ratios) / total
@@ -100,7 +103,7 @@ def join(ratios: Sequence[tuple[float, Ratio]]) -> Ratio:
     if variance < NOTHING:
         return Ratio(of_log(log), of_log(log), of_log(log), n=n, p=0.0 if log else 1.0)
     df, error = satterthwaite(means), math.sqrt(variance)
-    from scipy import special  # as in planner.estimate
+    from scipy import special  # imported lazily, as in planner.estimate
 
     half = deviate(ratios[0][1].level, df) * error
     p = 2 * float(special.stdtr(df, -abs(log) / error))
@@ -108,7 +111,7 @@ def join(ratios: Sequence[tuple[float, Ratio]]) -> Ratio:
 
 
 def _workload(ends: Sequence[tuple[float, Estimate | None]]) -> Estimate | None:
-    """Return the strata's intervals of another workload, joined by their shares; None where a stratum has none."""
+    """Return the share-weighted prediction interval for another workload, or None if a stratum has no interval."""
     known = [(s, e) for s, e in ends if e is not None and e.lo is not None and e.hi is not None]
     if len(known) < len(ends):
         return None
@@ -122,7 +125,7 @@ def _workload(ends: Sequence[tuple[float, Estimate | None]]) -> Estimate | None:
 
 
 def named(parts: Sequence[Part], class_: str) -> Mapping[str, float]:
-    """Return each stratum's ratio of a class."""
+    """Return the ratio of the class in each stratum, by the stratum's name."""
     matches = {}
     for part in parts:
         e = None if part.candidate is None else part.candidate.classes.get(class_)

@@ -1,7 +1,7 @@
-"""Totals of mixed fleets: what all hosts of a side do together is a sum, and a geometric mean is no sum.
+"""Compare the totals of mixed fleets, since a geometric mean does not represent a sum.
 
-Each host has a score: its work over the benchmarks of a class, or how often it finishes the mix in a time. The ratio of
-the arithmetic means of both sides' scores says how many hosts replace how many.
+Each host has a score: its average work over the benchmarks of a class, or the rate at which it completes the mix. The
+ratio of the arithmetic mean scores tells how many baseline hosts one candidate host replaces.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from planner.estimate import Estimate
 from planner.fieller import fieller
 from planner.ratio import Mean, Ratio
 
-APART = 0.02  # how far totals and geometric mean may differ before totals are the headline
-_ROUNDS = 50  # of the fit that fills gaps
+APART = 0.02  # relative difference from the geometric mean above which the ratio of totals becomes the headline
+_ROUNDS = 50  # iterations of the fit that fills gaps
 
 Floats = npt.NDArray[np.float64]
 
 
 def totalled(e: Equivalence, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing) -> Equivalence:
-    """Return ``e`` with the ratio of totals as its headline where it lies more than APART from the one that it has.
+    """Return ``e`` with the ratio of totals as its headline if it differs from the present headline by more than APART.
 
-    ``a`` and ``b``: oriented logarithms of the capacity of the baseline's and the candidate's hosts. The interval is
-    Fieller's; there is none where it reaches 0 or is unbounded. The same hosts before and after are compared host by
-    host, so their totals stay as they are.
+    ``a`` and ``b`` are the oriented logs of the capacity of the baseline's and the candidate's hosts. The interval is
+    Fieller's, and is omitted if it includes 0 or is unbounded. If both sides are the same hosts (before and after), the
+    headline stays unchanged, since they are compared host by host.
     """
     before = e.headline
     if before is None or pairing is Pairing.SAME_HOSTS:
@@ -39,7 +39,7 @@ def totalled(e: Equivalence, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing)
     weights /= weights.sum()
     x, y = (_filled(side[titles].dropna(how="all").to_numpy(float)) for side in (a, b))
     if e.work is not None:
-        jobs = weights * np.exp(x).mean(axis=0)  # of each benchmark in the time that the baseline's mean host takes
+        jobs = weights * np.exp(x).mean(axis=0)  # jobs per benchmark completed by the baseline's mean host
         scores = [1 / (jobs / np.exp(side)).sum(axis=1) for side in (x, y)]
     else:
         centre = x.mean(axis=0)
@@ -53,14 +53,14 @@ def totalled(e: Equivalence, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing)
 
 
 def total(a: Floats, b: Floats) -> Ratio:
-    """Return mean(``b``) / mean(``a``) with Fieller's interval: none where it reaches 0 or is unbounded."""
+    """Return mean(``b``) / mean(``a``) with Fieller's interval, omitted if it includes 0 or is unbounded."""
     e = fieller(b, a)
     lo, hi = (e.lo, e.hi) if e.lo is not None and e.lo > 0 else (None, None)
     return Ratio(e.value, lo, hi, e.level, e.df, (len(a), len(b)), _p(a, b, e.df))
 
 
 def _filled(logs: Floats) -> Floats:
-    """Return ``logs`` (hosts by benchmarks) with gaps filled by host and benchmark effects, fitted by least squares."""
+    """Return ``logs`` (hosts by benchmarks) with gaps filled by a least-squares fit of host and benchmark effects."""
     seen = ~np.isnan(logs)
     if seen.all():
         return logs
@@ -72,14 +72,14 @@ def _filled(logs: Floats) -> Floats:
 
 
 def _p(a: Floats, b: Floats, df: float | None) -> float | None:
-    """Return how likely totals so far apart are where there is no difference; None where a side is one host."""
+    """Return the p value of the difference of the totals, or None if a side has only one host."""
     if min(len(a), len(b)) < 2 or df is None:
         return None
     x, y = Mean.of(a), Mean.of(b)
     error = (x.variance + y.variance) ** 0.5
     if error == 0:
         return 0.0 if x.value != y.value else 1.0
-    from scipy import special  # as in planner.estimate
+    from scipy import special  # imported lazily, as in planner.estimate
 
     return 2 * float(special.stdtr(df, -abs(y.value - x.value) / error))
 

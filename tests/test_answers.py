@@ -47,10 +47,10 @@ def test_totals_of_a_mixed_fleet_are_sums(tmp_path: Path) -> None:
     doc = asked(tmp_path)
     assert doc["answer"]["sentence"].startswith("One new replaces 1.60 (")
     (line,) = doc["answer"]["classes"]
-    assert line["candidates"]["new"]["servers"] == "63" and line["remark"] == "by totals"
+    assert line["candidates"]["new"]["servers"] == "63" and line["remark"] == "based on totals"
     (row,) = [r for r in doc["rows"] if not r["benchmark"]]
     assert row["basis"] == "totals" and row["geometric"] == pytest.approx(2.0)
-    assert "by totals, since hosts of a side differ; the geometric mean is 2.00" in row["headline"]
+    assert "based on totals, since the hosts of a side differ; the geometric mean is 2.00" in row["headline"]
 
 
 def two_sizes(root: Path, gain: float = 1.5) -> None:
@@ -123,7 +123,7 @@ def test_the_first_screen_says_what_was_not_measured(tmp_path: Path) -> None:
     lacking = "floating point, operating system, storage, network, applications, power"
     assert doc["answer"]["not_measured"] == lacking
     assert f"Not measured: {lacking}" in " ".join(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new").split())
-    assert "Every benchmark that was measured ran on both sides." in doc["answer"]["before_you_rely_on_this"]
+    assert "All measured benchmarks ran on both sides." in doc["answer"]["before_you_rely_on_this"]
 
 
 def test_power_is_measured_where_it_is_on_record(tmp_path: Path) -> None:
@@ -156,15 +156,17 @@ def test_prices_give_totals_with_and_without_per_money(tmp_path: Path) -> None:
     """One new does 2.98 old: 100 / 2.98 = 33.6, so 34 of 19,000 EUR: 646,000 EUR. A euro buys 2.98 x 9,000 / 19,000."""
     fleet(tmp_path, ICELAKE | GENOA)
     prices = ("--price", "old=9000 EUR", "--price", "new=19000 EUR")
-    sentence = "100 old become 34 new, 646,000 EUR; 100 old cost 900,000 EUR"
+    sentence = "34 new replace 100 old and cost 646,000 EUR; 100 old cost 900,000 EUR"
     assert asked(tmp_path, *prices)["answer"]["totals"] == [sentence]
     of_money = asked(tmp_path, *prices, "--per", "money")["answer"]
     assert of_money["totals"] == [sentence]
     assert of_money["sentence"].startswith("1 EUR spent on new buys 1.41 ")
-    assert asked(tmp_path, "--price", "new=19000 EUR")["answer"]["totals"] == ["100 old become 34 new, 646,000 EUR"]
+    assert asked(tmp_path, "--price", "new=19000 EUR")["answer"]["totals"] == [
+        "34 new replace 100 old and cost 646,000 EUR"
+    ]
     assert asked(tmp_path)["answer"]["totals"] == []
     rented = asked(tmp_path, "--price", "old=1 USD/hour", "--price", "new=2.5 USD/hour")["answer"]
-    assert rented["totals"] == ["100 old become 34 new, 85 USD per hour; 100 old cost 100 USD"]
+    assert rented["totals"] == ["34 new replace 100 old and cost 85 USD per hour; 100 old cost 100 USD"]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +191,7 @@ def test_a_rate_with_its_date_makes_one_currency(tmp_path: Path) -> None:
     prices = ("--price", "old=10000 USD", "--price", "new=19000 EUR", "--per", "money")
     answer = asked(tmp_path, *prices, "--rate", "USD=0.9 EUR 2026-11-01")["answer"]
     assert answer["sentence"].startswith("1 EUR spent on new buys 1.41 ")
-    assert answer["totals"] == ["100 old become 34 new, 646,000 EUR; 100 old cost 900,000 EUR"]
+    assert answer["totals"] == ["34 new replace 100 old and cost 646,000 EUR; 100 old cost 900,000 EUR"]
     assert "1 USD = 0.9 EUR on 2026-11-01" in answer["bought"]
     undated = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", *prices, "--rate", "USD=0.9 EUR")
     assert "no rate with its date; write USD=0.92 EUR 2026-11-01" in " ".join(undated.split())
@@ -201,7 +203,7 @@ def test_a_range_of_classes_gives_a_range_of_money(tmp_path: Path) -> None:
     fleet(tmp_path, rows | GENOA, (TRIAD,))
     fleet(tmp_path, rows | {f"n{n}": ("new", 400.0) for n in range(3)}, (MCF,), name="c2")
     (sentence,) = asked(tmp_path, "--price", "new=1000 EUR")["answer"]["totals"]
-    assert sentence == "100 old become 25–34 new, 25,000–34,000 EUR"
+    assert sentence == "25–34 new replace 100 old and cost 25,000–34,000 EUR"
 
 
 def test_warnings_are_ordered_by_what_they_do_to_the_answer(tmp_path: Path) -> None:
@@ -219,9 +221,12 @@ def test_warnings_are_ordered_by_what_they_do_to_the_answer(tmp_path: Path) -> N
         path.write_text(json.dumps(doc))
     doc = asked(tmp_path)
     second, third, *rest = doc["answer"]["before_you_rely_on_this"]
-    assert second == "Set unlike most of their side: Memory 32 GiB on o10, o11; without them: new 2.00 (2.00–2.00)"
+    assert (
+        second
+        == "Settings that differ from the rest of their side: Memory 32 GiB on o10, o11; without them: new 2.00 (2.00–2.00)"
+    )
     assert third.startswith("old mixes memory populations: 16 GiB (10); 32 GiB (2)")
-    assert third.endswith("with that alone: new 2.00 (2.00–2.00)")
+    assert third.endswith("without this difference: new 2.00 (2.00–2.00)")
     assert [w for w in doc["warnings"] if "mixes software" in w] and "1 warning more" not in rest
     assert rest[0].startswith("new mixes software: "), "which does nothing"
 

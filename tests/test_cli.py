@@ -42,7 +42,7 @@ def fleetmark(*words: str | Path, cwd: Path, **env: str) -> subprocess.Completed
         (["run", "--resume", "last"], "no campaign 'last'"),
         (["run", "--resume", "last", "--seed", "1"], "--seed with --resume: a campaign goes on as scheduled"),
         (["run", "--resume", "last", "--suite", "quick"], "--suite with --resume"),
-        (["run", "--set", "stream.source=stream.c"], "is not a file on this machine, nor a URL"),
+        (["run", "--set", "stream.source=stream.c"], "is not a file on this machine or a URL"),
         (["workloads", "strem"], "did you mean stream"),
         (["report", "nothing"], "no campaign 'nothing'"),
         (["parse", "foi", "x"], "no parser for 'foi'"),

@@ -190,11 +190,11 @@ def test_a_plan_says_the_same_in_every_format(tmp_path: Path) -> None:
     page = document.render(dry, "2026-01-01T00:00:00Z", Language())
     for heading in (
         "Machines",
-        "What runs",
+        "Workloads",
         "Repeats and stop rules",
-        "What would be skipped",
+        "Skipped",
         "Matrix",
-        "What it uses",
+        "Resources",
     ):
         assert f"## {heading}" in written and f">{heading}</h2>" in page
     for case in {case.case for host in dry.hosts for case in host.cases}:

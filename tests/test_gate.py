@@ -134,9 +134,9 @@ def test_too_few_peers_are_no_pass(tmp_path: Path) -> None:
         ({"name": "x", "metric": "a", "at_least": "fast"}, "'fast' is no amount with a unit"),
         ({"name": "x", "metric": "a", "within": "5 GB/s"}, "within: 5 GB/s is no share"),
         ({"name": "x", "metric": "a", "within": "5%", "at_least": 1}, "within: stands alone"),
-        ({"name": "x", "metric": "a", "at_least": 1, "eval": "__import__('os')"}, "rules.0.eval: is no key here"),
-        ({"name": "x", "metrc": "a", "at_least": 1}, "rules.0.metrc: is no key here (did you mean metric?)"),
-        ({"name": "x", "metric": 5, "at_least": 1}, "rules.0.metric: is no text; put it into quotes"),
+        ({"name": "x", "metric": "a", "at_least": 1, "eval": "__import__('os')"}, "rules.0.eval: is not a valid key"),
+        ({"name": "x", "metrc": "a", "at_least": 1}, "rules.0.metrc: is not a valid key (did you mean metric?)"),
+        ({"name": "x", "metric": 5, "at_least": 1}, "rules.0.metric: must be text; put it in quotes"),
         ({"name": "x", "metric": "a", "at_least": 1, "severity": "fatal"}, "rules.0.severity"),
     ],
 )

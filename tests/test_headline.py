@@ -169,8 +169,8 @@ def test_equal_work_carries_the_verdict_of_a_mix(tmp_path: Path) -> None:
     assert (row["verdict"], row["geometric"]) == ("worse", pytest.approx(math.sqrt(3 * 0.53), rel=0.01))
     assert "for equal work over 2 benchmarks of the mix" in row["headline"] and "MIX-SENSITIVE" in row["headline"]
     terminal = run(tmp_path, *ASK, *mix)
-    assert re.search(r"your mix +.*0\.9\d \(0\.\d+–0\.\d+\)", terminal) and "The mix decides" in terminal
-    assert "The mix decides" in run(tmp_path, *ASK, *mix, "--format", "md")
+    assert re.search(r"your mix +.*0\.9\d \(0\.\d+–0\.\d+\)", terminal) and "The result depends on the mix" in terminal
+    assert "The result depends on the mix" in run(tmp_path, *ASK, *mix, "--format", "md")
     csv_row = of(compared(tmp_path, "-b", "gen=old", "-c", "gen=new", *mix), "work mix")
     assert csv_row["verdict"] == "worse"
 
@@ -295,7 +295,7 @@ def test_batches_count_instead_of_hosts_that_resemble_each_other(tmp_path: Path)
     assert row["hi"] / row["lo"] > (plain["hi"] / plain["lo"]) ** 1.5
     shown = " ".join(run(tmp_path, *ASK).split())
     for side in ("old", "new"):
-        assert f"interval by 4 batches of {side}, since hosts of one batch resemble each other (ICC " in shown
+        assert f"the interval counts 4 batches of {side}; hosts with the same batch are similar (ICC " in shown
     book = tmp_path / "c.xlsx"
     run(tmp_path, *ASK, "--xlsx", str(book))
     assert book.exists()
@@ -314,7 +314,7 @@ def test_firmware_of_hosts_is_a_grouping(tmp_path: Path) -> None:
         cpu = facts.cpu.model_copy(update={"microcode": "0x2b" if int(host[-1]) % 2 else "0x1a"})
         archive.save_facts(host, facts.model_copy(update={"cpu": cpu}), {})
     shown = " ".join(run(tmp_path, *ASK).split())
-    assert "interval by 2 microcode versions of old, since hosts of one microcode version resemble each other" in shown
+    assert "the interval counts 2 microcode versions of old; hosts with the same microcode version are similar" in shown
 
 
 def test_halves_of_a_class_that_no_host_ran_together(tmp_path: Path) -> None:
@@ -334,9 +334,15 @@ def test_a_class_of_two_benchmarks_says_nothing_of_other_work(tmp_path: Path) ->
     fleets(tmp_path)
     two = ("--panel", "500.job0", "--panel", "501.job1")
     row = headline(tmp_path, *two)
-    assert row["your_workload_lo"] is None and row["your_workload_why"] == "benchmarks of 2 families; it takes 3"
+    assert (
+        row["your_workload_lo"] is None
+        and row["your_workload_why"] == "only 2 families of benchmarks measured; at least 3 are needed"
+    )
     shown = " ".join(run(tmp_path, *ASK, *two).split())
-    assert "Own program not known for integer: benchmarks of 2 families; it takes 3. Run it on both." in shown
+    assert (
+        "No estimate for other programs in integer: only 2 families of benchmarks measured; at least 3 are needed. Run your program on both sides."
+        in shown
+    )
 
 
 def test_a_pinned_host_is_not_its_kind(tmp_path: Path) -> None:

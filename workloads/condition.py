@@ -1,4 +1,4 @@
-"""Conditions on hosts in suites: ``where: has_gpu and not has_rdma``, an expression over a host's facts."""
+"""Evaluate conditions on hosts in suites: ``where: has_gpu and not has_rdma``, an expression over a host's facts."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def _has(facts: Facts, vendor: str) -> bool:
 
 
 def holds(where: str, facts: Facts, place: str) -> bool:
-    """Return whether a host with ``facts`` meets the condition; an empty one holds everywhere.
+    """Return whether a host with ``facts`` meets the condition; an empty condition is always met.
 
-    Raises FleetmarkError naming ``place`` for a value that the host's facts cannot give.
+    Raise FleetmarkError naming ``place`` if the condition needs a value that is missing from the host's facts.
     """
     if not where:
         return True
@@ -41,15 +41,15 @@ def holds(where: str, facts: Facts, place: str) -> bool:
 
 
 def check(where: str, place: str) -> None:
-    """Raise FleetmarkError naming ``place`` where the condition is malformed or names a fact that does not exist."""
+    """Raise FleetmarkError naming ``place`` if the condition is malformed or uses an unknown fact."""
     if not where:
         return
     if "{{" in where or "}}" in where:
-        raise FleetmarkError(f"{place}: where: {where!r} has braces; write the expression alone: has_gpu")
+        raise FleetmarkError(f"{place}: where: {where!r} contains braces; write only the expression, such as has_gpu")
     try:
         tree = environment().parse(f"{{{{ {where} }}}}")
     except TemplateSyntaxError as error:
-        raise FleetmarkError(f"{place}: where: {where!r} is not an expression ({error.message})") from error
+        raise FleetmarkError(f"{place}: where: {where!r} is not a valid expression ({error.message})") from error
     unknown = meta.find_undeclared_variables(tree) - set(_NAMES) - _GLOBALS
     if unknown:
         name, names = min(unknown), ", ".join(_SHORT)
@@ -61,7 +61,7 @@ def check(where: str, place: str) -> None:
 
 
 def _check_path(attribute: nodes.Getattr, place: str) -> None:
-    """Raise FleetmarkError for ``facts.cpu.NAME`` where the model of the facts has no such field."""
+    """Raise FleetmarkError if an expression such as ``facts.cpu.NAME`` refers to a field that does not exist."""
     path: list[str] = []
     node: nodes.Node = attribute
     while isinstance(node, nodes.Getattr):
@@ -72,7 +72,7 @@ def _check_path(attribute: nodes.Getattr, place: str) -> None:
     model: Any = Facts
     for depth, name in enumerate(path):
         if not (isinstance(model, type) and issubclass(model, BaseModel)):
-            return  # a method of a plain value
+            return  # a method of a plain value, such as str.startswith
         field = model.model_fields.get(name)
         if field is None and not isinstance(getattr(model, name, None), property):
             known = ".".join(["facts", *path[:depth]])

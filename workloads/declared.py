@@ -12,11 +12,11 @@ from fleetmark.base.measurement import Kind
 from workloads.manifest import About, Frontier, Manifest, Peak, Plot, load, names
 from workloads.variant import plain_case
 
-_EITHER = re.compile(r"'([a-z][a-z0-9-]*)'")  # the classes that an expression chooses from
+_EITHER = re.compile(r"'([a-z][a-z0-9-]*)'")  # the classes that an expression can choose
 
 
 def classes(workload: str) -> frozenset[str]:
-    """Return the classes that the headline figures of ``workload`` can be in, guardrails apart."""
+    """Return the possible classes of the headline metrics of ``workload``, without guardrails."""
     manifest = _manifest(workload)
     listed: set[str] = set()
     for case in manifest.cases if manifest else ():
@@ -105,16 +105,16 @@ def about(workload: str, case: str, metric: str, class_: str, unit: str, better:
 
 
 def declares(workload: str, metric: str) -> bool:
-    """Return whether a manifest has the metric, so that ``about`` does not infer its kind."""
+    """Return whether a manifest declares the metric, so that ``about`` does not need to infer its kind."""
     manifest = _manifest(workload)
     return bool(manifest and metric in manifest.metrics)
 
 
 def keeps_limit(workload: str, case: str) -> bool:
-    """Whether a failure of the case means that the host cannot keep a limit."""
+    """Return whether a failure of the case means that the host misses a limit."""
     manifest = _manifest(workload)
     shapes = [c.called or c.name for c in manifest.cases if c.keeps_limit] if manifest else []
-    base = plain_case(case).partition("/")[0]  # of one that its parser splits into several
+    base = plain_case(case).partition("/")[0]  # the common part of cases that the parser splits
     return any(re.fullmatch(re.sub("<.*?>", ".+", re.escape(shape)), base) for shape in shapes)
 
 

@@ -1,4 +1,4 @@
-"""Workloads from outside the package: what a record keeps of them, and whether those that it names are at hand."""
+"""Record workloads from extensions, and check that the extensions of a record are installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Workload(BaseModel):
 
 
 class _Entry(BaseModel):
-    """What campaign.json says of one extension."""
+    """Hold the entry of one extension in campaign.json."""
 
     name: str
     version: str = ""
@@ -31,9 +31,9 @@ _ENTRIES = TypeAdapter(list[_Entry])
 
 
 def recorded(workloads: Iterable[str]) -> list[dict[str, Any]]:
-    """Return what a record keeps of the extensions of ``workloads``: names, versions and hashes, and no path."""
+    """Return the record of the extensions that provide ``workloads``: names, versions and hashes, but no paths."""
     documents: dict[str, dict[str, Any]] = {}
-    for name in dict.fromkeys(entry.partition("@")[0] for entry in workloads):  # a suite's variants are one workload
+    for name in dict.fromkeys(entry.partition("@")[0] for entry in workloads):  # variants of a workload count once
         extension = extensions.owner(path_of(name))
         if extension is None:
             continue
@@ -52,14 +52,14 @@ def recorded(workloads: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def require(name: str, campaign: Mapping[str, Any]) -> None:
-    """Raise FleetmarkError where a workload of the campaign ``name`` is not at hand.
+    """Raise FleetmarkError if a workload of the campaign ``name`` is not available.
 
-    ``campaign``: the content of its campaign.json, which names extensions and chooses none.
+    ``campaign`` is the content of campaign.json. It only names extensions; it never selects the ones to load.
     """
     try:
         entries = _ENTRIES.validate_python(campaign.get("extensions") or [])
     except ValidationError:
-        raise FleetmarkError(f"{name}: campaign.json: extensions is damaged; restore the file") from None
+        raise FleetmarkError(f"{name}: campaign.json: extensions is invalid; restore the file") from None
     known = set(names())
     for entry in entries:
         for workload, about in entry.workloads.items():
@@ -67,8 +67,8 @@ def require(name: str, campaign: Mapping[str, Any]) -> None:
                 version = entry.version or about.version
                 source = f"{entry.name}{' ' if version else ''}{version}"
                 raise FleetmarkError(
-                    f"{name}: its workload {workload} comes from {source}, which is not at hand; "
-                    f"name its folder by --workloads DIR or {extensions.VARIABLE}, or install its package"
+                    f"{name}: workload {workload} comes from {source}, which is not installed; "
+                    f"pass its folder with --workloads DIR or {extensions.VARIABLE}, or install its package"
                 )
 
 
@@ -77,7 +77,7 @@ def _parts(parser: Path) -> list[Path]:
 
 
 def _digest(paths: Iterable[Path]) -> str:
-    """Return the SHA-256 of the files, one after the other."""
+    """Return the SHA-256 of the concatenated files."""
     digest = hashlib.sha256()
     for path in paths:
         digest.update(path.read_bytes())

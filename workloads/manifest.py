@@ -22,7 +22,7 @@ from workloads.parameter import Parameter
 from workloads.variant import plain_case
 
 HERE = Path(__file__).parent
-SCHEMA = 1  # the newest schema of manifests that this version reads
+SCHEMA = 1  # newest manifest schema that this version can read
 T = TypeVar("T", bound=BaseModel)
 
 Summarised = Literal[Centre.GEOMEAN, Centre.MEDIAN]
@@ -33,8 +33,10 @@ class _Part(BaseModel, defer_build=True):
 
 
 class Plot(_Part):
-    """The x axis for a latency under load: ``bandwidth``, the metric measured at the same time, at the same value of
-    the label ``each`` (a number that orders the points of the line).
+    """Select the x axis for a latency under load.
+
+    ``bandwidth`` is the metric measured at the same time, with the same value of the label ``each``, a number that
+    orders the points of the line.
     """
 
     bandwidth: str
@@ -42,9 +44,11 @@ class Plot(_Part):
 
 
 class At(_Part):
-    """What a metric is in some cases: where it differs. ``better: none`` for a setting that comes back as a result;
-    ``limit``: the part of the case's name with the limit that its guardrail keeps, <> for the time: "-p99-<>";
-    ``quantity``: the metric that measures the same in these cases.
+    """Override the declaration of a metric in some cases.
+
+    ``better: none`` marks a setting that is reported as a result. ``limit``: the part of the case name that gives the
+    guardrail's limit, with <> for the time, such as "-p99-<>". ``quantity``: the metric that measures the same in these
+    cases.
     """
 
     kind: Kind | None = None
@@ -55,15 +59,17 @@ class At(_Part):
 
 
 class Peak(_Part):
-    """Which part of the machine a rate is of, and so which peak it is held against, as the machine's facts give it.
-    ``compute``: all cores, or an accelerator where the class says so (the peak is of doubles); ``pcie``: the link of an
-    accelerator; ``gpu_link``: from one to another; ``ends``: the one of these two between the devices that the labels
-    ``from`` and ``to`` name; ``device_memory`` and ``device_compute`` (16-bit floats): an accelerator's specification.
-    ``cache`` has no known peak: other parts are held against it. ``called``: which of several (``fp64``); ``each``: the
-    same as a regular expression whose one group, in the case's name, says it.
+    """Select the part of the machine that limits a rate, and thus the peak from the machine's facts to compare it with.
 
-    ``cases``: shell-style patterns, where it is not all of them (one process does not fill a memory). ``traffic``:
-    bytes that the hardware moves for each that the tool counts.
+    ``compute``: all cores, or an accelerator if the class says so (the peak is for double precision). ``pcie``: the
+    link of an accelerator. ``gpu_link``: the link between two accelerators. ``ends``: one of these two, chosen by the
+    devices in the labels ``from`` and ``to``. ``device_memory`` and ``device_compute`` (16-bit floats): the
+    specification of an accelerator. ``cache`` has no known peak and serves as the reference for other parts.
+    ``called``: the name of one of several peaks (``fp64``). ``each``: the same as a regular expression, whose one group
+    matches the name in the case.
+
+    ``cases``: shell-style patterns, if the peak does not apply to all cases (one process cannot saturate the memory).
+    ``traffic``: bytes that the hardware moves for each byte that the tool counts.
     """
 
     of: Literal["memory", "cache", "compute", "link", "pcie", "gpu_link", "ends", "device_memory", "device_compute"]
@@ -73,19 +79,18 @@ class Peak(_Part):
     each: str = ""
 
     def which(self, case: str) -> str:
-        """Which of several parts of its kind the case measures."""
+        """Return which of several parts of its kind the case measures."""
         match = re.search(self.each, plain_case(case)) if self.each else None
         return match[1] if match else self.called
 
 
 class Metric(_Part):
-    """A figure of merit: its meaning, its kind, which direction is better, and whether it is in the summary's first
-    table.
+    """Describe a figure of merit: its meaning, kind and direction, and whether it is in the first table of the summary.
 
-    ``<>`` in a class stands for the class of the case. ``at``: shell-style patterns of cases' names to what the metric
-    is there; the first that matches counts. ``quantity``: what it measures, under one name in all metrics and workloads
-    that measure the same, so that it counts once. ``energy``: the unit of work (token, step) that this rate counts,
-    which gives ``energy_per_token`` with the power that was drawn meanwhile.
+    ``<>`` in a class stands for the class of the case. ``at``: overrides by shell-style pattern of case names; the
+    first match applies. ``quantity``: the quantity that it measures; metrics and workloads that measure the same share
+    its name, so that it counts once. ``energy``: the unit of work (token, step) that this rate counts; together with
+    the power measured meanwhile, it gives ``energy_per_token``.
     """
 
     unit: str
@@ -103,7 +108,7 @@ class Metric(_Part):
     between_devices: bool = False  # its labels from and to name devices of a host: it is drawn as a map
     peak: tuple[Peak, ...] = ()  # of a rate; the first whose cases fit counts
     energy: Annotated[str, Field(pattern=r"^([a-z]{1,20})?$")] = ""
-    roof: str = ""  # of a share of a roof: the metric that says which roof; below 1 memory, above it computing
+    roof: str = ""  # for a share of the roofline: metric that selects the limit; below 1 memory, above 1 compute
 
     @field_validator("peak", mode="before", json_schema_input_type=Peak | tuple[Peak, ...])
     @classmethod
@@ -119,11 +124,12 @@ class Metric(_Part):
 
 
 class Frontier(_Part):
-    """Points that trade one thing for another: the metrics of a case (shell-style patterns in ``cases``) that are its
-    work in a time, the speed that one user sees (1/s), how long a user waits (s), and the power (W) that the host drew,
-    and its accelerators. ``piece``: what the work counts (``token``). ``each``: the part
-    of a case's name, a regular expression, in which the points of a line differ. ``at``: the speeds at which sides are
-    read; ``within``: the longest wait there, s.
+    """Describe points with a trade-off between metrics of a case (shell-style patterns in ``cases``).
+
+    The metrics are the work per time, the speed for one user (1/s), the time that a user waits (s), and the power (W)
+    of the host and of its accelerators. ``piece``: the unit of work (``token``). ``each``: a regular expression for the
+    part of a case name that differs between the points of a line. ``at``: the speeds at which sides are compared.
+    ``within``: the maximum wait, in s.
     """
 
     cases: tuple[str, ...] = ("*",)
@@ -139,10 +145,11 @@ class Frontier(_Part):
 
 
 class Score(_Part):
-    """A figure over several runs, as the benchmark's owners define it: ``geometric``, the mean of ``metric`` over all
-    ``cases``, by the median of each one's repeats on a host; ``olympic``, MLPerf's mean of a case's repeats, of which
-    ``runs`` says how many count (by the case's name; a case that is not there has no score) and ``dropped`` how many
-    are left out at each end where that is not one.
+    """Describe a score over several runs, as defined by the owners of the benchmark.
+
+    ``geometric``: the geometric mean of ``metric`` over all ``cases``, with the median of the repeats on each host.
+    ``olympic``: MLPerf's mean of the repeats of a case. ``runs`` gives the number of repeats by case name; other cases
+    have no score. ``dropped`` gives the number of repeats dropped at each end, if it is not one.
     """
 
     metric: str
@@ -154,9 +161,9 @@ class Score(_Part):
 
 
 class Need(_Part):
-    """A condition on the host (an expression over facts and parameters) and what to say where it does not hold.
+    """Describe a condition on the host (an expression over facts and parameters) and the message if it is not met.
 
-    ``refuse`` makes it the user's mistake rather than the host's lack: the run does not begin.
+    ``refuse`` marks a user error instead of a missing feature of the host; the run then does not start.
     """
 
     that: Any
@@ -165,7 +172,7 @@ class Need(_Part):
 
 
 class Deploy(_Part):
-    """How the tool is deployed. ``provides``: what exists afterwards, a command or a path below tools."""
+    """Describe how to deploy the tool; ``provides`` is the resulting command, or a path under tools."""
 
     provides: str
     packages: Mapping[str, tuple[str, ...]] = {}
@@ -174,14 +181,14 @@ class Deploy(_Part):
 
 
 class Alike(_Part):
-    """A value that must be equal on all hosts that run a case together: its name, and an expression for each host."""
+    """Describe a value that must be equal on all hosts of a case: its name, and an expression for each host."""
 
     what: str
     of: Any
 
 
 class Serve(_Part):
-    """A server that a case needs at its other end: on the peer, or beside the case on a single host."""
+    """Describe a server for the other end of a case: on the peer, or next to the case on a single host."""
 
     argv: tuple[Any, ...]
     port: Any
@@ -189,7 +196,7 @@ class Serve(_Part):
 
 
 class Case(_Part):
-    """One command to measure, or a family of them over ``foreach`` (name to list, all combinations)."""
+    """Describe a command to measure, or a family of commands over ``foreach`` (name to list, all combinations)."""
 
     name: str
     called: str = ""  # the name for people, where an expression makes it; settings are in <>
@@ -214,8 +221,9 @@ class Case(_Part):
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a figure is: its class, its kind (empty for what only describes), and its direction. ``limit``: what its
-    guardrail keeps to, in seconds; None where there is none. ``quantity``: what it measures, where several do.
+    """Describe a figure: its class, kind (empty if it is only descriptive) and direction.
+
+    ``limit`` is the guardrail's limit in seconds, or None. ``quantity`` names what several metrics measure.
     """
 
     class_: str
@@ -226,20 +234,22 @@ class About:
 
 
 class Manifest(_Part):
-    """One workload. ``scope: pair`` measures between two hosts, or over loopback where there is only one; its parameter
-    ``pairs`` says which. ``single``: an expression that holds where the other end is the user's own, so that each host
-    runs alone. ``disk``: bytes that its files take under the work directory at most. ``spread``: the usual standard
-    deviation of repeats, as a share of their mean; None where nobody knows. ``was``: classes in files of earlier
-    versions to today's. ``redundant``: the part of a case's name, a regular expression, in which cases that measure the
-    same differ.
+    """Describe one workload.
+
+    ``scope: pair`` measures between two hosts, or over loopback with a single host; its parameter ``pairs`` selects the
+    pairs. ``single``: an expression that is true if the user provides the other end, so that each host runs alone.
+    ``disk``: the maximum size of its files under the work directory, in bytes. ``spread``: the typical standard
+    deviation of repeats relative to their mean, or None if unknown. ``was``: the present class for each class in files
+    of earlier versions. ``redundant``: a regular expression for the part of a case name that may differ between cases
+    that measure the same.
     """
 
     schema_: int = Field(default=SCHEMA, alias="schema", ge=1)
     name: str
-    version: str = ""  # of the workload; a record keeps it
+    version: str = ""  # version of the workload, kept in records
     title: str
     class_: str = Field(alias="class")
-    kind: Kind | None = None  # of metrics that have none of their own
+    kind: Kind | None = None  # default kind of metrics
     was: Mapping[str, str] = {}
     redundant: str = ""
     scope: Literal["host", "pair"] = "host"
@@ -250,12 +260,12 @@ class Manifest(_Part):
     parser: str | None = None
     probes: tuple[str, ...] = ()  # further commands whose presence the needs ask about
     torch: str = ""  # the parameter that names a Python with torch; expressions find what it says of itself as torch
-    centre: Summarised = Centre.GEOMEAN  # what stands for the repeats of a metric
-    devices: str = ""  # the metric that says how many accelerators a case used, where those may not be all of a host's
-    sizes: str = ""  # the parameter that lists how many hosts run a case together; 1: a host by itself
+    centre: Summarised = Centre.GEOMEAN  # average over the repeats of a metric
+    devices: str = ""  # metric with the number of accelerators used, if it may differ from the host's
+    sizes: str = ""  # parameter with the numbers of hosts per case; 1 means a single host
     disk: Any = 0
     spread: float | None = Field(default=None, gt=0, lt=1)
-    throttle: str = ""  # how the measurement can be slowed down on purpose, for people
+    throttle: str = ""  # how to slow down the measurement on purpose, for readers
     deploy: Deploy | None = None
     needs: tuple[Need, ...] = ()
     alike: tuple[Alike, ...] = ()
@@ -308,10 +318,10 @@ class Manifest(_Part):
                 yield at.kind or metric.kind or self.kind, self.class_ if template == "<>" else template
 
     def describe(self, name: str, cases: Sequence[str], class_: str, unit: str, better: str) -> About:
-        """What the metric ``name`` is in a case, which goes by each of ``cases``.
+        """Return the description of the metric ``name`` in a case, which may have several names in ``cases``.
 
-        ``class_``: that of the case, of the metric in another case, or the one that a file of an earlier version gives.
-        ``unit`` and ``better`` decide where the manifest does not know the metric.
+        ``class_`` is the class of the case, of the metric in another case, or from a file of an earlier version.
+        ``unit`` and ``better`` apply if the manifest does not declare the metric.
         """
         class_ = self.was.get(class_, class_)
         metric = self.metrics.get(name)
@@ -333,7 +343,7 @@ class Manifest(_Part):
         return About(class_, kind.value if kind else "", better, _limit(at.limit, plain[0]), quantity)
 
     def headlines(self, case: Case) -> tuple[str, ...]:
-        """The metrics of a case that stand in the summary's first table."""
+        """Return the metrics of a case for the first table of the summary."""
         if case.headline is not None:
             return case.headline
         return tuple(name for name, metric in self.metrics.items() if metric.headline)
@@ -368,17 +378,17 @@ def _limit(part: str, case: str) -> float | None:
 
 
 def names() -> list[str]:
-    """Return the names of all workloads, those of other folders included, sorted."""
+    """Return the sorted names of all workloads, including those from other folders."""
     return sorted(_paths())
 
 
 def path_of(name: str) -> Path:
-    """Return the file of a manifest. Raises FleetmarkError, with the known names, where there is none."""
+    """Return the path of a manifest, or raise FleetmarkError with the known names if it does not exist."""
     paths = _paths()
     if name not in paths:
         raise FleetmarkError(
             f"no workload {name!r}{suggest(name, list(paths))}; there are {', '.join(sorted(paths))}; "
-            f"name the folder of your own by --workloads DIR or {extensions.VARIABLE}"
+            f"add your own folder with --workloads DIR or {extensions.VARIABLE}"
         )
     return paths[name]
 
@@ -388,7 +398,7 @@ def _paths() -> dict[str, Path]:
 
 
 def load(name: str) -> Manifest:
-    """Return the manifest of a workload. Raises FleetmarkError when there is none or it breaks the schema."""
+    """Return the manifest of a workload, or raise FleetmarkError if it does not exist or violates the schema."""
     return _load(name, extensions.state())
 
 
@@ -396,33 +406,33 @@ def load(name: str) -> Manifest:
 def _load(name: str, _: str) -> Manifest:
     path = path_of(name)
     if path.parent != HERE and (HERE.parent / "playbooks" / "roles" / name).is_dir():
-        raise FleetmarkError(f"{path}: the name {name} is that of a role of Fleetmark; rename the workload")
+        raise FleetmarkError(f"{path}: {name} is already the name of a Fleetmark role; rename the workload")
     return _validate(path, Manifest, {"name": name, **read_manifest(path)})
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """Return the keys of a manifest, with those of the one that it is like. Raises FleetmarkError where it cannot."""
+    """Return the keys of a manifest merged with the one named by ``like``, or raise FleetmarkError on failure."""
     raw = read_yaml(path)
     schema = raw.get("schema", SCHEMA)
     if isinstance(schema, int) and schema > SCHEMA:
         raise FleetmarkError(
-            f"{path}: schema {schema} is newer than this version of Fleetmark reads ({SCHEMA}); update Fleetmark"
+            f"{path}: schema {schema} is newer than the schema of this Fleetmark version ({SCHEMA}); update Fleetmark"
         )
     if like := raw.pop("like", None):
         base = read_yaml(path_of(str(like)))
-        raw = {**_overlay(base, raw), "scores": raw.get("scores", {})}  # named by their owners: never shared
+        raw = {**_overlay(base, raw), "scores": raw.get("scores", {})}  # defined by their owners, so never inherited
     return raw
 
 
 def files(name: str) -> list[Path]:
-    """Return the files that make the manifest of ``name``: its own, and the one that it is ``like``."""
+    """Return the files that define the manifest of ``name``: its own file and the one named by ``like``."""
     path = path_of(name)
     base = read_yaml(path).get("like")
     return [path, path_of(str(base))] if base else [path]
 
 
 def _overlay(base: Any, over: Any) -> Any:
-    """Return ``over`` on ``base``: keys of mappings one by one, all else whole. A null removes its key."""
+    """Return ``base`` updated with ``over``: mappings are merged, other values replaced, and null removes a key."""
     if not (isinstance(base, dict) and isinstance(over, dict)):
         return over
     merged = {**base, **{k: _overlay(base.get(k), v) for k, v in over.items()}}

@@ -13,22 +13,22 @@ from fleetmark.base.errors import suggest
 _PLAIN = {
     "too_short": "is empty; name one at least",
     "missing": "is missing",
-    "string_type": "is no text; put it into quotes",
-    "tuple_type": "is no list",
-    "list_type": "is no list",
-    "dict_type": "is no mapping of names to values",
-    "model_type": "is no mapping of names to values",
+    "string_type": "must be text; put it in quotes",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "dict_type": "must be a mapping of names to values",
+    "model_type": "must be a mapping of names to values",
 }
 
 
 def misfit(error: ValidationError, model: type[BaseModel]) -> str:
-    """Return the first fault, with its place. A key that does not belong comes first: it is often a misspelt one."""
+    """Return the first error with its place. Unknown keys come first, since they are often misspelt."""
     place, text = misfits(error, model)[0]
     return f"{'.'.join(map(str, place))}: {text}"
 
 
 def misfits(error: ValidationError, model: type[BaseModel]) -> list[tuple[tuple[int | str, ...], str]]:
-    """Return the place of each fault and what is wrong there, keys that do not belong first."""
+    """Return the place and description of each error, unknown keys first."""
     faults = sorted(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
     return [(fault["loc"], _text(fault, model)) for fault in faults]
 
@@ -36,7 +36,7 @@ def misfits(error: ValidationError, model: type[BaseModel]) -> list[tuple[tuple[
 def _text(fault: ErrorDetails, model: type[BaseModel]) -> str:
     *within, key = fault["loc"] or ("",)
     if fault["type"] == "extra_forbidden":
-        return f"is no key here{suggest(str(key), list(_keys(model, within)))}"
+        return f"is not a valid key{suggest(str(key), list(_keys(model, within)))}"
     return _PLAIN.get(fault["type"], fault["msg"].removeprefix("Value error, ").lower())
 
 

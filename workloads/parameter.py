@@ -1,4 +1,4 @@
-"""Parameters of workloads: what a user may set, and the user's words as typed values."""
+"""Define parameters of workloads and convert user input to typed values."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ ParameterType = Literal["int", "float", "bool", "str", "bytes", "seconds", "sour
 
 
 class Parameter(BaseModel, defer_build=True):
-    """Something a user may set. A ``many`` parameter is a list; one value given for it is a list of one. It
-    may be empty where its default is.
+    """Describe a parameter that users can set.
+
+    A ``many`` parameter is a list; a single value becomes a list of one. The list may be empty only if its default is.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -29,14 +30,14 @@ class Parameter(BaseModel, defer_build=True):
     min: float | None = None
 
     def coerce(self, value: Any, where: str) -> Any:
-        """``value`` as this parameter's type. Raises FleetmarkError naming ``where`` and what is allowed."""
+        """Return ``value`` as this parameter's type, or raise FleetmarkError with ``where`` and the allowed values."""
         if self.many:
             items = value if isinstance(value, list | tuple) else _split(value)
             if not items and self.default != []:
                 raise FleetmarkError(f"{where}: needs at least one value")
             return [self._one(v, where) for v in items]
         if isinstance(value, list | tuple):
-            raise FleetmarkError(f"{where}: takes one {self.type}, not a list")
+            raise FleetmarkError(f"{where}: must be a single {self.type}, not a list")
         return self._one(value, where)
 
     def _one(self, value: Any, where: str) -> Any:
@@ -45,9 +46,9 @@ class Parameter(BaseModel, defer_build=True):
         except (ValueError, TypeError, FleetmarkError) as error:
             raise FleetmarkError(f"{where}: {value!r} is not {_SPOKEN[self.type]}") from error
         if self.choices and converted not in self.choices:
-            raise FleetmarkError(f"{where}: {converted!r} is none of {', '.join(map(str, self.choices))}")
+            raise FleetmarkError(f"{where}: {converted!r} is not one of {', '.join(map(str, self.choices))}")
         if self.min is not None and converted < self.min:
-            raise FleetmarkError(f"{where}: {converted} is less than {self.min:g}")
+            raise FleetmarkError(f"{where}: {converted} is below the minimum of {self.min:g}")
         return converted
 
 
@@ -77,7 +78,7 @@ def _str(value: Any) -> str:
 
 
 def _source(value: Any) -> str:
-    """A URL unchanged; a local file as an absolute path, since Ansible runs in another folder."""
+    """Return a URL unchanged, and a local file as an absolute path, since Ansible runs in another folder."""
     text = _str(value)
     if not text or text.startswith(("http://", "https://")):
         return text
@@ -105,5 +106,5 @@ _SPOKEN = {
     "str": "text",
     "bytes": "a size (4096, 4k, 16MiB, 2GB)",
     "seconds": "a time (30, 30s, 5m, 2h)",
-    "source": "a file on this machine, nor a URL",
+    "source": "a file on this machine or a URL",
 }

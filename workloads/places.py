@@ -1,4 +1,4 @@
-"""Lines of keys and values in a YAML file."""
+"""Find the lines of keys and values in a YAML file."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fleetmark.base.yaml import nodes
 
 
 class Places:
-    """A YAML file as its nodes, which know their lines. The file must be readable YAML."""
+    """Hold the nodes of a YAML file with their line numbers. The file must be valid YAML."""
 
     def __init__(self, path: Path) -> None:
         self._root = nodes(path)
 
     def line(self, place: Sequence[int | str]) -> int:
-        """Return the line of the key or item at ``place``, or of the nearest one above it that exists."""
+        """Return the line of the key or item at ``place``, or of its nearest existing parent."""
         node, line = self._root, 1
         for step in place:
             below = dict(_entries(node)).get(step)
@@ -32,7 +32,7 @@ class Places:
         todo = [self._root]
         while todo:
             node = todo.pop()
-            if id(node) in seen:  # an anchor's node stands in several places
+            if id(node) in seen:  # an anchored node can appear several times
                 continue
             seen.add(id(node))
             if isinstance(node, yaml.ScalarNode):
@@ -41,7 +41,7 @@ class Places:
 
 
 def _entries(node: yaml.Node | None) -> Iterator[tuple[int | str, tuple[int, yaml.Node]]]:
-    """Yield the keys or indices of a node, each with its line and value; keys that are merged in come first."""
+    """Yield the keys or indices of a node, each with its line and value; merged keys come first."""
     if isinstance(node, yaml.SequenceNode):
         yield from ((index, (item.start_mark.line + 1, item)) for index, item in enumerate(node.value))
     elif isinstance(node, yaml.MappingNode):

@@ -1,4 +1,4 @@
-"""The JSON Schema of manifests, from their model: editors complete and check manifests by it."""
+"""Generate the JSON Schema of manifests from their model, so that editors can complete and check manifests."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from workloads.manifest import SCHEMA, Manifest
 
 _DEFS = "#/$defs/"
-_PARTIAL = "Partial"  # begins the definitions for manifests that are like another: their mappings may lack keys
+_PARTIAL = "Partial"  # prefix of definitions for manifests with ``like``, whose mappings may omit keys
 
 
 def document() -> dict[str, Any]:
-    """Return the schema of a manifest's file. Its name is that of the file, so the file does not hold it."""
+    """Return the schema of a manifest file. The file name gives the manifest's name, so the file has no such key."""
     model = Manifest.model_json_schema(by_alias=True)
     definitions: dict[str, Any] = model.pop("$defs")
     del model["properties"]["name"]
@@ -21,13 +21,13 @@ def document() -> dict[str, Any]:
     partial = _partial(model)
     partial["properties"]["like"] = {
         "type": "string",
-        "description": "The workload that this one starts from: keys are overlaid one by one, null removes one.",
+        "description": "The workload that this one is based on. Mappings are merged by key, and null removes a key.",
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:fleetmark:manifest:{SCHEMA}",
         "title": "Fleetmark workload manifest",
-        "description": f"A workload of Fleetmark, schema {SCHEMA}.",
+        "description": f"Fleetmark workload, schema version {SCHEMA}.",
         "if": {"required": ["like"]},
         "then": {"$ref": f"{_DEFS}{_PARTIAL}Manifest"},
         "else": {"$ref": f"{_DEFS}Manifest"},
@@ -41,12 +41,12 @@ def document() -> dict[str, Any]:
 
 
 def text() -> str:
-    """Return the schema as its file has it."""
+    """Return the content of the schema file."""
     return json.dumps(document(), indent=1) + "\n"
 
 
 def _partial(part: Any) -> Any:
-    """Return a part of the schema in which no key is required, and null may stand for a value of a mapping."""
+    """Return a part of the schema with all keys optional and null allowed as a value in mappings."""
     if isinstance(part, list):
         return [_partial(item) for item in part]
     if not isinstance(part, dict):

@@ -19,10 +19,12 @@ SUITES = HERE / "suites"
 
 
 class Choice(_Part):
-    """One workload in a suite. ``cases`` are shell-style patterns over case names; none means all. ``hosts``: by the
-    name of a case, which hosts run it: each one alone, or two as a pair; none means all, as parameters say.
-    ``in_container``: the image in which its commands run, ``podman:IMAGE`` or ``docker:IMAGE``, or an image alone.
-    ``where``: the condition that a host must meet (``workloads.condition``).
+    """Configure one workload in a suite.
+
+    - ``cases``: shell-style patterns for case names; empty selects all cases
+    - ``hosts``: by case name, the hosts that run it, each alone or two as a pair; empty follows the parameters
+    - ``in_container``: the image for its commands, as ``podman:IMAGE``, ``docker:IMAGE`` or just the image
+    - ``where``: the condition that a host must meet (``workloads.condition``)
     """
 
     set: Mapping[str, Any] = {}
@@ -33,16 +35,18 @@ class Choice(_Part):
     where: str = ""
 
     def is_for(self, case: str, *hosts: str) -> bool:
-        """Whether these hosts run the case, one alone or two together, in whatever order."""
+        """Return whether these hosts run the case, one alone or two together, in any order."""
         return not self.hosts or any(sorted(group) == sorted(hosts) for group in self.hosts.get(case, ()))
 
 
 class Suite(_Part):
-    """An ordered choice of workloads; ``repeats`` is the default for workloads without their own. A key of
-    ``workloads`` is a workload, or a variant of one (``fio@large``).
+    """Hold an ordered selection of workloads.
 
-    ``include`` (other suites, which run first) and ``where`` (a condition for all workloads) are for files:
-    ``load_suite`` resolves them, so a loaded suite has neither.
+    ``repeats`` is the default for workloads without their own value. Each key of ``workloads`` is a workload or a
+    variant of one (``fio@large``).
+
+    ``include`` (other suites, which run first) and ``where`` (a condition for all workloads) are used in files only:
+    ``load_suite`` resolves them, so they are empty in a loaded suite.
     """
 
     name: str
@@ -53,25 +57,26 @@ class Suite(_Part):
     workloads: Mapping[str, Choice | None] = {}
 
     def chosen(self) -> dict[str, Choice]:
-        """Workload or variant to choice, in the suite's order; ``fio:`` with nothing behind it means all defaults."""
+        """Return the choice for each workload or variant in suite order; ``fio:`` alone uses the defaults."""
         return {name: choice or Choice() for name, choice in self.workloads.items()}
 
 
 def suite_names() -> list[str]:
-    """Return the names of the suites of Fleetmark and of other folders, sorted."""
+    """Return the sorted names of all suites, including those from other folders."""
     return sorted(suite_paths())
 
 
 def suite_paths() -> dict[str, Path]:
-    """Return the suites' names and files."""
+    """Return the path of each suite by name."""
     return extensions.gather("the suite", {p.stem: p for p in SUITES.glob("*.yml")}, "suites")
 
 
 def load_suite(name: str) -> Suite:
-    """The suite of that name, a suite of the one workload of that name with its defaults, or the suite in that YAML
-    file, with all that it includes; its workloads, parameters, values and conditions are checked here.
+    """Return the suite ``name``: a known suite, a single workload with its defaults, or a suite in a YAML file.
 
-    Raises FleetmarkError naming the file and what is wrong in it.
+    Included suites are merged, and all workloads, parameters, values and conditions are checked.
+
+    Raise FleetmarkError naming the file and the problem.
     """
     return _load(name, Path(), ())
 
@@ -87,24 +92,24 @@ def suite_from(document: Mapping[str, Any], name: str) -> Suite:
 
 
 def _load(name: str, folder: Path, within: tuple[Path, ...]) -> Suite:
-    """The suite ``name``, as it is called from ``folder`` and included by the files ``within``, outermost first."""
+    """Load the suite ``name`` relative to ``folder``; ``within`` lists the including files, outermost first."""
     path = _path(name, folder)
     if path is None:
         return Suite(name=name, about=load(name).about, workloads={name: None})
     if path in within:
         circle = " > ".join(p.name for p in (*within[within.index(path) :], path))
-        raise FleetmarkError(f"{path}: include: the suites include each other ({circle}); remove one include")
+        raise FleetmarkError(f"{path}: include: the suites form a cycle ({circle}); remove one include")
     suite = read_model(path, Suite, name=path.stem)
     _check(suite, path)
     included = [_load(other, path.parent, (*within, path)) for other in suite.include]
     workloads = _merged(suite, included)
     if not workloads:
-        raise FleetmarkError(f"{path}: workloads: names none; there is nothing to run")
+        raise FleetmarkError(f"{path}: workloads: the list is empty; add at least one workload")
     return Suite(name=suite.name, about=suite.about, repeats=suite.repeats, workloads=workloads)
 
 
 def _path(name: str, folder: Path) -> Path | None:
-    """The file of the suite ``name``; None for a workload's name."""
+    """Return the path of the suite ``name``, or None if ``name`` is a workload."""
     if name in suite_names():
         return suite_paths()[name]
     if name.endswith((".yml", ".yaml")) or "/" in name:
@@ -113,19 +118,19 @@ def _path(name: str, folder: Path) -> Path | None:
         return None
     raise FleetmarkError(
         f"no suite {name!r}{suggest(name, [*suite_names(), *names()])}: there are {', '.join(suite_names())}; "
-        "a workload's name (fleetmark workloads) is a suite of it alone; "
-        "your own is named by its path, ending in .yml"
+        "to run a single workload, use its name (fleetmark workloads); "
+        "to run your own suite, use its path, ending in .yml"
     )
 
 
 def _check(suite: Suite, path: Path) -> None:
-    """Raise FleetmarkError for an unknown workload, a bad setting or a bad condition."""
+    """Raise FleetmarkError for an unknown workload, an invalid setting or an invalid condition."""
     condition.check(suite.where, f"{path}")
     for entry, choice in suite.chosen().items():
         if not is_entry(entry):
             raise FleetmarkError(
-                f"{path}: workloads: {entry!r} is no name; write a workload, or WORKLOAD@VARIANT with a variant of "
-                "at most 32 letters, digits, - and _"
+                f"{path}: workloads: {entry!r} is not a valid name; use WORKLOAD or WORKLOAD@VARIANT, where "
+                "VARIANT has at most 32 letters, digits, - and _"
             )
         try:
             load(workload_of(entry)).check_settings(choice.set, f"{path}")
@@ -135,8 +140,10 @@ def _check(suite: Suite, path: Path) -> None:
 
 
 def _merged(suite: Suite, included: Sequence[Suite]) -> dict[str, Choice]:
-    """The workloads of a suite behind those that it includes. Two includes with one workload: the later settings count,
-    on hosts that meet either condition. The suite's own entry overrides what it sets.
+    """Return the workloads of a suite after those of its included suites.
+
+    If two included suites share a workload, the later settings apply, on hosts that meet either condition. The suite's
+    own entry overrides the settings that it contains.
     """
     workloads: dict[str, Choice] = {}
     for other in included:
@@ -152,18 +159,18 @@ def _merged(suite: Suite, included: Sequence[Suite]) -> dict[str, Choice]:
 
 
 def _either(base: Choice, choice: Choice) -> Choice:
-    """``base`` with what ``choice`` sets, on hosts that meet the condition of one of them."""
+    """Return ``base`` updated with ``choice``, for hosts that meet either condition."""
     return _over(base, choice).model_copy(update={"where": _joined("or", base.where, choice.where)})
 
 
 def _over(base: Choice, choice: Choice) -> Choice:
-    """``base`` with what ``choice`` sets: parameter by parameter, other keys whole."""
+    """Return ``base`` updated with ``choice``; parameters are merged, other keys are replaced."""
     update = {name: getattr(choice, name) for name in choice.model_fields_set}
     return base.model_copy(update=update | {"set": {**base.set, **choice.set}})
 
 
 def _joined(word: str, one: str, other: str) -> str:
-    """Two conditions as one; an empty condition holds everywhere."""
+    """Return two conditions combined with ``word``; an empty condition is always met."""
     if not (one and other) or one == other:
         return (one and other) if word == "or" else (one or other)
     return f"({one}) {word} ({other})"

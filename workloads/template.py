@@ -24,7 +24,7 @@ KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
 
 @cache
 def environment() -> SandboxedEnvironment:
-    """Return the sandbox in which all expressions are evaluated."""
+    """Return the sandboxed environment that evaluates all expressions."""
     env = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
     env.globals.update(
         KiB=KiB,
@@ -84,12 +84,12 @@ def _template(text: str) -> Any:
 
 
 def names_in(value: Any) -> set[str]:
-    """Return the names that the expressions of ``value`` use: parameters, ``facts``."""
+    """Return the names used by the expressions in ``value``, such as parameters and ``facts``."""
     return meta.find_undeclared_variables(environment().parse(value)) if isinstance(value, str) else set()
 
 
 def syntax_problem(value: str) -> str:
-    """Return what is wrong with the expressions in ``value``; empty where they can be read."""
+    """Return the syntax error of the expressions in ``value``, or an empty string if there is none."""
     inner = value.strip()
     try:
         if inner.startswith("{{") and inner.endswith("}}") and inner.count("{{") == 1:

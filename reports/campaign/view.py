@@ -101,11 +101,13 @@ class View:
 
 
 def view(results: Results, first: Sequence[str] = ()) -> View:
-    """Work out everything the reports of ``results`` share; generations stand by name, but for those that are ``first``
-    in that order."""
+    """Compute everything that the reports of ``results`` share.
+
+    Generations are sorted by name after those in ``first``, which keep their order.
+    """
     generation = {h.name: h.generation for h in results.hosts}
     values = results.values
-    # Hosts that campaign.json does not list (it was damaged, or they have no facts) are hosts all the same.
+    # Include hosts that campaign.json does not list, because it was damaged or they have no facts.
     for name in (*results.outcomes["host"].unique(), *values.distinct("host")["host"]):
         generation.setdefault(str(name), None)
     known = {h.name: h for h in results.hosts}

@@ -1,4 +1,4 @@
-"""Areas of work that a complete comparison has, and those that this one lacks."""
+"""List the areas of work that a comparison should cover but does not."""
 
 from __future__ import annotations
 
@@ -39,14 +39,15 @@ _AREAS: Mapping[str, Message] = {
 }
 _ORDER = tuple(dict.fromkeys(_AREAS.values()))
 _POWER = message("power")
-_GPU = ("gpu", "collective")  # how a class of accelerators begins
+_GPU = ("gpu", "collective")  # prefixes of accelerator classes
 
 
 def not_measured(comparison: Comparison, powered: Collection[str]) -> str:
-    """Return ``floating point, storage, network, power``: the areas of the suite ``gpu``, where accelerators are
-    compared, or else ``server``, that were not measured on both sides. ``powered``: the sides whose power is on record.
+    """Return the areas not measured on both sides, such as ``floating point, storage, network, power``.
 
-    An area that only some candidates lack stands with their names. Empty where nothing is lacking.
+    The expected areas are those of the suite ``gpu`` if accelerators are compared, otherwise of ``server``. ``powered``
+    lists the sides with recorded power. If only some candidates lack an area, their names follow it. The result is
+    empty if nothing is missing.
     """
     measured = {c.title: _measured(comparison, c.title) for c in comparison.candidates}
     on_devices = any(name.startswith(_GPU) for of in measured.values() for name in of)
@@ -66,7 +67,7 @@ def _has(area: str, measured: Collection[str], powered: bool) -> bool:
 
 
 def _measured(comparison: Comparison, candidate: str) -> set[str]:
-    """Return the classes in which a benchmark was compared with the candidate."""
+    """Return the classes with at least one benchmark compared for the candidate."""
     (of,) = [c for c in comparison.candidates if c.title == candidate]
     classes_found = {name.removesuffix(PEAK) for name, e in of.classes.items() if e.each and name != WORK_MIX}
     guarded = comparison.benchmarks.loc[[t for t, g in of.guardrails.items() if g.held is not None], "class"]
@@ -74,6 +75,6 @@ def _measured(comparison: Comparison, candidate: str) -> set[str]:
 
 
 def _complete(suite: str) -> Sequence[Message]:
-    """Return the areas that a suite measures, in the order they are named in."""
+    """Return the areas that a suite measures, in display order."""
     classes_found = {c.removesuffix(PEAK) for workload in load_suite(suite).workloads for c in classes(workload)}
     return sorted({_AREAS[name] for name in classes_found if name in _AREAS}, key=_ORDER.index)

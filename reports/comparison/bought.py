@@ -32,14 +32,14 @@ _LISTED: Mapping[str, Message] = {
 
 
 def currency(hosts: Sequence[HostInfo]) -> str:
-    """The currency of the prices; several of them with slashes."""
+    """Return the currency of the prices; several currencies are separated by slashes."""
     return "/".join(sorted({fmt.clean(h.labels["currency"]) for h in hosts if h.labels.get("currency")}))
 
 
 def bought(comparison: Comparison, hosts: Sequence[HostInfo]) -> str:
-    """Return what figures are shared out by, and prices wherever they are given.
+    """Return the amounts that figures are divided by, and the prices of all sides that have one.
 
-    ``Price of a server: icelake 9,000 EUR, genoa 15,500 EUR; prices of 2026-11-01``.
+    For example: ``Price of a server: icelake 9,000 EUR, genoa 15,500 EUR; prices of 2026-11-01``.
     """
     prices = _shared(comparison, hosts, "money")
     if comparison.per in ("server", "money"):
@@ -67,10 +67,11 @@ def _shared(comparison: Comparison, hosts: Sequence[HostInfo], per: str) -> str:
 
 
 def totals(comparison: Comparison, hosts: Sequence[HostInfo], lead: Sequence[Line]) -> tuple[str, ...]:
-    """Return what SERVERS of the baseline become and cost, a sentence per candidate: ``100 icelake become 34 genoa:
-    646,000 EUR, instead of 900,000 EUR``. ``lead``: the classes that the answer is about.
+    """Return, for each candidate, how many servers replace SERVERS of the baseline and what they cost.
 
-    Empty where prices are not given for every host of a side, or are in several currencies or for several terms.
+    For example: ``34 genoa replace 100 icelake and cost 646,000 EUR; 100 icelake cost 900,000 EUR``. ``lead`` lists the
+    classes that the answer covers. The result is empty if a side has hosts without prices, or if currencies or terms
+    differ.
     """
     if comparison.per not in ("server", "money"):
         return ()
@@ -101,9 +102,9 @@ def totals(comparison: Comparison, hosts: Sequence[HostInfo], lead: Sequence[Lin
             "cost": f"{'–'.join(cost)} {fmt.clean(unit)}",
             "term": fmt.clean(term),
         }
-        sentence = message("{n} {baseline} become {needed} {candidate}, {cost}", **values)
+        sentence = message("{needed} {candidate} replace {n} {baseline} and cost {cost}", **values)
         if term:
-            sentence = message("{n} {baseline} become {needed} {candidate}, {cost} per {term}", **values)
+            sentence = message("{needed} {candidate} replace {n} {baseline} and cost {cost} per {term}", **values)
         if base:
             before = f"{fmt.money(SERVERS * base.mean)} {fmt.clean(unit)}"
             sentence = message("{sentence}; {n} {baseline} cost {before}", sentence=sentence, before=before, **values)
@@ -113,7 +114,7 @@ def totals(comparison: Comparison, hosts: Sequence[HostInfo], lead: Sequence[Lin
 
 @dataclass(frozen=True, slots=True)
 class _Price:
-    """What a server of a side costs. ``typical``: the geometric mean, as figures per money are averaged."""
+    """Hold the price of a server of one side; ``typical`` is the geometric mean, as used for figures per money."""
 
     mean: float
     typical: float
@@ -122,7 +123,7 @@ class _Price:
 
 
 def _price(hosts: Sequence[HostInfo]) -> _Price | None:
-    """Return the price of one side, where every host says it, in one currency and for one term."""
+    """Return the price of one side, or None unless all hosts have one in the same currency and for the same term."""
     numbers = [_number(h.labels.get("price")) for h in hosts]
     known = [n for n in numbers if n]
     kinds = {(h.labels.get("currency", ""), h.labels.get("term", "")) for h in hosts}
@@ -136,7 +137,7 @@ def _price(hosts: Sequence[HostInfo]) -> _Price | None:
 
 
 def _range(hosts: Sequence[HostInfo], per: str) -> str:
-    """The amounts of one side's hosts: one number, or the smallest and the largest."""
+    """Return the amounts of one side's hosts: a single number, or the smallest and the largest."""
     label, of = _OF[per]
     numbers = sorted({n for h in hosts if (n := of(h) or _number(h.labels.get(label)))})
     return "–".join(f"{n:,.10g}" for n in dict.fromkeys((*numbers[:1], *numbers[-1:])))

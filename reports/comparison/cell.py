@@ -1,4 +1,4 @@
-"""Lines of the first screen: a class of work, or a service, with a cell per candidate."""
+"""Define the lines of the first screen: one class of work or service, with one cell per candidate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fleetmark.base.text import Message, joined, message
 from planner.estimate import Estimate
 from planner.ratio import Verdict
 
-SERVERS = 100  # of the baseline, to be replaced
+SERVERS = 100  # number of baseline servers to replace
 _BOUNDED = {
     "at least": message("at least {ratio}"),
     "at most": message("at most {ratio}"),
@@ -18,13 +18,16 @@ _BOUNDED = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A candidate's figure of a class as text.
+    """Hold a candidate's result for a class as text.
 
-    ``ratio`` is empty where there is none, and ``why`` says why. ``interval``: of the average of the benchmarks;
-    ``workload``: where a program of the reader's own lies, and ``workload_why``: why that is not known; ``spread``:
-    the range of the benchmarks where they disagree; ``servers``: what SERVERS of the baseline become, with
-    ``servers_range``. ``repeats``: the interval is of these machines alone. ``bound``: "at least", "at most" or
-    "about"; ``remark``: what stands behind the figure: "2 of 4 hosts cannot".
+    - ``ratio``: the ratio, or empty if there is none; ``why`` then gives the reason
+    - ``interval``: the confidence interval of the average over benchmarks
+    - ``workload``: the prediction interval for another workload; if unknown, ``workload_why`` gives the reason
+    - ``spread``: the range of the benchmark ratios, if they disagree
+    - ``servers``, ``servers_range``: how many servers replace SERVERS of the baseline
+    - ``repeats``: True if the interval applies to these machines only
+    - ``bound``: "at least", "at most" or "about"
+    - ``remark``: a note on the figure, such as "2 of 4 hosts miss the target"
     """
 
     ratio: str = ""
@@ -43,36 +46,39 @@ class Cell:
 
     @property
     def figure(self) -> str:
-        """Return ``2.32``, ``at least 3.00``."""
+        """Return the ratio with its bound, such as ``2.32`` or ``at least 3.00``."""
         if not self.bound:
             return self.ratio
         return Message(_BOUNDED[self.bound].template, {"ratio": self.ratio})
 
     @property
     def amount(self) -> str:
-        """Return ``2.32 (2.21–2.44)``, ``at least 3.00``."""
+        """Return the ratio with its interval or bound, such as ``2.32 (2.21–2.44)`` or ``at least 3.00``."""
         return f"{self.ratio} ({self.interval})" if self.interval else self.figure
 
     @property
     def text(self) -> str:
-        """Return ``2.32 (2.21–2.44)``, ``about 2.95, 2 of 4 hosts cannot``."""
+        """Return the amount and its remark, such as ``about 2.95, 2 of 4 hosts miss the target``."""
         return joined([self.amount, self.remark])
 
     @property
     def needed(self) -> str:
-        """Return ``44 (41–46)``."""
+        """Return the number of servers with its range, such as ``44 (41–46)``."""
         return f"{self.servers} ({self.servers_range})" if self.servers_range else self.servers
 
     @property
     def worse(self) -> bool:
-        """Return whether it gets worse, or would by its value."""
+        """Return whether the verdict is worse."""
         return self.verdict == Verdict.WORSE
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A class of work with a cell per candidate. ``benchmarks``: how many are behind it; ``remark``: what its owners or
-    gaps want said beside it: ``estimate, 1 of 2 benchmarks``. ``service``: it is work at equal service, not a class.
+    """Hold a class of work with one cell per candidate.
+
+    - ``benchmarks``: the number of benchmarks in the class
+    - ``remark``: required notes and gaps, such as ``estimate, 1 of 2 benchmarks``
+    - ``service``: True for work at equal service instead of a class
     """
 
     class_: str

@@ -41,19 +41,20 @@ from reports.frontier.section import unit_of
 from reports.kit import format as fmt
 from workloads.declared import frontier
 
-MOST_SIDES = 4  # candidates in the sentence and beside each other in a plot
+MOST_SIDES = 4  # maximum number of candidates in the sentence and in a plot
 MOST_WORSE = 6
-MOST_BENCHMARKS = 2  # of a class, named where they get worse
-MOST_AGAIN = 8  # warnings of which the answer without their cause is worked out
+MOST_BENCHMARKS = 2  # maximum number of benchmarks named per class that gets worse
+MOST_AGAIN = 8  # maximum number of warnings for which the answer is recomputed without their cause
 _GUARDRAILS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is known beside the figures. ``hosts``: of all sides (``generation`` is the side); ``outliers``: hosts
-    unlike their peers; ``without``: a baseline's title to the same comparison without them; ``families``: loads of
-    servers, which are compared at equal service; ``powered``: the sides whose power is on record.
-    ``causes``, ``effects`` and ``again`` as in ``fleetmark.record.compare.Answer``.
+    """Hold context for the figures. ``hosts``: the hosts of all sides (``generation`` is the side). ``outliers``: hosts
+    unlike their peers. ``without``: by baseline, the comparison without outliers. ``families``: server loads to compare
+    at equal service. ``powered``: sides with recorded power.
+
+    See ``fleetmark.record.compare.Answer`` for ``causes``, ``effects`` and ``again``.
     """
 
     hosts: Sequence[HostInfo] = ()
@@ -68,11 +69,11 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """Sentences and a table. ``answer``: what can be repeated; ``basis``: over which benchmarks; ``bought``: prices or
-    amounts behind ``--per``; ``totals``: what SERVERS of the baseline become and cost; ``worse`` and ``unsure``: what
-    gets worse, and what may; ``guardrails``: which are broken; ``not_measured``: areas of a complete comparison that
-    this one lacks; ``capacity`` and ``speed``: classes; ``becomes`` and ``times``: what their columns are; ``before``:
-    what to know first; ``legend``: what the intervals are.
+    """Hold the sentences and the table of the first screen. ``answer``: the main result. ``basis``: its benchmarks.
+    ``bought``: prices or amounts for ``--per``. ``totals``: cost of replacing SERVERS of the baseline. ``worse``,
+    ``unsure``: what gets worse, or may. ``guardrails``: broken ones. ``not_measured``: missing areas. ``capacity``,
+    ``speed``: lines by kind. ``becomes``, ``times``: headings of their columns. ``before``: remarks to read first.
+    ``legend``: explanations of the intervals.
     """
 
     answer: str
@@ -100,7 +101,7 @@ class Front:
 
 
 def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | None = None) -> Front:
-    """The first screen of ``comparison``, whose flat form is ``rows``."""
+    """Return the first screen of ``comparison``; ``rows`` is its flat form."""
     around = around or Around()
     served = services(comparison, around.families)
     lines = [*(s.line for s in served), *_lines(comparison, rows)]
@@ -186,7 +187,7 @@ def _remark(comparison: Comparison, heads: Sequence[RatioRow]) -> str:
     shared, alone = max(r.benchmarks for r in heads), max(r.one_sided for r in heads)
     of = message("{n} of {all} benchmarks ran on both", n=shared, all=shared + alone) if alone else None
     bases = {r.basis for r in heads}
-    based = message("by totals") if "totals" in bases else message("size by size") if "strata" in bases else None
+    based = message("based on totals") if "totals" in bases else message("size by size") if "strata" in bases else None
     return joined([word(standing) if standing else None, of, based])
 
 
@@ -242,22 +243,22 @@ def _opening(comparison: Comparison, work: bool, unit: str, candidate: str, amou
 
 
 def _none(comparison: Comparison) -> Message:
-    """Return why there is no overall figure."""
+    """Return the reason why there is no overall figure."""
     refused = [e.why for c in comparison.candidates for e in c.classes.values() if e.basis is Basis.STRATA]
     if refused:
         return message("There is no overall figure: {why}", why=refused[0])
-    return message("There is no overall figure: too few benchmarks were run on both.")
+    return message("There is no overall figure: too few benchmarks ran on both sides.")
 
 
 def _is_of_servers(comparison: Comparison, line: Line) -> bool:
-    """Return whether all of a line is about servers whose loads make a frontier."""
+    """Return whether all workloads of a line have load curves, so that they can be compared at equal service."""
     about = comparison.benchmarks
     workloads = about.loc[about["class"] == line.class_, "workload"].unique()
     return line.service or (line.class_ != WORK_MIX and all(frontier(str(w)) for w in workloads))
 
 
 def _at_service(comparison: Comparison, served: Sequence[Service], unit: str, candidate: str, amount: str) -> str:
-    """Return ``At 50 tokens/s per user, one b200 accelerator replaces 5.08 h200 accelerators``."""
+    """Return a sentence such as ``At 50 tokens/s per user, one b200 accelerator replaces 5.08 h200 accelerators``."""
     first = served[0]
     values = {"candidate": candidate, "baseline": comparison.baseline, "amount": amount, "unit": unit}
     values |= {"speed": f"{first.speed:g}", "piece": first.family.about.piece}
@@ -276,7 +277,7 @@ def _at_service(comparison: Comparison, served: Sequence[Service], unit: str, ca
 
 
 def _lead(lines: Sequence[Line]) -> Sequence[Line]:
-    """The lines that the sentence is about: the mix where there is one, else all; of base and peak the base."""
+    """Return the lines for the sentence: the mix if there is one, else all; of base and peak, only base."""
     names = {line.class_ for line in lines}
     mix = [line for line in lines if line.class_ == WORK_MIX]
     return mix or [x for x in lines if not (x.class_.endswith(PEAK) and x.class_.removesuffix(PEAK) in names)]
@@ -416,7 +417,7 @@ def _guardrails(rows: Sequence[RatioRow]) -> tuple[str, bool]:
 
 
 def _legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
-    """What the two intervals are; of ``published`` results each publisher is what a host is elsewhere."""
+    """Explain the two intervals; in ``published`` results, publishers take the place of hosts."""
     cells = [cell for line in lines for cell in line.cells]
     classes = [cell for line in lines if not line.service for cell in line.cells]
     brackets = any(cell.interval and not cell.repeats for cell in cells)
@@ -443,12 +444,14 @@ def _legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
                 unknown.setdefault(cell.workload_why, {})[line.title] = None
     for why, titles in unknown.items():
         yield message(
-            "Own program not known for {classes}: {why}. Run it on both.", classes=some(list(titles)), why=why
+            "No estimate for other programs in {classes}: {why}. Run your program on both sides.",
+            classes=some(list(titles)),
+            why=why,
         )
 
 
 def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
-    """Return what speaks against the answer, with the answer without it where that can be worked out."""
+    """Yield the reasons to doubt the answer, each with the answer without its cause if it can be computed."""
     if around.outliers:
         odd = {o.side for o in around.outliers}
         other = around.without.get(comparison.baseline)
@@ -471,12 +474,12 @@ def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
         known = around.effects.get(warning, effect)
         shown: str = fmt.clean(warning)
         if answer and effect and effect > SAME:
-            shown = message("{sentence}; with that alone: {answer}", sentence=shown, answer=answer)
+            shown = message("{sentence}; without this difference: {answer}", sentence=shown, answer=answer)
         yield Finding(shown, known)
 
 
 def _again(comparison: Comparison, around: Around, drop: Drop) -> tuple[str, float | None]:
-    """Return the answer without some machines, and how far it lies from the one with them."""
+    """Return the answer without the machines in ``drop``, and its distance from the answer with them."""
     drop = {side: hosts for side, hosts in drop.items() if hosts}
     if around.again is None or not drop:
         return "", None
@@ -484,7 +487,7 @@ def _again(comparison: Comparison, around: Around, drop: Drop) -> tuple[str, flo
 
 
 def _compared(comparison: Comparison, other: Comparison | None, sides: Collection[str]) -> tuple[str, float | None]:
-    """Return the answer of ``other``, of the candidates that a change of ``sides`` concerns, and how far it moves."""
+    """Return the answer of ``other`` for the candidates affected by a change of ``sides``, and how far it moves."""
     if other is None:
         return "", None
     lines = _lines(other, rows_of(other))

@@ -37,17 +37,17 @@ def sentence(comparison: Comparison, candidate: Candidate, name: str, e: Equival
 
 
 def based(e: Equivalence) -> Message | None:
-    """Return what a headline rests on where that is not the mean over all hosts; None where it is."""
+    """Return the basis of a headline, or None if it is the mean over all hosts."""
     if e.basis is Basis.MEAN or e.geometric is None:
         return None
     mean = fmt.ratio(e.geometric.value)
     if e.basis is Basis.TOTALS:
-        return message("by totals, since hosts of a side differ; the geometric mean is {ratio}", ratio=mean)
-    return message("within strata, joined by the baseline's shares; over all hosts it is {ratio}", ratio=mean)
+        return message("based on totals, since the hosts of a side differ; the geometric mean is {ratio}", ratio=mean)
+    return message("compared size by size, weighted by the baseline's shares; over all hosts it is {ratio}", ratio=mean)
 
 
 def one_sided(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> int:
-    """How many benchmarks of a class only one side ran; a mix names its own."""
+    """Return how many benchmarks of a class ran on one side only; a mix lists its own."""
     if name == WORK_MIX:
         return 0
     a, b = (comparison.figures[side] for side in (comparison.baseline, candidate.title))
@@ -136,9 +136,9 @@ def _over(comparison: Comparison, e: Equivalence, ratio: Message) -> Message:
 
 
 def ends(comparison: Comparison, e: Equivalence) -> Message:
-    """Return the range of the benchmarks and who its ends are: ``1.28 (whisper, 1.24–1.33) to 2.98 (llama3.1-405b)``.
+    """Return the range of the benchmark ratios with names: ``1.28 (whisper, 1.24–1.33) to 2.98 (llama3.1-405b)``.
 
-    The intervals of the ends are those of benchmarks that were picked by their values.
+    The intervals of both ends are adjusted for selection by value.
     """
     short = short_titles(e.weights, comparison.benchmarks.loc[list(e.weights), "metric"])
     low, high = ("" if value is None else fmt.ratio(value) for value in (e.lowest, e.highest))
@@ -152,7 +152,7 @@ def _end(name: str, interval: tuple[float, float] | None) -> str:
 
 
 def _kinds(ratio: Ratio, comparison: Comparison, sides: tuple[str, str]) -> list[Message]:
-    """Return what to say of a side of one host; a pair is one host."""
+    """Return the remarks for sides with a single host; a pair of hosts counts as one."""
     single = [side for n, side in zip(ratio.n, sides, strict=True) if n == 1]
     single = [sides[1]] if comparison.pairing is Pairing.SAME_HOSTS and single else single
     if not single or (ratio.interval is not None and not ratio.single):

@@ -26,9 +26,10 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
             "Student's t at 95% over the candidate's hosts; the pinned reference is one figure without an error."
         ),
         Pairing.APART: message(
-            "Welch's t at 95% over hosts, of each host's weighted sum over the class. Repeats on one host do not "
-            "make a fleet: with one host on a side they give an interval of these machines, and no verdict on "
-            "their kinds. If n hosts face N on the other side, the degrees of freedom are at most (n - 1)² (1 + n / N)."
+            "Welch's t interval at 95% over hosts, computed from each host's weighted sum over the class. Repeats on "
+            "one host do not represent a fleet. With one host on a side, the interval describes these machines only, "
+            "and there is no verdict on their types. If n hosts are compared with N, the degrees of freedom are at "
+            "most (n - 1)² (1 + n / N)."
         ),
     }
     return (
@@ -81,9 +82,10 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
         (
             message("Your workload"),
             message(
-                "Where a workload of the class lies that is none of its benchmarks, at 95%: Student's t on the spread "
-                "of their ratios, redundant ones and those of one family taken together, with the fleet's variance on "
-                "top. It takes three families and two hosts a side; none is given beyond a factor of 3 either way."
+                "The 95% prediction interval for another workload of the class: Student's t on the spread of the "
+                "benchmark ratios, plus the variance of the fleet. Redundant benchmarks and benchmarks of one family "
+                "count once. The interval requires three families and two hosts per side. It is not given beyond a "
+                "factor of 3 either way."
             ),
         ),
         (
@@ -96,25 +98,26 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
         (
             message("Many verdicts"),
             message(
-                "p and verdict of a benchmark count all benchmarks of the candidate, those of a class all its classes "
-                "(Benjamini-Hochberg): of what is called better or worse, at most about 5% is not. A class of one "
-                "benchmark has the verdict of that benchmark; a mix of work is one question and stands alone."
-                " Guardrails without a limit are tested together. If n hosts face N, the degrees of freedom of these "
-                "tests are at most (n - 1) (1 + n / N)."
+                "The p value and verdict of a benchmark are adjusted for all benchmarks of the candidate, and those "
+                "of a class for all its classes (Benjamini-Hochberg). At most about 5% of the results called better "
+                "or worse are false. A class with one benchmark has the verdict of that benchmark. A mix is a single "
+                "test and is not adjusted. Guardrails without a limit are tested together. If n hosts are compared "
+                "with N, these tests have at most (n - 1) (1 + n / N) degrees of freedom."
             ),
         ),
         (
             message("Lowest and highest"),
             message(
-                "The benchmarks at both ends of a class are picked by their values, so that both are extreme partly by "
-                "chance. Of m benchmarks their intervals have the level 1 - 0.05 × 2 / m (Benjamini and Yekutieli)."
+                "The lowest and highest benchmarks of a class are selected by value, so both are extreme partly by "
+                "chance. With m benchmarks, their intervals have the level 1 - 0.05 × 2 / m (Benjamini and "
+                "Yekutieli)."
             ),
         ),
         (
             message("Clusters"),
             message(
-                "If hosts of one batch, rack, BIOS or microcode resemble each other (intraclass correlation above 0.2),"
-                " the interval counts these clusters instead of hosts, with the cluster-robust variance CR2."
+                "If hosts with the same batch, rack, BIOS or microcode are similar (intraclass correlation above "
+                "0.2), the interval counts these clusters instead of hosts and uses the cluster-robust variance CR2."
             ),
         ),
         (

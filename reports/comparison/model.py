@@ -26,24 +26,32 @@ _KINDS = [Kind.CAPACITY.value, Kind.RESPONSIVENESS.value, Kind.GUARDRAIL.value] 
 
 @dataclass(frozen=True, slots=True)
 class RatioRow:
-    """A line of the comparison: a class's headline (``benchmark`` empty), or a benchmark's own.
+    """Hold one row of the comparison: a class's headline (``benchmark`` is empty) or a single benchmark.
 
-    ``baseline_value`` and ``candidate_value`` are geometric means in ``unit`` (a base unit); ``ratio`` is oriented
-    (above 1: the candidate is better) and normalised; None where it is not known, and ``note`` says why. ``lowest``
-    and ``highest``: the ends of the benchmarks' ratios behind a headline, with their titles; ``disagree``: they are so
-    far apart that the mean alone misleads. Of a mix ``ratio`` and ``work`` are that for equal work, ``geometric`` the
-    mean beside it. ``resampled_lo`` and ``resampled_hi``: a headline's interval by the bootstrap over hosts, of fleets
-    large enough. ``p_adjusted``: a benchmark's p among all of the candidate's, a class's among all classes
-    (Benjamini-Hochberg), which the verdict goes by; ``verdict_raw``: by its own p. ``interval_of``: ``fleet``, or
-    ``repeats`` where a side is a single host: then ``lo`` and ``hi`` are of these machines, not of their kinds.
-    ``your_workload_lo`` and ``your_workload_hi``: where a workload of the class lies that is none of its benchmarks;
-    where that is not known ``your_workload_why`` gives the reason. ``lowest_lo`` to ``highest_hi``: intervals of the
-    benchmarks at both ends, which are wider than their own, since these were picked by their values.
-    ``basis``: what the headline rests on, a Basis: ``geometric`` is the mean over all hosts where that is not it.
-    ``benchmarks``: how many are in a headline; ``one_sided``: how many more only one side ran; ``headline``: all of it
-    as a sentence; ``ends``: its range with the names of its ends, for short. ``kind`` is a Kind. A guardrail has no
-    ratio: its ``verdict`` is a Held, ``limit`` what it keeps to, in ``unit``. ``arithmetic``: a benchmark's ratio of
-    arithmetic means of hosts, with Fieller's interval; there is none where ``fieller_g`` is 1 or more: it is unbounded.
+    - ``baseline_value``, ``candidate_value``: geometric means in ``unit`` (a base unit)
+    - ``ratio``: the normalised ratio, oriented so that above 1 means the candidate is better; None if unknown, and
+      ``note`` gives the reason
+    - ``lowest``, ``highest``: the extreme benchmark ratios behind a headline, with their titles
+    - ``disagree``: True if they differ so much that the mean alone misleads
+    - ``work``: for a mix, the ratio for equal work, as in ``ratio``
+    - ``geometric``: the geometric mean over all hosts, if ``ratio`` is computed differently
+    - ``resampled_lo``, ``resampled_hi``: a headline's bootstrap interval over hosts, for large enough fleets
+    - ``p_adjusted``: p adjusted for all of the candidate's benchmarks or classes (Benjamini-Hochberg); it determines
+      the verdict
+    - ``verdict_raw``: the verdict from the unadjusted p
+    - ``interval_of``: ``fleet``, or ``repeats`` if a side has a single host; ``lo`` and ``hi`` then describe these
+      machines and not their types
+    - ``your_workload_lo``, ``your_workload_hi``: the prediction interval for another workload of the class; if unknown,
+      ``your_workload_why`` gives the reason
+    - ``lowest_lo`` to ``highest_hi``: intervals of the extreme benchmarks, widened to correct for selection by value
+    - ``basis``: the method behind the headline, a Basis
+    - ``benchmarks``, ``one_sided``: the number of benchmarks in a headline, and of those that only one side ran
+    - ``headline``: the whole headline as a sentence
+    - ``ends``: a short form of its range, with names
+    - ``kind``: a Kind
+    - ``verdict``: for a guardrail, which has no ratio, a Held; ``limit`` is its limit in ``unit``
+    - ``arithmetic``: a benchmark's ratio of arithmetic means over hosts, with Fieller's interval, which is unbounded
+      and omitted if ``fieller_g`` is 1 or more
     """
 
     candidate: str
@@ -255,7 +263,7 @@ def _with(row: RatioRow, ratio: Ratio | None) -> RatioRow:
 
 
 def footnotes(comparison: Comparison) -> list[str]:
-    """Return what owners of benchmarks and publishers of results want said beside such figures."""
+    """Return the footnotes that owners of benchmarks and publishers of results require."""
     names = {name for text in comparison.benchmarks["standing"] for name in str(text).split(", ") if name}
     return [*(Standing(name).footnote for name in sorted(names)), *comparison.credits]
 

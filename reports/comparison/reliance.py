@@ -19,9 +19,9 @@ from reports.kit import format as fmt
 MOST_HOSTS = 3
 MOST_SETTINGS = 3
 MOST_WARNINGS = 3
-_UNKNOWN = 0.01  # stands for an effect that is not known
-MOST_NAMED = 2  # benchmarks that were not compared
-# Settings in which hosts of a side, and sides that are to be compared, ought to be alike.
+_UNKNOWN = 0.01  # assumed effect of a finding whose effect is unknown
+MOST_NAMED = 2  # maximum number of benchmarks named that were not compared
+# Settings that should be the same on all hosts of a comparison.
 _SETTINGS = (
     "Governor",
     "Boost",
@@ -47,8 +47,10 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What speaks against the answer. ``effect``: how far the answer moves without it, as a logarithm; None where that
-    is not known. ``details`` as in Remark.
+    """Hold a reason to doubt the answer.
+
+    ``effect`` is the log ratio by which the answer changes without its cause, or None if unknown. ``details`` is
+    defined as in Remark.
     """
 
     text: str
@@ -59,7 +61,7 @@ class Finding:
 def remarks(
     comparison: Comparison, rows: Sequence[RatioRow], hosts: Sequence[HostInfo], findings: Iterable[Finding]
 ) -> Iterator[Remark]:
-    """Return what to know before relying on the answer: the findings that move it most, then standing and gaps."""
+    """Yield remarks on reliability: first the findings with the largest effect, then standings and gaps."""
     ranked = sorted(findings, key=lambda f: -(_UNKNOWN if f.effect is None else f.effect))
     yield from (Remark(f.text, f.details) for f in ranked[:MOST_WARNINGS])
     if len(ranked) > MOST_WARNINGS:
@@ -71,18 +73,18 @@ def remarks(
     yield from _gaps(comparison, rows)
     if comparison.pairing is Pairing.PINNED:
         yield Remark(
-            message("The pinned reference is one figure, taken as exact; others of its kind may differ from it.")
+            message("The pinned reference is a single figure, treated as exact; other machines of its type may differ.")
         )
 
 
 def some(names: Sequence[str], most: int = MOST_HOSTS) -> str:
-    """The first of ``names``, and how many more there are."""
+    """Return the first of ``names`` and the number of others."""
     listed = joined([fmt.clean(n) for n in names[:most]])
     return message("{hosts} and {n} more", hosts=listed, n=f"{len(names) - most:,}") if len(names) > most else listed
 
 
 def odd_hosts(outliers: Sequence[Outlier], without: str) -> str:
-    """Hosts unlike their peers, and the answer without them."""
+    """Return a sentence on hosts unlike their peers, with the answer without them."""
     named = joined([_outlier(o) for o in outliers[:MOST_HOSTS]])
     if len(outliers) > MOST_HOSTS:
         named = message("{hosts} and {n} more", hosts=named, n=len(outliers) - MOST_HOSTS)
@@ -106,7 +108,7 @@ def _outlier(o: Outlier) -> str:
 
 
 def settings(hosts: Sequence[HostInfo], *, sizes: bool = True) -> Iterator[tuple[Message, Mapping[str, Sequence[str]]]]:
-    """Return settings in which hosts of one side differ, with these hosts by side; ``sizes``: of machines too."""
+    """Yield settings that differ between hosts of one side, with these hosts by side; ``sizes`` adds hardware sizes."""
     known = by_generation(hosts)
     side_of = {h.name: h.generation or "" for h in hosts}
     differing: dict[tuple[str, str], list[str]] = {}
@@ -124,11 +126,14 @@ def settings(hosts: Sequence[HostInfo], *, sizes: bool = True) -> Iterator[tuple
         by_side: dict[str, list[str]] = {}
         for host in dict.fromkeys(h for _, names in ranked for h in names):
             by_side.setdefault(side_of.get(host, ""), []).append(host)
-        yield message("Set unlike most of their side: {settings}", settings=joined(shown, "; ")), by_side
+        yield (
+            message("Settings that differ from the rest of their side: {settings}", settings=joined(shown, "; ")),
+            by_side,
+        )
 
 
 def sides_set_apart(hosts: Sequence[HostInfo]) -> Iterator[Message]:
-    """Return settings in which whole sides differ."""
+    """Yield the settings that differ between whole sides."""
     known = by_generation(hosts)
     sides = [generation for generation, _ in known.columns]
     for row in known.rows:
@@ -138,7 +143,9 @@ def sides_set_apart(hosts: Sequence[HostInfo]) -> Iterator[Message]:
 
 
 def threads(hosts: Sequence[HostInfo]) -> Iterator[Finding]:
-    """Return that a thread is a whole core on some sides and half a core on others: threads are no equal units."""
+    """Yield a warning if only some sides use SMT, since a thread is then a whole core on one and half a core on
+    another.
+    """
     by_side: dict[str, set[float]] = {}
     for host in hosts:
         cpu = host.facts.cpu if host.facts else None
@@ -155,7 +162,7 @@ def threads(hosts: Sequence[HostInfo]) -> Iterator[Finding]:
 
 
 def mix(comparison: Comparison) -> Iterator[Finding]:
-    """Return where the figure depends on the mix."""
+    """Yield a warning if the result depends on the mix."""
     ratios = [
         (c.title, e.ratio.value, e.work.value)
         for c in comparison.candidates
@@ -163,7 +170,7 @@ def mix(comparison: Comparison) -> Iterator[Finding]:
     ]
     if ratios:
         shown = joined([spaced(title, fmt.ratio(ratio)) for title, ratio, _ in ratios[:MOST_HOSTS]])
-        text = message("The mix decides: the geometric mean of its benchmarks is {ratios}", ratios=shown)
+        text = message("The result depends on the mix: the geometric mean of its benchmarks is {ratios}", ratios=shown)
         yield Finding(text, max(abs(math.log(ratio / work)) for _, ratio, work in ratios))
 
 
@@ -173,7 +180,7 @@ def _short(text: str) -> str:
 
 
 def _gaps(comparison: Comparison, rows: Sequence[RatioRow]) -> Iterator[Remark]:
-    """What was not measured on both, in one line."""
+    """Yield a summary of the benchmarks that were not measured on both sides."""
     left = {row.benchmark for row in rows if row.left_out}
     if left:
         some_left = len({row.benchmark for row in rows if row.benchmark and not row.left_out} & left)
@@ -190,7 +197,7 @@ def _gaps(comparison: Comparison, rows: Sequence[RatioRow]) -> Iterator[Remark]:
             text = message("{sentence} ({n} of them with some candidates only)", sentence=text, n=some_left)
         yield Remark(text, "excluded")
     else:
-        yield Remark(message("Every benchmark that was measured ran on both sides."))
+        yield Remark(message("All measured benchmarks ran on both sides."))
     out = {host for c in comparison.candidates for e in c.classes.values() for host in e.hosts_out}
     if out:
         hosts = count(len(out), "publisher") if comparison.grouped else count(len(out), "host")

@@ -1,4 +1,4 @@
-"""Lines of the first screen at equal service: how many of the baseline one replaces where users see the same speed."""
+"""Build the lines at equal service: how many baseline units one unit replaces at the same speed per user."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from reports.frontier.points import Family
 from reports.frontier.section import cannot, unit_of
 from reports.kit import format as fmt
 
-_PER = ("server", "gpu", "money")  # what work at equal service can be told per
+_PER = ("server", "gpu", "money")  # values of ``per`` for which work at equal service can be compared
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A family read at one ``speed``: the ``results`` of the candidates, by title, and the ``line`` that shows them."""
+    """Hold a family at one ``speed``: the ``results`` by candidate title, and the ``line`` that shows them."""
 
     family: Family
     speed: float
@@ -30,8 +30,9 @@ class Service:
 
 
 def services(comparison: Comparison, families: Sequence[Family]) -> tuple[Service, ...]:
-    """Return every family at the one of its speeds at which most candidates have a figure, those nearest the middle of
-    the speeds first. Families without any figure are left out.
+    """Return each family at the speed for which most candidates have a figure.
+
+    Among equally good speeds, the one nearest the middle is chosen. Families without any figure are left out.
     """
     if comparison.per not in _PER:
         return ()
@@ -53,7 +54,7 @@ def services(comparison: Comparison, families: Sequence[Family]) -> tuple[Servic
 
 
 def unserved(comparison: Comparison, families: Sequence[Family]) -> str:
-    """Return why there is no figure at equal service although both sides have loads; empty where there is one."""
+    """Return the reason why sides with loads have no ratio at equal service, or an empty string if they have one."""
     if comparison.per not in _PER or services(comparison, families):
         return ""
     for family in families:
@@ -61,19 +62,19 @@ def unserved(comparison: Comparison, families: Sequence[Family]) -> str:
             if comparison.baseline in family.sides and family.about.at:
                 speed = family.about.at[len(family.about.at) // 2]
                 why = _at(comparison, family, candidate, speed).reason
-                return message("No figure at equal service ({reason})", reason=why) if why else ""
+                return message("No ratio at equal service ({reason})", reason=why) if why else ""
     return ""
 
 
 def _at(comparison: Comparison, family: Family, candidate: str, speed: float) -> Equivalence:
-    """Return the equivalence at ``speed``; per money the work that one unit of money buys."""
+    """Return the equivalence at ``speed``; with ``per`` money, for one unit of money."""
     wait = family.about.within or None
     e = equivalence(family.sides[comparison.baseline], family.sides[candidate], speed, wait)
     if comparison.per != "money" or e.ratio is None:
         return e
     prices = [family.prices.get(side) for side in (comparison.baseline, candidate)]
     if prices[0] is None or prices[1] is None or prices[0][1] != prices[1][1]:
-        return replace(e, ratio=None, reason=message("the price of a unit is not known on both sides"))
+        return replace(e, ratio=None, reason=message("the unit price is not known on both sides"))
     return replace(e, ratio=_scaled(e.ratio, prices[0][0] / prices[1][0]))
 
 
@@ -83,7 +84,7 @@ def _scaled(ratio: Ratio, factor: float) -> Ratio:
 
 
 def _told(e: Equivalence) -> int:
-    """Return how much a result says: an exact ratio most, then one with hosts that miss the service, then a bound."""
+    """Return a rank for how exact a result is: exact ratios first, then ratios with missed targets, then bounds."""
     if e.ratio is None:
         return 0
     return 2 if e.bound is not Bound.EXACT else 3 if any(e.missed) else 4

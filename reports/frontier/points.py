@@ -82,7 +82,7 @@ def _rows(frame: pd.DataFrame, about: Frontier, size: str) -> pd.DataFrame:
     cases = {c: re.sub(about.each, "", c) for c in map(str, frame["case"].unique()) if _is_one(c, about)}
     rows = frame[frame["metric"].isin(list(metrics)) & frame["case"].isin(list(cases))]
     subjects = rows["subject"].astype(str)
-    served = subjects.map(lambda subject: subject.partition(">")[2])  # of a pair; empty for a host
+    served = subjects.map(lambda subject: subject.partition(">")[2])  # the serving host of a pair, or empty
     labels, drawn = rows["labels"].astype(str), rows["metric"].isin(_powers(about))
     return pd.DataFrame(
         {

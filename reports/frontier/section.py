@@ -111,25 +111,25 @@ def _equal_row(candidate: str, e: Equivalence) -> tuple[Cell, ...]:
 
 
 def _note(e: Equivalence) -> str:
-    """Return why there is no figure, or what stands behind it."""
+    """Return the reason why there is no figure, or a note on the figure."""
     if e.ratio is None:
         return e.reason
     if e.bound is not Bound.EXACT and not any(e.missed):
-        return message("hosts were not loaded down to this speed")
+        return message("the load was too low to reach this speed")
     if any(e.missed):
         base, other = cannot(e, 0), cannot(e, 1)
         return joined([base, other])
-    return "" if e.ratio.interval else message("one host a side: no interval over hosts")
+    return "" if e.ratio.interval else message("one host per side: no interval over hosts")
 
 
 def cannot(e: Equivalence, place: int) -> Message | None:
-    """Return ``2 of 4 hosts cannot`` for the baseline (``place`` 0) or the candidate: they count as no work."""
+    """Return ``2 of 4 hosts miss the target`` for the baseline (``place`` 0) or the candidate; these do no work."""
     if not e.missed[place]:
         return None
     values = {"n": e.missed[place], "all": e.hosts[place]}
     if place == 0:
-        return message("{n} of {all} baseline hosts cannot", **values)
-    return message("{n} of {all} hosts cannot", **values)
+        return message("{n} of {all} baseline hosts miss the target", **values)
+    return message("{n} of {all} hosts miss the target", **values)
 
 
 # --- loads -----------------------------------------------------------------------------------------------------------

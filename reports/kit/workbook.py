@@ -138,7 +138,7 @@ class Book:
         return self.sheets[unique]
 
     def style(self, role: str, form: str = GENERAL, *, quoted: bool = False) -> Any:
-        """The format of a role of _ROLES with a number format. ``quoted``: text stays text when edited."""
+        """Return the format for a role of _ROLES and a number format; ``quoted`` keeps text as text when edited."""
         key = (role, form, quoted)
         if key not in self._formats:
             more = {"quote_prefix": True} if quoted else {}

@@ -1,1 +1,1 @@
-"""A test plan: what a run would do, on which hosts, how long it takes and what it needs; from a dry run."""
+"""Report a dry run as a test plan: the runs, their hosts, duration and requirements."""

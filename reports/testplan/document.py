@@ -1,4 +1,4 @@
-"""A test plan for a terminal, as Markdown, as a page, and for programs."""
+"""Render a test plan for the terminal, as Markdown, as HTML and as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from reports.testplan.parts import parts, title
 
 
 def show(dry: DryRun, language: Language) -> Iterator[RenderableType]:
-    """Return what to print, in order: the workloads without their single cases."""
+    """Yield the terminal output in order, with workloads but without single cases."""
     yield Text(language(title(dry)), style="bold")
     yield from console.show(parts(dry, matrix=False), language)
 
@@ -31,7 +31,7 @@ def markdown(dry: DryRun, created: str, language: Language) -> str:
     """Return the plan as Markdown."""
     lines = [f"# {as_line(language(title(dry)))}", ""]
     lines.append(f"- {escaped(language(message('Created {moment}', moment=fmt.moment(created))))}")
-    lines.append(f"- {language('Start it')}{language(': ')}{code(fmt.typed(dry.command))}")
+    lines.append(f"- {language('Start command')}{language(': ')}{code(fmt.typed(dry.command))}")
     return written([*lines, *(line for part in parts(dry) for line in part_lines(part, language))])
 
 
@@ -52,7 +52,7 @@ def render(dry: DryRun, created: str, language: Language, medium: Medium = "scre
 
 
 def as_json(dry: DryRun) -> str:
-    """Return the plan for programs: times in s, sizes in bytes, shares of 1."""
+    """Return the plan as JSON, with times in s, sizes in bytes and shares as fractions of 1."""
     document = {
         "suite": dry.suite.name,
         "about": dry.suite.about,

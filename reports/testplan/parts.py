@@ -1,4 +1,4 @@
-"""The parts of a test plan, as tables whose text is the same in every format."""
+"""Build the parts of a test plan as tables with the same text in every format."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from reports.kit import format as fmt
 from reports.kit.tabular import Cell, Column, Part, Tabular, compact
 from workloads import load
 
-MOST_NAMES = 6  # of hosts in a cell
+MOST_NAMES = 6  # maximum number of host names in a cell
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Hosts of one kind that run the same cases. ``name``: its number in tables; empty for the only group."""
+    """Hold hosts of one type that run the same cases; ``name`` is the group number, or empty for a single group."""
 
     name: str
     hosts: tuple[PlannedHost, ...]
@@ -34,7 +34,7 @@ class Group:
 
 
 def groups(dry: DryRun) -> list[Group]:
-    """The hosts that answered, by kind and by what they run, in the inventory's order."""
+    """Return the reachable hosts grouped by type and by the cases they run, in inventory order."""
     alike: dict[object, list[PlannedHost]] = defaultdict(list)
     for host in dry.hosts:
         if host.facts:
@@ -48,15 +48,15 @@ def title(dry: DryRun) -> str:
 
 
 def parts(dry: DryRun, *, matrix: bool = True) -> list[Part]:
-    """Every part in order. ``matrix``: with every case; else with the workloads alone."""
+    """Return all parts in order. ``matrix`` adds the table of all cases."""
     listed = groups(dry)
     planned = [
         Part("purpose", message("Purpose"), tuple(_purpose(dry)), ()),
         Part("machines", message("Machines"), tuple(_silent(dry)), (_machines(listed),) if listed else ()),
-        Part("workloads", message("What runs"), tuple(_order(dry)), tuple(_workloads(g, len(listed)) for g in listed)),
+        Part("workloads", message("Workloads"), tuple(_order(dry)), tuple(_workloads(g, len(listed)) for g in listed)),
         Part("stop", message("Repeats and stop rules"), tuple(_stop_rules(dry)), ()),
         *_missing(listed, dry),
-        Part("resources", message("What it uses"), tuple(_uses(listed)), tuple(_resources(listed))),
+        Part("resources", message("Resources"), tuple(_uses(listed)), tuple(_resources(listed))),
     ]
     if matrix and listed:
         notes = tuple(_precision(dry))
@@ -75,11 +75,11 @@ def _purpose(dry: DryRun) -> Iterator[str]:
     yield lasts
     if len(dry.hosts) > 1:
         yield message(
-            "Hosts work side by side; one after another they would take {time}.",
+            "Hosts run in parallel; one after another, they would take {time}.",
             time=fmt.duration(sum(host.seconds for host in dry.hosts)),
         )
     if _installs(dry.hosts):
-        yield message("Installing tools comes on top the first time.")
+        yield message("The first run also takes time to install tools.")
 
 
 def _silent(dry: DryRun) -> Iterator[str]:
@@ -109,7 +109,7 @@ def _machines(listed: Sequence[Group]) -> Tabular:
         )
         for group in listed
     )
-    return compact(Tabular("machines", message("Machines by kind"), columns, rows))
+    return compact(Tabular("machines", message("Machines by type"), columns, rows))
 
 
 def _machine(facts: Facts | None) -> tuple[Cell, Cell, Cell, Cell]:
@@ -130,21 +130,21 @@ def _machine(facts: Facts | None) -> tuple[Cell, Cell, Cell, Cell]:
 
 
 def _order(dry: DryRun) -> Iterator[str]:
-    yield message("A host runs one workload after another, never two at a time, in this order.")
+    yield message("Each host runs the workloads one at a time, in this order.")
     if any(host.network_s for host in dry.hosts):
-        yield message("Runs with a partner wait until both hosts stand at them.")
+        yield message("Runs on two hosts start when both hosts are ready.")
     if not any(host.cases for host in dry.hosts):
-        yield message("Nothing would run.")
+        yield message("There is nothing to run.")
 
 
 def _workloads(group: Group, number: int) -> Tabular:
     columns = (
         Column("workload", message("workload"), "name"),
-        Column("measures", message("what it measures")),
+        Column("measures", message("description")),
         Column("cases", message("cases"), "number"),
         Column("repeats", message("repeats"), "number"),
         Column("time", message("time"), "number"),
-        Column("source", message("time known from")),
+        Column("source", message("time estimated from")),
     )
     of: dict[str, list[PlannedCase]] = defaultdict(list)
     for case in group.first.cases:
@@ -175,25 +175,25 @@ def _sources(cases: Sequence[PlannedCase]) -> str:
     recorded = sum(case.source == RECORD for case in cases)
     if recorded == len(cases):
         return message("earlier runs")
-    return message("the manifest") if not recorded else message("earlier runs in part")
+    return message("the manifest") if not recorded else message("partly earlier runs")
 
 
 def _stop_rules(dry: DryRun) -> Iterator[str]:
     yield message(
-        "Each repeat runs every case of a workload once, in a random order of its own (randomised complete blocks; "
+        "Each repeat runs every case of a workload once, in a new random order (randomised complete block design; "
         "seed {seed}).",
         seed=dry.seed,
     )
     if dry.until:
         yield message(
-            "A case stops when the 95% interval of its median is within {width}: after {least} to {most} repeats.",
+            "A case stops when the 95% interval of its median is within {width}, after {least} to {most} repeats.",
             width=fmt.percent(dry.until.ci),
             least=dry.until.least,
             most=dry.until.most,
         )
-        yield message("A case that is not that narrow after the last repeat counts as unstable.")
-    yield message("A run that exceeds its time limit fails, and the next one begins.")
-    yield message("A host that cannot be reached is lost; the others go on, and a resumed campaign collects it.")
+        yield message("If the interval is still wider after the last repeat, the case counts as unstable.")
+    yield message("A run that exceeds its time limit fails, and the next run starts.")
+    yield message("If a host becomes unreachable, the others continue; resume the campaign to run its missing cases.")
 
 
 def _missing(listed: Sequence[Group], dry: DryRun) -> Iterator[Part]:
@@ -209,19 +209,19 @@ def _missing(listed: Sequence[Group], dry: DryRun) -> Iterator[Part]:
     head = (Column("workload", message("workload"), "name"), Column("hosts", message("hosts")))
     if skipped:
         rows = tuple((Cell(entry), Cell(_names(of)), Cell(why)) for (entry, why), of in skipped.items())
-        columns = (*head, Column("needs", message("what to provide")))
+        columns = (*head, Column("needs", message("requirement")))
         table = Tabular("skipped", message("Skipped workloads"), columns, rows)
-        yield Part("skipped", message("What would be skipped"), (), (table,))
+        yield Part("skipped", message("Skipped"), (), (table,))
     if unmet:
         rows = tuple((Cell(entry), Cell(_names(of)), Cell(where)) for (entry, where), of in unmet.items())
-        columns = (*head, Column("where", message("only where")))
+        columns = (*head, Column("where", message("condition")))
         table = Tabular("unmet", message("Workloads for other hosts"), columns, rows)
-        yield Part("unmet", message("What the suite leaves out here"), (), (table,))
+        yield Part("unmet", message("Workloads that do not apply"), (), (table,))
 
 
 def _uses(listed: Sequence[Group]) -> Iterator[str]:
     if listed:
-        yield message("Disk: the most that test files take at one time. Network: what crosses the link at most.")
+        yield message("Disk: maximum space that test files use at any time. Network: maximum data sent over the link.")
 
 
 def _resources(listed: Sequence[Group]) -> Iterator[Tabular]:
@@ -229,7 +229,7 @@ def _resources(listed: Sequence[Group]) -> Iterator[Tabular]:
         Column("group", message("group"), "name"),
         Column("place", message("work directory")),
         Column("disk", message("disk"), "number"),
-        Column("busy", message("time on the network"), "number"),
+        Column("busy", message("network time"), "number"),
         Column("network", message("network"), "number"),
     )
     rows = []
@@ -253,8 +253,8 @@ def _resources(listed: Sequence[Group]) -> Iterator[Tabular]:
         titles = (
             message("workload"),
             message("hosts"),
-            message("packages of the distribution"),
-            message("below tools"),
+            message("distribution packages"),
+            message("path under tools"),
         )
         keys = ("workload", "hosts", "packages", "path")
         heads = tuple(Column(k, t, "name" if k == "workload" else "text") for k, t in zip(keys, titles, strict=True))
@@ -267,7 +267,7 @@ def _resources(listed: Sequence[Group]) -> Iterator[Tabular]:
             )
             for install, of in installs.items()
         )
-        yield compact(Tabular("installs", message("What it installs"), heads, lines))
+        yield compact(Tabular("installs", message("Software to install"), heads, lines))
 
 
 def _installs(hosts: Sequence[PlannedHost]) -> dict[Install, list[PlannedHost]]:
@@ -281,9 +281,9 @@ def _installs(hosts: Sequence[PlannedHost]) -> dict[Install, list[PlannedHost]]:
 def _precision(dry: DryRun) -> Iterator[str]:
     if dry.until:
         return
-    yield message("±: the expected half-width of the 95% interval of a host's mean.")
+    yield message("±: expected half-width of the 95% interval for a host's mean.")
     if any(case.spread_source not in ("", RECORD) for host in dry.hosts for case in host.cases):
-        yield message("* by the usual spread of the workload; else by the spread of earlier runs on such hosts.")
+        yield message("* based on the workload's typical spread; others are based on earlier runs on similar hosts.")
 
 
 def _matrix(group: Group, number: int) -> Tabular:
@@ -292,7 +292,7 @@ def _matrix(group: Group, number: int) -> Tabular:
         Column("case", message("case"), "name"),
         Column("repeats", message("repeats"), "number"),
         Column("runs", message("runs"), "number"),
-        Column("seconds", message("time of a run"), "number"),
+        Column("seconds", message("time per run"), "number"),
         Column("half_width", message("±"), "number"),
     )
     rows = []

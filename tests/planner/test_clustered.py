@@ -84,7 +84,9 @@ def test_an_interval_by_two_batches_by_hand() -> None:
     assert [c and (c.kind, c.number) for c in result.clusters] == [("batch", 2), None]
     assert result.resampled is None
     (sentence,) = of_hosts("old", "new", {"cpu-int": result})
-    assert sentence == ("cpu-int: interval by 2 batches of old, since hosts of one batch resemble each other (ICC 1.0)")
+    assert sentence == (
+        "cpu-int: the interval counts 2 batches of old; hosts with the same batch are similar (ICC 1.0)"
+    )
 
 
 def test_clusters_of_hosts_with_gaps_and_of_pairs() -> None:

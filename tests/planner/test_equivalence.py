@@ -171,10 +171,13 @@ def test_the_workload_lies_where_the_benchmarks_do() -> None:
 def test_a_workload_takes_three_benchmarks_two_fleets_and_a_bounded_interval() -> None:
     a, b = side([[1, 1, 1]] * 3), side([list(np.exp([0.0, 0.1, 0.2]))] * 3, first=4)
     two = compare(a[["a", "b"]], b[["a", "b"]])
-    assert two.workload is None and two.workload_why == "benchmarks of 2 families; it takes 3"
+    assert two.workload is None and two.workload_why == "only 2 families of benchmarks measured; at least 3 are needed"
     family = compare(a, b, family={"a": "llama", "b": "llama", "c": "bert"})
-    assert family.workload is None and family.workload_why == "benchmarks of 2 families; it takes 3"
-    single = "a side is a single host, whose kind may differ from it"
+    assert (
+        family.workload is None
+        and family.workload_why == "only 2 families of benchmarks measured; at least 3 are needed"
+    )
+    single = "a side has only one host, too few to represent its type"
     lone, error = b.iloc[:1], repeats(b.iloc[:1], 0.01, 5)
     assert compare(a, lone, repeats=(None, error)).workload_why == single
     assert compare(a, lone).workload_why == single
@@ -182,7 +185,7 @@ def test_a_workload_takes_three_benchmarks_two_fleets_and_a_bounded_interval() -
     # Logs 0, 0.25, 0.5 reach 4.303 x 0.25 x sqrt(4 / 3) = 1.24 either way, a factor of 3.5
     far = compare(a, side([list(np.exp([0.0, 0.25, 0.5]))] * 3, first=4))
     assert far.workload is None
-    assert far.workload_why == "the benchmarks lie too far apart: it would reach a factor of 3 either way"
+    assert far.workload_why == "the benchmark ratios differ too much: the interval exceeds a factor of 3 either way"
 
 
 def test_redundant_benchmarks_are_one_for_the_workload() -> None:

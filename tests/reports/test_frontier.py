@@ -145,13 +145,11 @@ def test_the_first_sentence_is_the_one_at_equal_service(tmp_path: Path) -> None:
 def test_hosts_that_miss_the_service_count_as_no_work(tmp_path: Path) -> None:
     """Two of four do 5.9 times the work and two cannot: 2 x 5.9 / 4 = 2.95, and 100 / 2.95 = 33.9."""
     doc = answered(tmp_path, hosts={"n1": 5.9, "n2": 5.9, "n3": 0.0, "n4": 0.0}, loads=LOADS)
-    words = (
-        "At 50 tokens/s per user, one new accelerator replaces about 2.95 old accelerators; new: 2 of 4 hosts cannot"
-    )
+    words = "At 50 tokens/s per user, one new accelerator replaces about 2.95 old accelerators; new: 2 of 4 hosts miss the target"
     assert doc["answer"]["sentence"] == words
     assert doc["answer"]["classes"][0]["candidates"]["new"]["servers"] == "34"
     (at_50,) = [e for e in doc["frontiers"][0]["equal_service"] if e["speed"] == 50]
-    assert at_50["bound"] == "about" and at_50["note"] == "2 of 4 hosts cannot"
+    assert at_50["bound"] == "about" and at_50["note"] == "2 of 4 hosts miss the target"
 
 
 def test_a_baseline_that_misses_the_service_gives_a_lower_bound(tmp_path: Path) -> None:

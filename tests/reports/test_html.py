@@ -263,7 +263,7 @@ def test_the_page_of_a_comparison(three: Report, page: Page) -> None:
             "Value: the geometric mean over repeats",
             "What most hosts of each generation have",
             "Benchmarks not compared",
-            "Welch's t at 95% over hosts",
+            "Welch's t interval at 95% over hosts",
             "fleetmark compare --baseline gen=icelake --candidate gen=genoa --candidate gen=turin",
             "20261103T000000-turin",
         )
@@ -343,7 +343,7 @@ def test_an_interval_without_bounds_worth_having(tmp_path: Path) -> None:
 
 def test_nothing_left_out_is_said(tmp_path: Path) -> None:
     words = two(tmp_path, {TRIAD: [[1e9], [1e9]]}, {TRIAD: [[2e9], [2e9]]}, only=("stream/*",)).words
-    assert "Every benchmark that was measured ran on both sides." in words
+    assert "All measured benchmarks ran on both sides." in words
 
 
 def test_a_mix_is_the_first_answer(tmp_path: Path) -> None:
@@ -359,7 +359,7 @@ def test_what_gets_worse_stands_without_a_class_figure(tmp_path: Path) -> None:
     old = {TRIAD: [[10e9]] * 2, MCF: [[100.0]] * 2, GCC: [[50.0], [50.1]]}
     page = two(tmp_path, old, {TRIAD: [[10e9]] * 2, GCC: [[40.0], [40.1]]}, panel=("505.mcf_r",))
     words = " ".join(page.words.split())
-    assert "There is no overall figure: too few benchmarks were run on both." in words
+    assert "There is no overall figure: too few benchmarks ran on both sides." in words
     assert "Gets worse: integer: spec_cpu2017 502.gcc_r base_ratio: new 0.80" in words
     assert "gets-worse" in [a.get("class") for t, a in page.tags if t == "p"]
 

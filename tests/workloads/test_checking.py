@@ -50,9 +50,9 @@ MANIFEST = "acme/acme_bench.yml"
 @pytest.mark.parametrize(
     ("old", "new", "at", "fault"),
     [
-        ("kind: capacity", "knid: capacity", "knid:", "knid: is no key here (did you mean kind?)"),
+        ("kind: capacity", "knid: capacity", "knid:", "knid: is not a valid key (did you mean kind?)"),
         ("unit: 1/s", "unit: rps", "rate:", "metrics.rate.unit: 'rps' is not a base unit"),
-        ("expect: 5", "expects: 5", "expects", "cases.0.expects: is no key here (did you mean expect?)"),
+        ("expect: 5", "expects: 5", "expects", "cases.0.expects: is not a valid key (did you mean expect?)"),
         ("min: 1, about: How", "min: one, about: How", "rounds:", "parameters.rounds.min: "),
         ("{{ rounds }}", "{{ rounds + }}", "argv:", "is no expression: unexpected 'end of print statement'"),
         ("licence: internal", "licence: [", "parameters:", "not YAML: expected ',' or ']'"),
@@ -123,7 +123,7 @@ def test_a_parser_that_makes_figures_of_nothing_is_found(acme: Path) -> None:
     [
         ("about: x\nworkloads:\n  acme_bench:\n    set: {roudns: 2}\n", 3, "acme_bench has no parameter 'roudns'"),
         ("about: x\nworkloads:\n  nosuch:\n", 3, "no workload 'nosuch'"),
-        ("about: x\nrepeat: 2\nworkloads:\n  acme_bench:\n", 2, "repeat: is no key here (did you mean repeats?)"),
+        ("about: x\nrepeat: 2\nworkloads:\n  acme_bench:\n", 2, "repeat: is not a valid key (did you mean repeats?)"),
     ],
 )
 def test_a_fault_of_a_suite_has_its_line(acme: Path, text: str, line: int, fault: str) -> None:
@@ -156,7 +156,7 @@ def test_a_name_that_cannot_be_one_is_found_and_not_written(
 def test_the_command_ends_with_the_faults_and_status_2(acme: Path) -> None:
     change(acme / "acme_bench.yml", "title:", "titel:")
     done = CliRunner().invoke(app, ["workloads", "check", "acme"])
-    assert done.exit_code == 2 and "acme/acme_bench.yml:4: titel: is no key here" in done.stdout
+    assert done.exit_code == 2 and "acme/acme_bench.yml:4: titel: is not a valid key" in done.stdout
     assert CliRunner().invoke(app, ["workloads", "check", os.devnull]).exit_code != 0
 
 

@@ -77,7 +77,7 @@ def test_without_its_folder_it_is_unknown(acme: Path, monkeypatch: pytest.Monkey
     assert workloads.load("acme_bench")
     monkeypatch.delenv(extensions.VARIABLE)
     assert "acme_bench" not in workloads.names()
-    with pytest.raises(FleetmarkError, match=r"name the folder of your own by --workloads DIR or FLEETMARK_WORKLOADS$"):
+    with pytest.raises(FleetmarkError, match=r"add your own folder with --workloads DIR or FLEETMARK_WORKLOADS$"):
         workloads.load("acme_bench")
 
 
@@ -105,7 +105,7 @@ def test_a_name_that_two_folders_use_is_refused(
 
 def test_the_name_of_a_role_that_ours_share_is_refused(acme: Path) -> None:
     (acme / "unpacked.yml").write_text((acme / "acme_bench.yml").read_text())
-    with pytest.raises(FleetmarkError, match="the name unpacked is that of a role of Fleetmark; rename the workload"):
+    with pytest.raises(FleetmarkError, match="unpacked is already the name of a Fleetmark role; rename the workload"):
         workloads.load("unpacked")
 
 
@@ -114,7 +114,9 @@ def test_a_manifest_of_a_newer_schema_is_one_sentence(acme: Path) -> None:
     path.write_text(path.read_text().replace("schema: 1", "schema: 2\nnovelty: true"))
     with pytest.raises(FleetmarkError) as error:
         workloads.load("acme_bench")
-    assert str(error.value) == f"{path}: schema 2 is newer than this version of Fleetmark reads (1); update Fleetmark"
+    assert (
+        str(error.value) == f"{path}: schema 2 is newer than the schema of this Fleetmark version (1); update Fleetmark"
+    )
 
 
 @pytest.mark.parametrize(("folder", "problem"), [("none", "it does not exist"), ("file", "it is a file")])
@@ -204,8 +206,8 @@ def test_a_record_never_decides_which_code_runs(acme: Path, tmp_path: Path, monk
     archive.close()
     why = refused(tmp_path / "r", "parse", "c1")
     assert why == (
-        "c1: its workload acme_bench comes from acme 1, which is not at hand; "
-        "name its folder by --workloads DIR or FLEETMARK_WORKLOADS, or install its package"
+        "c1: workload acme_bench comes from acme 1, which is not installed; "
+        "pass its folder with --workloads DIR or FLEETMARK_WORKLOADS, or install its package"
     )
     document = json.loads(run(tmp_path / "r", "report", "c1", "--format", "json"))
     assert {m["metric"] for m in document["measurements"]} == {"rate", "response_p99"}, (
@@ -220,14 +222,14 @@ def test_a_campaign_goes_on_only_where_its_workloads_are_at_hand(
     archive, _ = campaign(tmp_path / "r", OUTPUT)
     archive.close()
     monkeypatch.delenv(extensions.VARIABLE)
-    with pytest.raises(FleetmarkError, match=r"c1: its workload acme_bench comes from acme 1, which is not at hand"):
+    with pytest.raises(FleetmarkError, match=r"c1: workload acme_bench comes from acme 1, which is not installed"):
         campaigns.resume(archive, Options(suite="quick"), Console())
     archive.close()
 
 
 @pytest.mark.parametrize("entries", [7, ["x"], [{"name": "a", "workloads": [1]}]])
 def test_damage_where_a_record_names_its_extensions_is_a_sentence(entries: Any) -> None:
-    with pytest.raises(FleetmarkError, match=r"^c1: campaign.json: extensions is damaged; restore the file$"):
+    with pytest.raises(FleetmarkError, match=r"^c1: campaign.json: extensions is invalid; restore the file$"):
         external.require("c1", {"extensions": entries})
 
 

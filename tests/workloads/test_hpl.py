@@ -92,11 +92,11 @@ def test_two_hosts_run_one_problem_together(workload: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "host", "why"),
     [
-        ({"program": "/opt/x", "on": "gpu"}, MPI, "needs GPUs: none was found"),
+        ({"program": "/opt/x", "on": "gpu"}, MPI, "needs GPUs, but none were found"),
         (
             {"program": "/opt/x", "on": "gpu"},
             MPI | {"gpus": [GPUS[0] | {"memory": None}]},
-            "needs the size of the GPUs",
+            "needs the GPU memory size",
         ),
         ({"program": "/opt/x"}, {"software": {}}, "needs Open MPI's mpirun"),
         ({"program": "/opt/x", "memory_share": 0.97}, MPI, "needs memory_share below 0.96"),
@@ -109,7 +109,7 @@ def test_a_host_that_cannot_run_it_says_why(settings: dict[str, Any], host: dict
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({}, "program: the benchmark's program on the hosts, as a whole path"),
+        ({}, "program, the absolute path of the benchmark on the hosts"),
         ({"program": "/opt/x", "launcher": "none", "nodes": ["2"]}, "nodes to be 1 with launcher none"),
     ],
 )

@@ -70,7 +70,7 @@ def test_settings_that_mean_nothing_are_refused(tmp_path: Path, archive: Path) -
     assert "whole path" in refused(tmp_path, path="mlc")
     assert "-b256m, not -b 256m" in refused(tmp_path, **HERE, extra="-b 256m")
     assert "mlc.modes" in refused(tmp_path, **HERE, extra="-X --max_bandwidth")
-    assert "is none of latency_matrix" in refused(tmp_path, **HERE, modes="latency")
+    assert "is not one of latency_matrix" in refused(tmp_path, **HERE, modes="latency")
 
 
 @pytest.mark.parametrize(

@@ -155,8 +155,8 @@ def test_what_is_deployed_goes_by_all_that_shapes_it(tmp_path: Path) -> None:
         ({"command": "x", "logs": "logs"}, "whole path"),
         ({"scenarios": "none"}, "needs mlperf_inference.scenarios or mlperf_inference.command"),
         ({"wheels": "wheels"}, "whole path of the folder mlperf_inference.wheels"),
-        ({"models": "gpt"}, "is none of resnet50"),
-        ({"scenarios": "Interactive"}, "is none of SingleStream"),
+        ({"models": "gpt"}, "is not one of resnet50"),
+        ({"scenarios": "Interactive"}, "is not one of SingleStream"),
     ],
 )
 def test_mistakes_are_told_before_any_host_is_touched(tmp_path: Path, settings: Mapping[str, Any], words: str) -> None:

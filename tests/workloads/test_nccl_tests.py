@@ -243,7 +243,7 @@ def test_unlike_hosts_are_refused_together_and_measure_by_themselves(
         ({"nodes": ["every"]}, "nodes to be numbers or all: it is every"),
         ({"env": "NCCL_DEBUG"}, "env and sweep to be words NAME=VALUE: NCCL_DEBUG is none"),
         ({"sweep": "NCCL_IB_HCA=mlx5_0,mlx5_1"}, "NAME=VALUE: mlx5_1 is none; a list on the command line splits at commas"),
-        ({"collectives": ["all_reduce", "barrier"]}, "'barrier' is none of all_reduce"),
+        ({"collectives": ["all_reduce", "barrier"]}, "'barrier' is not one of all_reduce"),
         ({"source": "https://example.org/nccl-tests.tar.gz"}, "source_sha256 to be the checksum of source: it is not given"),
     ],
 )  # fmt: skip

@@ -211,7 +211,7 @@ def test_what_changes_the_programs_makes_another_deployment(tmp_path: Path) -> N
         ({"tree": "", "iso": "ISO", "sha256": "abc"}, "to have sha256 abc, and it has SUM"),
         ({"tree": "", "iso": "http://x/cpu.iso"}, "sha256, the checksum of http://x/cpu.iso$"),
         ({"tree": "/opt/cpu", "iso": "ISO", "sha256": "SUM"}, "iso or tree, not both"),
-        ({"tree": "", "iso": "/no/such.iso"}, "is not a file on this machine, nor a URL"),
+        ({"tree": "", "iso": "/no/such.iso"}, "is not a file on this machine or a URL"),
         ({"config": "http://x/my.cfg"}, "config to be a file on this machine"),
         ({"benchmarks": ["perlbench", "505.mcf_r"]}, "such as 500.perlbench_r: there is no perlbench$"),
         ({"benchmarks": "706.stockfish_r"}, "there is no 706.stockfish_r"),
@@ -219,7 +219,7 @@ def test_what_changes_the_programs_makes_another_deployment(tmp_path: Path) -> N
         ({"reportable": True, "iterations": 1}, "2 or 3 iterations"),
         ({"reportable": True, "tune": "peak"}, "tune=base or all"),
         ({"reportable": True, "benchmarks": "505.mcf_r"}, "whole suites"),
-        ({"suites": "int"}, "none of intrate, fprate, intspeed, fpspeed"),
+        ({"suites": "int"}, "not one of intrate, fprate, intspeed, fpspeed"),
     ],
 )  # fmt: skip
 def test_mistakes_are_refused_before_any_host_is_touched(tmp_path: Path, settings: dict[str, Any], words: str) -> None:
@@ -237,7 +237,7 @@ def test_mistakes_are_refused_before_any_host_is_touched(tmp_path: Path, setting
 def test_the_other_release_has_its_own_medium_and_names(tmp_path: Path) -> None:
     assert {s.case for s in plan(tmp_path, 2026).steps} == set(benchmarks(2026, "intrate"))
     assert plan(tmp_path, 2026).steps[0].argv[0].startswith("/var/tmp/fleetmark-0/tools/spec_cpu2026-")
-    with pytest.raises(FleetmarkError, match="2017 is none of 2026"):
+    with pytest.raises(FleetmarkError, match="2017 is not one of 2026"):
         settings_of(suite(tmp_path, 2026), {"spec_cpu2026": {"release": "2017"}})
     with pytest.raises(FleetmarkError, match="there is no 505.mcf_r"):
         settings_of(suite(tmp_path, 2026, benchmarks="505.mcf_r"), {})

@@ -153,13 +153,13 @@ def test_a_condition_of_a_suite_holds_for_all_its_workloads(tmp_path: Path) -> N
         ("where: has_gpus\nworkloads: {fio: }\n", r"unknown fact 'has_gpus' \(did you mean has_gpu\?\)"),
         ("workloads: {fio: {where: facts.gpu}}\n", r"fio: where: unknown fact facts.gpu \(did you mean gpus\?\)"),
         ("workloads: {fio: {where: facts.cpu.core}}\n", r"unknown fact facts.cpu.core \(did you mean cores\?\)"),
-        ("workloads: {fio: {where: has_gpu and}}\n", "is not an expression"),
-        ('workloads: {fio: {where: "{{ has_gpu }}"}}\n', "has braces; write the expression alone"),
-        ("include: [mine.yml]\n", r"the suites include each other \(mine.yml > mine.yml\); remove one include"),
+        ("workloads: {fio: {where: has_gpu and}}\n", "is not a valid expression"),
+        ('workloads: {fio: {where: "{{ has_gpu }}"}}\n', "contains braces; write only the expression"),
+        ("include: [mine.yml]\n", r"the suites form a cycle \(mine.yml > mine.yml\); remove one include"),
         ("include: [nosuch]\n", "no suite 'nosuch'"),
         ("include: [none.yml]\n", "none.yml: No such file"),
-        ("include: []\n", "names none; there is nothing to run"),
-        ("workloads: {fio@a.b: }\n", "'fio@a.b' is no name; write a workload, or WORKLOAD@VARIANT"),
+        ("include: []\n", "the list is empty; add at least one workload"),
+        ("workloads: {fio@a.b: }\n", "'fio@a.b' is not a valid name; use WORKLOAD or WORKLOAD@VARIANT"),
         ("workloads: {fio@a: {set: {siez: 1}}}\n", "fio has no parameter 'siez'"),
     ],
 )
@@ -174,7 +174,7 @@ def test_a_circle_of_includes_is_named(tmp_path: Path) -> None:
     write(tmp_path, "a", "include: [b.yml]\n")
     write(tmp_path, "b", "include: [c.yml]\n")
     start = write(tmp_path, "c", "include: [a.yml]\n")
-    with pytest.raises(FleetmarkError, match=r"include each other \(c.yml > a.yml > b.yml > c.yml\)"):
+    with pytest.raises(FleetmarkError, match=r"form a cycle \(c.yml > a.yml > b.yml > c.yml\)"):
         load_suite(start)
 
 

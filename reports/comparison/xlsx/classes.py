@@ -63,8 +63,10 @@ class ClassRow:
 
     @property
     def live(self) -> bool:
-        """Whether formulas over the hosts' scores give the headline: those of a mixed model, repeats, clusters, totals
-        and strata are values."""
+        """Return whether formulas over the hosts' scores compute the headline.
+
+        Headlines from mixed models, repeats, clusters, totals and strata are written as values.
+        """
         e, ratio = self.equivalence, self.ratio
         return ratio is not None and e.basis is Basis.MEAN and not (e.gaps or ratio.of_repeats or ratio.clusters)
 
@@ -310,15 +312,15 @@ def _standing(line: ClassRow, sheet: Sheet) -> None:
 
 _NOTHING = message("no headline: nothing that is counted has a weight")
 _GAPS = message("a value, not a formula: hosts lack some of these benchmarks, and a mixed model gives the headline")
-_TOTALS = message("a value, not a formula: the hosts of a side differ, so the ratio is that of their totals")
-_STRATA = message("a value, not a formula: compared within strata, which are joined by the baseline's shares")
+_TOTALS = message("a value, not a formula: the hosts of a side differ, so the ratio compares their totals")
+_STRATA = message("a value, not a formula: compared size by size, weighted by the baseline's shares")
 _REPEATS = message("a value, not a formula: by repeats of one host on a side; these machines, not their kinds")
-_CLUSTERS = message("a value, not a formula: the interval is by clusters of hosts that resemble each other")
+_CLUSTERS = message("a value, not a formula: the interval counts clusters of similar hosts")
 _MIX = message("the mix decides: the headline for equal work differs by more than 5%")
 
 
 def _value(ratio: Ratio) -> Message:
-    """Return why a headline is a value and not a formula."""
+    """Return the reason why a headline is a value and not a formula."""
     if ratio.of_repeats:
         return _REPEATS
     return _CLUSTERS if ratio.clusters else _GAPS

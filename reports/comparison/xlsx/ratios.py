@@ -181,7 +181,7 @@ def write(sheet: Sheet, row: int, at: Mapping[str, int], f: Formulas, v: Values,
         end = f"{cells['ratio']}*EXP({sign}{half})"
         put(name, f'IF({cells["se"]}="","",IF({cells["df"]}="",{cells["ratio"]},{end}))', _figure(ratio, name), RATIO)
     certain = f"IF({cells['delta']}=0,1,0)"
-    if f.pairing is Pairing.PINNED:  # a single host says nothing of its kind: nothing is tested
+    if f.pairing is Pairing.PINNED:  # a single host does not represent its type, so nothing is tested
         if judged:
             sheet.text(row, at["verdict"], word(ratio.verdict) if ratio else "")
         return
@@ -216,11 +216,11 @@ def _figure(ratio: Ratio | None, name: str) -> float | None:
 
 
 def _df(f: Formulas, cells: Mapping[str, str]) -> str:
-    """Return the degrees of freedom as ``planner.ratio.degrees`` has them; those of one sample if there is only one."""
+    """Return the formula for the degrees of freedom: ``planner.ratio.degrees``, or those of the only sample."""
     a, b, n_a, n_b = (cells[name] for name in ("var_a", "var_b", "n_a", "n_b"))
     if f.pairing is Pairing.APART:
         formula = f"({a}+{b})^2/({a}^2/({n_a}-1)+{b}^2/({n_b}-1))"
-        # Hosts that are all alike leave no variance to share out: then both sides count the same.
+        # If all hosts are identical, the variance is zero and both sides count equally.
         formula = f"IF({a}+{b}<={NOTHING!r},1/(0.25/({n_a}-1)+0.25/({n_b}-1)),{formula})"
         ceiling = f"(MIN({n_a},{n_b})-1)^2*(1+MIN({n_a},{n_b})/MAX({n_a},{n_b}))"
         formula = f"IF({n_a}={n_b},{formula},MIN({formula},{ceiling}))"
