@@ -477,7 +477,7 @@ def test_without_a_place_for_the_key_the_user_is_told(fleet: Fleet, monkeypatch:
 def test_settings_that_the_suite_hides_run_nothing(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = fleet.run()
     doc = archive.campaign()
-    doc["suite_as_read"]["workloads"]["stream"] = {"set": {"threads": [8]}}
+    doc["suite_as_read"]["workloads"]["fio"]["set"] = {"erase": True}
     (archive.path / "campaign.json").write_text(json.dumps(doc))
     colleague = Colleague(fleet, monkeypatch)
     with pytest.raises(FleetmarkError, match="its suite is not what was scheduled"):
