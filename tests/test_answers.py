@@ -206,7 +206,8 @@ def test_a_range_of_classes_gives_a_range_of_money(tmp_path: Path) -> None:
 
 def test_warnings_are_ordered_by_what_they_do_to_the_answer(tmp_path: Path) -> None:
     """Compare ten hosts of 16 GiB (100) and two of 32 GiB (130) with hosts of 200.
-    // Without the two, one new host replaces 200 / 100 = 2.00 instead of 200 / 104.5.
+
+    Without the two, one new host replaces 200 / 100 = 2.00 instead of 200 / 104.5.
     The different kernel on three of the candidates has no effect.
     """
     hosts = {f"o{n}": ("old", 130.0 if n > 9 else 100.0) for n in range(12)}

@@ -67,7 +67,7 @@ def measured_here(root: Path) -> None:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a root with a self-test, a campaign of two generations, an import, a reference, a baseline and a profile."""
+    """Return a root with a self-test, two generations, an import, a reference, a baseline and a profile."""
     folder = tmp_path_factory.mktemp("shared")
     root = folder / "root"
     measured_here(root)
@@ -322,7 +322,8 @@ def test_nothing_planted_in_a_document_runs_or_is_reached(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Plant a command, a path and an address under every key of every kind of document.
-    // Run every verb that acts on the document each time; rotate the verbs that only show it.
+
+    Run every verb that acts on the document each time; rotate the verbs that only show it.
     """
     canary = tmp_path / "canary"
     canary.mkdir()

@@ -402,7 +402,8 @@ def test_a_connection_without_the_controllers_word_keeps_no_trial(
     running: Job, tmp_path: Path, knob: Path, user: int
 ) -> None:
     """Connect a silent follower, as behind a broken link, or another user's process, which may not follow.
-    // A shorter timeout is patched into the runner's copy.
+
+    A shorter timeout is patched into the runner's copy.
     """
     if user and os.geteuid():
         pytest.skip("only root can connect as another user")

@@ -21,7 +21,8 @@ def codes(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 def test_the_correlation_by_hand() -> None:
     """Check the correlation of two clusters of two hosts by hand.
-    // The mean squares are 1 between clusters (1 degree of freedom) and 0.02 within them (2), so F = 50.
+
+    The mean squares are 1 between clusters (1 degree of freedom) and 0.02 within them (2), so F = 50.
     The median of F(1, 2) is the square of the third quartile of Student's t: 2 / 3. The ratio is 50 / (2 / 3) = 75,
     and the correlation is (75 - 1) / (75 + 2 - 1).
     """
@@ -70,7 +71,8 @@ def _named(by: tuple[pd.DataFrame, pd.DataFrame]) -> tuple[pd.DataFrame, pd.Data
 
 def test_an_interval_by_two_batches_by_hand() -> None:
     """Compare batches of two at 0 and 0.1 with batches of two at 0.3 and 0.3.
-    // The means are 0.05 and 0.3. Their variances are 2 x (0.05 / 2)^2 / (1 / 2) = 0.0025 and 0.
+
+    The means are 0.05 and 0.3. Their variances are 2 x (0.05 / 2)^2 / (1 / 2) = 0.0025 and 0.
     With one degree of freedom, t = 12.706.
     """
     rows = np.array([-0.001, 0.001, 0.099, 0.101])

@@ -39,7 +39,8 @@ def test_one_host_has_a_ratio_and_nothing_else() -> None:
 
 def test_three_hosts_against_twenty_have_a_ceiling() -> None:
     """Compare three hosts that hardly vary with twenty that do.
-    // Nearly all variance comes from the twenty, so Satterthwaite gives 19 degrees of freedom.
+
+    Nearly all variance comes from the twenty, so Satterthwaite gives 19 degrees of freedom.
     The ceiling is (3 - 1) * 2 * (1 + 3 / 20) = 4.6.
     """
     few, many = np.array([1.0, 1.0001, 0.9999]), 1 + 0.1 * np.sin(np.arange(20))

@@ -25,7 +25,8 @@ def beside(old: list[float], new: list[float], pairing: Pairing = Pairing.APART)
 
 def test_a_change_by_hand() -> None:
     """Compare means 10 and 12 of three hosts each, both with variance 1.
-    // The figure worsens by 20%: t = 2 / sqrt(1 / 3 + 1 / 3) = 2.449 with 4 degrees of freedom, p = 0.0705.
+
+    The figure worsens by 20%: t = 2 / sqrt(1 / 3 + 1 / 3) = 2.449 with 4 degrees of freedom, p = 0.0705.
     """
     guard = beside([9, 10, 11], [11, 12, 13])
     assert guard.change is not None and guard.change.p == pytest.approx(2 * stats.t.sf(2 / math.sqrt(2 / 3), 4))

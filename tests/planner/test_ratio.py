@@ -43,7 +43,8 @@ def test_a_change_of_unit_changes_nothing(a: list[float], b: list[float], shift:
 
 def test_few_hosts_against_many_by_hand() -> None:
     """Compare three hosts that hardly vary with four that do.
-    // The variances of the means are 1e-6 / 3 and 4e-4 / 4 (four hosts at ±0.01 sqrt 3: 4e-4). Satterthwaite gives 3.02.
+
+    The variances of the means are 1e-6 / 3 and 4e-4 / 4 (hosts at ±0.01 sqrt 3). Satterthwaite gives 3.02.
     That is below both ceilings: 2 * 2 * (1 + 3 / 4) = 7 for the interval, 2 * (1 + 3 / 4) = 3.5 for the adjusted p.
     Against 20 hosts whose mean has the variance 1e-4, it gives 19.1, above both ceilings (4.6 and 2.3).
     """

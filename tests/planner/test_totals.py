@@ -23,7 +23,8 @@ def side(name: str, **benchmarks: list[float]) -> pd.DataFrame:
 
 def test_a_mixed_baseline_is_replaced_by_its_sum() -> None:
     """Check ten hosts of 100 and ten of 400: their mean is 250, so one host of 400 replaces 1.6, not 400 / 200.
-    // Their standard deviation is 153.9, the standard error 34.4, and t with 28 degrees of freedom 2.048.
+
+    Their standard deviation is 153.9, the standard error 34.4, and t with 28 degrees of freedom 2.048.
     The interval is 400 / (250 -+ 70.5).
     """
     old, new = side("a", x=[100.0] * 10 + [400.0] * 10), side("b", x=[400.0] * 10)
@@ -44,7 +45,7 @@ def test_a_fleet_that_is_one_thing_keeps_its_geometric_mean() -> None:
 
 
 def test_totals_can_turn_the_verdict() -> None:
-    """Compare five hosts of 10 and five of 190 with ten of 90: by totals they win (100), by geometric mean they lose."""
+    """Compare five hosts of 10 and five of 190 with ten of 90: they win by totals (100), not geometrically."""
     old, new = side("a", x=[10.0] * 5 + [190.0] * 5), side("b", x=[90.0, 90.1] * 5)
     e = compare(old, new)
     assert e.headline and e.headline.value > 2
@@ -53,7 +54,7 @@ def test_totals_can_turn_the_verdict() -> None:
 
 
 def test_of_several_benchmarks_a_host_has_one_score() -> None:
-    """Check small hosts (1 and 4) and large ones (4 and 16): scores 2 and 8, mean 5. Candidates score 10: 10 / 5 = 2."""
+    """Check small hosts (1, 4) and large ones (4, 16): scores 2 and 8, mean 5. Candidates score 10: 10 / 5 = 2."""
     old = side("a", x=[1.0, 1.0, 4.0, 4.0], y=[4.0, 4.0, 16.0, 16.0])
     new = side("b", x=[10.0, 10.0], y=[10.0, 10.0])
     total = totalled(compare(old, new), old, new, Pairing.APART).headline
@@ -66,7 +67,8 @@ def test_of_several_benchmarks_a_host_has_one_score() -> None:
 
 def test_a_mix_is_of_jobs_that_are_finished_in_a_time() -> None:
     """Weight both benchmarks by half. Baseline hosts are at (1, 1) and (3, 3), so their mean is (2, 2).
-    // They finish the mix 1/2 and 3/2 times as often as the mean host, 1 on average.
+
+    They finish the mix 1/2 and 3/2 times as often as the mean host, 1 on average.
     A candidate at (4, 8) needs 0.5 x 2/4 + 0.5 x 2/8 = 0.375 of the time.
     """
     old, new = side("a", x=[1.0, 3.0], y=[1.0, 3.0]), side("b", x=[4.0, 4.0], y=[8.0, 8.0])
