@@ -24,7 +24,7 @@ settings.load_profile("same")
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_key(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Sign campaigns with a key of these tests, and leave the user's alone; commands inherit it."""
+    """Sign campaigns with a key made for the tests, not with the user's key; subprocesses inherit it."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 

@@ -1,4 +1,4 @@
-"""Answers of whole comparisons, worked out by hand: mixed fleets, strata, prices, what was not measured."""
+"""Test whole comparisons against answers worked out by hand: mixed fleets, strata, prices, areas not measured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.commands import refused, run
 from tests.records import GCC, IOPS, MCF, NULL, TRIAD, Bench, record
 
-Values = Mapping[str, tuple[str, float]]  # host to its side and figure
+Values = Mapping[str, tuple[str, float]]  # maps each host to its side and figure
 
 
 def fleet(
@@ -23,7 +23,7 @@ def fleet(
     name: str = "c1",
     cores: Mapping[str, int] | None = None,
 ) -> None:
-    """One campaign; a host's repeats lie 0.1% either side of its figure."""
+    """Write one campaign; each host's repeats are 0.1% above and below its figure."""
     measured = {
         (host, bench): [value * f if bench.better == "higher" else f / value for f in (0.999, 1.0, 1.001)]
         for host, (_, value) in hosts.items()
@@ -40,7 +40,7 @@ def asked(root: Path, *words: str) -> dict[str, Any]:
 
 
 def test_totals_of_a_mixed_fleet_are_sums(tmp_path: Path) -> None:
-    """Ten hosts of 100 and ten of 400 do 5,000: 12.5 of 400, so 100 become 62.5. Their geometric mean would say 50."""
+    """Check ten hosts of 100 and ten of 400: 5,000 is 12.5 hosts of 400, so 100 become 62.5, not 50."""
     small = {f"s{n}": ("old", 100.0) for n in range(10)}
     large = {f"l{n}": ("old", 400.0) for n in range(10)}
     fleet(tmp_path, small | large | {f"n{n}": ("new", 400.0) for n in range(10)})
@@ -54,14 +54,14 @@ def test_totals_of_a_mixed_fleet_are_sums(tmp_path: Path) -> None:
 
 
 def two_sizes(root: Path, gain: float = 1.5) -> None:
-    """Old: 2 of 32 cores do 100, 8 of 64 cores do 400. New: 8 of 32 cores and 2 of 64, each ``gain`` times as much."""
+    """Compare 2 hosts of 32 cores (100) and 8 of 64 (400) with 8 of 32 and 2 of 64, each ``gain`` times as fast."""
     hosts = {f"os{n}": ("old", 100.0) for n in range(2)} | {f"ol{n}": ("old", 400.0) for n in range(8)}
     hosts |= {f"ns{n}": ("new", 100.0 * gain) for n in range(8)} | {f"nl{n}": ("new", 400.0 * gain) for n in range(2)}
     fleet(root, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
 
 
 def test_sides_that_mix_sizes_are_compared_within_them(tmp_path: Path) -> None:
-    """Each size gains 1.50. Over all hosts the mean goes from 303 to 198 (0.65), the total from 340 to 240 (0.71)."""
+    """Check a gain of 1.50 in each size, although the mean falls from 303 to 198 and the total from 340 to 240."""
     two_sizes(tmp_path)
     doc = asked(tmp_path)
     assert doc["answer"]["sentence"].startswith("One new replaces 1.50 (")
@@ -74,7 +74,7 @@ def test_sides_that_mix_sizes_are_compared_within_them(tmp_path: Path) -> None:
 
 
 def test_shares_are_those_of_the_baseline(tmp_path: Path) -> None:
-    """Small hosts gain 1.5, large ones 3.0; the baseline has 1 of 4 small: exp(0.25 ln 1.5 + 0.75 ln 3) = 2.523."""
+    """Check gains of 1.5 and 3.0 where a quarter of the baseline is small: exp(0.25 ln 1.5 + 0.75 ln 3) = 2.523."""
     hosts = {"os0": ("old", 100.0), **{f"ol{n}": ("old", 400.0) for n in range(3)}}
     hosts |= {f"ns{n}": ("new", 150.0) for n in range(4)} | {f"nl{n}": ("new", 1200.0) for n in range(4)}
     fleet(tmp_path, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
@@ -89,7 +89,7 @@ def test_a_size_that_the_baseline_lacks_has_no_part_in_it(tmp_path: Path) -> Non
 
 
 def test_sizes_without_a_match_leave_no_headline(tmp_path: Path) -> None:
-    """16 and 32 cores against 24 and 48 for each socket: no stratum is on both sides."""
+    """Compare 16 and 32 cores per socket with 24 and 48: no stratum exists on both sides."""
     hosts = {f"os{n}": ("old", 100.0) for n in range(3)} | {f"ol{n}": ("old", 200.0) for n in range(3)}
     hosts |= {f"ns{n}": ("new", 150.0) for n in range(3)} | {f"nl{n}": ("new", 50.0) for n in range(3)}
     cores = {"os": 32, "ol": 64, "ns": 48, "nl": 96}
@@ -105,7 +105,7 @@ def test_sizes_without_a_match_leave_no_headline(tmp_path: Path) -> None:
 
 
 def test_one_mixed_side_alone_is_a_sum(tmp_path: Path) -> None:
-    """Small hosts of 100 and large ones of 400 against large ones of 400 only: 400 / 250, as for any mixed fleet."""
+    """Compare hosts of 100 and 400 with hosts of 400 only: the ratio is 400 / 250, as for any mixed fleet."""
     hosts = {f"os{n}": ("old", 100.0) for n in range(5)} | {f"ol{n}": ("old", 400.0) for n in range(5)}
     hosts |= {f"nl{n}": ("new", 400.0) for n in range(5)}
     fleet(tmp_path, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
@@ -113,7 +113,7 @@ def test_one_mixed_side_alone_is_a_sum(tmp_path: Path) -> None:
 
 
 def test_the_first_screen_says_what_was_not_measured(tmp_path: Path) -> None:
-    """Of what the suite ``server`` has, two hosts ran memory bandwidth and integer alone."""
+    """Let two hosts run only memory bandwidth and integer out of the suite ``server``."""
     fleet(
         tmp_path,
         {f"o{n}": ("old", 100.0) for n in range(3)} | {f"n{n}": ("new", 200.0) for n in range(3)},
@@ -153,7 +153,7 @@ ICELAKE, GENOA = {f"o{n}": ("old", 100.0) for n in range(3)}, {f"n{n}": ("new", 
 
 
 def test_prices_give_totals_with_and_without_per_money(tmp_path: Path) -> None:
-    """One new does 2.98 old: 100 / 2.98 = 33.6, so 34 of 19,000 EUR: 646,000 EUR. A euro buys 2.98 x 9,000 / 19,000."""
+    """Check that one new host replaces 2.98: 100 / 2.98 = 33.6, so 34 hosts at 19,000 EUR cost 646,000 EUR."""
     fleet(tmp_path, ICELAKE | GENOA)
     prices = ("--price", "old=9000 EUR", "--price", "new=19000 EUR")
     sentence = "34 new replace 100 old and cost 646,000 EUR; 100 old cost 900,000 EUR"
@@ -186,7 +186,7 @@ def test_prices_of_several_currencies_or_terms_are_refused(tmp_path: Path, old: 
 
 
 def test_a_rate_with_its_date_makes_one_currency(tmp_path: Path) -> None:
-    """10,000 USD at 0.9 are 9,000 EUR: a euro buys 2.98 x 9,000 / 19,000 = 1.41."""
+    """Convert 10,000 USD at 0.9 to 9,000 EUR: a euro buys 2.98 x 9,000 / 19,000 = 1.41."""
     fleet(tmp_path, ICELAKE | GENOA)
     prices = ("--price", "old=10000 USD", "--price", "new=19000 EUR", "--per", "money")
     answer = asked(tmp_path, *prices, "--rate", "USD=0.9 EUR 2026-11-01")["answer"]
@@ -198,7 +198,7 @@ def test_a_rate_with_its_date_makes_one_currency(tmp_path: Path) -> None:
 
 
 def test_a_range_of_classes_gives_a_range_of_money(tmp_path: Path) -> None:
-    """Memory 2.98 times (34 servers), integer 4 times (25): 25 to 34 servers of 1,000 EUR."""
+    """Check memory at 2.98 times (34 servers) and integer at 4 times (25): 25 to 34 servers of 1,000 EUR each."""
     rows = {f"o{n}": ("old", 100.0) for n in range(3)}
     fleet(tmp_path, rows | GENOA, (TRIAD,))
     fleet(tmp_path, rows | {f"n{n}": ("new", 400.0) for n in range(3)}, (MCF,), name="c2")
@@ -207,8 +207,10 @@ def test_a_range_of_classes_gives_a_range_of_money(tmp_path: Path) -> None:
 
 
 def test_warnings_are_ordered_by_what_they_do_to_the_answer(tmp_path: Path) -> None:
-    """Ten of 16 GiB do 100 and two of 32 GiB do 130; three of the candidates' hosts have another kernel, which does
-    nothing. Without the two, one new replaces 200 / 100 = 2.00 instead of 200 / 104.5.
+    """Compare ten hosts of 16 GiB (100) and two of 32 GiB (130) with hosts of 200.
+
+    Without the two, one new host replaces 200 / 100 = 2.00 instead of 200 / 104.5.
+    The different kernel on three of the candidates has no effect.
     """
     hosts = {f"o{n}": ("old", 130.0 if n > 9 else 100.0) for n in range(12)}
     hosts |= {f"n{n}": ("new", 200.0) for n in range(6)}
@@ -232,7 +234,7 @@ def test_warnings_are_ordered_by_what_they_do_to_the_answer(tmp_path: Path) -> N
 
 
 def test_a_thread_is_half_a_core_on_one_side_only(tmp_path: Path) -> None:
-    """Both sides have 16 cores; the old ones run two threads on each, the new ones one."""
+    """Give both sides 16 cores, with two threads per core on the old side and one on the new side."""
     fleet(tmp_path, ICELAKE | GENOA)
     for host in GENOA:
         path = tmp_path / "c1" / "facts" / f"{host}.json"
@@ -244,7 +246,7 @@ def test_a_thread_is_half_a_core_on_one_side_only(tmp_path: Path) -> None:
 
 
 def test_seconds_per_job_are_work_in_a_class_of_work(tmp_path: Path) -> None:
-    """60 s to 20 s for a job: one does the work of 3. No kind is given."""
+    """Reduce the time per job from 60 s to 20 s, without a declared kind: one host does the work of 3."""
     file = tmp_path / "t.csv"
     rows = [
         f"{side}{n},{side},render,{60 if side == 'old' else 20},s,lower,app"
@@ -258,7 +260,7 @@ def test_seconds_per_job_are_work_in_a_class_of_work(tmp_path: Path) -> None:
 
 
 def test_the_peers_of_a_host_are_those_of_its_size(tmp_path: Path) -> None:
-    """A small host does a quarter of the work of large ones and is no outlier; a large one that does 80% of it is."""
+    """Treat a small host at a quarter of the work as normal, and a large host at 80% as an outlier."""
     hosts = {f"os{n}": ("old", 100.0) for n in range(4)} | {f"ol{n}": ("old", 400.0) for n in range(7)}
     hosts |= {"ol7": ("old", 320.0)} | {f"ns{n}": ("new", 200.0) for n in range(4)}
     hosts |= {f"nl{n}": ("new", 800.0) for n in range(4)}

@@ -1,4 +1,4 @@
-"""The simulation of intervals: what it says of a few cases, and that the documentation has its tables."""
+"""Test the coverage simulation on a few cases, and check that the documentation has its tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dry run: the cases that then run and none more, how long, what is needed, and the plan as a document."""
+"""Test the dry run: its cases match the run, its times, its requirements, and the plan as a document."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def step(id_: str, seconds: float, **more: Any) -> Step:
 def ends(
     hosts: dict[str, list[Step]], exchanges: tuple[Exchange, ...] = (), turns: Turns | None = None
 ) -> dict[str, float]:
-    """When each host finishes, with the constants taken off."""
+    """Return the finish time of each host without the constant overheads."""
     schedules = {name: HostSchedule(name, steps) for name, steps in hosts.items()}
     return finish_times(schedules, exchanges, lambda _, s: s.expect_s, turns or Turns())
 
 
-# --- how long ---------------------------------------------------------------------------------------------------------
+# --- durations --------------------------------------------------------------------------------------------------------
 
 
 def test_hosts_work_side_by_side() -> None:
@@ -101,7 +101,7 @@ def test_no_schedule_of_ours_is_left_unfinished(tmp_path: Path) -> None:
     assert sorted(begun) == sorted(measuring)
 
 
-# --- what the record says ---------------------------------------------------------------------------------------------
+# --- estimates from earlier runs --------------------------------------------------------------------------------------
 
 
 def test_times_and_spreads_come_from_hosts_of_the_same_kind(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_the_manifest_stands_in_for_the_record(tmp_path: Path) -> None:
     (case,) = host.cases
     assert (case.repeats, case.runs, case.source) == (2, 2, MANIFEST)
     assert host.seconds == pytest.approx(START_S + 2 * (case.seconds + GAP_S))
-    # Student's t of one degree of freedom is 12.706: of two repeats with the manifest's 3% the mean is within 27%.
+    # With two repeats and the manifest's 3%, the half-width of the mean is 27%: t with one degree of freedom is 12.706.
     assert case.half_width == pytest.approx(12.706 * 0.03 / 2**0.5, rel=1e-4)
     assert case.spread_source == MANIFEST
 
@@ -181,7 +181,7 @@ def test_with_until_ci_there_is_a_least_and_a_most(tmp_path: Path) -> None:
     assert "It takes" in document.markdown(dry, "2026-01-01T00:00:00Z", Language())
 
 
-# --- as documents -----------------------------------------------------------------------------------------------------
+# --- documents --------------------------------------------------------------------------------------------------------
 
 
 def test_a_plan_says_the_same_in_every_format(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_nothing_points_up_and_nothing_goes_round() -> None:
 
 
 def agent_graph(texts: dict[str, str]) -> dict[str, set[str]]:
-    """The modules of the agent, which lie in one folder on a host, and those that each imports anywhere."""
+    """Return the agent's modules, which share one folder on a host, and the modules that each of them imports."""
     paths = {name: Path(f"{name}.py") for name in texts}
     return {name: {other for _, other in imported(text, paths)} for name, text in texts.items()}
 
@@ -95,7 +95,7 @@ def test_no_imports_of_the_agent_go_round_and_what_starts_it_comes_in_order() ->
     texts = {file.stem: file.read_text("utf-8") for file in (HOUSE / "playbooks" / "agent").glob("*.py")}
     graph = agent_graph(texts)
     assert graph["outputs"] == {"steps"} and "runner" in graph["job"]
-    TopologicalSorter(graph).prepare()  # raises CycleError
+    TopologicalSorter(graph).prepare()  # raises CycleError if there is a cycle
     for order in (OF_START, OF_NODE):
         for name, before in ((name, order[:n]) for n, name in enumerate(order)):
             assert graph[name] - {"runner"} <= set(before), f"{name} is executed before what it imports"

@@ -273,7 +273,7 @@ def test_what_one_host_of_several_ran_is_never_silent(tmp_path: Path) -> None:
 
 
 def test_batches_count_instead_of_hosts_that_resemble_each_other(tmp_path: Path) -> None:
-    """Four batches of three hosts a side that differ by 5%, hosts of a batch by 0.5%."""
+    """Write four batches of three hosts a side: batches differ by 5%, hosts of a batch by 0.5%."""
     rng = np.random.default_rng(7)
     measured, labels = {}, {}
     for side, speedup in (("old", 1.0), ("new", 2.0)):
@@ -302,7 +302,7 @@ def test_batches_count_instead_of_hosts_that_resemble_each_other(tmp_path: Path)
 
 
 def test_firmware_of_hosts_is_a_grouping(tmp_path: Path) -> None:
-    """Hosts with the older microcode are 10% slower."""
+    """Make hosts with the older microcode 10% slower."""
     measured = {
         (f"{side}{h}", b): [speedup * (1.1 if h % 2 else 1.0) * (1 + 0.001 * h)]
         for side, speedup in (("old", 1.0), ("new", 2.0))

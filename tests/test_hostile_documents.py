@@ -1,4 +1,4 @@
-"""The same hostile documents through every reader of files from outside: a sentence or a value, never a traceback."""
+"""Pass hostile documents to every reader of outside files: expect a value or one error sentence, no traceback."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_hostile_document_is_a_sentence_or_a_value(reader: str, tmp_path: Path
         try:
             read(folder / name)
         except FleetmarkError as error:
-            lines = str(error).splitlines()  # the planner's input has a line for each of its faults
+            lines = str(error).splitlines()  # demand files report one line per fault
             assert lines and all(line.strip() for line in lines), title
             assert len(lines) == 1 or reader in ("question", "folder of sheets"), f"{title}: {error}"
         except Exception as error:

@@ -1,4 +1,4 @@
-"""YAML from outside: every reader goes through one door, which bounds size, depth and aliases before it builds values."""
+"""Test YAML from outside: all readers use one loader, which bounds size, depth and aliases before it builds values."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ READERS = {
     "read_yaml": "from fleetmark.base.yaml import read_yaml as read",
     "demand": "from fleetmark.demand.yaml import read",
 }
-# Reads each file of its command line, and prints what became of it; at the end the peak of its memory in KiB.
+# Reads each file on its command line and prints the outcome, then its peak memory in KiB.
 LOOP = """
 import json, resource, sys
 from pathlib import Path
@@ -86,7 +86,7 @@ print(json.dumps(["peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))
 
 @pytest.mark.parametrize("reader", READERS)
 def test_hostile_yaml_is_refused_in_a_sentence(reader: str, tmp_path: Path) -> None:
-    """In a process of its own: what this test is about took the interpreter down."""
+    """Run the reader in a subprocess, because such files can crash the interpreter."""
     files = []
     for n, (text, _) in enumerate(HOSTILE.values()):
         files.append(tmp_path / f"{n}.yml")
@@ -101,7 +101,7 @@ def test_hostile_yaml_is_refused_in_a_sentence(reader: str, tmp_path: Path) -> N
     replies = [json.loads(line) for line in done.stdout.splitlines()]
     for (name, (_, part)), reply in zip(HOSTILE.items(), replies, strict=False):
         if reader == "demand" and name == "a key twice":
-            continue  # which the planner's input reports as one of its faults
+            continue  # demand files report this as one of their faults
         assert reply[0] == "refused", f"{name}: {reply}"
         assert part in reply[1], f"{name}: {reply}"
         assert "\n" not in reply[1], f"{name}: {reply}"
@@ -127,7 +127,7 @@ def test_aliases_and_merges_within_the_bounds_are_read(tmp_path: Path) -> None:
 
 
 def test_only_the_door_loads_yaml() -> None:
-    """A second reader would have bounds of its own, or none."""
+    """Check that no other module loads YAML, since it would bypass the bounds."""
     names = {
         "load",
         "load_all",

@@ -1,4 +1,4 @@
-"""Small files that unpack to gigabytes: each is refused in a sentence, within 500 MB of memory."""
+"""Test small files that unpack to gigabytes: each is refused in one sentence, within 500 MB of memory."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from parsers.published import files
 
 HOUSE = Path(__file__).parents[1]
 
-MOST_KIB = 500_000  # of a process that imports, Python and Arrow included
-MOST_ADDRESSES = 6 << 30  # bytes: what goes wrong goes wrong here, and not on the machine
+MOST_KIB = 500_000  # peak memory of an importing process, including Python and Arrow
+MOST_ADDRESSES = 6 << 30  # bytes of address space; a failure exhausts this limit, not the machine's memory
 HEAD = "machine,benchmark,value,unit"
 ROW = "h1,b1,1,GB/s"
 SCRIPT = """
@@ -40,7 +40,7 @@ print(status.partition("VmHWM:")[2].split()[0])  # ru_maxrss would count what th
 
 
 def packed(pieces: list[tuple[str, int]]) -> bytes:
-    """Texts and how often each is repeated, through gzip."""
+    """Return the gzip of texts, each repeated the given number of times."""
     out = io.BytesIO()
     with gzip.GzipFile(fileobj=out, mode="wb", mtime=0, compresslevel=6) as file:
         for text, times in pieces:
@@ -59,7 +59,7 @@ def parquet(table: pa.Table) -> bytes:
 
 
 def alike(text: str, rows: int) -> pa.Array:
-    """A column of one text, which a dictionary stores once."""
+    """Write a column with a single distinct text, which dictionary encoding stores once."""
     return (
         pa.DictionaryArray.from_arrays(pa.array(bytes(4 * rows)[:0], pa.int32()), [text])
         if not rows
@@ -77,13 +77,13 @@ def tidy(rows: int, benchmark: str = "b", **more: pa.Array) -> pa.Table:
 
 
 def lists(rows: int, each: int) -> pa.Array:
-    """A column of lists of nulls, which levels of runs store in a few bytes."""
+    """Write a column of lists of nulls, whose run-length encoded levels take a few bytes."""
     offsets = pa.array(range(0, (rows + 1) * each, each), pa.int32())
     return pa.ListArray.from_arrays(offsets, pa.nulls(rows * each, pa.int8()))
 
 
 def lying() -> bytes:
-    """Texts of 600 MB whose footer declares 1,000 bytes."""
+    """Write texts of 600 MB with a footer that declares 1,000 bytes."""
     out = io.BytesIO()
     texts = {
         "machine": pa.array(["h" * 300_000_000] * 2),
@@ -100,7 +100,7 @@ def lying() -> bytes:
 
 
 def zigzag(number: int, length: int = 0) -> bytes:
-    """A number as Thrift's compact protocol has it, padded to a length."""
+    """Return a number in Thrift's compact encoding, padded to the given length."""
     groups = [(number * 2 >> shift) & 0x7F for shift in range(0, max(number.bit_length() + 1, 7 * length), 7)]
     return bytes([group | 0x80 for group in groups[:-1]] + groups[-1:])
 

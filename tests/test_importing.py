@@ -427,7 +427,7 @@ def test_spec_lists_and_reports(tmp_path: Path) -> None:
 
 @absent
 def test_what_else_is_on_record_changes_no_answer(tmp_path: Path) -> None:
-    """EPYC 7742 to 9755: 3.84 with one socket and with two, whatever other tables say of such processors."""
+    """Check EPYC 7742 against 9755: 3.84 with one socket and with two, regardless of other tables on record."""
     words = ("compare", "-b", "processor=*7742*", "-c", "processor=*9755*", "--format", "json")
     run(tmp_path, "import", "spec", str(SPEC / "cpu2017_int_speed_rate_joined_202507.csv"))
     alone = json.loads(run(tmp_path, *words))
@@ -642,7 +642,7 @@ def test_times_after_import(tmp_path: Path) -> None:
 
 
 def by_hand(a: pd.Series, b: pd.Series) -> list[float]:
-    """The ratio of geometric means over publishers, with Welch's interval and its ceiling written out."""
+    """Return the ratio of geometric means over publishers with its Welch interval; the ceiling is computed here."""
     x, y = np.log(a), np.log(b)
     variances = [v.var(ddof=1) / len(v) for v in (x, y)]
     df = sum(variances) ** 2 / sum(v**2 / (len(of) - 1) for v, of in zip(variances, (x, y), strict=True))

@@ -1,4 +1,4 @@
-"""Text from outside never becomes a formula in a table of ours, and numbers stay numbers."""
+"""Check that outside text never becomes a formula in our tables, and that numbers stay numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A campaign's measurements.parquet that declares more than anything measured is refused before it is read."""
+"""Check that a measurements.parquet with an absurd declared size is refused before it is read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fleetmark.record.figures.measured import stored
 
 
 def alike(value: object, kind: pa.DataType, rows: int) -> pa.Array:
-    """A column of one value, which a dictionary stores once."""
+    """Write a column with a single distinct value, which dictionary encoding stores once."""
     indices = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(bytes(4 * rows))])
     return pa.DictionaryArray.from_arrays(indices, pa.array([value], kind))
 
@@ -62,7 +62,7 @@ def test_a_footer_of_a_false_length_is_damage(tmp_path: Path) -> None:
 
 
 def test_values_of_a_usual_size_are_read(tmp_path: Path) -> None:
-    """Also 5,000,000 of them that are all alike."""
+    """Check also that 5,000,000 equal values are accepted."""
     assert stored(written(tmp_path / "a.parquet", 3), "c") is not None
     values = stored(written(tmp_path / "b.parquet", footer.FEW_ROWS), "c")
     assert values is not None and values.rows == footer.FEW_ROWS

@@ -1,4 +1,4 @@
-"""A reference or baseline with a value of a wrong type anywhere is refused in a sentence, or read as what it says."""
+"""Check that a reference or baseline with a value of a wrong type is refused in one sentence or read correctly."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def places(doc: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of every value of a document; of a list the first."""
+    """Yield the path of every value in a document; for lists, only that of the first item."""
     if path:
         yield path
     items = doc.items() if isinstance(doc, dict) else enumerate(doc[:1]) if isinstance(doc, list) else ()

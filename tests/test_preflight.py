@@ -1,4 +1,4 @@
-"""The preflight leaves a few late hosts to join later; whom it waits for all the same. No host is reached."""
+"""Test which late hosts the preflight leaves to join later and which it waits for, with simulated hosts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE_S = 120.0
 
 
 class Hosts:
-    """Hosts that answer at once, but for those that wait until they are let go."""
+    """Simulate hosts that answer at once, except slow ones, which wait until they are released."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.slow: set[str] = set()
@@ -40,7 +40,7 @@ class Hosts:
         return check_hosts(hosts, [], leave_late=leave_late)
 
     def waits_for_all(self, hosts: Sequence[Host], leave_late: bool = True) -> list[Checked]:
-        """The answers of a preflight that does not end before the slow hosts are let go."""
+        """Return the answers of a preflight, after checking that it waits until the slow hosts are released."""
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(self.ask, hosts, leave_late)
             threading.Event().wait(1.0)
@@ -104,6 +104,6 @@ def test_a_pair_is_waited_for_and_so_are_hosts_beside_dead_ones(hosts: Hosts) ->
 
 
 def test_this_machine_is_waited_for(hosts: Hosts) -> None:
-    """Its user may be asked for a password meanwhile."""
+    """Check that the local machine is never late, because its user may still be typing a password."""
     hosts.slow = {"here"}
     assert all(c.facts for c in hosts.waits_for_all([*named("h1", "h2"), *named("here", connection="local")]))

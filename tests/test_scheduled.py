@@ -92,7 +92,7 @@ def jobs(archive: Archive) -> dict[str, bytes]:
     return {p.stem: p.read_bytes() for p in sorted((archive.path / "jobs").iterdir())}
 
 
-# --- hosts that answer late ------------------------------------------------------------------------------------------
+# --- late hosts ------------------------------------------------------------------------------------------------------
 
 
 def test_a_host_that_answers_late_joins_in_the_same_run(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def test_a_host_that_answers_late_joins_in_the_same_run(fleet: Fleet, monkeypatc
 
     def drive(archive: Archive, _options: Any, _console: Any, checked: Sequence[Checked], _credentials: Any) -> bool:
         if not driven:
-            late.set_result(Checked(host, None, facts(hostname="h4"), {}))  # while the others measure
+            late.set_result(Checked(host, None, facts(hostname="h4"), {}))  # while the other hosts measure
         driven.append([c.host.name for c in checked if c.facts])
         return False
 
@@ -339,11 +339,11 @@ def test_a_join_that_was_cut_short_is_made_again(fleet: Fleet, monkeypatch: pyte
     assert sorted(meet(archive)) == sorted(f"{a}>{b}" for a, b in permutations(NAMES, 2))
 
 
-# --- whose campaign it is --------------------------------------------------------------------------------------------
+# --- authors of campaigns --------------------------------------------------------------------------------------------
 
 
 class Colleague:
-    """Another user, with a key of their own, who resumes the fleet's campaigns and answers ``word`` when asked."""
+    """Simulate another user with their own key, who resumes the fleet's campaigns and answers ``word`` to prompts."""
 
     def __init__(
         self, fleet: Fleet, monkeypatch: pytest.MonkeyPatch, word: str = "y", *, terminal: bool = True
@@ -408,7 +408,7 @@ def test_an_inventory_that_the_record_names_is_never_read(fleet: Fleet, monkeypa
 
 
 def test_a_planted_job_runs_for_nobody(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its digest is planted too, and the person who reads it agrees."""
+    """Plant a job with a matching digest: it never runs, even if the user confirms."""
     archive = fleet.run()
     doc, file = archive.campaign(), archive.path / "jobs" / "h2.json"
     job = json.loads(file.read_text())
@@ -417,7 +417,7 @@ def test_a_planted_job_runs_for_nobody(fleet: Fleet, monkeypatch: pytest.MonkeyP
     doc["jobs"]["h2"] = scheduled.digest(file.read_bytes())
     (archive.path / "campaign.json").write_text(json.dumps(doc))
     with pytest.raises(FleetmarkError, match="you did not start it here"):
-        fleet.resume(archive)  # its author, whose campaign was changed
+        fleet.resume(archive)  # the original author resumes the modified campaign
     with pytest.raises(FleetmarkError, match="its jobs are not what its suite, your inventory and your hosts give now"):
         Colleague(fleet, monkeypatch).resume(archive)
     assert fleet.driven == 1, "by its author, once"
@@ -459,7 +459,7 @@ def test_only_its_author_resumes_what_names_commands(
 
 
 def test_a_campaign_under_another_name_is_not_its_authors(fleet: Fleet) -> None:
-    """A copy of an old campaign, last by its name, would be run again by ``--resume last``."""
+    """Rename an old campaign so that it sorts last: ``--resume last`` must not run it again."""
     archive = fleet.run()
     copy = archive.path.rename(archive.path.with_name("29991231T000000-s-0000"))
     with pytest.raises(FleetmarkError, match="you did not start it here"):

@@ -1,4 +1,4 @@
-"""A results root that others can write to: nothing planted in it runs, is reached, or is written through."""
+"""Test a results root that others can write to: planted content is never executed, contacted or written through."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CAMPAIGN = "20261101T000000-selftest-abcd"
 
 
 def measured_here(root: Path) -> None:
-    """A campaign of the self-test that ran on this machine, without the job that only one test at a time can have."""
+    """Return a campaign of the self-test that ran on this machine; only one test at a time can run such a job."""
 
     def drive(archive: Archive, _: Options, __: Console, ___: Any, ____: Any) -> bool:
         request = scheduled.request_of(archive)
@@ -69,7 +69,7 @@ def measured_here(root: Path) -> None:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root with a campaign that ran here, one of two generations, an import, a reference, a baseline, a profile."""
+    """Return a root with a self-test, two generations, an import, a reference, a baseline and a profile."""
     folder = tmp_path_factory.mktemp("shared")
     root = folder / "root"
     measured_here(root)
@@ -127,7 +127,7 @@ RUNNING = (
 
 
 def invoke(root: Path, verb: str) -> Result:
-    """Run a verb in this process. Every error of wrong input must be a FleetmarkError, which is one sentence."""
+    """Run a verb in this process. Every error about wrong input must be a FleetmarkError, which is one sentence."""
     words = [word.replace("FOLDER", str(root.parent)) for word in verb.split()]
     here = SimpleNamespace(wait_loaded=lambda: None, warm=lambda: None, measure=lambda _: False, show=lambda *_: 0)
     result = CliRunner().invoke(app, [*words, "--results", str(root)], obj=here if words[0] == "run" else None)
@@ -143,11 +143,11 @@ def root(sound: Path, tmp_path: Path) -> Path:
     return tmp_path / "shared" / "root"
 
 
-# --- what is written stays inside ------------------------------------------------------------------------------------
+# --- writes stay inside ----------------------------------------------------------------------------------------------
 
 
 def looks(root: Path) -> dict[str, tuple[int, int, int]]:
-    """Every path below ``root``, with what changes when it is written."""
+    """Map every path below ``root`` to its inode, size and modification time."""
     paths = [path for path in root.rglob("*") if not path.is_dir() or path.is_symlink()]
     return {str(p.relative_to(root)): (i.st_ino, i.st_size, i.st_mtime_ns) for p in paths for i in [p.lstat()]}
 
@@ -163,7 +163,7 @@ def plant_hard_link(path: Path, victim: Path) -> None:
 
 
 def plant_link_above(path: Path, victim: Path) -> None:
-    """The folder of the file becomes a link to a victim's, which has the same files."""
+    """Replace the file's folder with a symlink to a copy in the victim's folder."""
     shutil.copytree(path.parent, victim / "folder", symlinks=True, dirs_exist_ok=True)
     shutil.rmtree(path.parent)
     path.parent.symlink_to(victim / "folder")
@@ -192,7 +192,7 @@ def test_no_verb_writes_through_a_link(root: Path, tmp_path: Path, verb: str) ->
     for name in written:
         for plant in PLANTS:
             if plant is plant_link_above and "/" not in name:
-                continue  # the root itself is the user's to name, and may be a link
+                continue  # the user chooses the root, so it may be a symlink
             shutil.rmtree(root.parent)
             shutil.copytree(clean, root.parent, symlinks=True)
             victim = tmp_path / "victim"
@@ -209,7 +209,7 @@ def test_no_verb_writes_through_a_link(root: Path, tmp_path: Path, verb: str) ->
 
 @pytest.mark.alone
 def test_a_resumed_campaign_writes_through_no_link(root: Path, tmp_path: Path) -> None:
-    """Its step is owed again, so that each folder on the way to raw files is made and filled anew."""
+    """Make the step due again, so that each folder above the raw files is created and filled again."""
     campaign = root / CAMPAIGN
     for name in ("raw", "raw/localhost", "raw/localhost/selftest", "journal.jsonl", "controller.lock", "judged.jsonl"):
         copy = tmp_path / "copy" / CAMPAIGN
@@ -232,7 +232,7 @@ def test_a_resumed_campaign_writes_through_no_link(root: Path, tmp_path: Path) -
         assert "Traceback" not in done.stderr
 
 
-# --- what is read runs nothing, and reaches nobody -------------------------------------------------------------------
+# --- reading runs nothing and contacts nobody ------------------------------------------------------------------------
 
 COMMAND = "{{ lookup('pipe', 'touch CANARY') }}$(touch CANARY)`touch CANARY`;touch CANARY;\n#!/bin/sh\ntouch CANARY\n"
 PATH = "../../../../../../CANARY/planted"
@@ -240,7 +240,7 @@ ADDRESS = "s3://127.0.0.1:9/bucket"
 
 
 class Watch:
-    """Notes processes and connections that this one starts, and files it opens to write outside its own folders."""
+    """Record processes and connections that this process starts, and files that it opens for writing elsewhere."""
 
     def __init__(self) -> None:
         self.allowed: tuple[str, ...] = ()
@@ -273,7 +273,7 @@ WATCH = Watch()
 
 
 def planted(document: Any, text: str) -> Iterator[tuple[str, Any]]:
-    """Copies of a JSON document, each with ``text`` in all strings below one of its keys (one level down, too)."""
+    """Yield copies of a JSON document, each with ``text`` as every string below one key or one nested key."""
 
     def all_strings(value: Any) -> Any:
         if isinstance(value, dict):
@@ -294,7 +294,7 @@ def planted(document: Any, text: str) -> Iterator[tuple[str, Any]]:
 
 
 def documents(root: Path) -> list[Path]:
-    """One of each kind of file that a verb reads, and every campaign.json."""
+    """Return one file of each kind that a verb reads, and every campaign.json."""
     kinds = (
         "*/facts/*.json",
         "*/jobs/*.json",
@@ -308,7 +308,7 @@ def documents(root: Path) -> list[Path]:
 
 
 def hostile(file: Path, text: str) -> Iterator[tuple[str, str]]:
-    """The content of ``file``, each time with ``text`` below another key; JSON is YAML, too."""
+    """Yield the content of ``file`` with ``text`` planted under each key in turn. JSON is valid YAML, too."""
     if file.suffix == ".jsonl":
         lines = file.read_text().splitlines()
         kinds = {json.loads(line)["e"]: number for number, line in enumerate(lines)}
@@ -323,8 +323,10 @@ def hostile(file: Path, text: str) -> Iterator[tuple[str, str]]:
 def test_nothing_planted_in_a_document_runs_or_is_reached(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every key of every kind of document in turn. Verbs that would act on it run each time, those that show it take
-    turns, and so do a command, a path and an address."""
+    """Plant a command, a path and an address under every key of every kind of document.
+
+    Run every verb that acts on the document each time; rotate the verbs that only show it.
+    """
     canary = tmp_path / "canary"
     canary.mkdir()
     texts = (COMMAND.replace("CANARY", str(canary / "sung")), PATH.replace("CANARY", str(canary)[1:]), ADDRESS)
@@ -360,7 +362,7 @@ def test_the_watch_sees_processes_connections_and_files(tmp_path: Path) -> None:
 
 
 def test_links_planted_among_raw_files_show_nothing(root: Path, tmp_path: Path) -> None:
-    """A link in place of a raw file, or of a whole folder, is not read by those who parse or show the campaign."""
+    """Check that verbs neither parse nor show a symlink in place of a raw file."""
     secret = tmp_path / "secret"
     secret.mkdir()
     for name in ("stdout", "result.json", "step.json", "measurements.parquet", "summary.html", "import.json"):

@@ -1,4 +1,4 @@
-"""Workbooks and sheets of the planner that unpack to far more than they are: refused in a sentence, in little memory."""
+"""Test plan workbooks and sheets that unpack to huge sizes: each is refused in one sentence, in little memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHEET = '<?xml version="1.0"?><worksheet xmlns="http://schemas.openxmlformats.or
 
 
 def workbook(rows: Iterable[str], more: dict[str, bytes] | None = None, head: str = SHEET) -> bytes:
-    """A workbook whose only tab has these rows as XML, and ``more`` parts."""
+    """Write a workbook with a single tab that has these rows as XML, and the parts in ``more``."""
     out, archive = io.BytesIO(), io.BytesIO()
     with xlsxwriter.Workbook(out, {"in_memory": True}) as book:
         book.add_worksheet().write_string(0, 0, "a")

@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def scripts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The scripts that were submitted."""
+    """Return the list of submitted scripts."""
     submitted: list[str] = []
 
     def submit(_request: Request, _name: str, script: str) -> str:
@@ -109,7 +109,7 @@ def test_nothing_is_submitted_below_a_folder_that_others_can_change(
 
 
 class FakeNode:
-    """Runs the submitted script as Slurm would on node h1; its agent ends as soon as it has reported."""
+    """Run the submitted script as Slurm would on node h1, with an agent that exits as soon as it has reported."""
 
     def __init__(self, script: str, tmp_path: Path) -> None:
         self.script, self.bin, self.cwd = script, tmp_path / "bin", tmp_path / "cwd"
@@ -166,7 +166,7 @@ def test_a_node_uses_no_folder_that_others_can_change_meanwhile(job: Job, h1: Fa
 def test_a_folder_put_in_place_of_ours_while_the_job_is_queued_is_not_used(
     job: Job, h1: FakeNode, tmp_path: Path
 ) -> None:
-    """Another member of the group leads to our own folder, and its token, by a link that could later lead elsewhere."""
+    """Let another group member replace our folder by one with a symlink to ours, which could be redirected later."""
     ours = job.folder.parent.parent
     moved = ours.rename(ours.with_name("moved"))
     ours.mkdir(mode=0o755)
@@ -184,7 +184,7 @@ def test_the_log_of_a_node_follows_no_link(job: Job, h1: FakeNode, tmp_path: Pat
 
 
 def test_a_node_goes_on_in_the_folder_that_it_opened(job: Job, scripts: list[str], tmp_path: Path) -> None:
-    """Its path may lead elsewhere later; the node still takes its requests from the folder it checked."""
+    """Move the folder while the job runs: the node must keep using the folder that it checked."""
     h1 = FakeNode(scripts[0], tmp_path)
     env = {"PATH": f"{h1.bin}:/usr/bin:/bin", "SLURMD_NODENAME": "h1", "SLURM_JOB_NUM_NODES": "1"}
     with subprocess.Popen(["sh", "-c", scripts[0]], env=env) as running:

@@ -1,4 +1,4 @@
-"""A process of another user that holds the name of the host's lock, which any user can bind."""
+"""Start a process of another user that holds the name of the host's lock, a name that any user can bind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# Another user binds the name that all users of a host share, and answers in one of several ways.
+# The script binds the abstract socket name that all users of a host share. ``how`` selects how it answers.
 SQUATTER = """
 import json, os, socket, sys, time
 how, folder = sys.argv[1:]

@@ -256,9 +256,9 @@ def test_a_damaged_result_costs_its_own_step_while_the_runner_waits(tmp_path: Pa
     job.start()
     for doc, _ in job.follow():
         if doc["e"] == "wait":
-            break  # the controller is cut off
+            break  # drop the controller's connection
     (job.folder / "steps" / "00000" / "result.json").write_text(text)
-    for again in range(2):  # however often it comes back
+    for again in range(2):  # reconnecting again makes no difference
         assert job.start()["state"] == "running"
         heard = {}
         for doc, send in job.follow(have=["00001"]):

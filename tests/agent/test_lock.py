@@ -1,4 +1,4 @@
-"""The lock of a host: other users neither hold it nor make its holder work, and what they say is not repeated."""
+"""Test the lock of a host: other users cannot hold it or flood its holder, and their messages are not repeated."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_job_alone_says_nothing_of_other_users(tmp_path: Path) -> None:
 
 
 def as_nobody(code: str, *args: str) -> str:
-    """The output of Python code that another user runs; the agent's modules are there."""
+    """Run Python code as the user nobody, with the agent's modules on the path; return its output."""
     setup = f"import os, sys; sys.path.insert(0, {str(PLAYBOOKS / 'agent')!r}); import lock, json, socket; os.setuid(65534)\n"
     words = [sys.executable, "-c", setup + code, *args]
     return subprocess.run(words, capture_output=True, text=True, check=True, timeout=120).stdout
@@ -73,7 +73,7 @@ def as_nobody(code: str, *args: str) -> str:
 
 @contextmanager
 def waiting(job: Job) -> Iterator[None]:
-    """A job that stands at its gate meanwhile."""
+    """Start a job that waits at its gate until the context ends."""
     assert job.start()["state"] == "started"
     yield
     for doc, send in job.follow():
@@ -82,7 +82,7 @@ def waiting(job: Job) -> Iterator[None]:
 
 
 def test_a_follower_of_a_runner_that_hangs_does_not_say_that_it_is_over(tmp_path: Path) -> None:
-    """It ends, and the controller connects again. The follower's own file has less patience."""
+    """Check that the follower exits and the controller reconnects; its copy of lock.py has a shorter timeout."""
     job = Job(tmp_path, [step(0, ["true"], gate=True)])
     with waiting(job):
         file = job.folder / "lock.py"
@@ -113,7 +113,7 @@ def test_a_job_of_root_holds_the_host_for_other_users(tmp_path: Path) -> None:
 @needs_root
 def test_the_lock_and_the_socket_in_the_work_folder_are_out_of_reach_of_others(tmp_path: Path) -> None:
     for folder in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
-        folder.chmod(0o755)  # as an administrator may have done by hand
+        folder.chmod(0o755)  # as an administrator might do by hand
     work = tmp_path / "work"
     try_all = """
 for how in (lambda: lock.connect(sys.argv[1]), lambda: open(sys.argv[1] + "/lock").close()):
@@ -129,7 +129,7 @@ for how in (lambda: lock.connect(sys.argv[1]), lambda: open(sys.argv[1] + "/lock
 
 
 def test_a_flood_of_connections_is_not_served(tmp_path: Path) -> None:
-    """The runner's own file has a pause between two public connections that outlasts this test."""
+    """Patch a pause between two public connections into the runner, longer than this test takes."""
     job = Job(tmp_path, [step(0, ["true"], gate=True)])
     assert job.start()["state"] == "started"
     pid = next(doc["pid"] for doc, _ in job.follow() if doc["e"] == "start")
@@ -143,7 +143,7 @@ def test_a_flood_of_connections_is_not_served(tmp_path: Path) -> None:
         assert again.stdout and again.stdout.readline() == b"started\n"
         served = [greeted() for _ in range(3)]
         assert served == [True, False, False]
-        for doc, send in job.follow():  # its own controller is served all the same
+        for doc, send in job.follow():  # the job's own controller is still served
             if doc["e"] == "wait":
                 send("go", doc["step"])
         assert doc == {"e": "over", "remaining": 0}

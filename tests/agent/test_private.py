@@ -1,4 +1,4 @@
-"""Folders that only this user and root can change: whatever lets another user replace one above them is refused."""
+"""Test the check of folders: it refuses a folder if another user can replace any folder above it."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_link_of_another_user_is_not_followed(private: ModuleType, tmp_path: P
 def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
     private: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is opened by the descriptor of the folder above, and the kernel refuses the link."""
+    """Check that the folder is opened relative to its parent's descriptor, so that the kernel refuses the symlink."""
     opened(private, tmp_path / "work")
     look = os.stat
 

@@ -318,7 +318,7 @@ def test_it_is_put_back_while_another_user_holds_the_name_of_the_lock(
 ) -> None:
     kill_both(running)
     with squatter(how, running.folder):
-        follower = [doc for doc, _ in running.follow()]  # its controller comes back
+        follower = [doc for doc, _ in running.follow()]  # the controller reconnects
         assert follower[-1] == {"e": "over", "remaining": 2}
         assert knob.read_text().startswith("old") and not (running.folder / "setting.json").exists()
         other = Job(tmp_path / "work", [step(0, ["cat", str(knob)])], "other")
@@ -401,8 +401,10 @@ while True:
 def test_a_connection_without_the_controllers_word_keeps_no_trial(
     running: Job, tmp_path: Path, knob: Path, user: int
 ) -> None:
-    """A follower that says nothing, as behind a cut cable; another user's process, which cannot follow. The runner's own
-    file has a shorter patience."""
+    """Connect a silent follower, as behind a broken link, or another user's process, which may not follow.
+
+    A shorter timeout is patched into the runner's copy.
+    """
     if user and os.geteuid():
         pytest.skip("only root can connect as another user")
     os.kill(process(running, "runner"), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A dry run over real hosts: it changes nothing there, and what it lists is what then runs, pairs and variants too."""
+"""Test a dry run over real hosts: it changes nothing, and its forecast matches the run, with pairs and variants."""
 
 from __future__ import annotations
 

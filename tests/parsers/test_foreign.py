@@ -1,4 +1,4 @@
-"""A parser from outside the package: its process, its limits, and what it may return."""
+"""Test parsers from outside the package: their process, their limits and their return values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def parse(raw, command=()):
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of workloads with the parser ``mine``, chosen by the environment."""
+    """Return a workload folder with the parser ``mine``, selected through the environment."""
     (tmp_path / "acme" / "parsers").mkdir(parents=True)
     monkeypatch.setenv(extensions.VARIABLE, str(tmp_path / "acme"))
     write(tmp_path / "acme", WHOLE)

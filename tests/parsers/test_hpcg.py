@@ -1,4 +1,4 @@
-"""HPCG: the corpus and the summary of version 3.1, held against figures read by eye."""
+"""Test the HPCG parser on the corpus and on a summary of version 3.1, against figures read by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HPL: the corpus, HPL's part of a run of our own, and NVIDIA's form, held against figures read by eye."""
+"""Test the HPL parser on the corpus, an HPL run of our own and NVIDIA's format, against figures read by hand."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ PASSED = (
 
 
 def of_json(*statuses: str) -> bytes:
-    """An output in which one test passed and others, ``t0`` and on, ended with ``statuses``."""
+    """Return an output with one passed test and one test per entry of ``statuses``, named ``t0``, ``t1`` and so on."""
     others = [f'{{"name": "t{n}", "status": "{status}"}}' for n, status in enumerate(statuses)]
     return f'{{"nvbandwidth": {{"testcases": [{", ".join([PASSED, *others])}]}}}}'.encode()
 

@@ -71,7 +71,7 @@ SUMMARY = b"stress-ng: info:  [1] skipped: 0\nstress-ng: info:  [1] passed: 3: c
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b"info:  [1] failed: 1: vm (1)", "stressors failed: 1: vm (1)"),  # by _exit(): stress-ng calls it successful
+        (b"info:  [1] failed: 1: vm (1)", "stressors failed: 1: vm (1)"),  # stress-ng reports success
         (b"info:  [1] skipped: 2: vm (1) hdd (1)", "stressors skipped: 2: vm (1) hdd (1)"),
         (b"info:  [1] metrics untrustworthy: 1: cpu (1)", "stressors metrics untrustworthy: 1: cpu (1)"),
         (

@@ -1,4 +1,4 @@
-"""Hosts that resemble each other: the intraclass correlation by hand, intervals by clusters, and what they cover."""
+"""Test clustered hosts: the intraclass correlation by hand, the intervals by clusters, and their coverage."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ def codes(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 
 def test_the_correlation_by_hand() -> None:
-    """Two clusters of two hosts: mean squares 1 between (1 degree of freedom) and 0.02 within (2). F = 50.
+    """Check the correlation of two clusters of two hosts by hand.
 
-    The median of F(1, 2) is the square of the third quartile of Student's t: 2 / 3. 50 / (2 / 3) = 75, so that the
-    correlation is (75 - 1) / (75 + 2 - 1).
+    The mean squares are 1 between clusters (1 degree of freedom) and 0.02 within them (2), so F = 50.
+    The median of F(1, 2) is the square of the third quartile of Student's t: 2 / 3. The ratio is 50 / (2 / 3) = 75,
+    and the correlation is (75 - 1) / (75 + 2 - 1).
     """
     scores = np.array([1, 1.2, 2, 2.2])
     assert float(stats.t.ppf(0.75, 2)) ** 2 == pytest.approx(2 / 3)
     assert correlation(scores, codes(0, 0, 1, 1)) == pytest.approx(74 / 76)
-    # Means 1.5 and 1.7: mean squares 0.04 between and 0.5 within, 0.08 / (2 / 3) = 0.12
+    # The means are 1.5 and 1.7; the mean squares are 0.04 between and 0.5 within; F is 0.08 / (2 / 3) = 0.12.
     assert correlation(scores, codes(0, 1, 0, 1)) == pytest.approx((0.12 - 1) / (0.12 + 2 - 1))
 
 
 def test_what_no_correlation_can_be_known_of() -> None:
     scores = np.array([1.0, 2, 3, 4])
     assert correlation(scores, codes(0, 0, 0, 0)) is None  # one cluster
-    assert correlation(scores, codes(0, 1, 2, 3)) is None  # each host by itself
-    assert correlation(scores, codes(0, 0, 1, 2)) is None  # one pair
+    assert correlation(scores, codes(0, 1, 2, 3)) is None  # each host is its own cluster
+    assert correlation(scores, codes(0, 0, 1, 2)) is None  # only one pair of hosts
     assert correlation(np.array([1.0, 1, 2, 2]), codes(0, 0, 1, 1)) == 1.0
     assert correlation(np.ones(4), codes(0, 0, 1, 1)) == 0.0
 
@@ -46,11 +47,11 @@ def test_the_strongest_grouping_counts() -> None:
     groups = pd.DataFrame({"rack": [*"abab", "c"], "batch": [*"xxyy", "z"], "bios": ["1", "1", None, "2", "2"]})
     strongest_grouping = strongest(scores, groups)
     assert strongest_grouping is not None and (strongest_grouping.kind, strongest_grouping.number) == ("batch", 2)
-    assert strongest(scores, groups[["rack", "bios"]]) is None  # racks do not matter, and a host's BIOS is unknown
+    assert strongest(scores, groups[["rack", "bios"]]) is None  # racks have no effect, and one host's BIOS is unknown
 
 
 def fleet(batches: int, hosts: int, icc: float, rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Hosts of ``batches`` with a variance of 0.03 squared, of which ``icc`` lies between batches; 4 benchmarks."""
+    """Simulate 4 benchmarks on hosts in ``batches``: variance 0.03 squared, the share ``icc`` of it between batches."""
     batch = np.arange(hosts) % batches
     effect = rng.normal(0, 0.03 * math.sqrt(icc), batches)[batch] + rng.normal(0, 0.03 * math.sqrt(1 - icc), hosts)
     y = effect[:, None] + rng.normal(0, 0.005, (hosts, 4))
@@ -69,8 +70,10 @@ def _named(by: tuple[pd.DataFrame, pd.DataFrame]) -> tuple[pd.DataFrame, pd.Data
 
 
 def test_an_interval_by_two_batches_by_hand() -> None:
-    """Batches of two at 0 and 0.1 against batches of two at 0.3 and 0.3: means 0.05 and 0.3, and variances of the means
-    2 x (0.05 / 2)^2 / (1 / 2) = 0.0025 and 0. One degree of freedom: t = 12.706.
+    """Compare batches of two at 0 and 0.1 with batches of two at 0.3 and 0.3.
+
+    The means are 0.05 and 0.3. Their variances are 2 x (0.05 / 2)^2 / (1 / 2) = 0.0025 and 0.
+    With one degree of freedom, t = 12.706.
     """
     rows = np.array([-0.001, 0.001, 0.099, 0.101])
     a = pd.DataFrame(dict.fromkeys("ab", rows))
@@ -103,7 +106,7 @@ def test_clusters_of_hosts_with_gaps_and_of_pairs() -> None:
 
 @pytest.mark.parametrize(("batches", "hosts"), [(2, 4), (2, 10), (4, 20)])
 def test_intervals_cover_fleets_of_few_batches(batches: int, hosts: int) -> None:
-    """With 80% of the variance between batches. By hosts alone 2 batches of 2, 5 and 10 hosts cover 82, 56 and 41%."""
+    """Put 80% of the variance between batches. By hosts, 2 batches of 2, 5 and 10 hosts cover only 82, 56 and 41%."""
     rng = np.random.default_rng(20261124)
     held = by_hosts = 0
     for _ in range(100):
@@ -123,7 +126,7 @@ def test_hosts_without_batches_that_matter_keep_their_interval() -> None:
 
 
 def test_halves_of_a_class() -> None:
-    """Hosts 1 and 2 ran a and b, hosts 3 and 4 ran c and d."""
+    """Let hosts 1 and 2 run a and b, and hosts 3 and 4 run c and d."""
     nan = math.nan
     y = pd.DataFrame(
         [[0, 0.1, nan, nan], [0.1, 0.2, nan, nan], [nan, nan, 0.1, 0], [nan, nan, 0, 0.2]], columns=list("abcd")
@@ -134,5 +137,5 @@ def test_halves_of_a_class() -> None:
     assert result.halves == ([["a", "b"], ["c", "d"]], [["a", "b", "c", "d"]])
     (sentence,) = of_hosts("old", "new", {"cpu-int": result})
     assert sentence == ("cpu-int: no host of old ran both a, b and c, d; run one of them on a host that ran the other")
-    y.iloc[0, 2] = 0.1  # one host that ran both
+    y.iloc[0, 2] = 0.1  # one host runs benchmarks of both groups
     assert list(of_hosts("old", "new", {"cpu-int": compare(y, complete)})) == []

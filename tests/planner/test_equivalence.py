@@ -158,7 +158,7 @@ def test_too_few_figures_say_how_many_more() -> None:
 
 
 def test_the_workload_lies_where_the_benchmarks_do() -> None:
-    """Logs 0, 0.1, 0.2 of hosts without spread: 0.1 ± t(2) 0.1 sqrt(1 + 1/3)."""
+    """Check logs 0, 0.1 and 0.2 of hosts without spread: the interval is 0.1 ± t(2) 0.1 sqrt(1 + 1/3)."""
     a, b = side([[1, 1, 1]] * 3), side([list(np.exp([0.0, 0.1, 0.2]))] * 3, first=4)
     result = compare(a, b)
     assert result.ratio and result.workload and result.workload.interval
@@ -182,14 +182,14 @@ def test_a_workload_takes_three_benchmarks_two_fleets_and_a_bounded_interval() -
     assert compare(a, lone, repeats=(None, error)).workload_why == single
     assert compare(a, lone).workload_why == single
     assert compare(a.iloc[:1], b, pairing=Pairing.PINNED).workload_why == single
-    # Logs 0, 0.25, 0.5 reach 4.303 x 0.25 x sqrt(4 / 3) = 1.24 either way, a factor of 3.5
+    # Logs 0, 0.25 and 0.5 give a half-width of 4.303 x 0.25 x sqrt(4 / 3) = 1.24, a factor of 3.5.
     far = compare(a, side([list(np.exp([0.0, 0.25, 0.5]))] * 3, first=4))
     assert far.workload is None
     assert far.workload_why == "the benchmark ratios differ too much: the interval exceeds a factor of 3 either way"
 
 
 def test_redundant_benchmarks_are_one_for_the_workload() -> None:
-    """Logs 0.3, 0.3, 0, 0.15: three groups of 0.3, 0 and 0.15, so 2 degrees of freedom."""
+    """Check logs 0.3, 0.3, 0 and 0.15: they form three groups (0.3, 0 and 0.15), so 2 degrees of freedom."""
     a, b = side([[1, 1, 1, 1]] * 3), side([list(np.exp([0.3, 0.3, 0.0, 0.15]))] * 3, first=4)
     workload = compare(a, b).workload  # a and b are the same figures
     assert workload and workload.df == pytest.approx(2) and workload.n == (3,)
@@ -204,7 +204,7 @@ def test_redundant_benchmarks_of_pinned_weights_are_one_for_the_workload() -> No
 
 
 def test_the_named_ends_have_wider_intervals() -> None:
-    """Two of eight are picked by their values: level 1 - 0.05 x 2 / 8 = 0.9875, with 4 degrees of freedom."""
+    """Select two of eight by their values: the level is 1 - 0.05 x 2 / 8 = 0.9875, with 4 degrees of freedom."""
     spread = np.array([[-0.02], [0.0], [0.02]])
     a, b = (pd.DataFrame(spread + gain, columns=list("abcdefgh")) for gain in (np.zeros(8), np.arange(8) / 10))
     b.index = pd.Index([3, 4, 5])

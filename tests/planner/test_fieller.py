@@ -20,7 +20,7 @@ def test_ends_are_where_the_difference_is_just_significant() -> None:
     ratio = fieller(x, y)
     assert ratio.lo is not None and ratio.hi is not None
     a, b = x.var(ddof=1) / 4, (x.mean() / y.mean()) ** 2 * y.var(ddof=1) / 3
-    df = (a + b) ** 2 / (a**2 / 3 + b**2 / 2)  # Satterthwaite's, below the ceiling 2 * 2 * (1 + 3 / 4) = 7
+    df = (a + b) ** 2 / (a**2 / 3 + b**2 / 2)  # by Satterthwaite, below the ceiling 2 * 2 * (1 + 3 / 4) = 7
     assert ratio.df == pytest.approx(df) and df < 7
     for end in (ratio.lo, ratio.hi):
         se = np.sqrt(x.var(ddof=1) / 4 + end**2 * y.var(ddof=1) / 3)
@@ -38,8 +38,9 @@ def test_one_host_has_a_ratio_and_nothing_else() -> None:
 
 
 def test_three_hosts_against_twenty_have_a_ceiling() -> None:
-    """The three hosts hardly vary, so nearly all variance is of the twenty: Satterthwaite gives 19 degrees of freedom.
+    """Compare three hosts that hardly vary with twenty that do.
 
+    Nearly all variance comes from the twenty, so Satterthwaite gives 19 degrees of freedom.
     The ceiling is (3 - 1) * 2 * (1 + 3 / 20) = 4.6.
     """
     few, many = np.array([1.0, 1.0001, 0.9999]), 1 + 0.1 * np.sin(np.arange(20))
@@ -48,7 +49,7 @@ def test_three_hosts_against_twenty_have_a_ceiling() -> None:
 
 
 def test_few_hosts_against_many_are_covered() -> None:
-    """With n_a + n_b - 2 = 21 degrees of freedom 3 hosts against 20 are covered in 88% of such draws."""
+    """Check coverage for 3 hosts against 20. With n_a + n_b - 2 = 21 degrees of freedom it would be only 88%."""
     rng = np.random.default_rng(20261124)
     held = 0
     for _ in range(2000):

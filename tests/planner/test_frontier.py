@@ -84,7 +84,7 @@ def test_a_candidate_that_never_keeps_the_service_replaces_none() -> None:
 
 
 def test_a_baseline_that_never_keeps_the_service_gives_a_lower_bound() -> None:
-    """At 8/s the baseline does 8, and no more at a higher speed; the candidate does sqrt(640 x 400) = 506 at 20/s."""
+    """Check the bound: the baseline does at most 8, at 8/s; the candidate does sqrt(640 x 400) = 506 at 20/s."""
     beyond = equivalence(SLOW, side(2, 1, 0, 1), 20)
     assert beyond.bound is Bound.LEAST and beyond.missed == (1, 0)
     assert beyond.ratio and beyond.ratio.value == pytest.approx(math.sqrt(640 * 400) / 8)
@@ -96,7 +96,7 @@ def test_a_baseline_that_never_keeps_the_service_gives_a_lower_bound() -> None:
 
 
 def test_hosts_that_were_never_loaded_down_to_the_service_give_a_bound() -> None:
-    """At 7/s the line of ``side``, which begins at 10/s with 640, does 640 or more; SLOW does 8 x (20/8)^(x) there."""
+    """Check 7/s: ``side`` starts at 10/s with 640, so it does at least 640; SLOW does 8 x (20/8)^x."""
     share = math.log(7 / 5) / math.log(8 / 5)
     work = 20 ** (1 - share) * 8**share
     assert (most := equivalence(side(2, 1, 0, 1), SLOW, 7)).bound is Bound.MOST
@@ -109,7 +109,7 @@ def test_hosts_that_were_never_loaded_down_to_the_service_give_a_bound() -> None
 
 
 def test_hosts_that_cannot_keep_the_service_count_as_no_work() -> None:
-    """Four candidates, of which two do 5.9 times the work and two cannot: (5.9 + 5.9 + 0 + 0) / 4 = 2.95."""
+    """Let two of four candidates do 5.9 times the work and two none: the mean is (5.9 + 5.9 + 0 + 0) / 4 = 2.95."""
     new = {f"n{k}": points for k, points in enumerate(side(2, 5.9, 0, 1).values())}
     new |= {"n2": SLOW["h"], "n3": SLOW["h"]}
     result = equivalence(side(3, 1, 0, 1), new, 40)

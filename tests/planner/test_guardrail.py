@@ -1,4 +1,4 @@
-"""Guardrails without a limit: the test against the baseline, by hand and among many."""
+"""Test guardrails without a limit against the baseline, by hand and among many."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planner.guardrail import Guardrail, Held, guardrail, judged_together
 
 
 def losses(values: list[float], first: int = 1) -> pd.Series:
-    """Oriented logs of a figure that is better when lower."""
+    """Return the oriented logarithms of figures where lower is better."""
     return pd.Series(-np.log(values), [f"h{n}" for n in range(first, first + len(values))])
 
 
@@ -24,8 +24,9 @@ def beside(old: list[float], new: list[float], pairing: Pairing = Pairing.APART)
 
 
 def test_a_change_by_hand() -> None:
-    """Means 10 and 12 of three hosts each, both with variance 1: a change of 20% of the baseline, in the wrong
-    direction. t = 2 / sqrt(1 / 3 + 1 / 3) = 2.449 with 4 degrees of freedom, p = 0.0705.
+    """Compare means 10 and 12 of three hosts each, both with variance 1.
+
+    The figure worsens by 20%: t = 2 / sqrt(1 / 3 + 1 / 3) = 2.449 with 4 degrees of freedom, p = 0.0705.
     """
     guard = beside([9, 10, 11], [11, 12, 13])
     assert guard.change is not None and guard.change.p == pytest.approx(2 * stats.t.sf(2 / math.sqrt(2 / 3), 4))
@@ -36,7 +37,7 @@ def test_a_change_by_hand() -> None:
 
 
 def test_one_of_twenty_counts_as_one_of_twenty() -> None:
-    """p = 0.0036 is 20 x 0.0036 = 0.072 among 20 of which the others did not change."""
+    """Check p = 0.0036 among 20 guardrails, 19 of them unchanged: the adjusted p is 20 x 0.0036 = 0.072."""
     same = beside([9, 10, 11], [9.001, 10, 11.001])
     guards = {f"g{n}": same for n in range(19)} | {"broken": beside([9, 10, 11], [14, 15, 16])}
     result = judged_together(guards)
@@ -53,7 +54,7 @@ def test_one_of_twenty_counts_as_one_of_twenty() -> None:
 
 @pytest.mark.parametrize(("old", "new"), [(6, 6), (3, 20)])
 def test_tables_of_equal_guardrails_have_few_broken(old: int, new: int) -> None:
-    """100 guardrails that did not change. One by one, some is called broken in 77-90% of such tables."""
+    """Simulate 100 unchanged guardrails. Tested one by one, at least one would break in 77-90% of such tables."""
     rng = np.random.default_rng(20261124)
     tables, one_by_one, together = 20, 0, 0
     for _ in range(tables):

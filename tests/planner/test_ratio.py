@@ -42,10 +42,11 @@ def test_a_change_of_unit_changes_nothing(a: list[float], b: list[float], shift:
 
 
 def test_few_hosts_against_many_by_hand() -> None:
-    """Three hosts that hardly vary against four that do: variances of the means 1e-6 / 3 and 4e-4 / 4 (of 4 hosts at
-    ±0.01 sqrt 3: 4e-4). Satterthwaite gives 3.02, below the interval's ceiling 2 * 2 * (1 + 3 / 4) = 7 and that among
-    many, 2 * (1 + 3 / 4) = 3.5. Against 20 hosts with the variance 1e-4 of their mean it gives 19.1, above both
-    ceilings: 4.6 and 2.3.
+    """Compare three hosts that hardly vary with four that do.
+
+    The variances of the means are 1e-6 / 3 and 4e-4 / 4 (hosts at ±0.01 sqrt 3). Satterthwaite gives 3.02.
+    That is below both ceilings: 2 * 2 * (1 + 3 / 4) = 7 for the interval, 2 * (1 + 3 / 4) = 3.5 for the adjusted p.
+    Against 20 hosts whose mean has the variance 1e-4, it gives 19.1, above both ceilings (4.6 and 2.3).
     """
     few = [-0.001, 0.0, 0.001]
     four = welch(few, (0.02 * math.sqrt(0.75) * np.array([-1, -1, 1, 1])).tolist())
@@ -59,13 +60,13 @@ def test_few_hosts_against_many_by_hand() -> None:
 
 
 def test_equal_sides_have_welchs_degrees_of_freedom() -> None:
-    """Five hosts that hardly vary against five that do: 4 degrees of freedom, not fewer."""
+    """Compare five hosts that hardly vary with five that do: there are 4 degrees of freedom, not fewer."""
     ratio = welch([0.0, 1e-6, 0.0, 0.0, 0.0], [0.1, 0.2, 0.3, 0.2, 0.1])
     assert ratio.df == ratio.df_many == pytest.approx(4)
 
 
 def test_a_pick_among_many_has_a_wider_interval() -> None:
-    """Both ends of 50 ratios: level 1 - 0.05 * 2 / 50 = 0.998. Five hosts a side: 8 degrees of freedom."""
+    """Check both extremes of 50 ratios: level 1 - 0.05 * 2 / 50 = 0.998 and, with five hosts a side, 8 df."""
     x = np.array([-0.02, -0.01, 0, 0.01, 0.02])
     ratio = welch(x.tolist(), (0.3 + x).tolist())
     half = float(stats.t.ppf(0.999, 8)) * math.sqrt(2 * 2.5e-4 / 5)
@@ -75,7 +76,7 @@ def test_a_pick_among_many_has_a_wider_interval() -> None:
 
 @pytest.mark.parametrize(("few", "many"), [(2, 20), (3, 20), (5, 20), (4, 5)])
 def test_tables_of_equal_benchmarks_have_few_false_verdicts(few: int, many: int) -> None:
-    """Fifty benchmarks that are equal, hosts that differ by 3% as a whole and by half of that in each benchmark."""
+    """Simulate fifty equal benchmarks on hosts that differ by 3% overall and by half as much in each benchmark."""
     rng = np.random.default_rng(20261124)
     false = 0
     for _ in range(300):

@@ -115,7 +115,7 @@ def test_a_comparison_says_what_one_replaces_at_equal_service(tmp_path: Path) ->
 
 
 def answered(root: Path, *words: str, hosts: Mapping[str, float], loads: Mapping[int, tuple[float, float]]) -> Any:
-    """The JSON of three old hosts against ``hosts`` (name to how many times the work), which keep ``loads``."""
+    """Return the JSON of three old hosts against ``hosts`` (name to factor of work), measured at ``loads``."""
     old = {f"o{n}": {"gen": "old"} for n in range(3)}
     record(root, "c-old", old, measured(list(old), 1.0, spread=0.0))
     rows: dict[tuple[str, Bench], list[float]] = {}
@@ -125,11 +125,11 @@ def answered(root: Path, *words: str, hosts: Mapping[str, float], loads: Mapping
     return json.loads(run(root, "compare", "-b", "gen=old", "-c", "gen=new", *words, "--format", "json"))
 
 
-SLOW_LOADS = {1: (15.0, 0.05), 16: (9.0, 0.2)}  # slower than every speed at which sides are read
+SLOW_LOADS = {1: (15.0, 0.05), 16: (9.0, 0.2)}  # slower than every speed at which sides are compared
 
 
 def test_the_first_sentence_is_the_one_at_equal_service(tmp_path: Path) -> None:
-    """Each new host does three times the work at every speed; at a fixed concurrency its users see the same speed."""
+    """Give each new host three times the work at every speed; at a fixed concurrency users see the same speed."""
     doc = answered(tmp_path, hosts={"n1": 3.0, "n2": 3.0, "n3": 3.0}, loads=LOADS)
     first = doc["answer"]
     assert (
@@ -143,7 +143,7 @@ def test_the_first_sentence_is_the_one_at_equal_service(tmp_path: Path) -> None:
 
 
 def test_hosts_that_miss_the_service_count_as_no_work(tmp_path: Path) -> None:
-    """Two of four do 5.9 times the work and two cannot: 2 x 5.9 / 4 = 2.95, and 100 / 2.95 = 33.9."""
+    """Let two of four hosts do 5.9 times the work and two do none: 2 x 5.9 / 4 = 2.95, and 100 / 2.95 = 33.9."""
     doc = answered(tmp_path, hosts={"n1": 5.9, "n2": 5.9, "n3": 0.0, "n4": 0.0}, loads=LOADS)
     words = "At 50 tokens/s per user, one new accelerator replaces about 2.95 old accelerators; new: 2 of 4 hosts miss the target"
     assert doc["answer"]["sentence"] == words
@@ -153,7 +153,7 @@ def test_hosts_that_miss_the_service_count_as_no_work(tmp_path: Path) -> None:
 
 
 def test_a_baseline_that_misses_the_service_gives_a_lower_bound(tmp_path: Path) -> None:
-    """The old reach 100/s with 0.9 x 100 / 2 = 45 tokens/s for an accelerator. The new do 3 x 45 at 200/s."""
+    """Check the highest speeds: old hosts do 0.9 x 100 / 2 = 45 tokens/s per accelerator at 100/s, new ones 3 x 45."""
     doc = answered(tmp_path, hosts={"n1": 3.0, "n2": 3.0}, loads={1: (400.0, 0.05), 16: (200.0, 0.2)})
     (at_100,) = [e for e in doc["frontiers"][0]["equal_service"] if e["speed"] == 100]
     work = 3 * 0.9 * 16 * 200 / 2

@@ -1,4 +1,4 @@
-"""``fleetmark workloads new``, ``check`` and ``schema``: what is written works, and every fault has its file and line."""
+"""Test ``fleetmark workloads new``, ``check`` and ``schema``: the skeleton works, and faults name file and line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workloads from outside the package: found by folder or installed package, recorded, and never chosen by a record."""
+"""Test workloads from outside the package: how they are found and recorded, and that a record never selects one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RESULT = {"ended": "exit", "rc": 0, "started": 1.7e9, "wall_s": 1.0}
 
 @pytest.fixture
 def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the workload ``acme_bench``, chosen by the environment."""
+    """Return a folder with the workload ``acme_bench``, selected through the environment."""
     folder = tmp_path / "acme"
     skeleton.write("acme_bench", folder)
     monkeypatch.setenv(extensions.VARIABLE, str(folder))
@@ -46,7 +46,7 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def campaign(root: Path, *outputs: bytes) -> tuple[Archive, list[Path]]:
-    """A campaign of ``acme_bench`` on one host, with a step for each of ``outputs``."""
+    """Write a campaign of ``acme_bench`` on one host, with one step for each of ``outputs``."""
     about = {
         "hosts": [{"name": "h1", "labels": {}}],
         "created": "2026-11-01T00:00:00Z",
@@ -156,7 +156,7 @@ def test_a_record_keeps_names_versions_and_hashes_and_no_path(acme: Path, tmp_pa
 
 
 def test_a_folder_may_hold_more_than_workloads(acme: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fleetmark's own virtual environment, say, or its sources: their files belong to Fleetmark."""
+    """Add a folder that contains Fleetmark's own sources: their workloads still belong to Fleetmark."""
     monkeypatch.setenv(extensions.VARIABLE, f"{acme}{os.pathsep}{HOUSE}")
     assert extensions.owner(workloads.manifest.path_of("fio")) is None
     (entry,) = external.recorded(["acme_bench", "fio"])
@@ -188,7 +188,7 @@ def test_another_parser_reads_the_outputs_again(acme: Path) -> None:
 
 
 def test_a_record_never_decides_which_code_runs(acme: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not by the paths that a campaign.json may hold, and not by a folder beside it."""
+    """Check that neither paths in campaign.json nor a folder beside it select code."""
     archive, _ = campaign(tmp_path / "r", OUTPUT)
     archive.close()
     assert "2 measurements" in run(tmp_path / "r", "parse", "c1")
@@ -234,7 +234,7 @@ def test_damage_where_a_record_names_its_extensions_is_a_sentence(entries: Any) 
 
 
 def installed(target: Path, module: str = "acme_bench_pkg") -> None:
-    """Install a distribution with a workload into ``target``, as a wheel's installation leaves it."""
+    """Install a distribution with a workload into ``target``, as installing a wheel would."""
     skeleton.write("acme_bench", target / "acme_bench_pkg")
     (target / "acme_bench_pkg" / "__init__.py").write_text("raise RuntimeError('this package is never imported')\n")
     about = target / "acme_benchmarks-2.5.dist-info"

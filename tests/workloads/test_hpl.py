@@ -1,4 +1,4 @@
-"""HPL and HPCG: the input files, the launcher, and which hosts can run them."""
+"""Test HPL and HPCG: the input files, the launcher, and the hosts that can run them."""
 
 from __future__ import annotations
 

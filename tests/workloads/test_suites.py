@@ -1,4 +1,4 @@
-"""Suites: what the shipped ones choose on which host, includes, conditions, and variants of one workload."""
+"""Test suites: what the shipped suites select for each host, includes, conditions, and variants of a workload."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEDIUM = "needs SPEC's medium"
 
 
 def gpus(number: int, vendor: str = "nvidia", name: str = "H100") -> dict[str, Any]:
-    """The facts of a host with accelerators and all that their tools need."""
+    """Return the facts of a host with accelerators and all the tools that they need."""
     device = {"nvidia": "cuda", "amd": "cuda", "huawei": "npu"}[vendor]
     torch = Torch(device=device, devices=number, backends=("nccl", "hccl", "gloo"), python="/usr/bin/python3")
     return {
@@ -37,7 +37,7 @@ def on(name: str, **host: Any) -> HostSchedule:
 
 
 def chosen(name: str, **host: Any) -> set[str]:
-    """The workloads that a suite runs or skips on a host, those that its conditions leave out not among them."""
+    """Return the workloads that a suite runs or skips on a host, without those that its conditions exclude."""
     planned = on(name, **host)
     return {step.workload for step in planned.steps} | set(planned.skipped)
 
@@ -47,7 +47,7 @@ def write(folder: Path, name: str, text: str) -> str:
     return str(folder / f"{name}.yml")
 
 
-# --- the suites there are ---------------------------------------------------------------------------------------------
+# --- shipped suites ---------------------------------------------------------------------------------------------------
 
 SERVER = {
     *("stream", "lmbench", "fio", "iperf3", "openssl_speed", "hpcc", "nginx_wrk", "redis_benchmark", "pgbench"),
@@ -275,7 +275,7 @@ def test_a_suspect_variant_is_measured_again_as_that_variant(tmp_path: Path) -> 
     assert choice["cases"] == ["all-cores"] and choice["hosts"]["all-cores"][0] == ["n03"]
 
 
-# --- what the user must provide ---------------------------------------------------------------------------------------
+# --- required settings ------------------------------------------------------------------------------------------------
 
 
 def test_what_nobody_gave_is_skipped_and_said() -> None:
