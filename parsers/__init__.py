@@ -38,12 +38,12 @@ _NO_TOOLS = {
 
 
 def tools() -> list[str]:
-    """Return the names ``parse`` understands, those of other folders included, sorted."""
+    """Return the sorted names of all parsers, including those in external folders."""
     return sorted(_paths())
 
 
 def path_of(tool: str) -> Path | None:
-    """Return the file of a parser, or its ``__init__.py``; None for a tool without a parser."""
+    """Return the path of a parser's module, or of its ``__init__.py``; None if the tool has no parser."""
     return _paths().get(tool)
 
 
@@ -106,7 +106,7 @@ def _all_text(parsed: Parsed) -> None:
 
 
 def find(tool: str) -> ModuleType | Foreign:
-    """Return the parser of that name. Raises FleetmarkError, with the known names, for a tool without a parser."""
+    """Return the parser of a tool. Raise FleetmarkError, listing the known names, if there is none."""
     return _find(tool, extensions.state())
 
 
@@ -119,6 +119,6 @@ def _find(tool: str, _: str) -> ModuleType | Foreign:
         raise FleetmarkError(f"no parser for {tool!r}:{hint} Fleetmark reads {', '.join(tools())}")
     if path.is_relative_to(__path__[0]):
         return importlib.import_module(f"parsers.{tool}")
-    from parsers.kit.foreign import Foreign  # a parser's own process imports this module, and needs no pydantic
+    from parsers.kit.foreign import Foreign  # the parser process imports this module and does not need pydantic
 
     return Foreign(tool, path)

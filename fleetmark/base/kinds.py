@@ -73,9 +73,9 @@ def _kind(class_: str, unit: str, better: str) -> Kind:
         return Kind.GUARDRAIL
     if known is Kind.RESPONSIVENESS:
         return known
-    if better == Better.LOWER and unit == "s":  # seconds per job: work in a class of work, else how fast one thing goes
+    if better == Better.LOWER and unit == "s":  # seconds per job: capacity in a work class, otherwise latency
         return known or Kind.RESPONSIVENESS
-    if better == Better.LOWER:  # a loss, an error rate or watts are conditions
+    if better == Better.LOWER:  # loss, error rate and power are conditions
         return Kind.GUARDRAIL
     if unit in _RATES or known is Kind.CAPACITY or unit in ("1", "B"):  # a score counts as work, unless it is declared
         return Kind.CAPACITY

@@ -507,12 +507,12 @@ class Drive:
 
 
 def _busy(holder: replies.Holder) -> str:
-    """Say who holds the lock of a host, and what to do."""
+    """Describe who holds the lock of a host, and what to do."""
     process = f" ({holder.process})" if holder.process else ""
     if not holder.campaign:
-        return f"busy: a process that does not answer{process} holds the lock there; end it there, then resume"
+        return f"busy: an unresponsive process{process} holds the host's lock; end it on the host, then resume"
     return (
-        f"busy: campaign {holder.campaign} of {holder.owner or '?'} runs there since {holder.since or '?'}{process}; "
+        f"busy: campaign {holder.campaign} of {holder.owner or '?'} started there at {holder.since or '?'}{process}; "
         "wait for it, or stop it where it was started"
     )
 

@@ -167,7 +167,7 @@ def _environment() -> dict[str, str]:
 
 
 def _roles(theirs: Mapping[str, Any]) -> dict[str, str]:
-    """Return where Ansible also looks for roles: in the folders of other workloads, then where it is used to look."""
+    """Return the variable that makes Ansible search the folders of external workloads before its own paths."""
     own = [str(extension.path / "roles") for extension in extensions.extensions()]
     usual = theirs.get("DEFAULT_ROLES_PATH") or ["~/.ansible/roles", "/usr/share/ansible/roles", "/etc/ansible/roles"]
     return {"ANSIBLE_ROLES_PATH": os.pathsep.join([*own, *map(str, usual)])} if own else {}

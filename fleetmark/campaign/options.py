@@ -70,12 +70,12 @@ class Options:
         return Turns.of(self.at_once)
 
     def check_turns(self) -> None:
-        """Raise FleetmarkError for a bound of --at-once that makes no sense."""
+        """Raise FleetmarkError if a limit given with --at-once is invalid."""
         Turns.of(self.at_once)
 
     @property
     def rounds(self) -> int | None:
-        """How often each case is scheduled, where the command line sets it."""
+        """Return how often each case is scheduled if the command line sets it, else None."""
         return self.until.most if self.until else self.repeats
 
 
@@ -133,12 +133,12 @@ def campaign_document(
 
 
 def author() -> str:
-    """Return who runs this process, as USER@MACHINE."""
+    """Return the user and machine of this process, as USER@MACHINE."""
     return f"{user_name()}@{socket.gethostname()}"
 
 
 def resolved(inventory: Sequence[str]) -> list[str]:
-    """Return the sources of an inventory, files among them by their absolute paths."""
+    """Return the inventory sources, with file paths made absolute."""
     return [str(Path(source).resolve()) if Path(source).exists() else source for source in inventory]
 
 

@@ -84,7 +84,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
         documents = {host: Scheduled(facts_of[host], text) for host, text in jobs.items()}
         archive = Archive.create(options.root, name, campaign, documents).writable()
         if problem := key_problem():
-            console.print(f"this campaign carries no lasting signature, so --resume will ask first: {problem}")
+            console.print(f"this campaign has no permanent signature, so --resume will ask first: {problem}")
         if lent:
             _note_job(archive, lent.job)
         _note_early_outcomes(archive, checked, schedule)
@@ -102,9 +102,9 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
 def _join_late(
     archive: Archive, options: Options, console: Console, checked: Sequence[Checked], credentials: Mapping[str, str]
 ) -> bool:
-    """Run on hosts that answered only after the others had begun: their own cases, and their pairs with the others.
+    """Run on hosts that answered after the others had started: their own cases, and their pairs with the other hosts.
 
-    Return whether the user interrupted it. A host that never answers stays lost, and joins when somebody resumes.
+    Return whether the user interrupted it. A host that never answers stays lost until the campaign is resumed.
     """
     with console.status("waiting for the facts of late hosts"):
         late = [c.late.result() for c in checked if c.late]
@@ -179,7 +179,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
             schedule = Schedule({}, (), request.settings)
         _note_early_outcomes(archive, [c for c in checked if c.host.name in away], schedule)
         for name in sorted(owed.keys() - {h.name for h in hosts}):
-            note_lost(archive, jobs[name], owed[name], "it is in the inventory no longer")
+            note_lost(archive, jobs[name], owed[name], "it is no longer in the inventory")
         archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
         return _drive(archive, options, console, checked, credentials)
     finally:
@@ -241,7 +241,7 @@ def _note_job(archive: Archive, job: Job) -> None:
 
 
 def _is_noted(archive: Archive, event: Mapping[str, Any]) -> bool:
-    """Return whether this user noted the Slurm job of this campaign, which is cancelled at the end."""
+    """Return whether this user recorded the Slurm job of this campaign, which is cancelled at the end."""
     noted = {name: value for name, value in event.items() if name not in ("t", "e")}
     return noted.get("campaign") == archive.id and is_signed(noted)
 
@@ -285,7 +285,7 @@ def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule:
 
 
 def _every_case(entry: str) -> dict[str, Any]:
-    """The workload of a suite's entry, and the name that stands for all its cases."""
+    """Return the workload of a suite entry, and a wildcard name for all its cases."""
     return {"workload": workload_of(entry), "case": case_of(entry, "*")}
 
 
@@ -393,11 +393,11 @@ def _follow(
 
 
 def _why_not(checked: Checked, job: Mapping[str, Any] | None) -> str:
-    """Return why a host cannot run its job; empty where it can."""
+    """Return why a host cannot run its job; empty if it can."""
     if not (checked.facts and checked.reach and job):
         return f"unreachable: {checked.reason}"
-    if job["work"] != checked.facts.work_dir:  # the job's commands have paths in it
-        return f"its work directory is {checked.facts.work_dir}, and its job was made for {job['work']}"
+    if job["work"] != checked.facts.work_dir:  # the job's commands contain paths below it
+        return f"its work directory is {checked.facts.work_dir}, but its job expects {job['work']}"
     return ""
 
 

@@ -20,7 +20,7 @@ from workloads import Manifest, Suite, condition, load, workload_of
 from workloads.manifest import Case
 from workloads.template import evaluate, names_in
 
-Settings = Mapping[str, Mapping[str, Any]]  # suite's entry -> parameter -> value, as typed on the command line
+Settings = Mapping[str, Mapping[str, Any]]  # suite entry -> parameter -> value, as typed on the command line
 
 
 def settings_of(suite: Suite, overrides: Settings) -> dict[str, dict[str, Any]]:
@@ -39,7 +39,7 @@ def _settings(suite: Suite, overrides: Settings) -> tuple[dict[str, dict[str, An
     chosen = suite.chosen()
     for name in overrides:
         if name not in chosen:
-            load(workload_of(name))  # an unknown workload is the likelier mistake
+            load(workload_of(name))  # report an unknown workload first: it is the likelier mistake
             raise FleetmarkError(f"--set {name}.…: suite {suite.name} does not run {name}; it runs {', '.join(chosen)}")
     merged = {}
     for name, choice in chosen.items():
@@ -58,9 +58,9 @@ def _settings(suite: Suite, overrides: Settings) -> tuple[dict[str, dict[str, An
 
 
 def _refuse_early(manifest: Manifest, settings: Mapping[str, Any], alone: bool) -> None:
-    """Raise FleetmarkError for settings that contradict each other on any host.
+    """Raise FleetmarkError for settings that conflict on every host.
 
-    A workload that is not alone in its suite and that nobody gave what it needs (a medium, a path) is skipped later.
+    If the suite has other workloads, a workload without a required setting (a medium, a path) is skipped later.
     """
     defaults = {k: p.default for k, p in manifest.parameters.items()}
     values = {**defaults, **settings}
@@ -74,7 +74,7 @@ def _refuse_early(manifest: Manifest, settings: Mapping[str, Any], alone: bool) 
 
 
 def probes(entries: Iterable[str]) -> list[str]:
-    """Every command whose presence one of a suite's ``entries`` needs to know; the facts look them up."""
+    """Return every command whose presence a suite entry needs to know; the facts report them."""
     commands: set[str] = set()
     for manifest in map(load, map(workload_of, entries)):
         commands.update(manifest.probes)
@@ -95,7 +95,7 @@ def containers(suite: Suite | None) -> list[str]:
 
 
 def has_groups(workloads: Iterable[str]) -> bool:
-    """Return whether several hosts run some case of ``workloads`` together: hosts that join later run none of these."""
+    """Return whether ``workloads`` has cases that run on several hosts together; late hosts do not run these."""
     return any(case.nodes != 1 for name in workloads for case in load(workload_of(name)).cases)
 
 
@@ -190,7 +190,7 @@ def _all_match(suite: Suite, case_names: Mapping[str, set[str]]) -> None:
 
 
 def refuse_nothing(suite: Suite, schedule: Schedule) -> None:
-    """Raise FleetmarkError where the suite's conditions leave nothing to run or to skip on any host."""
+    """Raise FleetmarkError if the suite's conditions leave nothing to run or to skip on any host."""
     conditions = sorted({choice.where for choice in suite.chosen().values() if choice.where})
     if (
         conditions

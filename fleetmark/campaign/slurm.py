@@ -77,7 +77,7 @@ def job_on_record(event: Mapping[str, Any], shared: Path, partition: str | None)
         )
     if not re.fullmatch(r"[0-9_]+", id_):
         raise FleetmarkError(f"the journal names {id_[:80]!r} as the Slurm job, which is no job: begin a new campaign")
-    with contextlib.suppress(OSError):  # it is gone: nothing is collected from it
+    with contextlib.suppress(OSError):  # if it is gone, there is nothing to collect
         refuse_replaceable(folder)
     return Job(id_, folder, partition)
 
@@ -210,7 +210,7 @@ def _why_not_begun(job: Job) -> str:
         )
     if job.state.exit_status == UNSAFE:
         return (
-            f"{job.folder}: other users can replace it, say {where}; name a folder by --shared that only you and root "
+            f"{job.folder}: on {where}, other users can replace it; name a folder by --shared that only you and root "
             "can change there"
         )
     if job.state.exit_status == NO_PYTHON:

@@ -48,7 +48,7 @@ WorkloadFolders = Annotated[
         "--workloads",
         metavar="DIR",
         callback=_choose,
-        help="Also the workloads in this folder; repeatable. FLEETMARK_WORKLOADS sets it too.",
+        help="Also use the workloads in this folder; repeatable. Or set FLEETMARK_WORKLOADS.",
     ),
 ]
 AsFormat = Annotated[Format, typer.Option("--format", help="json: nothing but JSON on stdout.")]
@@ -62,7 +62,7 @@ def in_a_sentence() -> Iterator[None]:
     try:
         yield
     except (FleetmarkError, PermissionError) as error:
-        sentence = " ".join(str(error).split())  # on one line, also where it quotes somebody else's text
+        sentence = " ".join(str(error).split())  # on one line, even if it quotes untrusted text
         if isinstance(error, PermissionError) and error.filename:
             sentence = f"{error.filename}: permission denied; choose another place, or become a user who may"
         Terminal(stderr=True).print(f"fleetmark: {sentence}", style="bold", soft_wrap=True)

@@ -104,7 +104,7 @@ def compare(
     ] = None,
     rate: Annotated[
         list[str] | None,
-        typer.Option("--rate", help="A rate of exchange with its date: 'USD=0.92 EUR 2026-11-01'; repeatable."),
+        typer.Option("--rate", help="A dated exchange rate: 'USD=0.92 EUR 2026-11-01'; repeatable."),
     ] = None,
     best: Annotated[bool, typer.Option("--best", help="Of each side, the best figure for each benchmark.")] = False,
     html: Html = None,

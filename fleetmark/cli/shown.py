@@ -31,7 +31,7 @@ def work(order: Mapping[str, Any]) -> bool | int:
     if order["do"] == "warm":
         threading.Thread(target=importlib.import_module("reports.kit.charts").warm, daemon=True).start()
         return True
-    os.environ[extensions.VARIABLE] = order["workloads"]  # chosen on the command line, which is read after the fork
+    os.environ[extensions.VARIABLE] = order["workloads"]  # from the command line, which is parsed after the fork
     if order["do"] == "measure":
         return _measure(Path(order["path"]))
     return _shown(Path(order["path"]), Format(order["form"]), order["strict"])

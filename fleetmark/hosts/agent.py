@@ -22,7 +22,7 @@ from typing import Any
 PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
 MAX_ANSWER = 1 << 20  # bytes
 STATES = ("started", "running", "finished", "busy", "error")
-# What starts a job, and what serves on a node of Slurm; each module imports only those before it.
+# The modules that start a job, and those that serve on a Slurm node; each imports only earlier modules.
 OF_START = ("files", "private", "lock", "steps", "job")
 OF_NODE = ("files", "private", "lock", "steps", "node")
 _LOAD = "for n in {names!r}:m=sys.modules[n]=types.ModuleType(n);exec({source}[n+'.py'],m.__dict__)\n"
@@ -32,7 +32,7 @@ BOOT = (
     + _LOAD.format(names=OF_START, source="d['source']")
     + "try:print('FLEETMARK'+json.dumps(m.start(d)))\n"
     "except (OSError,RuntimeError) as e:print('FLEETMARK'+json.dumps({'state':'error','error':str(e)}))"
-)  # What a node of Slurm executes, with ``node_program`` as its first argument; it has no quotes.
+)  # A Slurm node executes this code with ``node_program`` as first argument; it contains no quotes.
 NODE_BOOT = "import base64,sys,zlib;exec(zlib.decompress(base64.b64decode(sys.argv[1])))"
 
 # What a session loads to tell facts, in this order.
@@ -61,7 +61,7 @@ def agent_source(name: str) -> bytes:
 
 @cache
 def agent_module(name: str) -> ModuleType:
-    """Load one of the agent's modules that import nothing of the agent's, for what both sides do alike."""
+    """Load an agent module that imports no other agent module, for code that both sides share."""
     module = ModuleType(name)
     exec(compile(agent_source(f"{name}.py"), f"{name}.py", "exec"), module.__dict__)
     return module
@@ -69,9 +69,9 @@ def agent_module(name: str) -> ModuleType:
 
 @cache
 def node_program() -> str:
-    """Return the program of a node of Slurm, packed for ``NODE_BOOT``, which calls ``node.main``.
+    """Return the program for a Slurm node, packed for ``NODE_BOOT``, which calls ``node.main``.
 
-    The job's script carries it, so that a node runs no code from the shared folder.
+    The job script carries it, so that a node runs no code from the shared folder.
     """
     texts = {f"{name}.py": agent_source(f"{name}.py").decode() for name in OF_NODE}
     text = f"import sys,types\nd={texts!r}\n{_LOAD.format(names=OF_NODE, source='d')}m.main(*sys.argv[2:])\n"

@@ -64,9 +64,9 @@ from fleetmark.record.drafts import make_draft, remove_unfinished
 from fleetmark.record.replies import MAX_RESULT_BYTES, NoReply, Result, Telemetry, read
 
 SCHEMA = 1
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # the right place, without room
-_ROWS = 1 << 17  # of a group in measurements.parquet
-_PART = re.compile(r"\.(campaign\.json|measurements\.parquet|summary\.html)\.[0-9a-f]{8}")  # of a write cut short
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # the path is valid, but the disk is full or failing
+_ROWS = 1 << 17  # rows per row group in measurements.parquet
+_PART = re.compile(r"\.(campaign\.json|measurements\.parquet|summary\.html)\.[0-9a-f]{8}")  # of interrupted writes
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -88,19 +88,19 @@ def safe_name(name: str) -> str:
 
 
 def _head(campaign: Mapping[str, Any]) -> str:
-    """Return campaign.json as text, signed by this user."""
+    """Return the text of campaign.json, signed by this user."""
     return json.dumps(sign({"schema": SCHEMA, **campaign}), indent=1)
 
 
 class Archive:
-    """One campaign's directory. Writing needs the controller's lock (``writable``); reading needs nothing.
+    """The directory of one campaign. Writing needs the controller's lock (``writable``); reading needs no lock.
 
-    Everything read is validated first, and no link out of it is followed: an archive may come from anywhere. Writes
-    follow no link below ``root``, the folder that the user named.
+    Every file is validated when read, and no symlink out of the archive is followed: an archive may come from anyone.
+    Writes follow no symlink below ``root``, the folder that the user named.
     """
 
     def __init__(self, path: Path, root: Path | None = None) -> None:
-        """``root``: the results root that ``path`` lies in; its parent folder by default."""
+        """Open ``path`` below the results root ``root``, by default the parent folder of ``path``."""
         self.path = path
         self._root = root or path.parent
         self._journal: int | None = None
@@ -176,9 +176,9 @@ class Archive:
         return campaign
 
     def own_campaign(self) -> dict[str, Any] | None:
-        """Return campaign.json where this user started the campaign and nobody changed the file since; else None.
+        """Return campaign.json if this user started the campaign and nobody has changed the file since; else None.
 
-        Raises FleetmarkError as ``campaign`` does.
+        Raise FleetmarkError like ``campaign``.
         """
         document = self.campaign()
         return document if document.get("id") == self.id and is_signed(document) else None
@@ -204,7 +204,7 @@ class Archive:
         return self
 
     def _remove_parts(self) -> None:
-        """Remove what a controller that was killed had half received or half written."""
+        """Remove partly received and partly written files that a killed controller left."""
         for part in (self.path / "raw").glob("*/*/*/.part-*"):
             remove_inside(part, self._root)
         for part in self.path.glob(".*.????????"):
@@ -247,7 +247,7 @@ class Archive:
             self._unsynced = False
 
     def save_facts(self, host: str, facts: Facts, raw: Mapping[str, Any]) -> str:
-        """Save a host's facts. Returns the document, whose SHA-256 campaign.json has."""
+        """Save a host's facts. Return the stored document, whose SHA-256 goes into campaign.json."""
         document = facts_document(facts, raw)
         self.keep(f"facts/{safe_name(host)}.json", document)
         return document
@@ -257,7 +257,7 @@ class Archive:
         self.keep(f"jobs/{safe_name(host)}.json", job)
 
     def save_campaign(self, campaign: Mapping[str, Any]) -> None:
-        """Replace campaign.json, signed by this user."""
+        """Replace campaign.json and sign it as this user."""
         self.keep("campaign.json", _head(campaign))
 
     def begin_step(self, host: str, step: Mapping[str, Any]) -> Path:
@@ -273,11 +273,11 @@ class Archive:
         return open_new_inside(folder / safe_name(name), self._root)
 
     def append_to(self, name: str) -> int:
-        """Open a file of the campaign's own folder to read and append, as a descriptor. Raises OSError."""
+        """Open a file in the campaign's own folder for reading and appending. Return its descriptor. Raise OSError."""
         return append_inside(self.path / name, self._root)
 
     def discard(self, path: Path) -> None:
-        """Remove a file or a folder of this campaign, as far as that is possible."""
+        """Remove a file or folder of this campaign; ignore errors."""
         remove_inside(path, self._root)
 
     def save_step(self, host: str, step: Mapping[str, Any], part: Path, excuse: str = "") -> Path:
@@ -325,7 +325,7 @@ class Archive:
         return self.keep("summary.html", page)
 
     def keep(self, name: str, data: bytes | str) -> Path:
-        """Save ``data`` as the file ``name`` of this campaign, replacing the one before. Raises CannotKeep."""
+        """Save ``data`` as the file ``name`` of this campaign, replacing an old one. Raise CannotKeep on failure."""
         file = self.path / name
         try:
             replace_inside(file, self._root, data)
@@ -407,14 +407,16 @@ class Archive:
     def facts_of(
         self, host: str, known: Known | None = None, accepts: Callable[[bytes], bool] = lambda _: True
     ) -> Facts | None:
-        """The host's facts, None where it has none. ``known``: parts of facts that were read before, for ``once``.
-        Raises FleetmarkError for a file that holds no facts, or that the caller does not accept.
+        """Return the facts of a host, or None if it has none.
+
+        ``known``: parts of facts from earlier reads, which ``once`` shares between hosts. Raise FleetmarkError if
+        the file contains no facts, or if the caller does not accept it.
         """
         file = self.path / "facts" / f"{safe_name(host)}.json"
         try:
             raw = self._read(file)
             if not accepts(raw):
-                raise ValueError("it was changed since the campaign was scheduled")
+                raise ValueError("it has changed since the campaign was scheduled")
             return once(from_json(raw)["facts"], {} if known is None else known)
         except FileNotFoundError:
             return None
@@ -422,7 +424,7 @@ class Archive:
             raise FleetmarkError(f"{file}: not facts of this version: {fault(error)}") from error
 
     def facts_text(self, host: str) -> bytes:
-        """Return the host's facts as stored, empty where it has none. Raises FleetmarkError for an unreadable file."""
+        """Return the stored text of a host's facts; empty if it has none. Raise FleetmarkError if it cannot be read."""
         file = self.path / "facts" / f"{safe_name(host)}.json"
         try:
             return self._read(file)
@@ -457,15 +459,15 @@ class Archive:
             raise FleetmarkError(f"{file}: no whole Parquet file; `fleetmark parse` makes it anew from raw")
 
     def job(self, host: str, accepts: Callable[[bytes], bool] = lambda _: True) -> dict[str, Any] | None:
-        """The host's job; None where it has none.
+        """Return the job of a host, or None if it has none.
 
-        Raises FleetmarkError for a file that cannot be read, is no job, or that the caller does not accept.
+        Raise FleetmarkError if the file cannot be read, is not a job, or is not accepted by the caller.
         """
         file = self.path / "jobs" / f"{safe_name(host)}.json"
         try:
             raw = self._read(file)
             if not accepts(raw):
-                raise FleetmarkError(f"{file}: changed since the campaign was scheduled")
+                raise FleetmarkError(f"{file}: it has changed since the campaign was scheduled")
             read(Job, raw)
         except FileNotFoundError:
             return None

@@ -33,19 +33,19 @@ from planner.peers import Outlier
 from planner.redundant import LEAST_MACHINES
 from workloads.declared import frontier
 
-MOST_AGAIN = 2000  # machines of a comparison that is worked out again without some of them
+MOST_AGAIN = 2000  # maximum number of machines in a comparison that is repeated without some of them
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The options of ``fleetmark compare``, and the record under ``root`` that it reads.
+    """The options of ``fleetmark compare``, and the ``root`` of the record that it reads.
 
-    ``baseline`` and ``candidates`` are selectors; ``reference`` is a pinned one, instead of a baseline. ``per``: what
-    figures are shared out by; ``mix``: shares of server-hours; ``panel``: the benchmarks that headlines are over;
-    ``only``: patterns over ``workload/case/metric``; ``paired``: both sides are the same hosts; ``by``: what counts as
-    one host, by default a host, of imported tables a publisher; ``best``: of each side the best figure. ``names``: what
-    sides are called, in their order; ``prices``: of a side's servers, ``NAME=4.20 USD/hour``; ``rates``: of exchange,
-    ``USD=0.92 EUR 2026-11-01``.
+    ``baseline`` and ``candidates``: selectors; ``reference``: a pinned reference that replaces the baseline; ``per``:
+    the unit that results are divided by; ``mix``: shares of server-hours; ``panel``: the benchmarks of the headline
+    results; ``only``: patterns for ``workload/case/metric``; ``paired``: both sides are the same hosts; ``by``: what
+    counts as one host (default: a host, or a publisher in imported tables); ``best``: use only the best result of each
+    side; ``names``: display names of the sides, in order; ``prices``: server prices by side, ``NAME=4.20 USD/hour``;
+    ``rates``: exchange rates, ``USD=0.92 EUR 2026-11-01``.
     """
 
     root: Path
@@ -90,14 +90,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A comparison and what it rests on: side's title to its machines, (campaign, host) to the host's name.
+    """A comparison and the data behind it: machines by side title, and host names by (campaign, host).
 
-    ``turned``: the same sides with each of the others as the baseline, by that side's title; a pinned reference
-    cannot be turned round. ``sides``: each side's title to its figures. ``selectors``: title to selector.
-    ``outliers``: hosts unlike their peers; ``without``: baseline's title to the same comparison without them.
-    ``powered``: the titles of sides whose power is on record. ``causes``: a warning to the machines without which it
-    would not stand; ``effects``: a warning to how far it moves the answer, as a logarithm; ``again``: the comparison
-    with a baseline without some machines.
+    ``turned``: the comparison with each other side as the baseline, by that side's title; not available with a pinned
+    reference; ``sides``: results by side title; ``selectors``: selector by side title; ``outliers``: hosts that differ
+    from their peers; ``without``: the comparison without outliers, by baseline title; ``powered``: titles of the sides
+    with recorded power; ``causes``: the machines that cause each warning; ``effects``: how far each warning moves the
+    result, as a logarithm; ``again``: repeats the comparison with a baseline without some machines.
     """
 
     comparison: Comparison
@@ -204,7 +203,7 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
 def _chosen(
     q: Question, every: Sequence[Machine], pinned: reference.Reference | None
 ) -> tuple[dict[str, Sequence[Machine]], naming.Names, dict[tuple[str, str], str]]:
-    """Return the machines of each side by its title, with their prices; what sides are called; and what hosts go by."""
+    """Return the machines of each side by title, with prices, the names of the sides, and the names of hosts."""
     selected = {c: choose(every, c) for c in dict.fromkeys([*filter(None, [q.baseline]), *q.candidates])}
     everyone = [m for of in selected.values() for m in of]
     names = distinct_names(everyone, by_id=q.paired or q.per != "server")
@@ -220,13 +219,13 @@ def _chosen(
 
 
 def _credited(root: Path, result: Comparison, chosen: Mapping[str, Sequence[Machine]]) -> Comparison:
-    """Return ``result`` with what publishers want said, and the names of classes that are one micro-benchmark."""
+    """Return ``result`` with the publishers' required notices, and the names of single-benchmark classes."""
     credit_lines = imports.credits(root, [m for machines in chosen.values() for m in machines], _compared(result))
     return replace(result, credits=credit_lines, called=imports.micro(_cases(result)))
 
 
 def _cases(result: Comparison) -> dict[str, list[str]]:
-    """Return the cases of the benchmarks behind each class."""
+    """Return the cases of the benchmarks in each class."""
     titles: dict[str, set[str]] = {}
     for candidate in result.candidates:
         for name, e in candidate.classes.items():
@@ -236,7 +235,7 @@ def _cases(result: Comparison) -> dict[str, list[str]]:
 
 
 def _compared(result: Comparison) -> list[tuple[str, str]]:
-    """Return case and metric of every benchmark that was compared."""
+    """Return the case and metric of every compared benchmark."""
     titles = {title for c in result.candidates for e in c.classes.values() for title in e.each}
     return [tuple(row) for row in result.benchmarks.loc[sorted(titles), ["case", "metric"]].to_numpy().tolist()]
 

@@ -14,15 +14,15 @@ _LOCK = "controller.lock"
 
 
 def make_draft(root: Path, campaign_id: str) -> tuple[Path, int]:
-    """Create a folder for a new campaign. Returns its path and its lock, a descriptor to close when it is complete.
+    """Create a folder for a new campaign. Return its path and its lock, a descriptor to close when it is complete.
 
-    Raises OSError, also where the folder exists.
+    Raise OSError if that fails or the folder exists.
     """
     draft = root / f"{_NEW}{campaign_id}"
     while True:
         with folder_inside(root, root) as place:
             os.mkdir(draft.name, PRIVATE_FOLDER, dir_fd=place)
-        with contextlib.suppress(FileNotFoundError):  # another controller removed it before it was locked
+        with contextlib.suppress(FileNotFoundError):  # another controller removed it before this one locked it
             lock = append_inside(draft / _LOCK, root)
             fcntl.flock(lock, fcntl.LOCK_EX)
             if os.fstat(lock).st_nlink:
@@ -38,7 +38,7 @@ def remove_unfinished(root: Path) -> None:
     except OSError:
         return
     for draft in drafts:
-        with contextlib.suppress(OSError):  # another user's, or another controller is at work on it
+        with contextlib.suppress(OSError):  # it belongs to another user, or another controller uses it
             lock = append_inside(draft / _LOCK, root)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

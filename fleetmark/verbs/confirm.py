@@ -57,9 +57,9 @@ def confirm(archive: Archive, diagnosis: Diagnosis, where: Where, console: Conso
 
 
 def options_of(request: Request, where: Where, hosts: tuple[str, ...]) -> Options:
-    """The options of a campaign on ``hosts`` of an earlier one: reached as they were then, unless ``where`` differs.
+    """Return the options of a campaign on ``hosts`` of an earlier one, with its connections unless ``where`` differs.
 
-    Whoever did not start the earlier one has named an inventory, or it had none (``request_to_run``).
+    A user who did not start the earlier campaign has named an inventory, or it had none (``request_to_run``).
     """
     slurm = request.slurm
     if slurm is not None and hosts:
@@ -76,6 +76,6 @@ def options_of(request: Request, where: Where, hosts: tuple[str, ...]) -> Option
 
 
 def saved_suite(archive: Archive, folder: str, name: str, suite: Mapping[str, Any]) -> str:
-    """Save ``suite`` as ``folder``/``name``.yml of a campaign and return its path, which the command line names."""
+    """Save ``suite`` as ``folder``/``name``.yml of a campaign, and return its path for the command line."""
     document = {key: value for key, value in suite.items() if key != "name"}
     return str(archive.keep(f"{folder}/{name}.yml", yaml.safe_dump(document, sort_keys=False, allow_unicode=True)))

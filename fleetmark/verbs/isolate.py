@@ -94,7 +94,7 @@ class _Runs:
 
     @cached_property
     def request(self) -> Request:
-        """What the campaign was started with; asked for when hosts are to run something."""
+        """Return the request that started the campaign; it is loaded only when hosts are to run something."""
         return request_to_run(self.archive, self.where.inventory, self.console)[0]
 
     def _measured(self, suite: Mapping[str, Any], name: str, saying: str, nth: int = -1) -> Archive:

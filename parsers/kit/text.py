@@ -49,7 +49,7 @@ def numbered(text: str) -> list[tuple[int, str]]:
 
 
 def untagged(line: str) -> str:
-    """Return ``line`` without indentation and an MPI launcher's tag: Open MPI's ``[1,0]<stdout>:``, srun's ``0: ``."""
+    """Return ``line`` without indentation and MPI launcher tag: Open MPI's ``[1,0]<stdout>:``, srun's ``0: ``."""
     return _TAG.sub("", line, count=1)
 
 

@@ -1,15 +1,18 @@
-"""Published tables to rows: MLCommons', SPEC's, Spare Cores', and tidy tables of the user's own.
+"""Read published tables: MLCommons', SPEC's, Spare Cores', and tidy tables that the user provides.
 
-``mlperf``, ``spec``, ``sparecores`` and ``table`` each offer ``read(raw, name) -> Table``, a pure function of a file's
-bytes; ``name`` is the file's, for what only it says. They raise FleetmarkError, without the file's name, for what is no
-such table.
-Each says which labels of its machines a reader must know where two sides differ in them (``TRAITS``), and which name a
-machine's model, the first of them that it has (``MODEL``); which say what kind of machine a selector means (``KIND``),
-and how many of it a machine has (``COUNTS``: label to the kind it counts); which must be one over a side, and what they
-are about (``UNIFORM``); and who published a row (``PUBLISHER``): rows of one publisher are not independent.
+``mlperf``, ``spec``, ``sparecores`` and ``table`` each have ``read(raw, name) -> Table``, a pure function of a file's
+bytes; ``name`` is the file name, for facts that only the name states. ``read`` raises FleetmarkError, without the file
+name, if the file is not such a table.
 
-``SIZES``: labels that say how large a
-machine is, and of what they count (sockets, cores, devices).
+Each module defines the roles of its machine labels:
+
+- ``TRAITS``: labels to show if two sides differ in them.
+- ``MODEL``: labels that may name the model of a machine; the first one present counts.
+- ``KIND``: labels that describe the machine type that a selector means.
+- ``COUNTS``: labels with a number of components, mapped to the component type.
+- ``UNIFORM``: labels that must be equal within a side, mapped to their subject.
+- ``PUBLISHER``: the label that names the publisher; rows of one publisher are not independent.
+- ``SIZES``: labels that give the size of a machine, mapped to the unit counted (sockets, cores, devices).
 """
 
 from __future__ import annotations

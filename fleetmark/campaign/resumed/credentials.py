@@ -23,11 +23,11 @@ def credentials_again(suite: str, settings: Settings, overrides: Settings) -> di
             before = settings.get(entry, {}).get(name)
             if not lacks_credentials(before):
                 raise FleetmarkError(
-                    f"--set {entry}.{name} with --resume: a campaign goes on as scheduled, and only credentials are "
+                    f"--set {entry}.{name} with --resume: a campaign resumes as scheduled, and only credentials are "
                     "given again; begin a new one for changes"
                 )
             if value != before:
-                raise FleetmarkError(f"--set {entry}.{name} with --resume: it was {before}, and this is {value}")
+                raise FleetmarkError(f"--set {entry}.{name} with --resume: the campaign has {before}, not {value}")
     of_suite: dict[str, str] = {}
     with contextlib.suppress(FleetmarkError):  # the suite is gone or changed: the user is asked for them
         of_suite = secrets_of(load_suite(suite), {})

@@ -1,8 +1,8 @@
-"""The schedule of a campaign on record: its jobs, made again where one is damaged, and the hosts that join later.
+"""Restore the schedule of a recorded campaign: rebuild damaged jobs, and add hosts that join later.
 
-A schedule follows from campaign.json and the facts alone, so it can be computed again. campaign.json holds the SHA-256
-of every job and of every host's facts, and carries the signature of the user who started the campaign: whoever else can
-write to the record cannot change what runs.
+campaign.json and the facts fully determine a schedule, so it can be recomputed. campaign.json holds the SHA-256 of
+every job and of every host's facts, and is signed by the user who started the campaign. Other users who can write to
+the record therefore cannot change what runs.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ class _Host(BaseModel, defer_build=True):
 class Request(BaseModel, defer_build=True):
     """The fields of ``campaign.json`` that are needed to resume a campaign.
 
-    ``scheduled`` (``planned`` in the file): the hosts in the order in which they were scheduled, later ones group by
-    group; ``jobs`` and ``facts``: the SHA-256 of each host's job and of its facts; ``suite_as_read``: the content of
-    the suite's file.
+    ``scheduled`` (``planned`` in the file): the hosts in scheduling order, with later hosts appended group by group;
+    ``jobs`` and ``facts``: the SHA-256 of each host's job and facts; ``suite_as_read``: the content of the suite file.
     """
 
     id: str
@@ -72,9 +71,9 @@ class Request(BaseModel, defer_build=True):
 
 
 def request_of(archive: Archive) -> Request:
-    """Return what this user started the campaign with.
+    """Return the request with which this user started the campaign.
 
-    Raises FleetmarkError where campaign.json is not as this user signed it, or lacks a field needed to resume.
+    Raise FleetmarkError if this user's signature does not match campaign.json, or if a required field is missing.
     """
     document = archive.own_campaign()
     if document is None:
@@ -85,7 +84,7 @@ def request_of(archive: Archive) -> Request:
 
 
 def unsigned_request(archive: Archive) -> Request:
-    """Return what campaign.json says, whoever wrote it. Raises FleetmarkError where it lacks a field."""
+    """Return the request in campaign.json without checking its signature. Raise FleetmarkError if it lacks a field."""
     return _request(archive, archive.campaign())
 
 
@@ -124,7 +123,7 @@ def job_text(campaign: Mapping[str, Any], schedule: HostSchedule, facts: Facts) 
 
 
 def digest(document: str | bytes) -> str:
-    """Return the SHA-256 of a job or of a host's facts, in hexadecimal."""
+    """Return the SHA-256 of a job or of a host's facts as a hexadecimal string."""
     return hashlib.sha256(document.encode() if isinstance(document, str) else document).hexdigest()
 
 
@@ -193,10 +192,10 @@ _REMEDY = "restore the file, or begin a new campaign; what was measured is read 
 
 
 def adopt(archive: Archive, request: Request, hosts: Sequence[Host], inventory: Sequence[str], user: str) -> Request:
-    """Sign somebody else's campaign as this user's own, once its jobs are shown to follow from suite and facts.
+    """Sign another user's campaign as this user's own, after verifying that its suite and facts produce its jobs.
 
-    ``hosts``: those of this user's ``inventory``, whose addresses and labels count; ``user``: who adopts it.
-    Raises FleetmarkError where a job is another than they give, so that no command of the record's author runs.
+    ``hosts``: the hosts of this user's ``inventory``, which supplies addresses and labels; ``user``: the new owner.
+    Raise FleetmarkError if a job differs from the recomputed one, so that no command from the record's author runs.
     """
     by_name = {host.name: host for host in hosts}
     if lacking := [name for name in request.jobs if name not in by_name]:
@@ -215,7 +214,7 @@ def adopt(archive: Archive, request: Request, hosts: Sequence[Host], inventory: 
         request.exchanges
     ):
         raise FleetmarkError(
-            f"{archive.id}: its jobs are not what its suite, its facts and your inventory give, so nothing of it runs; "
+            f"{archive.id}: its jobs do not match its suite, its facts and your inventory, so none of them runs; "
             "begin a new campaign"
         )
     doc = archive.campaign()
@@ -246,9 +245,9 @@ def _not_the_same(archive: Archive, broken: Mapping[str, str]) -> FleetmarkError
 
 
 def facts_of(archive: Archive, request: Request, host: str) -> Facts | None:
-    """Return the facts that the host was scheduled by, None where they are missing.
+    """Return the facts with which the host was scheduled, or None if they are missing.
 
-    Raises FleetmarkError where the file is damaged, or is not the one that the campaign was started with.
+    Raise FleetmarkError if the file is damaged, or has changed since the campaign started.
     """
     return archive.facts_of(host, accepts=partial(_has_digest, request.facts.get(host)))
 
@@ -304,7 +303,7 @@ def join(
     )
     doc = archive.own_campaign()
     if doc is None:
-        raise FleetmarkError(f"{archive.path / 'campaign.json'}: it was changed meanwhile; begin a new campaign")
+        raise FleetmarkError(f"{archive.path / 'campaign.json'}: it changed in the meantime; start a new campaign")
     by_name = {host.name: facts for host, facts in able} | {host.name: facts for host, facts, _ in new}
     texts = {name: job_text(doc, of, by_name[name]) for name, of in schedule.hosts.items()}
     saved = {host.name: archive.save_facts(host.name, facts, raw) for host, facts, raw in new}

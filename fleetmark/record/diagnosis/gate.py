@@ -37,7 +37,7 @@ SHIPPED = HERE / "rules"
 
 
 def shipped() -> list[str]:
-    """Return the names of the rules that come with Fleetmark, sorted."""
+    """Return the sorted names of the rules that come with Fleetmark."""
     return sorted(path.stem for path in SHIPPED.glob("*.yml"))
 
 
@@ -88,9 +88,9 @@ class Acceptance:
 
 
 def read_rules(path: Path) -> Rules:
-    """Return the rules of a file, or those that come with Fleetmark under that name (``acceptance``).
+    """Return the rules in a file, or the built-in rules with that name (``acceptance``).
 
-    Raises FleetmarkError naming the file, the rule and what is wrong with it.
+    Raise FleetmarkError with the file, the rule and the problem if a rule is invalid.
     """
     rules = read_model(SHIPPED / f"{path}.yml" if str(path) in shipped() else path, Rules)
     names = [r.name for r in rules.rules]

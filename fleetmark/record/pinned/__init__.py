@@ -24,7 +24,7 @@ from fleetmark.record.pinned.models import MODELS
 from workloads.misfit import misfit
 
 SCHEMA = 1
-LARGEST_BYTES = 64 << 20  # of a document
+LARGEST_BYTES = 64 << 20  # maximum document size
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,60}", re.ASCII)
 _FILE = re.compile(r"(.+)\.(\d+)\.json")
 T = TypeVar("T")

@@ -86,7 +86,7 @@ def sides(
 
 
 def powered(root: Path, chosen: Mapping[str, Sequence[Machine]]) -> frozenset[str]:
-    """Return the titles of the sides for which power is on record: measured during runs, or as the label ``watts``."""
+    """Return the titles of the sides with recorded power: measured during runs, or given as the label ``watts``."""
     labelled = {title for title, of in chosen.items() if any(m.labels.get("watts") for m in of)}
     every = list({(m.campaign, m.host): m for machines in chosen.values() for m in machines})
     files = _files(root, sorted({campaign for campaign, _ in every}))
@@ -169,8 +169,9 @@ def _side(
 
 
 def _demoted(benchmarks: pd.DataFrame) -> pd.DataFrame:
-    """Return ``benchmarks`` with the kind that manifests give to recorded capacity that is responsiveness: a record may
-    call the throughput of a closed loop at a fixed concurrency capacity.
+    """Return ``benchmarks`` with recorded capacity changed to responsiveness if its manifest says so.
+
+    A record may classify the throughput of a closed loop at fixed concurrency as capacity.
     """
     known = np.array([declares(w, m) for w, m in zip(benchmarks["workload"], benchmarks["metric"], strict=True)], bool)
     work = benchmarks[(benchmarks["kind"] == Kind.CAPACITY) & known]
