@@ -25,7 +25,7 @@ from parsers.kit.bounds import bounded
 if TYPE_CHECKING:
     from parsers.kit.foreign import Foreign
 
-MAX_BYTES = 16 << 20  # of an output held in memory at once: JSON of that size is up to 400 MB as Python's objects
+MAX_BYTES = 16 << 20  # maximum output held in memory; as Python objects, JSON of this size takes up to 400 MB
 
 _NO_TOOLS = {
     "facts",
@@ -34,7 +34,7 @@ _NO_TOOLS = {
     "nccl",
     "serving",
     "spec_cpu",
-}  # hosts, tables, and what tools share
+}  # packages for hosts, tables and shared code
 
 
 def tools() -> list[str]:
@@ -56,9 +56,9 @@ def _paths() -> dict[str, Path]:
 
 
 def parse(tool: str, raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Parse one output of ``tool``; ``invalid`` where it holds a figure that is physically impossible.
+    """Parse one output of ``tool``. The result is ``invalid`` if it contains a physically impossible figure.
 
-    Raises ParseError where the bytes hold no measurement, FleetmarkError for a tool without a parser.
+    Raise ParseError if the output has no measurement, and FleetmarkError if the tool has no parser.
     """
     parsed: Parsed = find(tool).parse(raw, command)
     return bounded(parsed)

@@ -22,8 +22,8 @@ from parsers.kit.text import decode, dig, find_json, number, numbered, objects
 
 _TOOL = "nvbandwidth"
 _MOST_DEVICES = 512  # in a row or column: more are no matrix of one machine
-_LONGEST = 300  # characters of a name or a reason worth keeping
-_PARTS = ("first", "second")  # the directions of a bidirectional test between GPUs, which come before their sum
+_LONGEST = 300  # maximum length of a name or reason in characters
+_PARTS = ("first", "second")  # the two directions of a bidirectional test between GPUs, printed before their sum
 _ROW = re.compile(r"\b(CPU|GPU)\(row\)\s*(->|<-|<->)\s*(CPU|GPU)\(column\)")
 _UNIT = re.compile(r"\((GB/s|ns|us)\)\s*$")
 _WAIVED = "Waived"

@@ -198,7 +198,7 @@ def test_survival_needs_somewhere_to_survive(tmp_path: Path) -> None:
         ("", "keys and values are expected"),
         ("- 1", "keys and values are expected"),
         ("a: [1", "demand.yml line 1: not YAML"),
-        ("a: &x [*x]", "the alias *x stands within itself"),
+        ("a: &x [*x]", "the alias *x refers to itself"),
         ("date: 2027-13-45", "demand.yml line 1: not YAML: '2027-13-45' is no timestamp: month must be in 1..12"),
         ("? [1, 2]\n: 3", "a key is one word"),
         ("[" * 2000, "more than 100 levels"),
@@ -272,8 +272,8 @@ X264 = replace(GCC, case="525.x264_r")
     ("more", "spread", "why"),
     [
         ((GCC, X264), 1.1, ""),
-        ((GCC, X264), 3.0, "its 3 benchmarks do not tell what your workload gains (the benchmarks lie too far apart"),
-        ((GCC,), 1.1, "its 2 benchmarks do not tell what your workload gains (benchmarks of 2 families; it takes 3)"),
+        ((GCC, X264), 3.0, "its 3 benchmarks cannot predict your workload's gain (the benchmarks lie too far apart"),
+        ((GCC,), 1.1, "its 2 benchmarks cannot predict your workload's gain (benchmarks of 2 families; it takes 3)"),
     ],
 )
 def test_a_class_has_the_interval_of_your_workload(

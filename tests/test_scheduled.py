@@ -416,7 +416,7 @@ def test_a_planted_job_runs_for_nobody(fleet: Fleet, monkeypatch: pytest.MonkeyP
     (archive.path / "campaign.json").write_text(json.dumps(doc))
     with pytest.raises(FleetmarkError, match="you did not start it here"):
         fleet.resume(archive)  # its author, whose campaign was changed
-    with pytest.raises(FleetmarkError, match="its jobs are not what its suite, its facts and your inventory give"):
+    with pytest.raises(FleetmarkError, match="its jobs do not match its suite, its facts and your inventory"):
         Colleague(fleet, monkeypatch).resume(archive)
     assert fleet.checked == []
 
@@ -469,4 +469,4 @@ def test_without_a_place_for_the_key_the_user_is_told(fleet: Fleet, monkeypatch:
     monkeypatch.setenv("XDG_STATE_HOME", str(fleet.root / "state"))
     shown = io.StringIO()
     archive, _ = campaign.run(Options(suite=str(fleet.root / "s.yml"), root=fleet.root), Console(file=shown, width=400))
-    assert "carries no lasting signature" in shown.getvalue() and archive.own_campaign() is not None
+    assert "has no permanent signature" in shown.getvalue() and archive.own_campaign() is not None

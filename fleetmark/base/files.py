@@ -29,7 +29,7 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 
 def _replace(file: Path, raw: bytes) -> None:
     if file.exists() and not file.is_file():
-        raise OSError(errno.EINVAL, "it is no plain file; give another name")
+        raise OSError(errno.EINVAL, "it is not a regular file; give another name")
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f".{file.name[:40]}.{secrets.token_hex(4)}")
     try:

@@ -32,7 +32,7 @@ def open_inside(file: Path, root: Path) -> BinaryIO:
         place = os.open(file, os.O_PATH | os.O_CLOEXEC)  # neither opens a device nor blocks on a pipe
     except FileNotFoundError:
         if file.is_symlink():
-            raise OSError(errno.ELOOP, "a link leads to no file") from None
+            raise OSError(errno.ELOOP, "a symlink in its path is broken") from None
         raise
     try:
         opened = f"/proc/self/fd/{place}"
@@ -41,9 +41,9 @@ def open_inside(file: Path, root: Path) -> BinaryIO:
         except FileNotFoundError:
             raise OSError(errno.ENOSYS, "/proc is not mounted here, so its path cannot be checked") from None
         if not f"{real}/".startswith(f"{_real(root.absolute()).rstrip('/')}/"):
-            raise OSError(errno.ELOOP, "a link leads out of the campaign")
+            raise OSError(errno.ELOOP, "a symlink leads out of the campaign")
         if not stat.S_ISREG(os.fstat(place).st_mode):
-            raise OSError(errno.EINVAL, "it is no plain file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         return os.fdopen(os.open(opened, os.O_RDONLY | os.O_CLOEXEC), "rb")
     finally:
         os.close(place)
@@ -89,7 +89,7 @@ def folder_inside(folder: Path, root: Path, *, make: int | None = None) -> Itera
 
 def _open_folder(name: str, above: int, make: int | None) -> int:
     if name == "..":
-        raise OSError(errno.EINVAL, "its path goes up with ..")
+        raise OSError(errno.EINVAL, "its path contains ..")
     try:
         return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
     except FileNotFoundError:
@@ -102,7 +102,7 @@ def _open_folder(name: str, above: int, make: int | None) -> int:
         if error.errno in (errno.ENOTDIR, errno.ELOOP):
             with contextlib.suppress(OSError):
                 if stat.S_ISLNK(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode):
-                    raise OSError(errno.ELOOP, f"{name} is a link, and links are not followed; remove it") from None
+                    raise OSError(errno.ELOOP, f"{name} is a symlink, which is not followed; remove it") from None
         raise
 
 

@@ -81,4 +81,4 @@ def _key(file: Path | None) -> tuple[bytes, str]:
         key = read_inside(file, root, 1 << 10)
     except OSError as error:
         return for_now, f"{file}: {error.strerror}; set XDG_STATE_HOME to a folder of your own"
-    return (key, "") if len(key) == _KEY_BYTES else (for_now, f"{file}: it does not hold {_KEY_BYTES} bytes; remove it")
+    return (key, "") if len(key) == _KEY_BYTES else (for_now, f"{file}: it is not {_KEY_BYTES} bytes long; remove it")

@@ -98,7 +98,7 @@ class _Safe(yaml.constructor.SafeConstructor):
 
 
 class _Loader(_Bounded, _Safe, yaml.SafeLoader):
-    """Written in Python: its errors name what is wrong in words that people know."""
+    """The loader in pure Python, whose error messages are easier to understand."""
 
     def __init__(self, text: str) -> None:
         yaml.SafeLoader.__init__(self, text)

@@ -348,9 +348,9 @@ class Drive:
             self._over(run, "")
 
     def _on_step(self, run: Run, number: str, part: Path, result: replies.Result) -> None:
-        """Store a finished step, whose files are in ``part``, and judge it."""
+        """Store and judge a finished step; its files are in ``part``."""
         run.expect(STUCK_S, "its next step")
-        if number not in run.pending:  # dropped while it ran
+        if number not in run.pending:  # the step was dropped while it ran
             self.archive.discard(part)
             return
         step = run.steps[number]
@@ -518,7 +518,7 @@ def _busy(holder: replies.Holder) -> str:
 
 
 def about_case(step: Step) -> tuple[str, str, str]:
-    """What identifies a case: all its repeats share it."""
+    """Return the key that identifies a case; all its repeats share it."""
     return step.workload, step.case, step.subject
 
 

@@ -82,7 +82,7 @@ class Options:
 def campaign_document(
     options: Options, name: str, seed: int, hosts: Sequence[Host], schedule: Schedule, suite: Suite
 ) -> dict[str, Any]:
-    """The content of ``campaign.json``: enough to understand the campaign, and to run the same again."""
+    """Return the content of ``campaign.json``, which describes the campaign well enough to repeat it."""
     from fleetmark import __version__
 
     workloads = list(dict.fromkeys(map(workload_of, schedule.settings)))
@@ -91,7 +91,7 @@ def campaign_document(
         "id": name,
         "created": utc(),
         "suite": str(Path(options.suite).resolve()) if Path(options.suite).is_file() else options.suite,
-        # Without its settings: they are in "settings", where credentials are left out.
+        # Settings are stored separately in "settings", without credentials.
         "suite_as_read": suite.model_dump(mode="json", exclude={"workloads": {"__all__": {"set"}}}),
         "workloads": workloads,
         "settings": schedule.settings,

@@ -52,14 +52,14 @@ from workloads.external import require
 
 
 def run(options: Options, console: Console) -> tuple[Archive, bool]:
-    """Run a new campaign to its end. Returns it, and whether the user interrupted it (finished steps are stored).
+    """Run a new campaign. Return it, and whether the user interrupted it (finished steps are stored).
 
-    Raises FleetmarkError before any host is touched where the options make no sense.
+    Raise FleetmarkError before contacting any host if the options are invalid.
     """
     options.check_turns()
     suite = load_suite(options.suite)
     settings = options.settings or {}
-    credentials = secrets_of(suite, settings)  # bad settings are refused here
+    credentials = secrets_of(suite, settings)  # raises for invalid settings
     seed = options.seed if options.seed is not None else secrets.randbelow(2**31)
     name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{suite.name}-{secrets.token_hex(2)}"
     lent, finished = None, False
@@ -131,9 +131,9 @@ def _join_late(
 
 
 def resume(archive: Archive, options: Options, console: Console) -> bool:
-    """Resume a campaign: collect what hosts finished meanwhile, follow what runs, start the steps still owed.
+    """Resume a campaign: collect finished steps from the hosts, follow running steps, and start the owed steps.
 
-    A damaged job is made again, a damaged step runs again; hosts that were away when the others were scheduled join.
+    Damaged jobs are recreated, and damaged steps run again. Hosts that were unreachable during scheduling join.
     """
     require(archive.id, archive.campaign())
     request, is_own = request_to_run(archive, options.inventory, console)
@@ -236,7 +236,7 @@ def _resume_lent(
 
 
 def _note_job(archive: Archive, job: Job) -> None:
-    """Journal the Slurm job that a campaign runs in, and where it meets its nodes."""
+    """Journal the Slurm job of a campaign, and the folder that it shares with its nodes."""
     archive.note("slurm", **sign({"campaign": archive.id, "job": job.id, "folder": str(job.folder)}))
 
 
@@ -250,7 +250,7 @@ def _last_job(archive: Archive, partition: str | None) -> Job:
     event = next((e for e in reversed(list(archive.journal())) if e["e"] == "slurm" and _is_noted(archive, e)), None)
     if event is None:
         raise FleetmarkError(
-            f"{archive.path}: its journal names no Slurm job, so it cannot go on; begin a new campaign"
+            f"{archive.path}: its journal names no Slurm job, so it cannot go on; start a new campaign"
         )
     shared = (archive.own_campaign() or {}).get("shared")
     root = Path(shared) if isinstance(shared, str) else None
@@ -266,7 +266,7 @@ def _is_finished(archive: Archive) -> bool:
 
 
 def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule: Schedule) -> None:
-    """Journal the outcomes that are known before anything runs: unreachable hosts, and what hosts cannot run."""
+    """Journal the outcomes that are known before anything runs: unreachable hosts, and unsupported cases."""
     nothing: dict[str, Any] = {"repeat": 0, "subject": "host"}
     for c in checked:
         name = c.host.name
@@ -452,7 +452,7 @@ def _cells(steps: Sequence[Step], skipped: Mapping[str, str]) -> dict[str, Cell]
 
 
 def _variables(host: Host, reach: Reach, facts: Facts, job: Mapping[str, Any], steps: Sequence[Step]) -> dict[str, Any]:
-    """The playbook's variables of a host, beside those of the user's inventory."""
+    """Return the playbook variables of a host, which are added to those of the user's inventory."""
     workloads = {s.workload for s in steps}
     variables = {
         "fm_deploy": [d for d in job["deploy"] if d["workload"] in workloads and not is_present(d["provides"], facts)],

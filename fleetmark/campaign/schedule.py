@@ -24,8 +24,10 @@ Settings = Mapping[str, Mapping[str, Any]]  # suite entry -> parameter -> value,
 
 
 def settings_of(suite: Suite, overrides: Settings) -> dict[str, dict[str, Any]]:
-    """Suite settings overlaid with the command line's, typed. They hold no credentials: a schedule needs none, and it
-    is stored. Raises FleetmarkError before any host is touched.
+    """Return the typed settings of the suite, overridden by those of the command line.
+
+    They contain no credentials, because a schedule needs none and is stored. Raise FleetmarkError before contacting
+    any host if a setting is invalid.
     """
     return _settings(suite, overrides)[0]
 
@@ -84,13 +86,13 @@ def probes(entries: Iterable[str]) -> list[str]:
 
 
 def pythons(settings: Settings) -> list[str]:
-    """The Pythons with torch that workloads with these ``settings`` run with, as the user names them."""
+    """Return the Python interpreters with torch that ``settings`` name."""
     asking = [(load(workload_of(name)), of) for name, of in settings.items()]
     return sorted({python_of(manifest, of) for manifest, of in asking if manifest.torch})
 
 
 def containers(suite: Suite | None) -> list[str]:
-    """The images in which the workloads of ``suite`` run."""
+    """Return the container images that the workloads of ``suite`` run in."""
     return sorted({choice.in_container for choice in suite.chosen().values()} - {""}) if suite else []
 
 
@@ -158,7 +160,7 @@ def _ready(
     new: Set[str],
     campaign: str,
 ) -> dict[str, list[tuple[Host, Resolved]]]:
-    """The hosts that can run each workload. Adds to the schedules of ``new`` hosts what is skipped and deployed."""
+    """Return the hosts that can run each workload. Record skips and deployments in the schedules of ``new`` hosts."""
     ready: dict[str, list[tuple[Host, Resolved]]] = {}
     for name, choice in suite.chosen().items():
         for host, facts in hosts:
@@ -204,7 +206,7 @@ def refuse_nothing(suite: Suite, schedule: Schedule) -> None:
 
 
 def _continued(schedule: HostSchedule | None) -> HostSchedule | None:
-    """A copy of ``schedule`` that can grow."""
+    """Return a copy of ``schedule`` that can be extended."""
     if schedule is None:
         return None
     steps, deploy = list(schedule.steps), list(schedule.deploy)

@@ -175,7 +175,7 @@ def run(
     overrides = [name for name, value in {**fixed, "--work-dir": work_dir}.items() if value is not None]
     if resume and overrides:
         raise FleetmarkError(
-            f"{overrides[0]} with --resume: a campaign goes on as scheduled; begin a new one for changes"
+            f"{overrides[0]} with --resume: a campaign resumes as scheduled; start a new one for changes"
         )
     asked = {
         "--partition": partition,
@@ -218,9 +218,9 @@ def run(
         raise typer.Exit(OK if complete else SOME_FAILED)
     console = Terminal(stderr=as_ is cli_reports.ReportFormat.JSON)
     again = shlex.join(command(root, "run", "--resume", "last"))
-    advice = f"what is finished is kept and hosts may be at work: {again}"
+    advice = f"finished steps are stored, and hosts may still be running: {again}"
     with (
-        contextlib.nullcontext(context.obj) if context.obj else Showing() as showing,  # forks: before there are threads
+        contextlib.nullcontext(context.obj) if context.obj else Showing() as showing,  # forks before any thread exists
         interruptible(advice),
         results(root, "shelves", campaign=resume, writes=True) as here,
     ):
@@ -247,7 +247,7 @@ def _refuse_plan(dry_run: bool, plan: Path | None, resume: str | None, as_: cli_
 
 
 def _refuse_slurm(slurm: bool, resume: str | None, asked: Mapping[str, Any], others: Mapping[str, Any]) -> None:
-    """Refuse options that do not go together: of Slurm without it, and of other fleets with it."""
+    """Raise FleetmarkError for Slurm options without --slurm, and for inventory options with it."""
     given = [name for name, value in asked.items() if value is not None]
     if resume and (slurm or given):
         raise FleetmarkError(f"{'--slurm' if slurm else given[0]} with --resume: a campaign goes on as it was begun")
@@ -442,14 +442,14 @@ def campaigns(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
 
 @app.command()
 def parse(
-    what: Annotated[str, typer.Argument(help="A tool (fio, stream, lscpu, ...), or a campaign to parse again.")],
+    what: Annotated[str, typer.Argument(help="A tool (fio, stream, lscpu, ...), or the campaign to parse again.")],
     files: Annotated[list[Path] | None, typer.Argument(help="The tool's output; - is stdin.")] = None,
-    command: Annotated[str, typer.Option(help="The command line that made it, where the output does not say.")] = "",
+    command: Annotated[str, typer.Option(help="The tool's command line, if the output omits it.")] = "",
     folders: WorkloadFolders = None,
     root: Root = ROOT,
     as_: AsFormat = Format.TABLE,
 ) -> None:
-    """Read tools' output from anywhere: one object a measurement, base units. With a campaign: rebuild it from raw.
+    """Parse tool output: one object per measurement, base units. With a campaign: rebuild it from raw files.
 
     Examples: fleetmark parse fio out.json --format json; fleetmark parse last
     """

@@ -56,8 +56,9 @@ AsFormat = Annotated[Format, typer.Option("--format", help="json: nothing but JS
 
 @contextlib.contextmanager
 def in_a_sentence() -> Iterator[None]:
-    """End the program in one sentence and status 2 on a FleetmarkError, and where a file or folder may not be touched;
-    in status 1 where it is the results that cannot be kept.
+    """End the program with one sentence and an exit status instead of a traceback.
+
+    The status is 2 for a FleetmarkError or an inaccessible file, and 1 if the results cannot be stored.
     """
     try:
         yield

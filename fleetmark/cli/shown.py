@@ -27,7 +27,7 @@ from fleetmark.verbs import report
 
 
 def work(order: Mapping[str, Any]) -> bool | int:
-    """Do what ``order`` says. Whether it was done; of the last order, the exit status."""
+    """Execute ``order``. Return whether it succeeded; for the last order, the exit status."""
     if order["do"] == "warm":
         threading.Thread(target=importlib.import_module("reports.kit.charts").warm, daemon=True).start()
         return True

@@ -133,7 +133,7 @@ class Cells:
         sheets: dict[tuple[str, bool], dict[tuple[int, int], tuple[Any, str]]] = self.__dict__.setdefault("_sheets", {})
         if (sheet, values) not in sheets:
             tab = (self._book if values else self._formulas)[sheet]
-            tab.reset_dimensions()  # some programs write wrong ones
+            tab.reset_dimensions()  # some programs write wrong dimensions
             try:
                 sheets[sheet, values] = {
                     (cell.row, cell.column): (cell.value, cell.data_type)
@@ -160,7 +160,7 @@ class Cells:
     # ------------------------------------------------------------ content
 
     def where(self, area: Area, row: int, col: int | None = None) -> Where:
-        """The place of a cell of the area's tab."""
+        """Return the position of a cell of the area's tab."""
         return Where(self.path.name, row, sheet=area.sheet, cell=area.cell(row, col))
 
     def fault(self, area: Area, row: int, col: int, sentence: str) -> None:

@@ -37,7 +37,7 @@ _LONGEST_LINE = 1 << 20  # in characters
 
 
 def _columns(model: type[BaseModel], *without: str) -> list[str]:
-    """The keys of a part of the document as column heads."""
+    """Return the keys of a part of the document as column heads."""
     heads = []
     for name, field in model.model_fields.items():
         if name in without:
@@ -79,7 +79,7 @@ def _lines(name: str, text: str) -> Iterator[str]:
 
 
 class Folder:
-    """Reads the sheets of a folder into one document."""
+    """A reader that turns the sheets of a folder into one document."""
 
     def __init__(self, folder: File) -> None:
         self.folder = folder
@@ -88,16 +88,16 @@ class Folder:
         self.input = Input({}, self.places, self.files, folder=folder)
 
     def rows(self, name: str, columns: Sequence[str], needed: Sequence[str]) -> tuple[list[str], list[Row]]:
-        """The heads and rows of one sheet. ``columns`` is for messages; the caller checks the heads."""
+        """Return the heads and rows of one sheet. ``columns`` is for messages; the caller checks the heads."""
         file = self.folder / name
         try:
-            raw = read_bytes(file, LARGEST_BYTES, "give a planner sheet")
+            raw = read_bytes(file, LARGEST_BYTES, "check that it is a planner sheet")
             text = raw.decode("utf-8-sig")
         except OSError as error:
             raise FleetmarkError(f"{file}: {error.strerror}; the sheets are {', '.join(SHEETS)}") from error
         except UnicodeDecodeError as error:
             raise FleetmarkError(f"{file}: not UTF-8 text: save the sheet as CSV UTF-8") from error
-        except ValueError as error:  # a NUL, or half of a character
+        except ValueError as error:  # a NUL or an incomplete character
             raise FleetmarkError(f"{ascii(name)[:80]} cannot be the name of a file: write another") from error
         self.files[name] = hashlib.sha256(raw).hexdigest()
         head = text.partition("\n")[0]

@@ -209,7 +209,7 @@ def _of_ratio(ratio: Ratio, error: float | None, source: str, of_class: Equivale
     if ratio.log_error is None or ratio.of_repeats:
         if error is None:
             raise FleetmarkError(
-                f"{source}: one host a side, so {ratio.value:.3g} has no error; measure another, or give "
+                f"{source}: there is one host per side, so {ratio.value:.3g} has no error; measure another, or give "
                 "its standard error (error: 5%)"
             )
         return capacity.Worth(ratio.value, error, math.inf, source)
@@ -235,7 +235,7 @@ def _of_class(answer: Answer, chosen: Chosen) -> Equivalence | None:
 
 
 def _headline(answer: Answer, chosen: Chosen) -> tuple[Ratio, str]:
-    """The chosen ratio and its name. Raises FleetmarkError where there is none, or it is not of capacity."""
+    """Return the chosen ratio and its name. Raise FleetmarkError if there is none, or if it is not a capacity ratio."""
     classes = answer.comparison.candidates[0].classes
     work = [n for n in classes if answer.comparison.kind(n) == Kind.CAPACITY]
     name = chosen.class_ or WORK_MIX

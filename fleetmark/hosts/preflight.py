@@ -53,7 +53,7 @@ class Checked:
     late: Future[Checked] | None = None
 
     def close(self) -> None:
-        """End the session and the connection; nothing on the host is killed."""
+        """Close the session and the connection; processes on the host continue."""
         if self.session:
             self.session.close()
         if self.reach:

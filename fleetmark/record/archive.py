@@ -186,7 +186,7 @@ class Archive:
     # ------------------------------------------------------------ writing
 
     def writable(self) -> Archive:
-        """This campaign for one controller alone. Raises FleetmarkError while another holds it."""
+        """Lock this campaign for one controller. Raise FleetmarkError if another controller holds the lock."""
         file = self.path / "journal.jsonl"
         try:
             self._lock = append_inside(self.path / "controller.lock", self._root)
@@ -194,7 +194,7 @@ class Archive:
             self._journal = append_inside(file, self._root)
             raw = self._read(file)
             complete = raw.rfind(b"\n") + 1
-            if raw[complete:].startswith(b"{"):  # a crash left half a line: the next event must not continue it
+            if raw[complete:].startswith(b"{"):  # a crash left a partial line: do not append to it
                 os.truncate(self._journal, complete)
             self._remove_parts()
         except BlockingIOError as error:
@@ -253,7 +253,7 @@ class Archive:
         return document
 
     def save_job(self, host: str, job: str) -> None:
-        """Save ``job``, a JSON text; campaign.json has its SHA-256."""
+        """Save ``job``, a JSON text whose SHA-256 campaign.json contains."""
         self.keep(f"jobs/{safe_name(host)}.json", job)
 
     def save_campaign(self, campaign: Mapping[str, Any]) -> None:
@@ -261,7 +261,7 @@ class Archive:
         self.keep("campaign.json", _head(campaign))
 
     def begin_step(self, host: str, step: Mapping[str, Any]) -> Path:
-        """A folder with step.json beside the step's final one, to fill and hand to ``save_step``."""
+        """Create a temporary folder with step.json beside the step's final folder, to fill for ``save_step``."""
         final = self.raw_dir(host, step)
         part = final.with_name(f".part-{secrets.token_hex(4)}")
         with self.keeping(final), folder_inside(part, self._root, make=PRIVATE_FOLDER):
@@ -269,7 +269,7 @@ class Archive:
         return part
 
     def new_file(self, folder: Path, name: str) -> BinaryIO:
-        """A new file in a folder of ``begin_step``, to write to. Raises OSError."""
+        """Open a new file for writing in a folder of ``begin_step``. Raise OSError if that fails."""
         return open_new_inside(folder / safe_name(name), self._root)
 
     def append_to(self, name: str) -> int:
@@ -281,8 +281,10 @@ class Archive:
         remove_inside(path, self._root)
 
     def save_step(self, host: str, step: Mapping[str, Any], part: Path, excuse: str = "") -> Path:
-        """Save the folder ``part`` as a finished step, all or nothing. Where the step is already saved (a resumed
-        campaign), the first version stays. ``excuse``: why the controller skipped or ended the step.
+        """Save the folder ``part`` atomically as a finished step.
+
+        If the step is already saved (in a resumed campaign), the first version stays. ``excuse``: why the controller
+        skipped or ended the step.
         """
         final = self.raw_dir(host, step)
         with self.keeping(final):
@@ -313,7 +315,7 @@ class Archive:
         return self.path.joinpath("raw", *map(safe_name, parts))
 
     def set_aside(self, folder: Path) -> None:
-        """Move the files of a lost step aside, so that a resumed campaign can run it again."""
+        """Move the files of a lost step aside, so that a resumed campaign can run the step again."""
         aside = self.path / "superseded" / utc() / folder.relative_to(self.path / "raw")
         try:
             move_inside(folder, aside, self._root)
@@ -334,7 +336,7 @@ class Archive:
         return file
 
     def _cannot_keep(self, file: Path, error: OSError) -> CannotKeep:
-        """Why ``file`` could not be written, and the command that goes on without loss."""
+        """Return the error for a ``file`` that could not be written, with the command that resumes without loss."""
         again = shlex.join(["fleetmark", "run", "--resume", str(self.path.resolve())])
         return CannotKeep(
             f"cannot write {file}: {fault(error)}; hosts go on with what they have, and keep it: "
@@ -400,7 +402,7 @@ class Archive:
             before += len(lines)
 
     def facts(self) -> dict[str, Facts]:
-        """Host name to facts, for the hosts that have them. What is the same on several is held once."""
+        """Return the facts of the hosts that have them, by host name. Hosts share equal parts in memory."""
         known: Known = {}
         return {name: facts for name in self.host_names() if (facts := self.facts_of(name, known)) is not None}
 
@@ -434,7 +436,7 @@ class Archive:
             raise FleetmarkError(f"{file}: cannot be read: {fault(error)}") from error
 
     def identity_of(self, host: str) -> Identity | None:
-        """Of what kind the host is, None where it has no facts. Raises FleetmarkError as ``facts_of``."""
+        """Return the identity of a host, or None if it has no facts. Raise FleetmarkError like ``facts_of``."""
         file = self.path / "facts" / f"{safe_name(host)}.json"
         try:
             return IdentityPart.model_validate_json(self._read(file)).facts
@@ -456,7 +458,7 @@ class Archive:
                     raise FleetmarkError(f"{file}: missing, cut or damaged; `fleetmark run --resume` makes a job again")
         file = self.path / "measurements.parquet"
         if os.path.lexists(file) and self._tail(file, 4) != b"PAR1":
-            raise FleetmarkError(f"{file}: no whole Parquet file; `fleetmark parse` makes it anew from raw")
+            raise FleetmarkError(f"{file}: not a complete Parquet file; `fleetmark parse` rebuilds it from raw files")
 
     def job(self, host: str, accepts: Callable[[bytes], bool] = lambda _: True) -> dict[str, Any] | None:
         """Return the job of a host, or None if it has none.

@@ -64,7 +64,7 @@ class Question:
     rates: Sequence[str] = ()
 
     def command(self) -> list[str]:
-        """The command line that repeats the comparison, on this record."""
+        """Return the command line that repeats the comparison on this record."""
         words = ["compare"]
         for name, value in (("--baseline", self.baseline), ("--reference", self.reference)):
             words += [name, value] if value is not None else []
@@ -114,9 +114,10 @@ class Answer:
 
 
 def compare(question: Question, *, turn: bool = False, values: bool = False) -> Answer:
-    """The answer to ``question``; with ``turn`` also from each candidate's side, with ``values`` sides have theirs.
+    """Return the answer to ``question``.
 
-    Raises FleetmarkError for what makes no sense or has no data.
+    ``turn``: also compare with each candidate as the baseline; ``values``: add single values to the sides. Raise
+    FleetmarkError if the question is invalid or has no data.
     """
     q = question
     _check(q)
@@ -174,14 +175,14 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     turned = {}
     if turn and q.reference is None:
         for side in others:
-            with contextlib.suppress(FleetmarkError):  # two candidates may share nothing
+            with contextlib.suppress(FleetmarkError):  # two candidates may have no benchmark in common
                 turned[side.title] = against(side, [first, *(s for s in others if s is not side)])
     odd = [] if q.best else [o for s in (first, *others) if by.get(s.title) == "host" for o in matching.unlike(s)]
     out = {title: [o.host for o in odd if o.side == title] for title in of_side}
     typical = {title: without_hosts(side, out[title]) for title, side in of_side.items()}
     without = {}
     for result in (answer, *turned.values()) if odd else ():
-        with contextlib.suppress(FleetmarkError):  # what is left may share nothing
+        with contextlib.suppress(FleetmarkError):  # the remaining hosts may have no benchmark in common
             rest = [typical[c.title] for c in result.candidates]
             without[result.baseline] = against(typical[result.baseline], rest, out)
     return Answer(
@@ -241,7 +242,7 @@ def _compared(result: Comparison) -> list[tuple[str, str]]:
 
 
 def _check(q: Question) -> None:
-    """Raises FleetmarkError for options that do not go together."""
+    """Raise FleetmarkError for conflicting options."""
     if (q.baseline is None) == (q.reference is None):
         raise FleetmarkError("compare needs --baseline gen=… or --reference NAME, one of them")
     if q.per not in PER:
@@ -264,7 +265,7 @@ def _by(q: Question, chosen: Sequence[Machine]) -> str:
 def _publishers(
     q: Question, by: Mapping[str, str], chosen: Mapping[str, Sequence[Machine]], of: Mapping[str, Side]
 ) -> Iterator[Message]:
-    """Where several machines of one publisher became one host without being asked to."""
+    """Yield a note where machines of one publisher count as one host by default."""
     for title, label in by.items():
         if (
             q.by is None
@@ -325,7 +326,7 @@ def _mix(text: str) -> dict[str, float]:
         parts = [(name.strip(), share) for name, _, share in (part.rpartition("=") for part in text.split(","))]
         pairs = dict(parts)
         if twice := [name for n, (name, _) in enumerate(parts) if name in dict(parts[:n])]:
-            raise FleetmarkError(f"--mix {text}: {twice[0]} stands twice; give it one share")
+            raise FleetmarkError(f"--mix {text}: {twice[0]} is repeated; give it one share")
     shares = {}
     for name, share in pairs.items():
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fleetmark.base.inside import PRIVATE_FOLDER, append_inside, folder_inside, remove_inside
 
-_NEW = ".new-"  # before the id of a campaign under construction
+_NEW = ".new-"  # prefix of a campaign that is being created
 _LOCK = "controller.lock"
 
 
@@ -31,7 +31,7 @@ def make_draft(root: Path, campaign_id: str) -> tuple[Path, int]:
 
 
 def remove_unfinished(root: Path) -> None:
-    """Remove the folders of controllers that were killed while they made a campaign."""
+    """Remove incomplete campaign folders of killed controllers."""
     try:
         with os.scandir(root) as entries:
             drafts = [root / entry.name for entry in entries if entry.name.startswith(_NEW)]

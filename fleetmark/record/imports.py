@@ -47,7 +47,7 @@ class _Credit(Protocol):
 
 
 class _Importer(Protocol):
-    """A kind of table: its reader, and what the labels of its machines mean."""
+    """A kind of table: its reader, and the roles of its machine labels."""
 
     @property
     def TRAITS(self) -> tuple[str, ...]: ...

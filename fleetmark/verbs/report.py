@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def _ahead(documents: Documents) -> None:
-    """Start the chart engine, which takes half a second, beside the reading of figures."""
+    """Start the chart engine in parallel, because it takes half a second."""
     if documents.paths.keys() & {"html", "pdf"}:
         from reports.kit import charts
 

@@ -129,7 +129,7 @@ class Foreign:
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
-            raise self._failed(f"returned no valid measurements: {place}: {first['msg']}") from None
+            raise self._failed(f"returned invalid measurements: {place}: {first['msg']}") from None
 
     def _failed(self, problem: str) -> FleetmarkError:
         return FleetmarkError(

@@ -85,7 +85,7 @@ def load(path: Path, tool: str) -> ModuleType:
     sys.modules[tool] = module
     spec.loader.exec_module(module)
     if not callable(getattr(module, "parse", None)):
-        raise AttributeError("it defines no function parse(raw, command=())")
+        raise AttributeError("it does not define parse(raw, command=())")
     return module
 
 

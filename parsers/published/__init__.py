@@ -27,8 +27,8 @@ from fleetmark.base.measurement import Kind, Measurement, Standing
 from parsers.kit.text import number
 from parsers.published.files import words
 
-_LARGEST_FIGURE = 1e290  # any unit's factor leaves it finite
-ZERO = "zero"  # why such a figure is left out
+_LARGEST_FIGURE = 1e290  # stays finite when multiplied by any unit factor
+ZERO = "zero"  # the reason for excluding a zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,10 @@ class Table:
 
 
 class Collector:
-    """Machines and their figures while a table is read.
+    """A collector of machines and results while a table is read.
 
-    A machine is its name and what else tells it from others (``identity``), which is added to the name only where two
-    of the same name differ in it. A label that has several values over a machine's rows has them all: ``fp16+fp8``.
+    A machine is identified by its name and further fields (``identity``), which are added to the name only if machines
+    of the same name differ in them. Different values of a label are joined: ``fp16+fp8``.
     """
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class Collector:
 
 
 def figure(value: object) -> tuple[float, str]:
-    """A cell as a number above zero, or 0 and the reason why it is not one."""
+    """Return a cell as a positive number, or 0 and the reason why it is not one."""
     if not words(value):
         return 0.0, "no value"
     result = number(value)

@@ -135,7 +135,7 @@ def _bounded(rows: int, columns: int) -> None:
         (rows * columns, MOST_CELLS, "cells"),
     ):
         if number > most:
-            what = "leave out columns" if noun == "columns" else _PARTS
+            what = "remove columns" if noun == "columns" else _PARTS
             raise FleetmarkError(f"more than {most:,} {noun}; {what}")
 
 

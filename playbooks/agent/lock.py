@@ -174,7 +174,7 @@ def greeting_of(sock, patience_s):
         except socket.timeout:
             return {}
         if not more:
-            raise ConnectionRefusedError("it is just ending")
+            raise ConnectionRefusedError("the holder is exiting")
         received += more
     try:
         greeting = json.loads(received.partition(b"\n")[0].decode())

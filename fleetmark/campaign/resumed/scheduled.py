@@ -132,16 +132,16 @@ def _has_digest(expected: str | None, raw: bytes) -> bool:
 
 
 def jobs(archive: Archive, request: Request) -> dict[str, dict[str, Any]]:
-    """The job of every scheduled host; one that is missing or damaged is made again, and stored.
+    """Return the job of every scheduled host; recreate and store missing or damaged jobs.
 
-    Raises FleetmarkError where the new job differs from the old one: a step may not run under another's name.
+    Raise FleetmarkError if a recreated job differs from the original, because each result must belong to its step.
     """
     loaded: dict[str, dict[str, Any]] = {}
     broken: dict[str, str] = {}
     names = [h.name for h in request.hosts]
     for name in names:
         if name not in request.jobs:
-            continue  # a job file of such a host comes from a join that did not finish
+            continue  # its job file comes from an incomplete join
         try:
             job = archive.job(name, partial(_has_digest, request.jobs[name]))
             if job is None:
@@ -166,7 +166,7 @@ def _job_again(archive: Archive, request: Request, schedule: Schedule, name: str
 
 
 def _schedule_again(archive: Archive, request: Request, broken: Mapping[str, str]) -> Schedule:
-    """The schedule of all hosts, from the record alone."""
+    """Return the schedule of all hosts, computed from the record alone."""
     schedule = None
     able: list[tuple[Host, Facts]] = []
     for group in request.scheduled:
@@ -188,7 +188,7 @@ def _schedule_again(archive: Archive, request: Request, broken: Mapping[str, str
     return schedule
 
 
-_REMEDY = "restore the file, or begin a new campaign; what was measured is read by `fleetmark report`"
+_REMEDY = "restore the file, or start a new campaign; what was measured is read by `fleetmark report`"
 
 
 def adopt(archive: Archive, request: Request, hosts: Sequence[Host], inventory: Sequence[str], user: str) -> Request:
@@ -215,7 +215,7 @@ def adopt(archive: Archive, request: Request, hosts: Sequence[Host], inventory: 
     ):
         raise FleetmarkError(
             f"{archive.id}: its jobs do not match its suite, its facts and your inventory, so none of them runs; "
-            "begin a new campaign"
+            "start a new campaign"
         )
     doc = archive.campaign()
     addresses = {h.name: {"address": h.address, "peer": h.peer, "labels": h.labels} for h in known}
@@ -284,10 +284,10 @@ def join(
     suite: Suite,
     new: Sequence[tuple[Host, Facts, Mapping[str, Any]]],
 ) -> tuple[Request, Schedule]:
-    """Schedule hosts that were away: what each runs alone and its pairs with all others, behind the existing steps.
+    """Schedule late hosts after the existing steps: their own cases, and their pairs with all other hosts.
 
-    ``on_record``: the existing jobs. campaign.json is replaced last: a controller that dies before leaves jobs that do
-    not match it, and these are made again.
+    ``on_record``: the existing jobs. campaign.json is replaced last: if the controller is killed before that, the new
+    jobs do not match it and are recreated.
     """
     before = [name for group in request.scheduled for name in group]
     able = [(host, _facts(archive, request, host.name, {})) for host in _hosts(request, before)]

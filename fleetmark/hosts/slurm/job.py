@@ -63,7 +63,7 @@ def refuse_replaceable(folder: Path, *, create: bool = False) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove the folder of a job that ran nothing, and those above it that are empty then."""
+    """Remove the folder of a job that ran nothing, and its parent folders if they are then empty."""
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):  # another job of this campaign, or another campaign, has something there
         for level in (folder.parent, folder.parent.parent):
@@ -86,7 +86,7 @@ class Job:
 
     @classmethod
     def submit(cls, request: Request, name: str, folder: Path) -> Job:
-        """Submit a job that starts the agent on every node. Raises FleetmarkError."""
+        """Submit a job that starts the agent on every node. Raise FleetmarkError if Slurm refuses it."""
         if "'" in str(folder) or "\n" in str(folder):
             raise FleetmarkError(f"--shared {folder}: its name has a quote, which the job's script cannot hold")
         try:

@@ -42,7 +42,7 @@ def shipped() -> list[str]:
 
 
 class RuleText(BaseModel, defer_build=True):
-    """A rule as it is written. ``metric``: shell-style patterns over workload/case/metric; ``hosts``: a selector."""
+    """A rule as written. ``metric``: shell-style patterns over workload/case/metric; ``hosts``: a selector."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -96,7 +96,7 @@ def read_rules(path: Path) -> Rules:
     names = [r.name for r in rules.rules]
     for rule in rules.rules:
         if names.count(rule.name) > 1:
-            raise FleetmarkError(f"{path}: two rules are called {rule.name!r}; give each its own name")
+            raise FleetmarkError(f"{path}: two rules are named {rule.name!r}; rename one of them")
         try:
             _bounds(rule, higher=True)
         except FleetmarkError as error:

@@ -81,7 +81,7 @@ def parted(
     Campaign hosts are described by facts, imported machines by labels. ``names``: the names of hosts.
     """
     parts: dict[str, dict[str, _Part]] = {}
-    spellings: dict[str, str] = {}  # published tables write a processor in several ways
+    spellings: dict[str, str] = {}  # published tables spell processor names in several ways
     traits_of = list(_traits(chosen))
     read = [machine for machine, _ in traits_of]
     for machine, traits in traits_of:
@@ -105,7 +105,7 @@ def parted(
 
 
 def _standings(side: Side) -> list[str]:
-    """What figures of one workload are called, where that is not one thing; empty for an official result."""
+    """Return the result types of a side if one workload mixes them; the empty string is an official result."""
     of_workload: dict[str, set[str]] = {}
     for workload, text in zip(side.benchmarks["workload"], side.benchmarks["standing"], strict=True):
         of_workload.setdefault(str(workload), set()).update(str(text).split(", "))
