@@ -17,7 +17,7 @@ from parsers.kit.cut import cut, cut_in_line
 from parsers.kit.text import decode, number, numbered, untagged
 
 _TOOL = "hpcg"
-_LONGEST = 400  # longer lines, in characters, are skipped
+_LONGEST = 400  # maximum line length in characters; longer lines are skipped
 _OFFICIAL_S = 1800.0  # minimum duration of an official run by HPCG's rules, in seconds
 _PAIR = re.compile(r"([A-Za-z][^=]{1,200}?)(=|:(?=\s|$))\s*(\S.{0,120})?")
 _RATING = re.compile(r".{0,60}HPCG result is VALID with a GFLOP/s rating of[=: ]\s*(\S{1,24})")

@@ -18,7 +18,7 @@ from parsers.kit.cut import cut
 from parsers.kit.text import decode, number, numbered, untagged
 
 _TOOL = "hpl"
-_LONGEST = 400  # longer lines, in characters, are skipped
+_LONGEST = 400  # maximum line length in characters; longer lines are skipped
 _FIGURE = r"(\S{1,24})"
 _ROW = re.compile(
     r"(W[RC]\w{1,12})\s+([0-9]{1,9})\s+([0-9]{1,6})\s+([0-9]{1,7})\s+([0-9]{1,7})"

@@ -3,7 +3,7 @@
 Case: ``soak``. Metrics: the monitor's counters (``faults`` is their sum; lower is better), ``temperature_max`` in
 degC, ``clock_min`` in Hz, and ``bogo_ops_per_second`` in 1/s of wall time with a label ``stressor``, which is only
 descriptive.
-A soak is ``invalid`` if a fault occurred, a result was not verified, a stressor failed or was skipped, or stress-ng
+A soak is ``invalid`` if a fault occurred, a result failed verification, a stressor failed or was skipped, or stress-ng
 did not report success. The YAML does not state whether a stressor failed; a note says so.
 """
 
@@ -81,7 +81,7 @@ def _rate(stressor: str, figure: str) -> Iterator[Measurement]:
 
 
 def _failures(lines: Sequence[tuple[int, str]]) -> list[str]:
-    """Return the failures that stress-ng reports: its first error, and stressors that its summary does not pass.
+    """Return the failures that stress-ng reports: its first error, and stressors that its summary does not list as passed.
 
     stress-ng 0.16 and later count stressors by result. A stressor that calls _exit() counts as failed, although
     stress-ng still reports a successful run.

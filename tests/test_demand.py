@@ -331,7 +331,7 @@ def test_a_measured_rate_in_the_unit_of_the_demand(tmp_path: Path, on_record: Pa
         (COMPARED, "skylake servers", "in servers of gen=icelake, the demand in skylake servers"),
         (COMPARED.replace("cpu-int", "cpu-itn"), "icelake servers", "no class 'cpu-itn' (did you mean cpu-int?)"),
         (COMPARED.replace("gen=genoa", "gen=geona"), "icelake servers", "matches no machine"),
-        (COMPARED.replace("gen=genoa", "gen=turin"), "icelake servers", "one host a side"),
+        (COMPARED.replace("gen=genoa", "gen=turin"), "icelake servers", "one host per side"),
         ("{compare: {candidate: gen=genoa, class: cpu-int}}", "icelake servers", "the comparison has no baseline"),
         ("{reference: {name: nix, candidate: gen=genoa, class: cpu-int}}", "icelake servers", "no reference 'nix'"),
         ("{measured: {select: gen=genoa, benchmark: stream/*/triad}}", "requests/s", "is in B/s, the demand is in requests/s"),

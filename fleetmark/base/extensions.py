@@ -37,7 +37,7 @@ def state() -> str:
 
 
 def choose(folders: Iterable[Path]) -> None:
-    """Add ``folders`` for this process and its children. Raise FleetmarkError if one has no workloads."""
+    """Add ``folders`` for this process and its children. Raise FleetmarkError if one is invalid."""
     paths = [str(_checked(Path(folder), "--workloads")) for folder in folders]
     os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys([*paths, *_words(state())]))
 

@@ -19,7 +19,7 @@ from fleetmark.base.errors import FleetmarkError
 LARGEST_BYTES = 4 << 20  # maximum file size
 MOST_NODES = 400_000  # keys and values per file; an alias counts as all the values it expands to
 MOST_LEVELS = 100  # maximum nesting depth of lists and mappings
-LONGEST_NUMBER = 100  # characters
+LONGEST_NUMBER = 100  # in characters
 _EXPLAINED_BYTES = 64 << 10  # below this size, the slow parser reports errors: its messages are clearer
 _TAGS = frozenset(
     f"tag:yaml.org,2002:{name}"

@@ -66,7 +66,7 @@ from fleetmark.record.replies import MAX_RESULT_BYTES, NoReply, Result, Telemetr
 SCHEMA = 1
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # the path is valid, but the disk is full or failing
 _ROWS = 1 << 17  # rows per row group in measurements.parquet
-_PART = re.compile(r"\.(campaign\.json|measurements\.parquet|summary\.html)\.[0-9a-f]{8}")  # of interrupted writes
+_PART = re.compile(r"\.(campaign\.json|measurements\.parquet|summary\.html)\.[0-9a-f]{8}")  # unfinished writes
 _Model = TypeVar("_Model", bound=BaseModel)
 
 

@@ -76,7 +76,7 @@ def _answer(path: Path, tool: str, command: list[str]) -> dict[str, Any]:
 
 
 def load(path: Path, tool: str) -> ModuleType:
-    """Return the parser in ``path`` as a module. Raise AttributeError if it has no parse(), and its own errors."""
+    """Return the parser in ``path`` as a module. Raise AttributeError if it has no parse(), and any error it raises."""
     places = [str(path.parent)] if path.name == "__init__.py" else None
     spec = importlib.util.spec_from_file_location(tool, path, submodule_search_locations=places)
     if spec is None or spec.loader is None:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from fleetmark.campaign.turns import Turns
 from fleetmark.record.steps import Exchange, HostSchedule, Step
 
-START_S = 2.0  # from the command to the first step of a host
-GAP_S = 0.02  # between two consecutive steps of a host
+START_S = 2.0  # delay from the command to a host's first step
+GAP_S = 0.02  # delay between consecutive steps of a host
 MEETING_S = 0.5  # additional delay when hosts wait for each other
 Seconds = Callable[[str, Step], float]
 

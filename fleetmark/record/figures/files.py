@@ -26,7 +26,7 @@ from workloads.declared import about
 BENCHMARK = (*schema.KEY, "better", "class", "kind")  # campaigns of several versions may differ in the last three
 _KEY = (*BENCHMARK, "centre", "members")
 _DETAIL = ("repeat", "time", "tool_version", "raw")
-_MEND = "for a campaign `fleetmark parse` makes it anew from raw; import a table again"
+_MEND = "`fleetmark parse` rebuilds it from raw files; for a table, import it again"
 DEVICES_POWER = "accelerator_power"
 HEADLINES, EVERYTHING = "headline", "true"  # which rows are read
 _TINY = math.log(1e-30)  # stands for the logarithm of zero
