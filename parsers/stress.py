@@ -81,7 +81,7 @@ def _rate(stressor: str, figure: str) -> Iterator[Measurement]:
 
 
 def _failures(lines: Sequence[tuple[int, str]]) -> list[str]:
-    """Return the failures that stress-ng reports: its first error, and stressors that its summary does not list as passed.
+    """Return the failures that stress-ng reports: its first error, and stressors that did not pass.
 
     stress-ng 0.16 and later count stressors by result. A stressor that calls _exit() counts as failed, although
     stress-ng still reports a successful run.

@@ -1,8 +1,8 @@
 """Read published tables: MLCommons', SPEC's, Spare Cores', and tidy tables that the user provides.
 
 ``mlperf``, ``spec``, ``sparecores`` and ``table`` each have ``read(raw, name) -> Table``, a pure function of a file's
-bytes; ``name`` is the file name, for information that only it contains. ``read`` raises FleetmarkError, without the file
-name, if the file is not such a table.
+bytes; ``name`` is the file name, for information that only it contains. ``read`` raises FleetmarkError,
+without the file name, if the file is not such a table.
 
 Each module defines the roles of its machine labels:
 
