@@ -105,7 +105,7 @@ def test_a_name_that_two_folders_use_is_refused(
 
 def test_the_name_of_a_role_that_ours_share_is_refused(acme: Path) -> None:
     (acme / "unpacked.yml").write_text((acme / "acme_bench.yml").read_text())
-    with pytest.raises(FleetmarkError, match="the name unpacked belongs to a Fleetmark role; rename the workload"):
+    with pytest.raises(FleetmarkError, match="the name unpacked is that of a role of Fleetmark; rename the workload"):
         workloads.load("unpacked")
 
 
