@@ -25,7 +25,7 @@ from parsers.kit.bounds import bounded
 if TYPE_CHECKING:
     from parsers.kit.foreign import Foreign
 
-MAX_BYTES = 16 << 20  # of an output held in memory at once: JSON of that size is up to 400 MB as Python's objects
+MAX_BYTES = 16 << 20  # maximum output held in memory; as Python objects, JSON of this size takes up to 400 MB
 
 _NO_TOOLS = {
     "facts",
@@ -34,16 +34,16 @@ _NO_TOOLS = {
     "nccl",
     "serving",
     "spec_cpu",
-}  # hosts, tables, and what tools share
+}  # packages for hosts, tables and shared code
 
 
 def tools() -> list[str]:
-    """Return the names ``parse`` understands, those of other folders included, sorted."""
+    """Return the sorted names of all parsers, including those in external folders."""
     return sorted(_paths())
 
 
 def path_of(tool: str) -> Path | None:
-    """Return the file of a parser, or its ``__init__.py``; None for a tool without a parser."""
+    """Return the path of a parser's module, or of its ``__init__.py``; None if the tool has no parser."""
     return _paths().get(tool)
 
 
@@ -56,9 +56,9 @@ def _paths() -> dict[str, Path]:
 
 
 def parse(tool: str, raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Parse one output of ``tool``; ``invalid`` where it holds a figure that is physically impossible.
+    """Parse one output of ``tool``. The result is ``invalid`` if it contains a physically impossible figure.
 
-    Raises ParseError where the bytes hold no measurement, FleetmarkError for a tool without a parser.
+    Raise ParseError if the output has no measurement, and FleetmarkError if the tool has no parser.
     """
     parsed: Parsed = find(tool).parse(raw, command)
     return bounded(parsed)
@@ -106,7 +106,7 @@ def _all_text(parsed: Parsed) -> None:
 
 
 def find(tool: str) -> ModuleType | Foreign:
-    """Return the parser of that name. Raises FleetmarkError, with the known names, for a tool without a parser."""
+    """Return the parser of a tool. Raise FleetmarkError, listing the known names, if there is none."""
     return _find(tool, extensions.state())
 
 
@@ -119,6 +119,6 @@ def _find(tool: str, _: str) -> ModuleType | Foreign:
         raise FleetmarkError(f"no parser for {tool!r}:{hint} Fleetmark reads {', '.join(tools())}")
     if path.is_relative_to(__path__[0]):
         return importlib.import_module(f"parsers.{tool}")
-    from parsers.kit.foreign import Foreign  # a parser's own process imports this module, and needs no pydantic
+    from parsers.kit.foreign import Foreign  # the parser process imports this module and does not need pydantic
 
     return Foreign(tool, path)

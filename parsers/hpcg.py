@@ -1,9 +1,9 @@
-"""HPCG's output to measurements: the summary of HPCG 3.0 and 3.1, by whatever vendor, and NVIDIA's lines of 2017.
+"""Parse the output of HPCG: the summary of HPCG 3.0 and 3.1 from any vendor, and NVIDIA's format of 2017.
 
-Case: ``Np``, the count of MPI processes, or ``run`` where it is not told. Metrics, all higher: ``hpcg`` (the rating),
-``spmv`` and ``multigrid`` in FLOP/s, ``memory_bandwidth`` in B/s. ``solve_time`` in s, ``ranks`` and ``threads`` only
-describe.
-A result that HPCG calls INVALID, or one of whose checks FAILED, is ``invalid``.
+Case: ``Np``, where N is the number of MPI processes, or ``run`` if the output does not state it. Metrics, all higher
+is better: ``hpcg`` (the rating), ``spmv`` and ``multigrid`` in FLOP/s, ``memory_bandwidth`` in B/s. Descriptive
+metrics: ``solve_time`` in s, ``ranks`` and ``threads``.
+A result is ``invalid`` if HPCG reports INVALID or one of its checks FAILED.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from parsers.kit.cut import cut, cut_in_line
 from parsers.kit.text import decode, number, numbered, untagged
 
 _TOOL = "hpcg"
-_LONGEST = 400  # characters of a line worth reading
-_OFFICIAL_S = 1800.0  # seconds that HPCG's rules ask of an official run
+_LONGEST = 400  # maximum line length in characters; longer lines are skipped
+_OFFICIAL_S = 1800.0  # minimum duration of an official run by HPCG's rules, in seconds
 _PAIR = re.compile(r"([A-Za-z][^=]{1,200}?)(=|:(?=\s|$))\s*(\S.{0,120})?")
 _RATING = re.compile(r".{0,60}HPCG result is VALID with a GFLOP/s rating of[=: ]\s*(\S{1,24})")
 _INVALID = re.compile(r".{0,60}HPCG result is[=: ]\s*INVALID")
@@ -35,7 +35,7 @@ _FIGURES = {
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Return the rating and what it consists of. Raises ParseError where there is neither a rating nor INVALID."""
+    """Return the rating and its components. Raise ParseError if the output has neither a rating nor INVALID."""
     text = decode(raw)
     lines = [(n, untagged(line)) for n, line in numbered(text) if len(line) <= _LONGEST]
     pairs = _pairs(lines)
@@ -66,7 +66,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _pairs(lines: Sequence[tuple[int, str]]) -> dict[str, str]:
-    """Return the summary by its keys, A::B as version 3.1 has them. In 3.0's YAML, B stands below A."""
+    """Return the summary as keys ``A::B``, as in version 3.1. In version 3.0's YAML, B is indented below A."""
     pairs: dict[str, str] = {}
     section = ""
     for _, line in lines:
@@ -84,7 +84,7 @@ def _rating(lines: Sequence[tuple[int, str]]) -> Mapping[str, float]:
 
 
 def _phases(lines: Sequence[tuple[int, str]]) -> dict[str, float]:
-    """Return the rates of NVIDIA's lines ``final =  202.6 GF (1536.3 GB/s Effective)``."""
+    """Return the rates in NVIDIA's lines, such as ``final =  202.6 GF (1536.3 GB/s Effective)``."""
     rates: dict[str, float] = {}
     for _, line in lines:
         if match := _PHASE.match(line):
@@ -97,6 +97,6 @@ def _phases(lines: Sequence[tuple[int, str]]) -> dict[str, float]:
 
 
 def _cut(text: str, lines: Sequence[tuple[int, str]], *, stated: bool) -> str | None:
-    if not stated:  # NVIDIA's lines of 2017
+    if not stated:  # NVIDIA's format of 2017
         return None if "end of application..." in text else cut("end of application... is missing")
-    return cut_in_line(text) if _RATING.match(lines[-1][1]) else None  # later lines add nothing that is read
+    return cut_in_line(text) if _RATING.match(lines[-1][1]) else None  # nothing after the rating is parsed

@@ -1,9 +1,9 @@
-"""HPL's output to measurements: Netlib's HPL 1.0 to 2.3, Intel's, AMD's and NVIDIA's, with or without launchers' tags.
+"""Parse the output of HPL: Netlib's HPL 1.0 to 2.3, and Intel's, AMD's and NVIDIA's, with or without launcher tags.
 
-Case: ``nN-nbNB-PxQ``, the order of the matrix, the block size and the process grid. Metrics: ``hpl`` (higher) and, from
-NVIDIA's program, ``hpl_per_gpu`` in FLOP/s. ``solve_time`` in s, ``residual``, ``order`` (N), ``block`` (NB),
-``grid_rows`` (P), ``grid_columns`` (Q) and ``ranks`` describe. Gflops are 1e9 FLOP/s. A case counts only if all its
-residual checks say PASSED: one that FAILED, or has none, is ``invalid``.
+Case: ``nN-nbNB-PxQ``: the order of the matrix, the block size and the process grid. Metrics in FLOP/s: ``hpl`` (higher
+is better) and, from NVIDIA's program, ``hpl_per_gpu``. Descriptive metrics: ``solve_time`` in s, ``residual``,
+``order`` (N), ``block`` (NB), ``grid_rows`` (P), ``grid_columns`` (Q) and ``ranks``. Gflops are 1e9 FLOP/s. A case is
+valid only if it has residual checks and all of them say PASSED; otherwise it is ``invalid``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from parsers.kit.cut import cut
 from parsers.kit.text import decode, number, numbered, untagged
 
 _TOOL = "hpl"
-_LONGEST = 400  # characters of a line worth reading
+_LONGEST = 400  # maximum line length in characters; longer lines are skipped
 _FIGURE = r"(\S{1,24})"
 _ROW = re.compile(
     r"(W[RC]\w{1,12})\s+([0-9]{1,9})\s+([0-9]{1,6})\s+([0-9]{1,7})\s+([0-9]{1,7})"
@@ -33,7 +33,7 @@ _ERROR = re.compile(r"HPL ERROR|>>> .+ <<<")
 
 @dataclass(slots=True)
 class _Solved:
-    """One system of equations: its row, and the residual checks below it (value as printed, whether it passed)."""
+    """A solved system of equations: its result row, and its residual checks (printed value, whether it passed)."""
 
     variant: str
     order: int
@@ -51,7 +51,7 @@ class _Solved:
 
     @property
     def fault(self) -> str | None:
-        """Why this case does not count; None where it does."""
+        """Return why this case is invalid; None if it is valid."""
         failed = [residual for residual, passed in self.checks if not passed]
         if failed:
             return f"the residual check of {self.case} FAILED: {failed[0]}"
@@ -59,7 +59,7 @@ class _Solved:
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Return the figures of every system that was solved. Raises ParseError where there is none."""
+    """Return the results of every solved system. Raise ParseError if there is none."""
     lines = [(n, untagged(line)) for n, line in numbered(decode(raw)) if len(line) <= _LONGEST]
     solved = list(_solved(lines))
     if not solved:
@@ -71,7 +71,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     notes = [f"{repeated} more rows with the same N, NB, P, Q and variant: the fastest counts"] if repeated else []
     notes += [f"{n} tests skipped because of illegal input values" for n in _counts(lines, _SKIPPED)]
     faults = {row.case: row.fault for row in solved if row.fault}
-    reasons = list(faults.values())[:1] + [f"{len(faults) - 1} more cases like it"] * (len(faults) > 1)
+    reasons = list(faults.values())[:1] + [f"{len(faults) - 1} more such cases"] * (len(faults) > 1)
     reasons += [f"{n} tests completed without checking" for n in _counts(lines, _UNCHECKED)]
     ended = any(line.startswith("End of Tests.") for _, line in lines)
     if not ended:
@@ -108,7 +108,7 @@ def _row(match: re.Match[str]) -> _Solved | None:
 
 
 def _best(solved: Sequence[_Solved]) -> tuple[list[_Solved], int]:
-    """Return the fastest row of each case and variant, and how many rows that leaves out. A row at fault stays."""
+    """Return the fastest row of each case and variant, and the number of dropped rows. Keep every faulty row."""
     best: dict[tuple[str, str], _Solved] = {}
     for row in solved:
         held = best.get((row.case, row.variant))

@@ -1,10 +1,11 @@
-"""nvbandwidth's JSON (``-j``) and its text of versions 0.2 to 0.8 to measurements.
+"""Parse nvbandwidth's JSON (``-j``), and the text output of versions 0.2 to 0.8.
 
-Case: the test's name. Per pair of devices, with labels ``from`` and ``to`` (``cpu0``, ``gpu1``): ``bandwidth`` in B/s
-(higher) or ``latency`` in s (lower); of a bidirectional test between GPUs both directions together, and each as
-``one_way_bandwidth`` with a label ``part``. Per test: ``link_bandwidth`` and ``slowest_link`` (median and lowest of the
-pairs), ``link_latency`` and ``slowest_latency``. GB/s are 1e9 B/s. Notes name tests without figures. A test that the
-machine cannot run (Waived) is no fault; one that erred, did not end, is unknown or absent makes the run ``invalid``.
+Case: the name of the test. Metrics per pair of devices, with labels ``from`` and ``to`` (``cpu0``, ``gpu1``):
+``bandwidth`` in B/s (higher is better) or ``latency`` in s (lower is better). A bidirectional test between GPUs
+reports the sum of both directions, and each direction as ``one_way_bandwidth`` with a label ``part``. Metrics per
+test: ``link_bandwidth`` and ``slowest_link`` (median and lowest of the pairs), ``link_latency`` and
+``slowest_latency``. GB/s are 1e9 B/s. Notes name tests without results. A test that the machine cannot run (Waived)
+is not an error. A test that fails, does not finish, is unknown or is missing makes the run ``invalid``.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from parsers.kit.text import decode, dig, find_json, number, numbered, objects
 
 _TOOL = "nvbandwidth"
 _MOST_DEVICES = 512  # in a row or column: more are no matrix of one machine
-_LONGEST = 300  # characters of a name or a reason worth keeping
-_PARTS = ("first", "second")  # the directions of a bidirectional test between GPUs, which come before their sum
+_LONGEST = 300  # maximum length of a name or reason in characters
+_PARTS = ("first", "second")  # the two directions of a bidirectional test between GPUs, printed before their sum
 _ROW = re.compile(r"\b(CPU|GPU)\(row\)\s*(->|<-|<->)\s*(CPU|GPU)\(column\)")
 _UNIT = re.compile(r"\((GB/s|ns|us)\)\s*$")
 _WAIVED = "Waived"
@@ -67,12 +68,12 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     if not measurements:
         raise ParseError(_TOOL, "a test with figures", got=error or "; ".join(without[:3]) or "no test")
     absent = [name for name in _asked(command) if name not in {t.name for t in tests}]
-    unnamed = sum(1 for t in tests if not t.name)  # the text form does not say which test was waived
+    unnamed = sum(1 for t in tests if not t.name)  # text output does not name the waived tests
     if unnamed and absent:
         without += [f"{name}: Waived" for name in absent[:unnamed]]
         absent = absent[unnamed:]
     elif unnamed:
-        without.append(f"{unnamed} tests without a name: Waived")
+        without.append(f"{unnamed} unnamed tests: Waived")
     faulty = [t for t in tests if not t.matrix and t.status != _WAIVED]
     faults = [f"{t.name}: {t.status}" for t in faulty]
     reasons = [r for r in (missing, error, cut(f"{absent[0]} is not in it") if absent else "") if r]

@@ -1,9 +1,10 @@
-"""What stress-ng and Fleetmark's watch beside it print, to measurements; stress-ng's text from 0.05 on, and its YAML.
+"""Parse the output of stress-ng (text from version 0.05 on, or YAML) and of Fleetmark's monitor beside it.
 
-Case: ``soak``. Metrics: the counters of the watch (``faults`` is their sum; lower), ``temperature_max`` in degC,
-``clock_min`` in Hz, and ``bogo_ops_per_second`` in 1/s of wall time with a label ``stressor``: no score, it describes.
-A soak is ``invalid`` if it had a fault, if a result did not verify, if a stressor failed or was skipped, or if
-stress-ng did not say that the run was successful. Its YAML does not say whether a stressor failed; a note says so.
+Case: ``soak``. Metrics: the monitor's counters (``faults`` is their sum; lower is better), ``temperature_max`` in
+degC, ``clock_min`` in Hz, and ``bogo_ops_per_second`` in 1/s of wall time with a label ``stressor``, which is only
+descriptive.
+A soak is ``invalid`` if a fault occurred, a result failed verification, a stressor failed or was skipped, or stress-ng
+did not report success. The YAML does not state whether a stressor failed; a note says so.
 """
 
 from __future__ import annotations
@@ -80,10 +81,10 @@ def _rate(stressor: str, figure: str) -> Iterator[Measurement]:
 
 
 def _failures(lines: Sequence[tuple[int, str]]) -> list[str]:
-    """Return what went wrong by stress-ng's own words: its first error, and stressors that its summary does not pass.
+    """Return the failures that stress-ng reports: its first error, and stressors that did not pass.
 
-    stress-ng 0.16 and later count stressors by how they ended; one that ended by _exit() is counted as failed while the
-    run is still called successful.
+    stress-ng 0.16 and later count stressors by result. A stressor that calls _exit() counts as failed, although
+    stress-ng still reports a successful run.
     """
     words = [match for _, line in lines if (match := _SAID.fullmatch(line))]
     wrong = [
@@ -96,7 +97,7 @@ def _failures(lines: Sequence[tuple[int, str]]) -> list[str]:
 
 
 def _is_yaml(lines: Sequence[tuple[int, str]]) -> bool:
-    return any(line.rstrip() == "..." for _, line in lines)  # its end
+    return any(line.rstrip() == "..." for _, line in lines)  # the end of a YAML document
 
 
 def _unfinished(text: str, lines: Sequence[tuple[int, str]]) -> str | None:

@@ -69,7 +69,7 @@ def test_sides_that_mix_sizes_are_compared_within_them(tmp_path: Path) -> None:
     assert line["remark"] == "size by size" and line["candidates"]["new"]["servers"] == "67"
     assert line["candidates"]["new"]["verdict"] == "better" and doc["answer"]["gets_worse"] == []
     assert [r["ratio"] for r in doc["rows"]] == [pytest.approx(1.5)] * 2
-    sentences = "new is compared with old size by size, joined by the baseline's shares: "
+    sentences = "new is compared with old size by size, weighted by the baseline's shares: "
     assert doc["warnings"][0] == sentences + "32 cores per socket (80%): 1.50; 16 cores per socket (20%): 1.50"
 
 
@@ -96,8 +96,8 @@ def test_sizes_without_a_match_leave_no_headline(tmp_path: Path) -> None:
     fleet(tmp_path, hosts, cores={h: cores[h[:2]] for h in hosts})
     doc = asked(tmp_path)
     why = (
-        "sides mix sizes without a match "
-        "(cores per socket: old 16 (3), 32 (3); new 24 (3), 48 (3)): compare like with like"
+        "sides mix sizes that do not match "
+        "(cores per socket: old 16 (3), 32 (3); new 24 (3), 48 (3)); compare machines of the same size"
     )
     assert doc["answer"]["sentence"] == f"There is no overall figure: {why}"
     assert doc["answer"]["classes"] == [] and doc["answer"]["gets_worse"] == []
@@ -181,7 +181,7 @@ def test_prices_of_several_currencies_or_terms_are_refused(tmp_path: Path, old: 
     fleet(tmp_path, ICELAKE | GENOA)
     words = ("--price", f"old={old}", "--price", f"new={new}")
     error = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "money", *words)
-    assert f"prices are in several currencies or for several terms ({shown})" in " ".join(error.split())
+    assert f"prices have several currencies or terms ({shown})" in " ".join(error.split())
     assert asked(tmp_path, *words)["answer"]["totals"] == []
 
 
@@ -194,7 +194,7 @@ def test_a_rate_with_its_date_makes_one_currency(tmp_path: Path) -> None:
     assert answer["totals"] == ["34 new replace 100 old and cost 646,000 EUR; 100 old cost 900,000 EUR"]
     assert "1 USD = 0.9 EUR on 2026-11-01" in answer["bought"]
     undated = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", *prices, "--rate", "USD=0.9 EUR")
-    assert "no rate with its date; write USD=0.92 EUR 2026-11-01" in " ".join(undated.split())
+    assert "not an exchange rate with a date; write USD=0.92 EUR 2026-11-01" in " ".join(undated.split())
 
 
 def test_a_range_of_classes_gives_a_range_of_money(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_link_is_followed_and_what_is_no_file_stays(tmp_path: Path) -> None:
     write_atomic(tmp_path / "link.html", "through")
     assert (tmp_path / "page.html").read_text() == "through" and (tmp_path / "link.html").is_symlink()
     os.mkfifo(tmp_path / "pipe.html")
-    with pytest.raises(FleetmarkError, match=r"pipe.html: it is no plain file"):
+    with pytest.raises(FleetmarkError, match=r"pipe.html: it is not a regular file"):
         write_atomic(tmp_path / "pipe.html", "lost")
     assert (tmp_path / "pipe.html").is_fifo()
 

@@ -308,7 +308,7 @@ def test_every_form_says_the_same(root: Path) -> None:
         (["-b", "gen=old", "-c", "gen=new", "--mix", ""], "is no share"),
         (
             ["-b", "gen=old", "-c", "gen=new", "--mix", "disk-iops=0.5,disk-iops=0.5"],
-            "disk-iops stands twice; give it one share",
+            "disk-iops is repeated; give it one share",
         ),
         (
             ["-b", "gen=old", "-c", "gen=new", "--mix", "disk-iops=-1,mem-bw=2"],
@@ -332,7 +332,7 @@ def test_bad_input_is_one_sentence(root: Path, words: list[str], sentence: str) 
 def test_a_mix_in_yaml_with_a_class_twice(root: Path, tmp_path: Path) -> None:
     (tmp_path / "mix.yml").write_text("disk-iops: 0.5\nmem-bw: 0.5\ndisk-iops: 0.5\n")
     sentence = refused(root, "compare", "-b", "gen=old", "-c", "gen=new", "--mix", str(tmp_path / "mix.yml"))
-    assert "mix.yml line 3: not YAML: disk-iops stands twice" in sentence
+    assert "mix.yml line 3: not YAML: disk-iops is repeated" in sentence
 
 
 def test_every_form_names_sides_by_what_tells_them_apart(root: Path) -> None:
@@ -378,9 +378,9 @@ def test_a_side_of_several_processors_or_memories_is_warned_of(tmp_path: Path) -
         file.write_text(json.dumps(doc))
     warnings = json.loads(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))["warnings"]
     assert [w for w in warnings if " mixes " in w] == [
-        "new mixes processors: EPYC 9654 (1); EPYC 9554 (1); to have one, add cpu.model=EPYC 9654",
+        "new mixes processors: EPYC 9654 (1); EPYC 9554 (1); to select one, add cpu.model=EPYC 9654",
         "new mixes memory populations: 24 x 64 GiB DDR5-4800 (1); 16 x 64 GiB DDR5-4800 (1)",
-        "new mixes software: cuda 12.4 (1); cuda 12.6 (1); to have one, add software.cuda=12.4",
+        "new mixes software: cuda 12.4 (1); cuda 12.6 (1); to select one, add software.cuda=12.4",
     ]
 
 
@@ -390,8 +390,8 @@ def test_a_side_of_several_processors_or_memories_is_warned_of(tmp_path: Path) -
         ("campaign.json", "{}", "schema None is not one this version"),
         ("campaign.json", '{"schema": 9, "hosts": []}', "schema 9 is not one this version"),
         ("campaign.json", '{"schema": 1}', "damaged (lacks hosts)"),
-        ("measurements.parquet", "", "no whole Parquet file"),
-        ("measurements.parquet", "PAR1 cut", "no whole Parquet file"),
+        ("measurements.parquet", "", "not a complete Parquet file"),
+        ("measurements.parquet", "PAR1 cut", "not a complete Parquet file"),
     ],
 )
 def test_a_damaged_record_is_one_sentence(root: Path, file: str, content: str, sentence: str) -> None:

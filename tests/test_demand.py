@@ -198,8 +198,11 @@ def test_survival_needs_somewhere_to_survive(tmp_path: Path) -> None:
         ("", "keys and values are expected"),
         ("- 1", "keys and values are expected"),
         ("a: [1", "demand.yml line 1: not YAML"),
-        ("a: &x [*x]", "the alias *x stands within itself"),
-        ("date: 2027-13-45", "demand.yml line 1: not YAML: '2027-13-45' is no timestamp: month must be in 1..12"),
+        ("a: &x [*x]", "the alias *x refers to itself"),
+        (
+            "date: 2027-13-45",
+            "demand.yml line 1: not YAML: '2027-13-45' is not a valid timestamp: month must be in 1..12",
+        ),
         ("? [1, 2]\n: 3", "a key is one word"),
         ("[" * 2000, "more than 100 levels"),
     ],
@@ -275,12 +278,12 @@ X264 = replace(GCC, case="525.x264_r")
         (
             (GCC, X264),
             3.0,
-            "its 3 benchmarks do not tell what your workload gains (the benchmark ratios differ too much",
+            "its 3 benchmarks cannot predict your workload's gain (the benchmark ratios differ too much",
         ),
         (
             (GCC,),
             1.1,
-            "its 2 benchmarks do not tell what your workload gains (only 2 families of benchmarks measured; at least 3 are needed)",
+            "its 2 benchmarks cannot predict your workload's gain (only 2 families of benchmarks measured; at least 3 are needed)",
         ),
     ],
 )
@@ -339,7 +342,7 @@ def test_a_measured_rate_in_the_unit_of_the_demand(tmp_path: Path, on_record: Pa
         (COMPARED, "skylake servers", "in servers of gen=icelake, the demand in skylake servers"),
         (COMPARED.replace("cpu-int", "cpu-itn"), "icelake servers", "no class 'cpu-itn' (did you mean cpu-int?)"),
         (COMPARED.replace("gen=genoa", "gen=geona"), "icelake servers", "matches no machine"),
-        (COMPARED.replace("gen=genoa", "gen=turin"), "icelake servers", "one host a side"),
+        (COMPARED.replace("gen=genoa", "gen=turin"), "icelake servers", "one host per side"),
         ("{compare: {candidate: gen=genoa, class: cpu-int}}", "icelake servers", "the comparison has no baseline"),
         ("{reference: {name: nix, candidate: gen=genoa, class: cpu-int}}", "icelake servers", "no reference 'nix'"),
         ("{measured: {select: gen=genoa, benchmark: stream/*/triad}}", "requests/s", "is in B/s, the demand is in requests/s"),

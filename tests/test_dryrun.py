@@ -261,7 +261,7 @@ def test_a_plan_is_written_by_its_name(tmp_path: Path) -> None:
         (["--plan", "plan.md"], "--plan without --dry-run"),
         (
             ["--dry-run", "--plan", "plan.docx"],
-            "--plan plan.docx: unknown kind of document; name it .md, .pdf or .html",
+            "--plan plan.docx: unknown document type; use the extension .md, .pdf or .html",
         ),
         (["--dry-run", "--plan", "none/plan.md"], "--plan none/plan.md: there is no folder none"),
         (["--dry-run", "--resume", "last"], "--dry-run with --resume"),

@@ -182,7 +182,7 @@ def test_missing_values_of_text_are_empty_not_nan(tmp_path: Path) -> None:
         ("journal.jsonl", '{"t": "soon", "e": "ended", "owed": 0}\n', "ends at 'soon', which is no moment"),
         ("journal.jsonl", 'nonsense\n{"t": "x", "e": "ended", "owed": 0}\n', "journal.jsonl line 1: not JSON"),
         ("facts/a1.json", "{}", "facts/a1.json: not facts of this version"),
-        ("measurements.parquet", "PAR1", "no whole Parquet file"),
+        ("measurements.parquet", "PAR1", "not a complete Parquet file"),
     ],
 )
 def test_a_damaged_file_is_one_sentence(tmp_path: Path, file: str, text: str, sentence: str) -> None:

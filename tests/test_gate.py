@@ -149,7 +149,7 @@ def test_a_bad_rule_is_refused(tmp_path: Path, rule: dict[str, Any], sentence: s
 def test_no_rules_two_of_a_name_and_no_host_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FleetmarkError, match="rules: is empty; name one at least"):
         read_rules(rules(tmp_path))
-    with pytest.raises(FleetmarkError, match="two rules are called 'bandwidth'"):
+    with pytest.raises(FleetmarkError, match="two rules are named 'bandwidth'"):
         read_rules(rules(tmp_path, BANDWIDTH, BANDWIDTH))
     file = rules(tmp_path, BANDWIDTH | {"hosts": "gen=none"})
     with pytest.raises(FleetmarkError, match="rule 'bandwidth': selector 'gen=none' matches no machine"):

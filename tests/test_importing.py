@@ -157,12 +157,12 @@ def test_one_bad_file_among_several_does_not_stop_the_others(tmp_path: Path, tid
             "import mlprf (did you mean mlperf?): there are mlperf, spec, sparecores, table, inferencex, vllm_bench",
         ),
         ("table", None, "t.csv: No such file or directory; give a file to import"),
-        ("table", "", "t.csv: empty; there is nothing to import"),
+        ("table", "", "t.csv: the file is empty; fetch it again"),
         ("mlperf", TABLE, "t.csv: no table of MLPerf results: there are MLPerf Inference results"),
         ("spec", TABLE, "this has machine, benchmark, value, unit"),
         ("table", TABLE.replace("unit", "units"), "without the column unit"),
         ("table", TABLE.replace("requests/s", "", 1), "line 2 (a1, nginx): no unit"),
-        ("table", "[{", "t.csv: JSON that is damaged or not whole"),
+        ("table", "[{", "t.csv: the JSON is damaged or incomplete"),
     ],
 )
 def test_bad_input_is_one_sentence(tmp_path: Path, kind: str, content: str | None, expected: str) -> None:
@@ -187,7 +187,9 @@ def test_a_moment_beyond_the_calendar_and_a_workbook(tmp_path: Path) -> None:
     far = pa.table({"machine": ["a"], "benchmark": ["x"], "value": [1.0], "unit": ["s"], "at": pa.array([10**15])})
     far = far.set_column(4, "at", far["at"].cast(pa.timestamp("s")))
     pq.write_table(far, tmp_path / "far.parquet")
-    assert "far.parquet: Parquet that" in refused(tmp_path, "import", "table", str(tmp_path / "far.parquet"))
+    assert "far.parquet: the Parquet file is damaged" in refused(
+        tmp_path, "import", "table", str(tmp_path / "far.parquet")
+    )
     (tmp_path / "t.xlsx").write_bytes(b"PK\x03\x04 and so on")
     assert "save its sheet as CSV" in refused(tmp_path, "import", "table", str(tmp_path / "t.xlsx"))
 
@@ -327,8 +329,8 @@ def test_a_pattern_that_takes_two_parts_is_warned_of(mlperf: Path) -> None:
     mixed = [w for w in comparison["warnings"] if w.startswith("H200 mixes ")]
     assert mixed[:2] == [
         "H200 mixes accelerators: H200-SXM-141GB (3); H200-SXM-141GB-CTS (1); "
-        "to have one, add accelerator=NVIDIA H200-SXM-141GB",
-        "H200 mixes runs with measured power and without: without (3); with (1); to have one, add has_power=false",
+        "to select one, add accelerator=NVIDIA H200-SXM-141GB",
+        "H200 mixes runs with measured power and without: without (3); with (1); to select one, add has_power=false",
     ]
     narrowed = compared(mlperf, H100, f"{wide},accelerator=NVIDIA H200-SXM-141GB,has_power=false")
     assert not [w for w in narrowed["warnings"] if " mixes accelerators" in w or " mixes runs" in w]
@@ -385,7 +387,7 @@ def test_what_one_vendor_published_counts_as_one_host(tmp_path: Path) -> None:
     by_host = of(compared(tmp_path, old, new, *only, "--by", "host"), "base_score")
     assert [by_host["lo"], by_host["hi"]] == pytest.approx([4.56, 4.98], abs=0.01)
     memory = "Xeon Platinum 8380 x2 mixes memory populations: 16 x PC4-3200 (19); 32 x PC4-3200 (14); "
-    assert memory + "to have one, add memory=*16*x*PC4-3200*" in comparison["warnings"]
+    assert memory + "to select one, add memory=*16*x*PC4-3200*" in comparison["warnings"]
 
     # published rows as a pinned reference: one of them, and several of one vendor
     one = run(tmp_path, "reference", "save", "row", "--from", "vendor=Dell*,system=PowerEdge R750 (*8380*)")
@@ -412,7 +414,7 @@ def test_spec_lists_and_reports(tmp_path: Path) -> None:
     row = of(compared(tmp_path, milan, turin, "--by", "host", "--only", "*/SPECrate2017_int/base_score"), "base_score")
     assert row["verdict"] == "better" and row["hosts_baseline"] > 20
     mixed = json.loads(run(tmp_path, "compare", "-b", milan[:-10], "-c", turin[:-10], "--format", "json"))
-    assert "sides mix sizes without a match (cores per socket: " in mixed["answer"]["sentence"]
+    assert "sides mix sizes that do not match (cores per socket: " in mixed["answer"]["sentence"]
     by_hand = _geometric(files[0], "Turin") / _geometric(files[0], "Milan")
     assert row["ratio"] == pytest.approx(by_hand, rel=0.02)  # hosts that are ambiguous are left out, repeats averaged
     text, table = sorted(
@@ -473,7 +475,7 @@ def test_publishers_are_credited_in_every_form(tmp_path: Path) -> None:
 def test_results_of_mlperf_name_round_submitter_and_identifier(mlperf: Path) -> None:
     (note,) = json.loads(run(mlperf, "compare", "-b", H200_51, "-c", B200_51, "--format", "json"))["footnotes"]
     assert note.startswith("MLPerf® results of round v5.1, submitted by ")
-    assert "(identifiers 5.1-00" in note and "derived by the user; not sanctioned by MLCommons" in note
+    assert "(identifiers 5.1-00" in note and "derived by the user and not sanctioned by MLCommons" in note
 
 
 def test_a_result_with_a_notice_of_specs_is_marked(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_a_link_out_of_the_archive_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("password")
     (folder / "fio.json").symlink_to(tmp_path / "secret")
     outcome = judge(archive, folder)
-    assert outcome.status is Status.FAILED and "a link leads out of the campaign" in outcome.reason
+    assert outcome.status is Status.FAILED and "a symlink leads out of the campaign" in outcome.reason
     (folder / "stderr").symlink_to(tmp_path / "secret")
     assert archive.tail(folder, "stderr", 100) == b""
     shutil.move(folder, tmp_path / "elsewhere")

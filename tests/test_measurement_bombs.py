@@ -37,7 +37,7 @@ def written(file: Path, rows: int, **more: pa.Array) -> Path:
     ("rows", "more", "part"),
     [
         (footer.FEW_ROWS + 1_000_000, {}, "6,000,000 rows in"),
-        (3, {f"c{n}": pa.array([1, 2, 3]) for n in range(footer.MOST_COLUMNS)}, "columns, where 200 are read"),
+        (3, {f"c{n}": pa.array([1, 2, 3]) for n in range(footer.MOST_COLUMNS)}, "columns, above the limit of 200"),
         (3, {"text": pa.array(["x" * 100_000_000] * 3)}, "bytes unpacked from"),
     ],
 )

@@ -171,10 +171,10 @@ def test_a_suite_that_has_them_is_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        ({"stream": {"ntimes": "30"}}, "stream.ntimes with --resume: a campaign goes on as scheduled"),
-        ({"stream": {"cc": "clang"}}, "stream.cc with --resume: a campaign goes on as scheduled"),
-        ({"fio": {"size": "1g"}}, "fio.size with --resume: a campaign goes on as scheduled"),
-        ({"stream": {"source": "https://u:secret@other.test/x.c"}}, "it was https://***@files.test"),
+        ({"stream": {"ntimes": "30"}}, "stream.ntimes with --resume: a campaign resumes as scheduled"),
+        ({"stream": {"cc": "clang"}}, "stream.cc with --resume: a campaign resumes as scheduled"),
+        ({"fio": {"size": "1g"}}, "fio.size with --resume: a campaign resumes as scheduled"),
+        ({"stream": {"source": "https://u:secret@other.test/x.c"}}, "the campaign has https://***@files.test"),
     ],
 )
 def test_nothing_else_changes(overrides: Any, words: str) -> None:

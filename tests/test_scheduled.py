@@ -372,7 +372,9 @@ def test_somebody_elses_campaign_is_resumed_by_nobody_without_a_terminal(
 ) -> None:
     archive = fleet.run()
     colleague = Colleague(fleet, monkeypatch, terminal=False)
-    with pytest.raises(FleetmarkError, match=r"you did not start it here \(.*@.* did.*resume it from a terminal"):
+    with pytest.raises(
+        FleetmarkError, match=r"you did not start it here \(campaign.json names .*@.*resume it from a terminal"
+    ):
         colleague.resume(archive)
     assert fleet.checked == [] and colleague.asked == 0
 
@@ -418,7 +420,7 @@ def test_a_planted_job_runs_for_nobody(fleet: Fleet, monkeypatch: pytest.MonkeyP
     (archive.path / "campaign.json").write_text(json.dumps(doc))
     with pytest.raises(FleetmarkError, match="you did not start it here"):
         fleet.resume(archive)  # the original author resumes the modified campaign
-    with pytest.raises(FleetmarkError, match="its jobs are not what its suite, your inventory and your hosts give now"):
+    with pytest.raises(FleetmarkError, match="its jobs do not match its suite, your inventory and your hosts"):
         Colleague(fleet, monkeypatch).resume(archive)
     assert fleet.driven == 1, "by its author, once"
 
@@ -471,7 +473,7 @@ def test_without_a_place_for_the_key_the_user_is_told(fleet: Fleet, monkeypatch:
     monkeypatch.setenv("XDG_STATE_HOME", str(fleet.root / "state"))
     shown = io.StringIO()
     archive, _ = campaign.run(Options(suite=str(fleet.root / "s.yml"), root=fleet.root), Console(file=shown, width=400))
-    assert "carries no lasting signature" in shown.getvalue() and archive.own_campaign() is not None
+    assert "has no permanent signature" in shown.getvalue() and archive.own_campaign() is not None
 
 
 def test_settings_that_the_suite_hides_run_nothing(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -480,7 +482,7 @@ def test_settings_that_the_suite_hides_run_nothing(fleet: Fleet, monkeypatch: py
     doc["suite_as_read"]["workloads"]["fio"]["set"] = {"erase": True}
     (archive.path / "campaign.json").write_text(json.dumps(doc))
     colleague = Colleague(fleet, monkeypatch)
-    with pytest.raises(FleetmarkError, match="its suite is not what was scheduled"):
+    with pytest.raises(FleetmarkError, match="its suite does not match what was scheduled"):
         colleague.resume(archive)
     assert colleague.asked == 0 and fleet.checked == []
 
@@ -489,7 +491,7 @@ def test_a_record_without_jobs_asks_nothing(fleet: Fleet, monkeypatch: pytest.Mo
     """All its hosts would count as late, and be scheduled without anything to verify."""
     archive = fleet.run()
     (archive.path / "campaign.json").write_text(json.dumps({**archive.campaign(), "jobs": {}, "planned": [[]]}))
-    with pytest.raises(FleetmarkError, match="its suite is not what was scheduled"):
+    with pytest.raises(FleetmarkError, match="its suite does not match what was scheduled"):
         Colleague(fleet, monkeypatch).resume(archive)
 
 
@@ -505,7 +507,7 @@ def test_facts_on_record_decide_nothing_for_a_colleague(fleet: Fleet, monkeypatc
     (archive.path / "campaign.json").write_text(json.dumps(doc))
     before = jobs(archive)
     assert any(b"/tmp/evil" in job for job in before.values()), "else this shows nothing"
-    with pytest.raises(FleetmarkError, match="its jobs are not what its suite, your inventory and your hosts give"):
+    with pytest.raises(FleetmarkError, match="its jobs do not match its suite, your inventory and your hosts"):
         Colleague(fleet, monkeypatch).resume(archive)
 
 

@@ -59,8 +59,8 @@ LAUGHS = (
     + "]>"
 )
 BOMBS = {
-    "a tab of zeros": ("a.xlsx", lambda: workbook([" " * (200 << 20)]), "unpacks to more than 128 MiB"),
-    "texts of zeros": ("a.xlsx", lambda: workbook([], {"xl/sharedStrings.xml": b" " * (200 << 20)}), "unpacks to more"),
+    "a tab of zeros": ("a.xlsx", lambda: workbook([" " * (200 << 20)]), "expands to more than 128 MiB"),
+    "texts of zeros": ("a.xlsx", lambda: workbook([], {"xl/sharedStrings.xml": b" " * (200 << 20)}), "expands to more"),
     "a row far below": ("a.xlsx", lambda: workbook([row(10**12, "A")]), "more than 200,000 rows"),
     "cells far right": ("a.xlsx", lambda: workbook([row(n, "XFD") for n in range(1, 2_000)]), "500,000 cells"),
     "many cells": ("a.xlsx", lambda: workbook([row(n, *"ABCDEF") for n in range(1, 150_000)]), "500,000 cells"),

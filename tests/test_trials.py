@@ -187,7 +187,7 @@ def test_what_is_damaged_is_a_sentence(parent: Archive, tmp_path: Path) -> None:
             trials.of_trial(own)
     own.save_campaign(document)
     (own.path / "measurements.parquet").write_bytes(b"PAR1")
-    with pytest.raises(FleetmarkError, match="no whole Parquet file"):
+    with pytest.raises(FleetmarkError, match="not a complete Parquet file"):
         trials.of_trial(own)
 
 

@@ -1,4 +1,4 @@
-"""Reads files from outside, with a bound on their size: a file can be larger than the memory, or have no end."""
+"""Read untrusted files with limits on size and memory."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fleetmark.base.errors import FleetmarkError
 
 
 def read_bytes(path: Path, limit: int, advice: str) -> bytes:
-    """Return the content of ``path``, at most ``limit`` bytes (whole MiB).
+    """Return the content of ``path``, at most ``limit`` bytes (a whole number of MiB).
 
-    Raises FleetmarkError, which ends in ``advice``, for a larger file, and OSError for one that cannot be read.
+    Raise FleetmarkError, with ``advice`` at the end, if the file is larger, and OSError if it cannot be read.
     """
     with path.open("rb") as source:
         raw = source.read(limit + 1)
@@ -24,10 +24,10 @@ def read_bytes(path: Path, limit: int, advice: str) -> bytes:
 
 @contextlib.contextmanager
 def memory(limit: int, name: object) -> Iterator[None]:
-    """Let this process take at most ``limit`` bytes more memory than it has, while the body runs.
+    """Limit how much additional memory this process can allocate inside the block to ``limit`` bytes.
 
-    It is the second line of defence: a file can lie about its sizes to the library that unpacks it. Raises
-    FleetmarkError, about what is called ``name``, where the body runs out of memory.
+    This is the second line of defence: a file can declare false sizes to the library that decompresses it.
+    Raise FleetmarkError, with ``name`` as its subject, if the block runs out of memory.
     """
     before = resource.getrlimit(resource.RLIMIT_DATA)
     taken = int(Path("/proc/self/status").read_text().partition("VmData:")[2].split()[0]) << 10

@@ -1,7 +1,7 @@
-"""Folders of workloads from outside the package: chosen by ``--workloads``, the environment, or installed packages.
+"""Find workload folders outside the package: from ``--workloads``, the environment or installed packages.
 
 A folder holds ``NAME.yml``, ``parsers/NAME.py``, ``roles/NAME/``, ``suites/NAME.yml`` and ``docs/NAME.md``. Only the
-user's choice and what is installed decide which folders there are; nothing that a record says does.
+user's choice and the installed packages decide which folders are used; a record cannot add any.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 from fleetmark.base.errors import FleetmarkError
 
 VARIABLE = "FLEETMARK_WORKLOADS"
-GROUP = "fleetmark.workloads"  # of entry points
+GROUP = "fleetmark.workloads"  # entry point group
 
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """One folder; ``package`` and ``version`` name the installed distribution that brought it, if one did."""
+    """A workload folder; ``package`` and ``version`` identify the installed distribution that provides it, if any."""
 
     path: Path
     package: str = ""
@@ -27,38 +27,38 @@ class Extension:
 
     @property
     def name(self) -> str:
-        """The name that a record keeps: it tells no more of this machine."""
+        """Return the name to store in a record; it reveals nothing else about this machine."""
         return self.package or self.path.name
 
 
 def state() -> str:
-    """Return the folders that the user chose, as the environment holds them: a key for caches."""
+    """Return the folders that the user chose, as stored in the environment; use it as a cache key."""
     return os.environ.get(VARIABLE, "")
 
 
 def choose(folders: Iterable[Path]) -> None:
-    """Add ``folders`` to those that this process and its children use. Raises FleetmarkError for one that is none."""
+    """Add ``folders`` for this process and its children. Raise FleetmarkError if one is invalid."""
     paths = [str(_checked(Path(folder), "--workloads")) for folder in folders]
     os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys([*paths, *_words(state())]))
 
 
 def chosen() -> Sequence[Extension]:
-    """Return the folders that the user chose. Raises FleetmarkError for one that is none."""
+    """Return the folders that the user chose. Raise FleetmarkError if one is invalid."""
     return [Extension(_checked(Path(word), VARIABLE)) for word in _words(state())]
 
 
 def extensions() -> list[Extension]:
-    """Return all folders, those of installed packages last. Raises FleetmarkError for one that is none."""
+    """Return all folders, with those of installed packages last. Raise FleetmarkError if one is invalid."""
     own = list(chosen())
     paths = {extension.path for extension in own}
     return own + [extension for extension in _installed() if extension.path not in paths]
 
 
 def gather(what: str, own: Mapping[str, Path], inside: str = "") -> dict[str, Path]:
-    """Return names to files: ``own``, and those in the folder ``inside`` of each extension.
+    """Map names to files: Fleetmark's ``own`` files and those in the folder ``inside`` of each extension.
 
-    ``what``: a manifest, suite or parser, for messages. A file's name is its stem; a package of Python is one file.
-    Raises FleetmarkError where two folders use one name.
+    ``what``: the term for messages, such as manifest, suite or parser. A file's name is its stem, and a Python package
+    counts as one file. Raise FleetmarkError if two folders use the same name.
     """
     paths = dict(own)
     for extension in extensions():
@@ -73,15 +73,15 @@ def gather(what: str, own: Mapping[str, Path], inside: str = "") -> dict[str, Pa
 
 
 def owner(path: Path) -> Extension | None:
-    """Return the extension whose manifest, parser or suite a file is; None for one of Fleetmark's own.
+    """Return the extension that provides a manifest, parser or suite, or None if Fleetmark itself provides it.
 
-    A folder may hold more than workloads, such as the virtual environment that Fleetmark is installed in.
+    Other files in the folder do not count: the folder may contain the virtual environment that runs Fleetmark.
     """
     return next((extension for extension in extensions() if _is_part(path, extension)), None)
 
 
 def code_files() -> list[Path]:
-    """Return the manifests and the Python files of the parsers of all extensions."""
+    """Return all manifests and parser modules of the extensions."""
     return [
         path
         for extension in extensions()
@@ -123,7 +123,7 @@ def _files(folder: Path, suffix: str) -> Iterator[Path]:
 
 
 def _installed() -> Iterator[Extension]:
-    """Yield the folders that installed packages name, without importing any of their code."""
+    """Yield the folders that installed packages declare, without importing the packages' code."""
     import importlib.metadata
     import importlib.util
 
@@ -136,7 +136,7 @@ def _installed() -> Iterator[Extension]:
         package = distribution.name if distribution else point.name
         if folder is None or not folder.is_dir():
             raise FleetmarkError(
-                f"the installed package {package}: its entry point {GROUP} names {point.value}, which is no package "
+                f"the installed package {package}: its entry point {GROUP} names {point.value}, which is not a package "
                 f"with a folder; correct it, or uninstall it: pip uninstall {package}"
             )
         yield Extension(folder.resolve(), package, distribution.version if distribution else "")

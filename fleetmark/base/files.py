@@ -1,4 +1,4 @@
-"""Files that the user names: written completely or not at all. Those below a results root are in ``inside``."""
+"""Write files that the user names atomically. For files below a results root, see ``inside``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 
-MOST_JSON_VALUES = 3_000_000  # in a document; as Python objects they take up to 400 MB
+MOST_JSON_VALUES = 3_000_000  # per document; this many Python objects take up to 400 MB
 
 
 def write_atomic(path: Path, data: bytes | str) -> None:
-    """Replace ``path``, or the file that it links to, atomically: it holds all of ``data``, or its old content.
+    """Replace ``path``, or its symlink target, atomically: a reader sees either the old content or all of ``data``.
 
-    The mode follows the umask; an existing file keeps its own. Raises FleetmarkError where it cannot be written, also
-    for a device or a pipe, since renaming would replace it.
+    An existing file keeps its mode; a new file follows the umask. Raise FleetmarkError if the file cannot be written,
+    or if it is a device or a pipe, which a rename would replace.
     """
     try:
         _replace(path.resolve(), data.encode() if isinstance(data, str) else data)
@@ -29,7 +29,7 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 
 def _replace(file: Path, raw: bytes) -> None:
     if file.exists() and not file.is_file():
-        raise OSError(errno.EINVAL, "it is no plain file; give another name")
+        raise OSError(errno.EINVAL, "it is not a regular file; give another name")
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f".{file.name[:40]}.{secrets.token_hex(4)}")
     try:
@@ -46,8 +46,10 @@ def _replace(file: Path, raw: bytes) -> None:
 
 
 def decode_json(raw: bytes | str) -> Any:
-    """``raw`` as JSON. Raises ValueError for anything else, for JSON that is nested too deeply, and for more than
-    MOST_JSON_VALUES values, which would take many times the memory of their text.
+    """Return ``raw`` decoded as JSON.
+
+    Raise ValueError if it is invalid, is nested too deeply, or has more than MOST_JSON_VALUES values, which would
+    take many times the memory of their text.
     """
     if json_values(raw) > MOST_JSON_VALUES:
         raise ValueError(f"it has more than {MOST_JSON_VALUES:,} values")
@@ -58,7 +60,7 @@ def decode_json(raw: bytes | str) -> Any:
 
 
 def json_values(raw: bytes | str) -> int:
-    """How many values JSON of that text has at most: each follows a comma or a bracket. 0 for a short text."""
+    """Return an upper bound for the number of JSON values in a text, from its commas and brackets; 0 if it is short."""
     if len(raw) <= MOST_JSON_VALUES:
         return 0
     if isinstance(raw, str):

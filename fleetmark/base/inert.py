@@ -1,4 +1,4 @@
-"""Makes text from outside inert where a spreadsheet opens it: no cell of a CSV file becomes a formula."""
+"""Escape untrusted text in CSV files, so that a spreadsheet does not evaluate it as a formula."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ _ESCAPED = re.compile(r"'(?=[=+\-@\t\r])")
 
 
 def inert(value: object) -> object:
-    """``value`` for a cell of CSV: text that a spreadsheet would run gets an apostrophe in front, which the spreadsheet
-    does not show. Numbers, also those written as text, stay as they are.
+    """Return ``value`` as a CSV cell, with an apostrophe in front of text that a spreadsheet would evaluate.
+
+    Spreadsheets do not display the apostrophe. Numbers stay unchanged, including numbers written as text.
     """
     if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
         return f"'{value}"
@@ -19,5 +20,5 @@ def inert(value: object) -> object:
 
 
 def restored(text: str) -> str:
-    """The text that ``inert`` was given."""
+    """Return the original text of a cell that ``inert`` escaped."""
     return _ESCAPED.sub("", text, count=1) if _ESCAPED.match(text) else text

@@ -69,14 +69,14 @@ def inferred(class_: str, unit: str, better: str) -> tuple[str, str]:
 
 def _kind(class_: str, unit: str, better: str) -> Kind:
     known = kind_of_class(class_)
-    if better == Better.LOWER and unit == "1":  # a count or share of what should not happen, of a speed's class too
+    if better == Better.LOWER and unit == "1":  # a count or share of undesired events, even in a latency class
         return Kind.GUARDRAIL
     if known is Kind.RESPONSIVENESS:
         return known
-    if better == Better.LOWER and unit == "s":  # seconds per job: work in a class of work, else how fast one thing goes
+    if better == Better.LOWER and unit == "s":  # seconds per job: capacity in a work class, otherwise latency
         return known or Kind.RESPONSIVENESS
-    if better == Better.LOWER:  # a loss, an error rate or watts are conditions
+    if better == Better.LOWER:  # loss, error rate and power are conditions
         return Kind.GUARDRAIL
-    if unit in _RATES or known is Kind.CAPACITY or unit in ("1", "B"):  # a score counts as work, unless it is declared
+    if unit in _RATES or known is Kind.CAPACITY or unit in ("1", "B"):  # a score counts as capacity by default
         return Kind.CAPACITY
-    return Kind.RESPONSIVENESS  # a clock, say
+    return Kind.RESPONSIVENESS  # for example, a clock rate

@@ -1,6 +1,6 @@
-"""Signatures: what this user started carries an HMAC, made with a key that lies outside every results root.
+"""Sign what this user started: an HMAC whose key lies outside every results root.
 
-Whoever can write to a results root can write anything into a campaign, but no signature of this user. The key is
+Anyone who can write to a results root can change a campaign, but cannot forge this user's signature. The key is
 ``fleetmark/signing.key`` under XDG_STATE_HOME (``~/.local/state``): 32 random bytes that only the user can read.
 """
 
@@ -25,12 +25,12 @@ _KEY_BYTES = 32
 
 
 def sign(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``document``, which JSON can hold, with the signature of this user in place of any before."""
+    """Return ``document``, which must be JSON-serialisable, with this user's signature, replacing any earlier one."""
     return {**_unsigned(document), FIELD: _signature(document)}
 
 
 def is_signed(document: Mapping[str, Any]) -> bool:
-    """Return whether ``document`` is exactly what this user signed."""
+    """Return whether this user signed exactly this ``document``."""
     claimed = document.get(FIELD)
     return (
         isinstance(claimed, str)
@@ -40,12 +40,12 @@ def is_signed(document: Mapping[str, Any]) -> bool:
 
 
 def key_problem() -> str:
-    """Return why signatures are valid in this process only; empty where the key is stored."""
+    """Return why signatures are valid only in this process; empty if the key is stored."""
     return _key(_key_file())[1]
 
 
 def _key_file() -> Path | None:
-    """Return the path of this user's key, None where there is no home."""
+    """Return the path of this user's key, or None if there is no home directory."""
     try:
         return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "fleetmark" / "signing.key"
     except RuntimeError:
@@ -63,9 +63,9 @@ def _signature(document: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=8)
 def _key(file: Path | None) -> tuple[bytes, str]:
-    """Return the key, created at the first use, and an empty string.
+    """Return the key and an empty string. Create the key on first use.
 
-    Where it cannot be stored, or others could read or replace it: a key for this process, and the reason.
+    If the key cannot be stored, or if others could read or replace it, return a temporary key and the reason.
     """
     for_now = secrets.token_bytes(_KEY_BYTES)
     if file is None:
@@ -75,7 +75,7 @@ def _key(file: Path | None) -> tuple[bytes, str]:
         if not file.exists():
             root.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             with folder_inside(file.parent, root, make=PRIVATE_FOLDER) as place:
-                fcntl.flock(place, fcntl.LOCK_EX)  # another first run may be doing the same
+                fcntl.flock(place, fcntl.LOCK_EX)  # another process may also be creating the key
                 if not file.exists():
                     replace_inside(file, root, for_now)
         for path in (file.parent, file):
@@ -85,4 +85,4 @@ def _key(file: Path | None) -> tuple[bytes, str]:
         key = read_inside(file, root, 1 << 10)
     except OSError as error:
         return for_now, f"{file}: {error.strerror}; set XDG_STATE_HOME to a folder of your own"
-    return (key, "") if len(key) == _KEY_BYTES else (for_now, f"{file}: it does not hold {_KEY_BYTES} bytes; remove it")
+    return (key, "") if len(key) == _KEY_BYTES else (for_now, f"{file}: it is not {_KEY_BYTES} bytes long; remove it")

@@ -38,11 +38,11 @@ _WORDS: dict[str, Message] = {
     "gpu": message("gpu"),
     "watt": message("watt"),
     "money": message("money"),
-    # who published a result (labels of imports)
+    # the publisher of a result (labels of imports)
     "submitter": message("submitter"),
     "vendor": message("vendor"),
     "publisher": message("publisher"),
-    # classes of work, as manifests and published tables name them
+    # work classes as named in manifests and published tables
     "app": message("app"),
     "app-speed": message("app-speed"),
     "cluster": message("cluster"),

@@ -1,7 +1,7 @@
-"""Reads YAML. Every YAML file comes in through here, so the bounds below hold for all of them.
+"""Read YAML files. Every YAML file is read here, so the limits below apply to all of them.
 
-Size, nesting, number of values and length of a number are bounded before anything is built from the text: libyaml
-overflows the stack on deep nesting, and a few lines of aliases can stand for billions of values.
+Size, nesting, number of values and length of numbers are checked before any object is built from the text: libyaml
+overflows the stack on deep nesting, and a few lines of aliases can expand to billions of values.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from yaml.composer import Composer
 from fleetmark.base.bounded import read_bytes
 from fleetmark.base.errors import FleetmarkError
 
-LARGEST_BYTES = 4 << 20  # of a file
-MOST_NODES = 400_000  # keys and values of a file; an alias counts as all it stands for
-MOST_LEVELS = 100  # of lists and mappings within one another
-LONGEST_NUMBER = 100  # characters
-_EXPLAINED_BYTES = 64 << 10  # up to here a fault is looked for again by the slow parser, which words it better
+LARGEST_BYTES = 4 << 20  # maximum file size
+MOST_NODES = 400_000  # keys and values per file; an alias counts as all the values it expands to
+MOST_LEVELS = 100  # maximum nesting depth of lists and mappings
+LONGEST_NUMBER = 100  # in characters
+_EXPLAINED_BYTES = 64 << 10  # below this size, the slow parser reports errors: its messages are clearer
 _TAGS = frozenset(
     f"tag:yaml.org,2002:{name}"
     for name in ("null", "bool", "int", "float", "str", "timestamp", "seq", "map", "merge", "value")
@@ -29,29 +29,29 @@ _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float", "tag:yaml.org,20
 
 
 class _Fault(yaml.constructor.ConstructorError):
-    """A fault at the place of a node or event."""
+    """An error at the position of a node or event."""
 
     def __init__(self, sentence: str, mark: Any) -> None:
         super().__init__(None, None, sentence, mark)
 
 
 class _Bounded(Composer):
-    """Builds nodes from events. Raises _Fault where they go beyond the bounds."""
+    """Build nodes from events. Raise _Fault if a limit is exceeded."""
 
     def __init__(self) -> None:
         Composer.__init__(self)
         self._nodes = self._level = 0
-        self._sizes: dict[str, int] = {}  # by anchor, in nodes, of those that are complete
+        self._sizes: dict[str, int] = {}  # number of nodes by anchor, for complete anchors
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()  # type: ignore[attr-defined]
         before, self._nodes = self._nodes, self._nodes + 1
         if isinstance(event, yaml.AliasEvent) and event.anchor in self.anchors:
             if event.anchor not in self._sizes:
-                raise _Fault(f"the alias *{event.anchor} stands within itself", event.start_mark)
+                raise _Fault(f"the alias *{event.anchor} refers to itself", event.start_mark)
             self._nodes += self._sizes[event.anchor]
         if self._nodes > MOST_NODES:
-            values = "values, each alias counted as what it stands for (too many aliases)" if self._sizes else "values"
+            values = "values after alias expansion (too many aliases)" if self._sizes else "values"
             raise _Fault(f"more than {MOST_NODES:,} {values}; split the file", event.start_mark)
         if self._level >= MOST_LEVELS and isinstance(event, yaml.CollectionStartEvent):
             raise _Fault(f"more than {MOST_LEVELS} levels of lists and mappings; flatten it", event.start_mark)
@@ -60,7 +60,7 @@ class _Bounded(Composer):
         self._level -= 1
         if node.tag not in _TAGS:
             tag = node.tag.replace("tag:yaml.org,2002:", "!!", 1)
-            raise _Fault(f"the tag {tag[:80]} means nothing here; leave it out", event.start_mark)
+            raise _Fault(f"the tag {tag[:80]} is not supported; remove it", event.start_mark)
         if event.anchor is not None and not isinstance(event, yaml.AliasEvent):
             self._sizes[event.anchor] = self._nodes - before
         return node
@@ -73,15 +73,16 @@ class _Bounded(Composer):
 
 
 class _Safe(yaml.constructor.SafeConstructor):
-    """Builds values from nodes. Raises _Fault for a repeated key, of which PyYAML would keep the last, and for a value
-    that does not fit its tag.
+    """Build values from nodes.
+
+    Raise _Fault for a repeated key, where PyYAML would keep the last one, and for a value that does not fit its tag.
     """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if key.value in seen:
-                raise _Fault(f"{key.value} stands twice", key.start_mark)
+                raise _Fault(f"{key.value} is repeated", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -92,12 +93,12 @@ class _Safe(yaml.constructor.SafeConstructor):
             text = f"{node.value[:80]!r}" if isinstance(node, yaml.ScalarNode) else "the value"
             kind = node.tag.rpartition(":")[2]
             raise _Fault(
-                f"{text} is no {kind}: {error}; write another, or put it in quotes", node.start_mark
+                f"{text} is not a valid {kind}: {error}; correct it, or put it in quotes", node.start_mark
             ) from error
 
 
 class _Loader(_Bounded, _Safe, yaml.SafeLoader):
-    """Written in Python: its errors name what is wrong in words that people know."""
+    """The loader in pure Python, whose error messages are easier to understand."""
 
     def __init__(self, text: str) -> None:
         yaml.SafeLoader.__init__(self, text)
@@ -110,7 +111,7 @@ if hasattr(yaml, "CSafeLoader"):
     from yaml.resolver import Resolver
 
     class _FastLoader(_Bounded, _Safe, CParser, Resolver):
-        """libyaml's events, where PyYAML was built with it: all manifests in a fraction of the time."""
+        """Load with libyaml if PyYAML was built with it; all manifests load several times as fast."""
 
         def __init__(self, text: str) -> None:
             CParser.__init__(self, text)
@@ -123,22 +124,22 @@ else:
 
 
 class Tree:
-    """A YAML text as nodes, and their values. Methods raise yaml.YAMLError; ``fault`` words it."""
+    """A YAML text as nodes and as values. Methods raise yaml.YAMLError; ``fault`` turns it into a message."""
 
     def __init__(self, text: str) -> None:
-        """Raises yaml.YAMLError for a text that is no YAML or goes beyond the bounds."""
+        """Parse ``text``. Raise yaml.YAMLError if it is invalid YAML or exceeds a limit."""
         self._loader, self.root = _composed(text)
 
     def value(self, node: yaml.Node) -> Any:
-        """The value of a node."""
+        """Return the value of a node."""
         return self._loader.construct_object(node)
 
     def flatten(self, node: yaml.MappingNode) -> None:
-        """Replace the merge keys (``<<``) of ``node`` by what they merge."""
+        """Replace the merge keys (``<<``) of ``node`` with the entries that they merge."""
         self._loader.flatten_mapping(node)
 
     def document(self) -> Any:
-        """The value of the text; None where it is empty."""
+        """Return the value of the text; None if it is empty."""
         return None if self.root is None else self._loader.construct_document(self.root)
 
 
@@ -150,7 +151,7 @@ def _composed(text: str) -> tuple[Any, yaml.Node | None]:
         raise
     except yaml.YAMLError:
         if len(text) <= _EXPLAINED_BYTES:
-            with contextlib.suppress(ValueError, OverflowError):  # of \UFFFFFFFF
+            with contextlib.suppress(ValueError, OverflowError):  # for example \UFFFFFFFF
                 _Loader(text).get_single_node()
         raise
 
@@ -165,9 +166,9 @@ def nodes(path: Path) -> yaml.Node | None:
 
 
 def fault(name: object, error: Exception) -> FleetmarkError:
-    """The sentence for a YAMLError or RecursionError of the text that is called ``name``."""
+    """Return the message for a YAMLError or RecursionError in the text that ``name`` identifies."""
     if isinstance(error, RecursionError):
-        return FleetmarkError(f"{name}: not YAML that can be read: merges lead too deep; write out what they merge")
+        return FleetmarkError(f"{name}: merge keys are nested too deeply; write out the merged entries")
     mark = getattr(error, "problem_mark", None)
     line = f" line {mark.line + 1}" if mark else ""
     problem = getattr(error, "problem", None) or str(error)
@@ -175,7 +176,7 @@ def fault(name: object, error: Exception) -> FleetmarkError:
 
 
 def read_text(path: Path, name: object) -> str:
-    """The text of the YAML file ``path``, which messages call ``name``. Raises FleetmarkError."""
+    """Return the text of the YAML file ``path``, called ``name`` in messages. Raise FleetmarkError on failure."""
     try:
         return read_bytes(path, LARGEST_BYTES, "split the file").decode()
     except OSError as error:
@@ -185,7 +186,7 @@ def read_text(path: Path, name: object) -> str:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """A YAML file's keys and values. Raises FleetmarkError naming the file and what is wrong."""
+    """Return the mapping in a YAML file. Raise FleetmarkError with the file name and the problem if it is invalid."""
     text = read_text(path, path)
     try:
         raw = Tree(text).document()

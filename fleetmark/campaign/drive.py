@@ -348,9 +348,9 @@ class Drive:
             self._over(run, "")
 
     def _on_step(self, run: Run, number: str, part: Path, result: replies.Result) -> None:
-        """Store a finished step, whose files are in ``part``, and judge it."""
+        """Store and judge a finished step; its files are in ``part``."""
         run.expect(STUCK_S, "its next step")
-        if number not in run.pending:  # dropped while it ran
+        if number not in run.pending:  # the step was dropped while it ran
             self.archive.discard(part)
             return
         step = run.steps[number]
@@ -507,18 +507,18 @@ class Drive:
 
 
 def _busy(holder: replies.Holder) -> str:
-    """Say who holds the lock of a host, and what to do."""
+    """Describe who holds the lock of a host, and what to do."""
     process = f" ({holder.process})" if holder.process else ""
     if not holder.campaign:
-        return f"busy: a process that does not answer{process} holds the lock there; end it there, then resume"
+        return f"busy: an unresponsive process{process} holds the host's lock; end it on the host, then resume"
     return (
-        f"busy: campaign {holder.campaign} of {holder.owner or '?'} runs there since {holder.since or '?'}{process}; "
+        f"busy: campaign {holder.campaign} of {holder.owner or '?'} started there at {holder.since or '?'}{process}; "
         "wait for it, or stop it where it was started"
     )
 
 
 def about_case(step: Step) -> tuple[str, str, str]:
-    """What identifies a case: all its repeats share it."""
+    """Return the key that identifies a case; all its repeats share it."""
     return step.workload, step.case, step.subject
 
 

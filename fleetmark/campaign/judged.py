@@ -64,16 +64,16 @@ def write_measurements(archive: Archive, judged: Judged | None = None) -> None:
 
 
 def code() -> str:
-    """Return the SHA-256 of the code and manifests that turn raw files into outcomes, by their sizes and times.
+    """Return a SHA-256 that identifies the code and manifests used to interpret raw files.
 
-    Other versions may read raw files differently. To read all code takes as long as a small campaign's outcomes.
+    It covers file sizes and modification times: reading all the code would take as long as parsing a small campaign.
     """
     return _state_of(tuple(extensions.code_files()))
 
 
 @cache
 def _state_of(files: tuple[Path, ...]) -> str:
-    """Return the SHA-256 over Fleetmark's own code and manifests, and over ``files`` from outside."""
+    """Return a SHA-256 that covers Fleetmark's own code and manifests, and the external ``files``."""
     digest = hashlib.sha256()
     for path in files:
         about = path.stat()

@@ -155,7 +155,7 @@ def _environment() -> dict[str, str]:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "ANSIBLE_HOST_KEY_CHECKING": checking,
         "ANSIBLE_PIPELINING": "True",
-        # A connection that waits to be used again may be to a host that has booted meanwhile.
+        # A persistent connection may belong to a host that has rebooted in the meantime.
         "ANSIBLE_SSH_RETRIES": os.environ.get("ANSIBLE_SSH_RETRIES") or "1",
         "ANSIBLE_TASK_TIMEOUT": str(TASK_TIMEOUT_S),
         **_roles(theirs),
@@ -167,14 +167,14 @@ def _environment() -> dict[str, str]:
 
 
 def _roles(theirs: Mapping[str, Any]) -> dict[str, str]:
-    """Return where Ansible also looks for roles: in the folders of other workloads, then where it is used to look."""
+    """Return the variable that makes Ansible search the folders of external workloads before its own paths."""
     own = [str(extension.path / "roles") for extension in extensions.extensions()]
     usual = theirs.get("DEFAULT_ROLES_PATH") or ["~/.ansible/roles", "/usr/share/ansible/roles", "/etc/ansible/roles"]
     return {"ANSIBLE_ROLES_PATH": os.pathsep.join([*own, *map(str, usual)])} if own else {}
 
 
 def _hear(event: Mapping[str, Any], on_event: OnEvent) -> bool:
-    """Translate one of Ansible's events; most are ignored. Returns False where the runner need not store it."""
+    """Translate one of Ansible's events; ignore most of them. Return False if the runner need not store the event."""
     data = event.get("event_data", {})
     host, kind, action = data.get("host"), event.get("event"), data.get("task_action")
     result = data.get("res") or {}
@@ -193,7 +193,7 @@ def _hear(event: Mapping[str, Any], on_event: OnEvent) -> bool:
 
 
 def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The result of ``fleetmark_job`` without the keys that Ansible adds to every result."""
+    """Return the result of ``fleetmark_job`` without the keys that Ansible adds to every result."""
     keys = ("state", "error", "holder", "failed_workloads", "cleared", "left", "beside")
     return {key: result[key] for key in keys if result.get(key) is not None}
 

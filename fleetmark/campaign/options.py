@@ -78,19 +78,19 @@ class Options:
         return Turns.of(self.at_once)
 
     def check_turns(self) -> None:
-        """Raise FleetmarkError for a bound of --at-once that makes no sense."""
+        """Raise FleetmarkError if a limit given with --at-once is invalid."""
         Turns.of(self.at_once)
 
     @property
     def rounds(self) -> int | None:
-        """How often each case is scheduled, where the command line sets it."""
+        """Return how often each case is scheduled if the command line sets it, else None."""
         return self.until.most if self.until else self.repeats
 
 
 def campaign_document(
     options: Options, name: str, seed: int, hosts: Sequence[Host], schedule: Schedule, suite: Suite
 ) -> dict[str, Any]:
-    """The content of ``campaign.json``: enough to understand the campaign, and to run the same again."""
+    """Return the content of ``campaign.json``, which describes the campaign well enough to repeat it."""
     from fleetmark import __version__
 
     workloads = list(dict.fromkeys(map(workload_of, schedule.settings)))
@@ -99,7 +99,7 @@ def campaign_document(
         "id": name,
         "created": utc(),
         "suite": str(Path(options.suite).resolve()) if Path(options.suite).is_file() else options.suite,
-        # Without its settings: they are in "settings", where credentials are left out.
+        # Settings are stored separately in "settings", without credentials.
         "suite_as_read": suite.model_dump(mode="json", exclude={"workloads": {"__all__": {"set"}}}),
         "workloads": workloads,
         "settings": schedule.settings,
@@ -131,12 +131,12 @@ def campaign_document(
 
 
 def author() -> str:
-    """Return who runs this process, as USER@MACHINE."""
+    """Return the user and machine of this process, as USER@MACHINE."""
     return f"{user_name()}@{socket.gethostname()}"
 
 
 def resolved(inventory: Sequence[str]) -> list[str]:
-    """Return the sources of an inventory, files among them by their absolute paths."""
+    """Return the inventory sources, with file paths made absolute."""
     return [str(Path(source).resolve()) if Path(source).exists() else source for source in inventory]
 
 

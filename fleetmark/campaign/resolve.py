@@ -31,11 +31,11 @@ class Resolved:
 def resolve(
     manifest: Manifest, settings: Mapping[str, Any], facts: Facts, campaign: str, container: str = "", entry: str = ""
 ) -> Resolved | str:
-    """The workload on this host, or why the host cannot run it. ``container``: the image that its commands run in.
-    ``entry``: its name in the suite, where it is a variant.
+    """Return the workload resolved for this host, or why the host cannot run it.
 
-    Expressions find ``facts``, the parameters, and ``device_peak``, the FLOP/s of one of the host's accelerators on
-    16-bit floats by its specification (0 where that is not known).
+    ``container``: the image that runs its commands; ``entry``: its name in the suite, if it is a variant. Expressions
+    can use ``facts``, the parameters, and ``device_peak``, the specified 16-bit floating-point performance of one
+    accelerator in FLOP/s (0 if unknown).
     """
     specified = peak.device(facts, "device_compute")
     context: dict[str, Any] = {"facts": facts, "campaign": campaign, "container": container, "entry": entry}

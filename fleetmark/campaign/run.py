@@ -52,14 +52,14 @@ from workloads.external import require
 
 
 def run(options: Options, console: Console) -> tuple[Archive, bool]:
-    """Run a new campaign to its end. Returns it, and whether the user interrupted it (finished steps are stored).
+    """Run a new campaign. Return it, and whether the user interrupted it (finished steps are stored).
 
-    Raises FleetmarkError before any host is touched where the options make no sense.
+    Raise FleetmarkError before contacting any host if the options are invalid.
     """
     options.check_turns()
     suite = options.content or load_suite(options.suite)
     settings = options.settings or {}
-    credentials = secrets_of(suite, settings)  # bad settings are refused here
+    credentials = secrets_of(suite, settings)  # raises for invalid settings
     seed = options.seed if options.seed is not None else secrets.randbelow(2**31)
     name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{suite.name}-{secrets.token_hex(2)}"
     lent, finished = None, False
@@ -84,7 +84,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
         documents = {host: Scheduled(facts_of[host], text) for host, text in jobs.items()}
         archive = Archive.create(options.root, name, campaign, documents, options.within).writable()
         if problem := key_problem():
-            console.print(f"this campaign carries no lasting signature, so --resume will ask first: {problem}")
+            console.print(f"this campaign has no permanent signature, so --resume will ask first: {problem}")
         if lent:
             _note_job(archive, lent.job)
         _note_early_outcomes(archive, checked, schedule)
@@ -102,9 +102,9 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
 def _join_late(
     archive: Archive, options: Options, console: Console, checked: Sequence[Checked], credentials: Mapping[str, str]
 ) -> bool:
-    """Run on hosts that answered only after the others had begun: their own cases, and their pairs with the others.
+    """Run on hosts that answered after the others had started: their own cases, and their pairs with the other hosts.
 
-    Return whether the user interrupted it. A host that never answers stays lost, and joins when somebody resumes.
+    Return whether the user interrupted it. A host that never answers stays lost until the campaign is resumed.
     """
     with console.status("waiting for the facts of late hosts"):
         late = [c.late.result() for c in checked if c.late]
@@ -131,9 +131,9 @@ def _join_late(
 
 
 def resume(archive: Archive, options: Options, console: Console) -> bool:
-    """Resume a campaign: collect what hosts finished meanwhile, follow what runs, start the steps still owed.
+    """Resume a campaign: collect finished steps from the hosts, follow running steps, and start the owed steps.
 
-    A damaged job is made again, a damaged step runs again; hosts that were away when the others were scheduled join.
+    Damaged jobs are recreated, and damaged steps run again. Hosts that were unreachable during scheduling join.
     """
     require(archive.id, archive.campaign())
     request, is_own = request_to_run(archive, options.inventory, console)
@@ -181,7 +181,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
             schedule = Schedule({}, (), request.settings)
         _note_early_outcomes(archive, [c for c in checked if c.host.name in away], schedule)
         for name in sorted(owed.keys() - {h.name for h in hosts}):
-            note_lost(archive, jobs[name], owed[name], "it is in the inventory no longer")
+            note_lost(archive, jobs[name], owed[name], "it is no longer in the inventory")
         archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
         return _drive(archive, options, console, checked, credentials)
     finally:
@@ -249,12 +249,12 @@ def _resume_lent(
 
 
 def _note_job(archive: Archive, job: Job) -> None:
-    """Journal the Slurm job that a campaign runs in, and where it meets its nodes."""
+    """Journal the Slurm job of a campaign, and the folder that it shares with its nodes."""
     archive.note("slurm", **sign({"campaign": archive.id, "job": job.id, "folder": str(job.folder)}))
 
 
 def _is_noted(archive: Archive, event: Mapping[str, Any]) -> bool:
-    """Return whether this user noted the Slurm job of this campaign, which is cancelled at the end."""
+    """Return whether this user recorded the Slurm job of this campaign, which is cancelled at the end."""
     noted = {name: value for name, value in event.items() if name not in ("t", "e")}
     return noted.get("campaign") == archive.id and is_signed(noted)
 
@@ -263,7 +263,7 @@ def _last_job(archive: Archive, partition: str | None) -> Job:
     event = next((e for e in reversed(list(archive.journal())) if e["e"] == "slurm" and _is_noted(archive, e)), None)
     if event is None:
         raise FleetmarkError(
-            f"{archive.path}: its journal names no Slurm job, so it cannot go on; begin a new campaign"
+            f"{archive.path}: its journal names no Slurm job, so it cannot go on; start a new campaign"
         )
     shared = (archive.own_campaign() or {}).get("shared")
     root = Path(shared) if isinstance(shared, str) else None
@@ -279,7 +279,7 @@ def _is_finished(archive: Archive) -> bool:
 
 
 def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule: Schedule) -> None:
-    """Journal the outcomes that are known before anything runs: unreachable hosts, and what hosts cannot run."""
+    """Journal the outcomes that are known before anything runs: unreachable hosts, and unsupported cases."""
     nothing: dict[str, Any] = {"repeat": 0, "subject": "host"}
     for c in checked:
         name = c.host.name
@@ -298,7 +298,7 @@ def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule:
 
 
 def _every_case(entry: str) -> dict[str, Any]:
-    """The workload of a suite's entry, and the name that stands for all its cases."""
+    """Return the workload of a suite entry, and a wildcard name for all its cases."""
     return {"workload": workload_of(entry), "case": case_of(entry, "*")}
 
 
@@ -406,11 +406,11 @@ def _follow(
 
 
 def _why_not(checked: Checked, job: Mapping[str, Any] | None) -> str:
-    """Return why a host cannot run its job; empty where it can."""
+    """Return why a host cannot run its job; empty if it can."""
     if not (checked.facts and checked.reach and job):
         return f"unreachable: {checked.reason}"
-    if job["work"] != checked.facts.work_dir:  # the job's commands have paths in it
-        return f"its work directory is {checked.facts.work_dir}, and its job was made for {job['work']}"
+    if job["work"] != checked.facts.work_dir:  # the job's commands contain paths below it
+        return f"its work directory is {checked.facts.work_dir}, but its job expects {job['work']}"
     return ""
 
 
@@ -465,7 +465,7 @@ def _cells(steps: Sequence[Step], skipped: Mapping[str, str]) -> dict[str, Cell]
 
 
 def _variables(host: Host, reach: Reach, facts: Facts, job: Mapping[str, Any], steps: Sequence[Step]) -> dict[str, Any]:
-    """The playbook's variables of a host, beside those of the user's inventory."""
+    """Return the playbook variables of a host, which are added to those of the user's inventory."""
     workloads = {s.workload for s in steps}
     variables = {
         "fm_deploy": [d for d in job["deploy"] if d["workload"] in workloads and not is_present(d["provides"], facts)],

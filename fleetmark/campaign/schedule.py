@@ -20,12 +20,14 @@ from workloads import Manifest, Suite, condition, load, workload_of
 from workloads.manifest import Case
 from workloads.template import evaluate, names_in
 
-Settings = Mapping[str, Mapping[str, Any]]  # suite's entry -> parameter -> value, as typed on the command line
+Settings = Mapping[str, Mapping[str, Any]]  # suite entry -> parameter -> value, as typed on the command line
 
 
 def settings_of(suite: Suite, overrides: Settings) -> dict[str, dict[str, Any]]:
-    """Suite settings overlaid with the command line's, typed. They hold no credentials: a schedule needs none, and it
-    is stored. Raises FleetmarkError before any host is touched.
+    """Return the typed settings of the suite, overridden by those of the command line.
+
+    They contain no credentials, because a schedule needs none and is stored. Raise FleetmarkError before contacting
+    any host if a setting is invalid.
     """
     return _settings(suite, overrides)[0]
 
@@ -39,7 +41,7 @@ def _settings(suite: Suite, overrides: Settings) -> tuple[dict[str, dict[str, An
     chosen = suite.chosen()
     for name in overrides:
         if name not in chosen:
-            load(workload_of(name))  # an unknown workload is the likelier mistake
+            load(workload_of(name))  # report an unknown workload first: it is the likelier mistake
             raise FleetmarkError(f"--set {name}.…: suite {suite.name} does not run {name}; it runs {', '.join(chosen)}")
     merged = {}
     for name, choice in chosen.items():
@@ -58,9 +60,9 @@ def _settings(suite: Suite, overrides: Settings) -> tuple[dict[str, dict[str, An
 
 
 def _refuse_early(manifest: Manifest, settings: Mapping[str, Any], alone: bool) -> None:
-    """Raise FleetmarkError for settings that contradict each other on any host.
+    """Raise FleetmarkError for settings that conflict on every host.
 
-    A workload that is not alone in its suite and that nobody gave what it needs (a medium, a path) is skipped later.
+    If the suite has other workloads, a workload without a required setting (a medium, a path) is skipped later.
     """
     defaults = {k: p.default for k, p in manifest.parameters.items()}
     values = {**defaults, **settings}
@@ -74,7 +76,7 @@ def _refuse_early(manifest: Manifest, settings: Mapping[str, Any], alone: bool) 
 
 
 def probes(entries: Iterable[str]) -> list[str]:
-    """Every command whose presence one of a suite's ``entries`` needs to know; the facts look them up."""
+    """Return every command whose presence a suite entry needs to know; the facts report them."""
     commands: set[str] = set()
     for manifest in map(load, map(workload_of, entries)):
         commands.update(manifest.probes)
@@ -84,18 +86,18 @@ def probes(entries: Iterable[str]) -> list[str]:
 
 
 def pythons(settings: Settings) -> list[str]:
-    """The Pythons with torch that workloads with these ``settings`` run with, as the user names them."""
+    """Return the Python interpreters with torch that ``settings`` name."""
     asking = [(load(workload_of(name)), of) for name, of in settings.items()]
     return sorted({python_of(manifest, of) for manifest, of in asking if manifest.torch})
 
 
 def containers(suite: Suite | None) -> list[str]:
-    """The images in which the workloads of ``suite`` run."""
+    """Return the container images that the workloads of ``suite`` run in."""
     return sorted({choice.in_container for choice in suite.chosen().values()} - {""}) if suite else []
 
 
 def has_groups(workloads: Iterable[str]) -> bool:
-    """Return whether several hosts run some case of ``workloads`` together: hosts that join later run none of these."""
+    """Return whether ``workloads`` has cases that run on several hosts together; late hosts do not run these."""
     return any(case.nodes != 1 for name in workloads for case in load(workload_of(name)).cases)
 
 
@@ -158,7 +160,7 @@ def _ready(
     new: Set[str],
     campaign: str,
 ) -> dict[str, list[tuple[Host, Resolved]]]:
-    """The hosts that can run each workload. Adds to the schedules of ``new`` hosts what is skipped and deployed."""
+    """Return the hosts that can run each workload. Record skips and deployments in the schedules of ``new`` hosts."""
     ready: dict[str, list[tuple[Host, Resolved]]] = {}
     for name, choice in suite.chosen().items():
         for host, facts in hosts:
@@ -190,7 +192,7 @@ def _all_match(suite: Suite, case_names: Mapping[str, set[str]]) -> None:
 
 
 def refuse_nothing(suite: Suite, schedule: Schedule) -> None:
-    """Raise FleetmarkError where the suite's conditions leave nothing to run or to skip on any host."""
+    """Raise FleetmarkError if the suite's conditions leave nothing to run or to skip on any host."""
     conditions = sorted({choice.where for choice in suite.chosen().values() if choice.where})
     if (
         conditions
@@ -204,7 +206,7 @@ def refuse_nothing(suite: Suite, schedule: Schedule) -> None:
 
 
 def _continued(schedule: HostSchedule | None) -> HostSchedule | None:
-    """A copy of ``schedule`` that can grow."""
+    """Return a copy of ``schedule`` that can be extended."""
     if schedule is None:
         return None
     steps, deploy = list(schedule.steps), list(schedule.deploy)

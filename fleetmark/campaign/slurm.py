@@ -26,7 +26,7 @@ from fleetmark.hosts.slurm.job import NO_PYTHON, UNSAFE, UNSEEN, Job, refuse_rep
 from fleetmark.hosts.slurm.reach import SlurmReach
 from workloads import Suite
 
-REPORT_S = 90.0  # in which every node of a running job reports: Slurm starts a step on all of them first
+REPORT_S = 90.0  # timeout for all nodes of a running job to report; Slurm first starts a step on each
 HELD_S = 120.0  # for which a held job may wait to be released
 _LOOK_S = 1.0
 
@@ -76,8 +76,8 @@ def job_on_record(event: Mapping[str, Any], shared: Path, partition: str | None)
             "campaign"
         )
     if not re.fullmatch(r"[0-9_]+", id_):
-        raise FleetmarkError(f"the journal names {id_[:80]!r} as the Slurm job, which is no job: begin a new campaign")
-    with contextlib.suppress(OSError):  # it is gone: nothing is collected from it
+        raise FleetmarkError(f"the journal names {id_[:80]!r} as the Slurm job, which is no job: start a new campaign")
+    with contextlib.suppress(OSError):  # if it is gone, there is nothing to collect
         refuse_replaceable(folder)
     return Job(id_, folder, partition)
 
@@ -210,7 +210,7 @@ def _why_not_begun(job: Job) -> str:
         )
     if job.state.exit_status == UNSAFE:
         return (
-            f"{job.folder}: other users can replace it, say {where}; name a folder by --shared that only you and root "
+            f"{job.folder}: on {where}, other users can replace it; name a folder by --shared that only you and root "
             "can change there"
         )
     if job.state.exit_status == NO_PYTHON:

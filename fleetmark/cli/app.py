@@ -58,7 +58,7 @@ SuiteName = Annotated[
     typer.Option(
         "--suite",
         "-s",
-        help="quick, standard, server, gpu, full, ...; one workload; or your own file.",
+        help="quick, standard, server, gpu, full, ...; a workload; or your own file.",
     ),
 ]
 Set = Annotated[
@@ -97,63 +97,61 @@ def run(
         typer.Option(
             "--suite",
             "-s",
-            help="quick (if unset), standard, server, gpu, full, ...; one workload; or your own file.",
+            help="quick (if unset), standard, server, gpu, full, ...; a workload; or your own file.",
         ),
     ] = None,
     limit: Limit = None,
     set_: Set = None,
     repeats: Annotated[
-        int | None, typer.Option(min=1, help="Repeats of every case; at least so many, with --until-ci.")
+        int | None, typer.Option(min=1, help="Repeats of every case; the minimum with --until-ci.")
     ] = None,
     until_ci: Annotated[
-        str | None, typer.Option(help="Repeat each case until the interval of its median is within this: 2%.")
+        str | None, typer.Option(help="Repeat each case until its median's interval is this narrow: 2%.")
     ] = None,
     max_repeats: Annotated[
-        int, typer.Option(min=6, help="With --until-ci: at most so many; then it is unstable.")
+        int, typer.Option(min=6, help="With --until-ci: maximum repeats before a case is unstable.")
     ] = 50,
-    seed: Annotated[int | None, typer.Option(help="Seed of the order of runs; recorded either way.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed for the run order; it is always recorded.")] = None,
     become: Become = False,
     work_dir: WorkDir = None,
     folders: WorkloadFolders = None,
     root: Root = ROOT,
-    resume: Annotated[str | None, typer.Option(help="Go on with this campaign (id, path, or last).")] = None,
+    resume: Annotated[str | None, typer.Option(help="Resume this campaign (id, path, or last).")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Skipped measurements count as missing: exit 1.")] = False,
     connect_timeout: Timeout = None,
-    patience: Annotated[float, typer.Option(help="Seconds a host may be silent in mid-run before it is lost.")] = 120.0,
+    patience: Annotated[float, typer.Option(help="Seconds without news from a host before it counts as lost.")] = 120.0,
     at_once: Annotated[
         list[str] | None,
-        typer.Option(metavar="N", help="At most so many hosts work at a time; LABEL=N: of each value of a label."),
+        typer.Option(metavar="N", help="Maximum concurrent hosts; LABEL=N: maximum per value of a label."),
     ] = None,
     slurm: Slurm = False,
     partition: Partition = None,
-    nodes: Annotated[int | None, typer.Option(min=1, help="With --slurm: on so many nodes; all, if unset.")] = None,
+    nodes: Annotated[int | None, typer.Option(min=1, help="With --slurm: the number of nodes (default: all).")] = None,
     time: Annotated[str | None, typer.Option(help="With --slurm: the job's time limit, as Slurm writes it.")] = None,
     account: Annotated[str | None, typer.Option(help="With --slurm: the account to charge.")] = None,
     constraint: Annotated[str | None, typer.Option(help="With --slurm: features that nodes must have.")] = None,
     nodelist: Annotated[str | None, typer.Option(help="With --slurm: these nodes: n1,n[3-5].")] = None,
     exclusive: Annotated[
-        bool, typer.Option("--exclusive/--no-exclusive", help="With --slurm: nodes that nobody else uses (default).")
+        bool, typer.Option("--exclusive/--no-exclusive", help="With --slurm: request exclusive nodes (default).")
     ] = True,
     sbatch: Annotated[
         list[str] | None,
-        typer.Option(metavar="OPTION", help="With --slurm: one more of sbatch: --gpus-per-node=8."),
+        typer.Option(metavar="OPTION", help="With --slurm: another sbatch option: --gpus-per-node=8."),
     ] = None,
     shared: Annotated[
         Path | None,
-        typer.Option(help="With --slurm: a folder that all nodes and this machine share (unset: --results)."),
+        typer.Option(help="With --slurm: a folder shared by all nodes and this machine (default: --results)."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would run, for how long and what it needs; change nothing.")
+        bool, typer.Option("--dry-run", help="Show what would run, how long and what it needs; change nothing.")
     ] = False,
-    plan: Annotated[
-        Path | None, typer.Option(help="With --dry-run: write it as a test plan (.md, .pdf or .html).")
-    ] = None,
+    plan: Annotated[Path | None, typer.Option(help="With --dry-run: write a test plan (.md, .pdf or .html).")] = None,
     lang: cli_reports.Lang = "en",
     as_: Annotated[
         cli_reports.ReportFormat, typer.Option("--format", help="table or json; with --dry-run also md.")
     ] = cli_reports.ReportFormat.TABLE,
 ) -> None:
-    """Deploy, run, archive, parse and show a suite, on this machine, a fleet or nodes of Slurm.
+    """Deploy, run, archive, parse and show a suite on this machine, a fleet or Slurm nodes.
 
     Examples: fleetmark run; fleetmark run -i hosts.yml -s standard --set fio.size=8GiB; fleetmark run --resume last;
     fleetmark run -i hosts.yml -s server --dry-run --plan plan.pdf; fleetmark run --slurm --partition gpu --nodes 64
@@ -177,7 +175,7 @@ def run(
     overrides = [name for name, value in {**fixed, "--work-dir": work_dir}.items() if value is not None]
     if resume and overrides:
         raise FleetmarkError(
-            f"{overrides[0]} with --resume: a campaign goes on as scheduled; begin a new one for changes"
+            f"{overrides[0]} with --resume: a campaign resumes as scheduled; start a new one for changes"
         )
     asked = {
         "--partition": partition,
@@ -220,9 +218,9 @@ def run(
         raise typer.Exit(OK if complete else SOME_FAILED)
     console = Terminal(stderr=as_ is cli_reports.ReportFormat.JSON)
     again = shlex.join(command(root, "run", "--resume", "last"))
-    advice = f"what is finished is kept and hosts may be at work: {again}"
+    advice = f"finished steps are stored, and hosts may still be running: {again}"
     with (
-        contextlib.nullcontext(context.obj) if context.obj else Showing() as showing,  # forks: before there are threads
+        contextlib.nullcontext(context.obj) if context.obj else Showing() as showing,  # forks before any thread exists
         interruptible(advice),
         results(root, "shelves", campaign=resume, writes=True) as here,
     ):
@@ -239,17 +237,17 @@ def run(
 
 
 def _refuse_plan(dry_run: bool, plan: Path | None, resume: str | None, as_: cli_reports.ReportFormat) -> None:
-    """Refuse the options of a dry run without it, and a dry run of a campaign that goes on."""
+    """Raise FleetmarkError for dry-run options without --dry-run, and for a dry run of a resumed campaign."""
     if dry_run and resume:
-        raise FleetmarkError("--dry-run with --resume: a campaign goes on as scheduled; leave one of them out")
+        raise FleetmarkError("--dry-run with --resume: a campaign resumes as scheduled; remove one of the options")
     if plan and not dry_run:
-        raise FleetmarkError("--plan without --dry-run: a plan is of a run that does not start; add --dry-run")
+        raise FleetmarkError("--plan without --dry-run: only a dry run has a plan; add --dry-run")
     if as_ is cli_reports.ReportFormat.MD and not dry_run:
         raise FleetmarkError("--format md without --dry-run: see `fleetmark report --format md` for a campaign")
 
 
 def _refuse_slurm(slurm: bool, resume: str | None, asked: Mapping[str, Any], others: Mapping[str, Any]) -> None:
-    """Refuse options that do not go together: of Slurm without it, and of other fleets with it."""
+    """Raise FleetmarkError for Slurm options without --slurm, and for inventory options with it."""
     given = [name for name, value in asked.items() if value is not None]
     if resume and (slurm or given):
         raise FleetmarkError(f"{'--slurm' if slurm else given[0]} with --resume: a campaign goes on as it was begun")
@@ -444,14 +442,14 @@ def campaigns(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
 
 @app.command()
 def parse(
-    what: Annotated[str, typer.Argument(help="A tool (fio, stream, lscpu, ...), or a campaign to parse again.")],
+    what: Annotated[str, typer.Argument(help="A tool (fio, stream, lscpu, ...), or the campaign to parse again.")],
     files: Annotated[list[Path] | None, typer.Argument(help="The tool's output; - is stdin.")] = None,
-    command: Annotated[str, typer.Option(help="The command line that made it, where the output does not say.")] = "",
+    command: Annotated[str, typer.Option(help="The tool's command line, if the output omits it.")] = "",
     folders: WorkloadFolders = None,
     root: Root = ROOT,
     as_: AsFormat = Format.TABLE,
 ) -> None:
-    """Read tools' output from anywhere: one object a measurement, base units. With a campaign: rebuild it from raw.
+    """Parse tool output: one object per measurement, base units. With a campaign: rebuild it from raw files.
 
     Examples: fleetmark parse fio out.json --format json; fleetmark parse last
     """

@@ -48,7 +48,7 @@ WorkloadFolders = Annotated[
         "--workloads",
         metavar="DIR",
         callback=_choose,
-        help="Also the workloads in this folder; repeatable. FLEETMARK_WORKLOADS sets it too.",
+        help="Also use the workloads in this folder; repeatable. Or set FLEETMARK_WORKLOADS.",
     ),
 ]
 AsFormat = Annotated[Format, typer.Option("--format", help="json: nothing but JSON on stdout.")]
@@ -56,13 +56,14 @@ AsFormat = Annotated[Format, typer.Option("--format", help="json: nothing but JS
 
 @contextlib.contextmanager
 def in_a_sentence() -> Iterator[None]:
-    """End the program in one sentence and status 2 on a FleetmarkError, and where a file or folder may not be touched;
-    in status 1 where it is the results that cannot be kept.
+    """End the program with one sentence and an exit status instead of a traceback.
+
+    The status is 2 for a FleetmarkError or an inaccessible file, and 1 if the results cannot be stored.
     """
     try:
         yield
     except (FleetmarkError, PermissionError) as error:
-        sentence = " ".join(str(error).split())  # on one line, also where it quotes somebody else's text
+        sentence = " ".join(str(error).split())  # on one line, even if it quotes untrusted text
         if isinstance(error, PermissionError) and error.filename:
             sentence = f"{error.filename}: permission denied; choose another place, or become a user who may"
         Terminal(stderr=True).print(f"fleetmark: {sentence}", style="bold", soft_wrap=True)

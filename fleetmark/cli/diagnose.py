@@ -172,7 +172,7 @@ class GateFormat(StrEnum):
 
 
 def gate(
-    rules: Annotated[Path, typer.Argument(help="The rules: a YAML file (docs/diagnosis.md), or acceptance.")],
+    rules: Annotated[Path, typer.Argument(help="A YAML file of rules (docs/diagnosis.md), or acceptance.")],
     campaign: Campaign = "last",
     hosts: Annotated[str | None, typer.Option(help="Only these hosts: host=n7; gen=genoa.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write json, junit, prometheus there.")] = None,

@@ -100,13 +100,13 @@ def compare(
     ] = None,
     price: Annotated[
         list[str] | None,
-        typer.Option("--price", help="What a side's server costs: genoa=15500 EUR; h200=4.20 USD/hour; repeatable."),
+        typer.Option("--price", help="The server price of a side: genoa=15500 EUR; h200=4.20 USD/hour; repeatable."),
     ] = None,
     rate: Annotated[
         list[str] | None,
-        typer.Option("--rate", help="A rate of exchange with its date: 'USD=0.92 EUR 2026-11-01'; repeatable."),
+        typer.Option("--rate", help="A dated exchange rate: 'USD=0.92 EUR 2026-11-01'; repeatable."),
     ] = None,
-    best: Annotated[bool, typer.Option("--best", help="Of each side, the best figure for each benchmark.")] = False,
+    best: Annotated[bool, typer.Option("--best", help="Use each side's best result per benchmark.")] = False,
     html: Html = None,
     pdf: Pdf = None,
     xlsx: Xlsx = None,

@@ -27,11 +27,11 @@ def results(
     campaign: str | None = None,
     writes: bool = False,
 ) -> Iterator[Path]:
-    """Yield ``root``; of one in a store a copy of what a verb needs: of all campaigns, or of ``campaign`` with its raw
-    files.
+    """Yield ``root``, or a local copy if it is in a store.
 
-    Folders that a killed controller left half made are removed. What a verb that ``writes`` leaves in the copy is
-    stored at its end. Raises FleetmarkError where the store refuses.
+    The copy has what a verb ``need``s: of all campaigns, or of one ``campaign`` with its raw files. If the verb
+    ``writes``, its changes to the copy are stored at the end. Remove incomplete folders that a killed controller left.
+    Raise FleetmarkError if the store fails.
     """
     url = _url(root, campaign)
     if url is None:

@@ -32,11 +32,11 @@ class Showing(Twin):
         self.ask(json.dumps({"do": "warm"}))
 
     def measure(self, archive: Archive) -> bool:
-        """Write the measurements of what ran, by modules that this process has no other use for. Whether it could."""
+        """Write the measurements in a process that already has the modules loaded. Return whether it succeeded."""
         return self.ask(json.dumps({"do": "measure", "path": str(archive.path), "workloads": extensions.state()}))
 
     def show(self, archive: Archive, form: Format, strict: bool) -> int:
-        """Show the campaign, and write its page. Returns the exit status that follows from what ran."""
+        """Show the campaign and write its page. Return the exit status for the campaign."""
         order = {"do": "show", "path": str(archive.path), "form": form.value, "strict": strict}
         order["workloads"] = extensions.state()
         status = self.finish(json.dumps(order))

@@ -27,11 +27,11 @@ from fleetmark.verbs import report
 
 
 def work(order: Mapping[str, Any]) -> bool | int:
-    """Do what ``order`` says. Whether it was done; of the last order, the exit status."""
+    """Execute ``order``. Return whether it succeeded; for the last order, the exit status."""
     if order["do"] == "warm":
         threading.Thread(target=importlib.import_module("reports.kit.charts").warm, daemon=True).start()
         return True
-    os.environ[extensions.VARIABLE] = order["workloads"]  # chosen on the command line, which is read after the fork
+    os.environ[extensions.VARIABLE] = order["workloads"]  # from the command line, which is parsed after the fork
     if order["do"] == "measure":
         return _measure(Path(order["path"]))
     return _shown(Path(order["path"]), Format(order["form"]), order["strict"])

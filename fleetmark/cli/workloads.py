@@ -1,4 +1,4 @@
-"""``fleetmark workloads``: what can be run, and workloads of your own."""
+"""``fleetmark workloads``: show workloads, and create or check your own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleetmark.cli.common import OK, USAGE, AsFormat, Format, WorkloadFolders
 
 
 class _Workloads(TyperGroup):
-    """A group in which ``workloads NAME`` is ``workloads show NAME``."""
+    """A command group that reads ``workloads NAME`` as ``workloads show NAME``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args or args[0] not in (*self.commands, "--help"):
@@ -23,7 +23,7 @@ class _Workloads(TyperGroup):
 
 app = typer.Typer(
     cls=_Workloads,
-    help="What can be run, and workloads of your own. `fleetmark workloads NAME` is `fleetmark workloads show NAME`.",
+    help="Show workloads, create your own. `fleetmark workloads NAME` is `fleetmark workloads show NAME`.",
     rich_markup_mode=None,
 )
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of workloads.")]
@@ -31,11 +31,11 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of workl
 
 @app.command()
 def show(
-    name: Annotated[str | None, typer.Argument(help="One workload, in full.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The workload to show in full.")] = None,
     folders: WorkloadFolders = None,
     as_: AsFormat = Format.TABLE,
 ) -> None:
-    """Show the workloads and suites there are, or one workload with its cases, parameters and metrics.
+    """Show all workloads and suites, or one workload with its cases, parameters and metrics.
 
     Example: fleetmark workloads fio
     """
@@ -46,12 +46,12 @@ def show(
 
 @app.command()
 def new(
-    name: Annotated[str, typer.Argument(help="Its name: lower-case letters, digits and _.")],
+    name: Annotated[str, typer.Argument(help="The name: lower-case letters, digits and _.")],
     folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="Where to write it (unset: a folder of its name).")
+        Path | None, typer.Argument(metavar="DIR", help="The folder to write to (default: NAME).")
     ] = None,
 ) -> None:
-    """Write a workload that works: a manifest, a parser and a test, to be changed into your own.
+    """Write a working example workload for you to adapt: a manifest, a parser and a test.
 
     Example: fleetmark workloads new acme_bench acme
     """
@@ -63,7 +63,7 @@ def new(
 
 @app.command()
 def check(folder: Folder) -> None:
-    """Report every fault of the workloads in a folder, with file and line. Exit status 2 if there is one.
+    """Report every error in a folder of workloads, with file and line. The exit status is 2 if there is one.
 
     Example: fleetmark workloads check acme
     """
@@ -78,7 +78,7 @@ def check(folder: Folder) -> None:
 
 @app.command()
 def schema() -> None:
-    """Print the JSON Schema of manifests, by which editors complete and check them.
+    """Print the JSON Schema of manifests, which editors use to complete and check them.
 
     Example: fleetmark workloads schema > manifest.schema.json
     """

@@ -25,11 +25,11 @@ from fleetmark.demand.places import Where
 
 _BROKEN = (OSError, zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, SyntaxError, InvalidFileException)
 
-LARGEST_BYTES = 32 << 20  # of the file
-LARGEST_UNPACKED = 128 << 20  # bytes of all parts of the file
-MOST_PARTS = 2_000  # files within the file
-MOST_ROWS = 200_000  # of a tab, as numbered: a row may stand behind a gap that it names
-MOST_CELLS = 500_000  # of a tab, gaps within a row included
+LARGEST_BYTES = 32 << 20  # maximum file size
+LARGEST_UNPACKED = 128 << 20  # maximum size of all parts after decompression
+MOST_PARTS = 2_000  # maximum number of files within the .xlsx archive
+MOST_ROWS = 200_000  # highest row number in a tab, since rows can leave gaps
+MOST_CELLS = 500_000  # per tab, including gaps within a row
 
 Value = float | str | bool
 
@@ -58,17 +58,17 @@ class Cells:
     faults: list[tuple[Where, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Raises FleetmarkError for a file that unpacks to more than is read, or has a document type of its own."""
+        """Raise FleetmarkError if the file unpacks to more than the limit, or declares its own document type."""
         try:
             with zipfile.ZipFile(io.BytesIO(self.raw)) as packed:
                 parts = packed.infolist()
                 if len(parts) > MOST_PARTS or sum(part.file_size for part in parts) > LARGEST_UNPACKED:
                     raise FleetmarkError(
-                        f"{self.path}: unpacks to more than {LARGEST_UNPACKED >> 20} MiB or {MOST_PARTS:,} parts; "
+                        f"{self.path}: expands to more than {LARGEST_UNPACKED >> 20} MiB or {MOST_PARTS:,} parts; "
                         "give the .xlsx that fleetmark plan --xlsx wrote"
                     )
         except _BROKEN:
-            return  # which is said when it is opened
+            return  # opening the file reports the error
 
     def _opened(self, *, values: bool) -> Any:
         try:
@@ -133,7 +133,7 @@ class Cells:
         sheets: dict[tuple[str, bool], dict[tuple[int, int], tuple[Any, str]]] = self.__dict__.setdefault("_sheets", {})
         if (sheet, values) not in sheets:
             tab = (self._book if values else self._formulas)[sheet]
-            tab.reset_dimensions()  # some programs write wrong ones
+            tab.reset_dimensions()  # some programs write wrong dimensions
             try:
                 sheets[sheet, values] = {
                     (cell.row, cell.column): (cell.value, cell.data_type)
@@ -146,21 +146,21 @@ class Cells:
         return sheets[sheet, values]
 
     def _bounded(self, sheet: str, rows: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-        """The ``rows`` of a tab. Raises FleetmarkError for more rows or cells than are read."""
+        """Yield the ``rows`` of a tab. Raise FleetmarkError if there are more rows or cells than the limit."""
         cells = 0
         for n, row in enumerate(rows, 1):
             cells += len(row)
             if n > MOST_ROWS or cells > MOST_CELLS:
                 raise FleetmarkError(
                     f"{self.path}, sheet {sheet}: more than {MOST_ROWS:,} rows or {MOST_CELLS:,} cells; "
-                    "delete rows and columns that hold nothing"
+                    "delete empty rows and columns"
                 )
             yield row
 
     # ------------------------------------------------------------ content
 
     def where(self, area: Area, row: int, col: int | None = None) -> Where:
-        """The place of a cell of the area's tab."""
+        """Return the position of a cell of the area's tab."""
         return Where(self.path.name, row, sheet=area.sheet, cell=area.cell(row, col))
 
     def fault(self, area: Area, row: int, col: int, sentence: str) -> None:

@@ -28,16 +28,16 @@ from fleetmark.demand.keys.worth import Worth
 from fleetmark.demand.places import Input, Path, Where
 
 SHEETS = ("settings.csv", "demand.csv", "skus.csv", "sites.csv", "worth.csv", "fleet.csv", "supply.csv")
-HISTORY = "history"  # sheets of past use are named by demand.csv
-LARGEST_BYTES = 32 << 20  # of a sheet
-MOST_ROWS = 400_000  # of a sheet, empty ones included: four years by 5 minutes
+HISTORY = "history"  # demand.csv names the sheets of past use
+LARGEST_BYTES = 32 << 20  # maximum size of a sheet
+MOST_ROWS = 400_000  # per sheet, including empty rows: four years in steps of 5 minutes
 MOST_COLUMNS = 500
-MOST_CELLS = 3_000_000  # of a sheet that hold something
-_LONGEST_LINE = 1 << 20  # characters
+MOST_CELLS = 3_000_000  # non-empty cells per sheet
+_LONGEST_LINE = 1 << 20  # in characters
 
 
 def _columns(model: type[BaseModel], *without: str) -> list[str]:
-    """The keys of a part of the document as column heads."""
+    """Return the keys of a part of the document as column heads."""
     heads = []
     for name, field in model.model_fields.items():
         if name in without:
@@ -71,15 +71,15 @@ class Row:
 
 
 def _lines(name: str, text: str) -> Iterator[str]:
-    """The lines of a sheet with their ends. Raises FleetmarkError for one that is far too long."""
+    """Yield the lines of a sheet with their line ends. Raise FleetmarkError if a line is too long."""
     for n, line in enumerate(io.StringIO(text, newline=""), 1):
         if len(line) > _LONGEST_LINE:
-            raise FleetmarkError(f"{name} line {n}: longer than {_LONGEST_LINE:,} characters; is it a sheet?")
+            raise FleetmarkError(f"{name} line {n}: longer than {_LONGEST_LINE:,} characters; is the file CSV?")
         yield line
 
 
 class Folder:
-    """Reads the sheets of a folder into one document."""
+    """A reader that turns the sheets of a folder into one document."""
 
     def __init__(self, folder: File) -> None:
         self.folder = folder
@@ -88,23 +88,23 @@ class Folder:
         self.input = Input({}, self.places, self.files, folder=folder)
 
     def rows(self, name: str, columns: Sequence[str], needed: Sequence[str]) -> tuple[list[str], list[Row]]:
-        """The heads and rows of one sheet. ``columns`` is for messages; the caller checks the heads."""
+        """Return the heads and rows of one sheet. ``columns`` is for messages; the caller checks the heads."""
         file = self.folder / name
         try:
-            raw = read_bytes(file, LARGEST_BYTES, "it is no sheet of the planner")
+            raw = read_bytes(file, LARGEST_BYTES, "check that it is a planner sheet")
             text = raw.decode("utf-8-sig")
         except OSError as error:
             raise FleetmarkError(f"{file}: {error.strerror}; the sheets are {', '.join(SHEETS)}") from error
         except UnicodeDecodeError as error:
             raise FleetmarkError(f"{file}: not UTF-8 text: save the sheet as CSV UTF-8") from error
-        except ValueError as error:  # a NUL, or half of a character
+        except ValueError as error:  # a NUL or an incomplete character
             raise FleetmarkError(f"{ascii(name)[:80]} cannot be the name of a file: write another") from error
         self.files[name] = hashlib.sha256(raw).hexdigest()
         head = text.partition("\n")[0]
         if text.count("\n") + text.count("\r") > 2 * MOST_ROWS:
-            raise FleetmarkError(f"{name}: more than {MOST_ROWS:,} rows; give longer periods")
+            raise FleetmarkError(f"{name}: more than {MOST_ROWS:,} rows; use longer periods")
         if head.count(",") + head.count(";") > MOST_COLUMNS:
-            raise FleetmarkError(f"{name}: more than {MOST_COLUMNS} columns; leave some out")
+            raise FleetmarkError(f"{name}: more than {MOST_COLUMNS} columns; remove some")
         reader = csv.reader(_lines(name, text), delimiter=";" if ";" in head and "," not in head else ",")
         rows: list[Row] = []
         number = 0

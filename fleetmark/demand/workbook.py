@@ -32,11 +32,11 @@ _INTEGERS = 2**53  # a spreadsheet has whole numbers exactly up to here
 
 
 def read(path: File, root: File = File(), scenario: File | None = None) -> Question:
-    """The question in the inputs of a workbook, for ``fleetmark plan --from``, with what a ``scenario`` changes.
+    """Return the question in the inputs of a workbook for ``fleetmark plan --from``, with the changes in ``scenario``.
 
-    Named ranges locate the inputs. New rows of SKUs, sites, servers in place, equivalences, workloads and periods
-    count, and so do those that were removed. ``source`` is that of the original question, plus the workbook and its
-    SHA-256. A spreadsheet keeps 16 significant digits. Raises FleetmarkError with sheet and cell of up to ten faults.
+    Named ranges locate the inputs. SKUs, sites, existing servers, equivalences, workloads and periods may be added and
+    removed. ``source``: the source of the original question, plus the workbook and its SHA-256. Spreadsheets keep 16
+    significant digits. Raise FleetmarkError with the sheet and cell of up to ten errors.
     """
     try:
         raw = read_bytes(path, LARGEST_BYTES, "delete tabs that fleetmark plan --xlsx did not write")

@@ -201,13 +201,15 @@ def _factor(written: str, demanded: str) -> float:
 
 
 def _of_ratio(ratio: Ratio, error: float | None, source: str, of_class: Equivalence | None) -> capacity.Worth:
-    """Return the worth of a server by ``ratio``. If a class was chosen (``of_class``) and has several benchmarks, the
-    error is that of a workload of the class that is none of them.
+    """Return the worth of a server by ``ratio``.
+
+    If the chosen class (``of_class``) has several benchmarks, the error is that of a workload of the class that is not
+    one of the benchmarks.
     """
     if ratio.log_error is None or ratio.of_repeats:
         if error is None:
             raise FleetmarkError(
-                f"{source}: one host a side, so {ratio.value:.3g} has no error; measure another, or give "
+                f"{source}: there is one host per side, so {ratio.value:.3g} has no error; measure another, or give "
                 "its standard error (error: 5%)"
             )
         return capacity.Worth(ratio.value, error, math.inf, source)
@@ -219,8 +221,8 @@ def _of_ratio(ratio: Ratio, error: float | None, source: str, of_class: Equivale
     workload = of_class.workload
     if workload is None or workload.log_error is None:
         raise FleetmarkError(
-            f"{source}: its {len(of_class.weights)} benchmarks do not tell what your workload gains "
-            f"({of_class.workload_why}); name the one that is most like it (benchmark: …), a mix of them (mix: …), or "
+            f"{source}: its {len(of_class.weights)} benchmarks cannot predict your workload's gain "
+            f"({of_class.workload_why}); name the most similar one (benchmark: …), a mix of them (mix: …), or "
             "measure more of that class"
         )
     hosts = message("{source}, where a workload like its benchmarks lies", source=hosts)
@@ -228,12 +230,12 @@ def _of_ratio(ratio: Ratio, error: float | None, source: str, of_class: Equivale
 
 
 def _of_class(answer: Answer, chosen: Chosen) -> Equivalence | None:
-    """Return the class that was chosen; None if a benchmark or a mix was, which say what the work is."""
+    """Return the chosen class; None if a benchmark or a mix was chosen, which already describe the work."""
     return answer.comparison.candidates[0].classes[chosen.class_] if chosen.class_ else None
 
 
 def _headline(answer: Answer, chosen: Chosen) -> tuple[Ratio, str]:
-    """The chosen ratio and its name. Raises FleetmarkError where there is none, or it is not of capacity."""
+    """Return the chosen ratio and its name. Raise FleetmarkError if there is none, or if it is not a capacity ratio."""
     classes = answer.comparison.candidates[0].classes
     work = [n for n in classes if answer.comparison.kind(n) == Kind.CAPACITY]
     name = chosen.class_ or WORK_MIX

@@ -14,7 +14,7 @@ from fleetmark.demand.places import Input, Path, Where
 
 
 def read(file: File) -> Input:
-    """The document in ``file``; a repeated key is a fault. Raises FleetmarkError for a file that is not YAML."""
+    """Return the document in ``file``. Raise FleetmarkError if it is not YAML; a repeated key is an error."""
     text = read_text(file, file)
     try:
         walk = _Walk(Tree(text), file.name)
@@ -31,7 +31,7 @@ def read(file: File) -> Input:
 
 
 class _Walk:
-    """Turns nodes into values and records the place of each."""
+    """A converter from nodes to values that records the position of each value."""
 
     def __init__(self, tree: Tree, name: str) -> None:
         self.tree, self.name = tree, name
@@ -39,7 +39,7 @@ class _Walk:
         self.faults: list[tuple[Path, str]] = []
 
     def value(self, node: yaml.Node, path: Path, line: int | None = None) -> Any:
-        """The value of ``node``; ``line`` is that of its key."""
+        """Return the value of ``node``. ``line``: the line of its key."""
         line = node.start_mark.line + 1 if line is None else line
         self.places[path] = Where(self.name, line)
         if isinstance(node, yaml.ScalarNode):

@@ -1,8 +1,8 @@
-"""The files that run on hosts, as stored on this machine; how a job is handed to a host, and what its agent answers.
+"""Load the files that run on hosts, send a job to a host, and parse the agent's answer.
 
-A job travels to any Python of the host: behind the agent's files to the session that told its facts
-(``fleetmark.hosts.session``), with them in one trip to a process of its own where there is none
-(``fleetmark.campaign.start``), or by Ansible behind a deployment (its action ``fleetmark_job``).
+Any Python of the host can receive a job: in the session that reported the facts (``fleetmark.hosts.session``), in a
+process of its own if there is no session (``fleetmark.campaign.start``), or through Ansible after a deployment (its
+action ``fleetmark_job``).
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from typing import Any
 PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
 MAX_ANSWER = 1 << 20  # bytes
 STATES = ("started", "running", "finished", "busy", "error")
-# What starts a job, and what serves on a node of Slurm; each module imports only those before it.
+# The modules that start a job, and those that serve on a Slurm node; each imports only earlier modules.
 OF_START = ("files", "private", "lock", "steps", "job")
 OF_NODE = ("files", "private", "lock", "steps", "node")
 _LOAD = "for n in {names!r}:m=sys.modules[n]=types.ModuleType(n);exec({source}[n+'.py'],m.__dict__)\n"
-# The program that a host's Python gets as its argument; ``payload`` is its input.
+# The program for a host's Python, passed as an argument; ``payload`` is its input.
 BOOT = (
     "import json,sys,types;d=json.load(sys.stdin)\n"
     + _LOAD.format(names=OF_START, source="d['source']")
     + "try:print('FLEETMARK'+json.dumps(m.start(d)))\n"
     "except (OSError,RuntimeError) as e:print('FLEETMARK'+json.dumps({'state':'error','error':str(e)}))"
-)  # What a node of Slurm executes, with ``node_program`` as its first argument; it has no quotes.
+)  # A Slurm node executes this code with ``node_program`` as first argument; it contains no quotes.
 NODE_BOOT = "import base64,sys,zlib;exec(zlib.decompress(base64.b64decode(sys.argv[1])))"
 
-# What a session loads to tell facts, in this order.
+# The modules that a session loads to report facts, in this order.
 OF_FACTS = ("commands.py", "trim.py", "reading.py", "needed.py", "facts.py")
-# What each job loads; the others are for some jobs.
+# The modules that every job loads; only some jobs need the others.
 OF_EVERY_JOB = (
     "files.py",
     "private.py",
@@ -55,13 +55,13 @@ OF_EVERY_JOB = (
 
 
 def agent_source(name: str) -> bytes:
-    """The text of one of the files that run on a host."""
+    """Return the text of a file that runs on hosts."""
     return (PLAYBOOKS / "agent" / name).read_bytes()
 
 
 @cache
 def agent_module(name: str) -> ModuleType:
-    """Load one of the agent's modules that import nothing of the agent's, for what both sides do alike."""
+    """Load an agent module that imports no other agent module, for code that both sides share."""
     module = ModuleType(name)
     exec(compile(agent_source(f"{name}.py"), f"{name}.py", "exec"), module.__dict__)
     return module
@@ -69,9 +69,9 @@ def agent_module(name: str) -> ModuleType:
 
 @cache
 def node_program() -> str:
-    """Return the program of a node of Slurm, packed for ``NODE_BOOT``, which calls ``node.main``.
+    """Return the program for a Slurm node, packed for ``NODE_BOOT``, which calls ``node.main``.
 
-    The job's script carries it, so that a node runs no code from the shared folder.
+    The job script carries it, so that a node runs no code from the shared folder.
     """
     texts = {f"{name}.py": agent_source(f"{name}.py").decode() for name in OF_NODE}
     text = f"import sys,types\nd={texts!r}\n{_LOAD.format(names=OF_NODE, source='d')}m.main(*sys.argv[2:])\n"
@@ -80,7 +80,7 @@ def node_program() -> str:
 
 @cache
 def sources() -> Mapping[str, str]:
-    """The files that stay beside a job, by name."""
+    """Return the files that are stored beside a job, by name."""
     files = sorted((PLAYBOOKS / "agent").glob("*.py"))
     others = (*OF_FACTS, "node.py", "session.py")
     return {file.name: file.read_text() for file in files if file.name not in others}

@@ -1,7 +1,7 @@
-"""Before anything is installed: which hosts answer, and their facts. A dead host costs its timeout once.
+"""Check before installing anything which hosts answer, and collect their facts. A dead host costs one timeout.
 
-A run does not wait for a few late hosts: as soon as nine of ten have answered, the others have three times as long as
-those took, and at least LATE_S, both since the beginning.
+A run does not wait for a few late hosts. Once nine of ten hosts have answered, the deadline for the others is three
+times the time taken so far, and at least LATE_S seconds after the start.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ from parsers.facts import load, normalise
 
 PARALLEL = 64
 FACTS_TIMEOUT_S = 60.0
-LATE_S = 5.0  # a host is late no earlier than this after the beginning,
-LATE_TIMES = 3.0  # nor before this many times the seconds in which
-LATE_SHARE = 0.9  # this share of the hosts answered
-WORK_DIR = "/var/tmp"  # Fleetmark uses fleetmark-UID below it; it survives a reboot, which /tmp may not
+LATE_S = 5.0  # seconds after the start before a host can be late,
+LATE_TIMES = 3.0  # and the multiple of the time in which
+LATE_SHARE = 0.9  # this fraction of the hosts answered
+WORK_DIR = "/var/tmp"  # Fleetmark uses fleetmark-UID in it; unlike /tmp, it survives a reboot
 
 _PLAIN_PATH = re.compile(r"/[\w./+@:~-]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One host after the preflight: its facts, or the reason why there are none. ``reach`` stays open, and so does the
-    ``session`` that told them, where it is wanted and the reach can hold one. ``late``: its answer, if it was not
-    waited for.
+    """A host after the preflight, with its facts or the reason why it has none.
+
+    ``reach`` stays open, as does the ``session`` that reported the facts, if the caller wants it and the connection
+    supports it. ``late``: the pending answer of a host that was not awaited.
     """
 
     host: Host
@@ -52,7 +53,7 @@ class Checked:
     late: Future[Checked] | None = None
 
     def close(self) -> None:
-        """End the session and the connection; nothing on the host is killed."""
+        """Close the session and the connection; processes on the host continue."""
         if self.session:
             self.session.close()
         if self.reach:
@@ -74,11 +75,12 @@ def check_hosts(
     stay: bool = False,
     leave_late: bool = False,
 ) -> list[Checked]:
-    """Facts of every host, in the order of ``hosts``; ``heard`` is called as each answers or fails. ``pythons``: what
-    is asked about its torch there; ``containers``: images that are looked for. ``connected``: the reach of a
-    host, with the seconds that connecting may take (None: as the user has it for ssh). ``stay``: sessions are kept,
-    for jobs. ``leave_late``: return without a few late hosts, which have no facts but ``late``; this machine is waited
-    for, as its user may be asked for a password.
+    """Return the result for every host, in the order of ``hosts``; call ``heard`` when each host answers or fails.
+
+    ``pythons``: interpreters whose torch version is queried; ``containers``: images to look for; ``connected``: how to
+    connect to a host within the given seconds (None: the user's ssh settings); ``stay``: keep sessions open for jobs;
+    ``leave_late``: return before a few late hosts have answered, which then have only ``late``. The local machine is
+    always awaited, because its user may have to type a password.
     """
     options: dict[str, Any] = {"probe": list(probes), "work": f"{work_dir.rstrip('/')}/fleetmark-{{uid}}"}
     if pythons or containers:
@@ -112,9 +114,10 @@ def check_hosts(
 
 
 def _late(answers: Sequence[Future[Checked]], here: set[Future[Checked]], began: float) -> set[Future[Checked]]:
-    """Wait for all hosts but a few late ones, and return these; ``here`` is never late. ``began``: monotonic seconds.
+    """Wait until all hosts but a few have answered, and return the late ones; a host in ``here`` is never late.
 
-    With fewer than 11 hosts, one may be late. Pairs need two hosts, so all are waited for until two have facts.
+    ``began``: the start in monotonic seconds. With fewer than 11 hosts, one may be late. Pairs need two hosts, so no
+    host counts as late until two have facts.
     """
     enough = min(len(answers) - 1, math.ceil(LATE_SHARE * len(answers)))
     pending, deadline = set(answers), None

@@ -64,9 +64,9 @@ from fleetmark.record.drafts import make_draft, remove_unfinished
 from fleetmark.record.replies import MAX_RESULT_BYTES, NoReply, Result, Telemetry, read
 
 SCHEMA = 1
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # the right place, without room
-_ROWS = 1 << 17  # of a group in measurements.parquet
-_PART = re.compile(r"\.(campaign\.json|measurements\.parquet|summary\.html)\.[0-9a-f]{8}")  # of a write cut short
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # the path is valid, but the disk is full or failing
+_ROWS = 1 << 17  # rows per row group in measurements.parquet
+_PART = re.compile(r"\.(campaign\.json|measurements\.parquet|summary\.html)\.[0-9a-f]{8}")  # unfinished writes
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -101,19 +101,19 @@ def _folders_below(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def _head(campaign: Mapping[str, Any]) -> str:
-    """Return campaign.json as text, signed by this user."""
+    """Return the text of campaign.json, signed by this user."""
     return json.dumps(sign({"schema": SCHEMA, **campaign}), indent=1)
 
 
 class Archive:
-    """One campaign's directory. Writing needs the controller's lock (``writable``); reading needs nothing.
+    """The directory of one campaign. Writing needs the controller's lock (``writable``); reading needs no lock.
 
-    Everything read is validated first, and no link out of it is followed: an archive may come from anywhere. Writes
-    follow no link below ``root``, the folder that the user named.
+    Every file is validated when read, and no symlink out of the archive is followed: an archive may come from anyone.
+    Writes follow no symlink below ``root``, the folder that the user named.
     """
 
     def __init__(self, path: Path, root: Path | None = None) -> None:
-        """``root``: the results root that ``path`` lies in; its parent folder by default."""
+        """Open ``path`` below the results root ``root``, by default the parent folder of ``path``."""
         self.path = path
         self.root = root or path.parent
         self._campaign: dict[str, Any] | None = None
@@ -202,7 +202,7 @@ class Archive:
     def pin(self) -> dict[str, Any]:
         """Return campaign.json, and use this content from now on, so that nobody can change it after a check.
 
-        Raises FleetmarkError as ``campaign`` does.
+        Raise FleetmarkError like ``campaign``.
         """
         self._campaign = self.campaign()
         return self._campaign
@@ -218,7 +218,7 @@ class Archive:
     # ------------------------------------------------------------ writing
 
     def writable(self) -> Archive:
-        """This campaign for one controller alone. Raises FleetmarkError while another holds it."""
+        """Lock this campaign for one controller. Raise FleetmarkError if another controller holds the lock."""
         file = self.path / "journal.jsonl"
         try:
             self._lock = append_inside(self.path / "controller.lock", self.root)
@@ -226,7 +226,7 @@ class Archive:
             self._journal = append_inside(file, self.root)
             raw = self._read(file)
             complete = raw.rfind(b"\n") + 1
-            if raw[complete:].startswith(b"{"):  # a crash left half a line: the next event must not continue it
+            if raw[complete:].startswith(b"{"):  # a crash left a partial line: do not append to it
                 os.truncate(self._journal, complete)
             self._remove_parts()
         except BlockingIOError as error:
@@ -236,7 +236,7 @@ class Archive:
         return self
 
     def _remove_parts(self) -> None:
-        """Remove what a controller that was killed had half received or half written."""
+        """Remove partly received and partly written files that a killed controller left."""
         for part in _folders_below(self.path / "raw", 4):
             if part.name.startswith(".part-"):
                 remove_inside(part, self.root)
@@ -280,24 +280,24 @@ class Archive:
             self._unsynced = False
 
     def save_facts(self, host: str, facts: Facts, raw: Mapping[str, Any]) -> str:
-        """Save a host's facts. Returns the document, whose SHA-256 campaign.json has."""
+        """Save a host's facts. Return the stored document, whose SHA-256 goes into campaign.json."""
         document = facts_document(facts, raw)
         self.keep(f"facts/{safe_name(host)}.json", document)
         return document
 
     def save_job(self, host: str, job: str) -> None:
-        """Save ``job``, a JSON text; campaign.json has its SHA-256."""
+        """Save ``job``, a JSON text whose SHA-256 campaign.json contains."""
         self.keep(f"jobs/{safe_name(host)}.json", job)
 
     def save_campaign(self, campaign: Mapping[str, Any]) -> None:
-        """Replace campaign.json, signed by this user."""
+        """Replace campaign.json and sign it as this user."""
         head = _head(campaign)
         self.keep("campaign.json", head)
         if self._campaign is not None:
             self._campaign = decode_json(head)
 
     def begin_step(self, host: str, step: Mapping[str, Any]) -> Path:
-        """A folder with step.json beside the step's final one, to fill and hand to ``save_step``."""
+        """Create a temporary folder with step.json beside the step's final folder, to fill for ``save_step``."""
         final = self.raw_dir(host, step)
         part = final.with_name(f".part-{secrets.token_hex(4)}")
         with self.keeping(final), folder_inside(part, self.root, make=PRIVATE_FOLDER):
@@ -305,20 +305,22 @@ class Archive:
         return part
 
     def new_file(self, folder: Path, name: str) -> BinaryIO:
-        """A new file in a folder of ``begin_step``, to write to. Raises OSError."""
+        """Open a new file for writing in a folder of ``begin_step``. Raise OSError if that fails."""
         return open_new_inside(folder / safe_name(name), self.root)
 
     def append_to(self, name: str) -> int:
-        """Open a file of the campaign's own folder to read and append, as a descriptor. Raises OSError."""
+        """Open a file in the campaign's own folder for reading and appending. Return its descriptor. Raise OSError."""
         return append_inside(self.path / name, self.root)
 
     def discard(self, path: Path) -> None:
-        """Remove a file or a folder of this campaign, as far as that is possible."""
+        """Remove a file or folder of this campaign; ignore errors."""
         remove_inside(path, self.root)
 
     def save_step(self, host: str, step: Mapping[str, Any], part: Path, excuse: str = "") -> Path:
-        """Save the folder ``part`` as a finished step, all or nothing. Where the step is already saved (a resumed
-        campaign), the first version stays. ``excuse``: why the controller skipped or ended the step.
+        """Save the folder ``part`` atomically as a finished step.
+
+        If the step is already saved (in a resumed campaign), the first version stays. ``excuse``: why the controller
+        skipped or ended the step.
         """
         final = self.raw_dir(host, step)
         with self.keeping(final):
@@ -349,7 +351,7 @@ class Archive:
         return self.path.joinpath("raw", *map(safe_name, parts))
 
     def set_aside(self, folder: Path) -> None:
-        """Move the files of a lost step aside, so that a resumed campaign can run it again."""
+        """Move the files of a lost step aside, so that a resumed campaign can run the step again."""
         aside = self.path / "superseded" / utc() / folder.relative_to(self.path / "raw")
         try:
             move_inside(folder, aside, self.root)
@@ -361,7 +363,7 @@ class Archive:
         return self.keep("summary.html", page)
 
     def keep(self, name: str, data: bytes | str) -> Path:
-        """Save ``data`` as the file ``name`` of this campaign, replacing the one before. Raises CannotKeep."""
+        """Save ``data`` as the file ``name`` of this campaign, replacing an old one. Raise CannotKeep on failure."""
         file = self.path / name
         try:
             replace_inside(file, self.root, data)
@@ -370,7 +372,7 @@ class Archive:
         return file
 
     def _cannot_keep(self, file: Path, error: OSError) -> CannotKeep:
-        """Why ``file`` could not be written, and the command that goes on without loss."""
+        """Return the error for a ``file`` that could not be written, with the command that resumes without loss."""
         again = shlex.join(["fleetmark", "run", "--resume", str(self.path.resolve())])
         return CannotKeep(
             f"cannot write {file}: {fault(error)}; hosts go on with what they have, and keep it: "
@@ -441,21 +443,23 @@ class Archive:
             before += len(lines)
 
     def facts(self) -> dict[str, Facts]:
-        """Host name to facts, for the hosts that have them. What is the same on several is held once."""
+        """Return the facts of the hosts that have them, by host name. Hosts share equal parts in memory."""
         known: Known = {}
         return {name: facts for name in self.host_names() if (facts := self.facts_of(name, known)) is not None}
 
     def facts_of(
         self, host: str, known: Known | None = None, accepts: Callable[[bytes], bool] = lambda _: True
     ) -> Facts | None:
-        """The host's facts, None where it has none. ``known``: parts of facts that were read before, for ``once``.
-        Raises FleetmarkError for a file that holds no facts, or that the caller does not accept.
+        """Return the facts of a host, or None if it has none.
+
+        ``known``: parts of facts from earlier reads, which ``once`` shares between hosts. Raise FleetmarkError if
+        the file contains no facts, or if the caller does not accept it.
         """
         file = self.path / "facts" / f"{safe_name(host)}.json"
         try:
             raw = self._read(file)
             if not accepts(raw):
-                raise ValueError("it was changed since the campaign was scheduled")
+                raise ValueError("it has changed since the campaign was scheduled")
             return once(from_json(raw)["facts"], {} if known is None else known)
         except FileNotFoundError:
             return None
@@ -463,7 +467,7 @@ class Archive:
             raise FleetmarkError(f"{file}: not facts of this version: {fault(error)}") from error
 
     def facts_text(self, host: str) -> bytes:
-        """Return the host's facts as stored, empty where it has none. Raises FleetmarkError for an unreadable file."""
+        """Return the stored text of a host's facts; empty if it has none. Raise FleetmarkError if it cannot be read."""
         file = self.path / "facts" / f"{safe_name(host)}.json"
         try:
             return self._read(file)
@@ -473,7 +477,7 @@ class Archive:
             raise FleetmarkError(f"{file}: cannot be read: {fault(error)}") from error
 
     def identity_of(self, host: str) -> Identity | None:
-        """Of what kind the host is, None where it has no facts. Raises FleetmarkError as ``facts_of``."""
+        """Return the identity of a host, or None if it has no facts. Raise FleetmarkError like ``facts_of``."""
         file = self.path / "facts" / f"{safe_name(host)}.json"
         try:
             return IdentityPart.model_validate_json(self._read(file)).facts
@@ -495,18 +499,18 @@ class Archive:
                     raise FleetmarkError(f"{file}: missing, cut or damaged; `fleetmark run --resume` makes a job again")
         file = self.path / "measurements.parquet"
         if os.path.lexists(file) and self._tail(file, 4) != b"PAR1":
-            raise FleetmarkError(f"{file}: no whole Parquet file; `fleetmark parse` makes it anew from raw")
+            raise FleetmarkError(f"{file}: not a complete Parquet file; `fleetmark parse` rebuilds it from raw files")
 
     def job(self, host: str, accepts: Callable[[bytes], bool] = lambda _: True) -> dict[str, Any] | None:
-        """The host's job; None where it has none.
+        """Return the job of a host, or None if it has none.
 
-        Raises FleetmarkError for a file that cannot be read, is no job, or that the caller does not accept.
+        Raise FleetmarkError if the file cannot be read, is not a job, or is not accepted by the caller.
         """
         file = self.path / "jobs" / f"{safe_name(host)}.json"
         try:
             raw = self._read(file)
             if not accepts(raw):
-                raise FleetmarkError(f"{file}: changed since the campaign was scheduled")
+                raise FleetmarkError(f"{file}: it has changed since the campaign was scheduled")
             read(Job, raw)
         except FileNotFoundError:
             return None

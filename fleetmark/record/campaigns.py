@@ -67,9 +67,9 @@ def is_campaign(folder: Path) -> bool:
 
 
 def find(root: Path, name: str) -> Archive:
-    """The campaign a user means: a path, an id under ``root``, the start of one, or ``last``.
+    """Return the campaign that a user names by path, id under ``root``, prefix of an id, or ``last``.
 
-    Raises FleetmarkError when none or several answer to it.
+    Raise FleetmarkError if no campaign or several campaigns match.
     """
     if (Path(name) / "campaign.json").exists():
         path = Path(name).absolute()

@@ -33,19 +33,19 @@ from planner.peers import Outlier
 from planner.redundant import LEAST_MACHINES
 from workloads.declared import frontier
 
-MOST_AGAIN = 2000  # machines of a comparison that is worked out again without some of them
+MOST_AGAIN = 2000  # maximum number of machines in a comparison that is repeated without some of them
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The options of ``fleetmark compare``, and the record under ``root`` that it reads.
+    """The options of ``fleetmark compare``, and the ``root`` of the record that it reads.
 
-    ``baseline`` and ``candidates`` are selectors; ``reference`` is a pinned one, instead of a baseline. ``per``: what
-    figures are shared out by; ``mix``: shares of server-hours; ``panel``: the benchmarks that headlines are over;
-    ``only``: patterns over ``workload/case/metric``; ``paired``: both sides are the same hosts; ``by``: what counts as
-    one host, by default a host, of imported tables a publisher; ``best``: of each side the best figure. ``names``: what
-    sides are called, in their order; ``prices``: of a side's servers, ``NAME=4.20 USD/hour``; ``rates``: of exchange,
-    ``USD=0.92 EUR 2026-11-01``.
+    ``baseline`` and ``candidates``: selectors; ``reference``: a pinned reference that replaces the baseline; ``per``:
+    the unit that results are divided by; ``mix``: shares of server-hours; ``panel``: the benchmarks of the headline
+    results; ``only``: patterns for ``workload/case/metric``; ``paired``: both sides are the same hosts; ``by``: what
+    counts as one host (default: a host, or a publisher in imported tables); ``best``: use only the best result of each
+    side; ``names``: display names of the sides, in order; ``prices``: server prices by side, ``NAME=4.20 USD/hour``;
+    ``rates``: exchange rates, ``USD=0.92 EUR 2026-11-01``.
     """
 
     root: Path
@@ -64,7 +64,7 @@ class Question:
     rates: Sequence[str] = ()
 
     def command(self) -> list[str]:
-        """The command line that repeats the comparison, on this record."""
+        """Return the command line that repeats the comparison on this record."""
         words = ["compare"]
         for name, value in (("--baseline", self.baseline), ("--reference", self.reference)):
             words += [name, value] if value is not None else []
@@ -90,14 +90,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A comparison and what it rests on: side's title to its machines, (campaign, host) to the host's name.
+    """A comparison and the data behind it: machines by side title, and host names by (campaign, host).
 
-    ``turned``: the same sides with each of the others as the baseline, by that side's title; a pinned reference
-    cannot be turned round. ``sides``: each side's title to its figures. ``selectors``: title to selector.
-    ``outliers``: hosts unlike their peers; ``without``: baseline's title to the same comparison without them.
-    ``powered``: the titles of sides whose power is on record. ``causes``: a warning to the machines without which it
-    would not stand; ``effects``: a warning to how far it moves the answer, as a logarithm; ``again``: the comparison
-    with a baseline without some machines.
+    ``turned``: the comparison with each other side as the baseline, by that side's title; not available with a pinned
+    reference; ``sides``: results by side title; ``selectors``: selector by side title; ``outliers``: hosts that differ
+    from their peers; ``without``: the comparison without outliers, by baseline title; ``powered``: titles of the sides
+    with recorded power; ``causes``: the machines that cause each warning; ``effects``: how far each warning moves the
+    result, as a logarithm; ``again``: repeats the comparison with a baseline without some machines.
     """
 
     comparison: Comparison
@@ -115,9 +114,10 @@ class Answer:
 
 
 def compare(question: Question, *, turn: bool = False, values: bool = False) -> Answer:
-    """The answer to ``question``; with ``turn`` also from each candidate's side, with ``values`` sides have theirs.
+    """Return the answer to ``question``.
 
-    Raises FleetmarkError for what makes no sense or has no data.
+    ``turn``: also compare with each candidate as the baseline; ``values``: add single values to the sides. Raise
+    FleetmarkError if the question is invalid or has no data.
     """
     q = question
     _check(q)
@@ -175,14 +175,14 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     turned = {}
     if turn and q.reference is None:
         for side in others:
-            with contextlib.suppress(FleetmarkError):  # two candidates may share nothing
+            with contextlib.suppress(FleetmarkError):  # two candidates may have no benchmark in common
                 turned[side.title] = against(side, [first, *(s for s in others if s is not side)])
     odd = [] if q.best else [o for s in (first, *others) if by.get(s.title) == "host" for o in matching.unlike(s)]
     out = {title: [o.host for o in odd if o.side == title] for title in of_side}
     typical = {title: without_hosts(side, out[title]) for title, side in of_side.items()}
     without = {}
     for result in (answer, *turned.values()) if odd else ():
-        with contextlib.suppress(FleetmarkError):  # what is left may share nothing
+        with contextlib.suppress(FleetmarkError):  # the remaining hosts may have no benchmark in common
             rest = [typical[c.title] for c in result.candidates]
             without[result.baseline] = against(typical[result.baseline], rest, out)
     return Answer(
@@ -204,7 +204,7 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
 def _chosen(
     q: Question, every: Sequence[Machine], pinned: reference.Reference | None
 ) -> tuple[dict[str, Sequence[Machine]], naming.Names, dict[tuple[str, str], str]]:
-    """Return the machines of each side by its title, with their prices; what sides are called; and what hosts go by."""
+    """Return the machines of each side by title, with prices, the names of the sides, and the names of hosts."""
     selected = {c: choose(every, c) for c in dict.fromkeys([*filter(None, [q.baseline]), *q.candidates])}
     everyone = [m for of in selected.values() for m in of]
     names = distinct_names(everyone, by_id=q.paired or q.per != "server")
@@ -220,13 +220,13 @@ def _chosen(
 
 
 def _credited(root: Path, result: Comparison, chosen: Mapping[str, Sequence[Machine]]) -> Comparison:
-    """Return ``result`` with what publishers want said, and the names of classes that are one micro-benchmark."""
+    """Return ``result`` with the publishers' required notices, and the names of single-benchmark classes."""
     credit_lines = imports.credits(root, [m for machines in chosen.values() for m in machines], _compared(result))
     return replace(result, credits=credit_lines, called=imports.micro(_cases(result)))
 
 
 def _cases(result: Comparison) -> dict[str, list[str]]:
-    """Return the cases of the benchmarks behind each class."""
+    """Return the cases of the benchmarks in each class."""
     titles: dict[str, set[str]] = {}
     for candidate in result.candidates:
         for name, e in candidate.classes.items():
@@ -236,13 +236,13 @@ def _cases(result: Comparison) -> dict[str, list[str]]:
 
 
 def _compared(result: Comparison) -> list[tuple[str, str]]:
-    """Return case and metric of every benchmark that was compared."""
+    """Return the case and metric of every compared benchmark."""
     titles = {title for c in result.candidates for e in c.classes.values() for title in e.each}
     return [tuple(row) for row in result.benchmarks.loc[sorted(titles), ["case", "metric"]].to_numpy().tolist()]
 
 
 def _check(q: Question) -> None:
-    """Raises FleetmarkError for options that do not go together."""
+    """Raise FleetmarkError for conflicting options."""
     if (q.baseline is None) == (q.reference is None):
         raise FleetmarkError("compare needs --baseline gen=… or --reference NAME, one of them")
     if q.per not in PER:
@@ -265,7 +265,7 @@ def _by(q: Question, chosen: Sequence[Machine]) -> str:
 def _publishers(
     q: Question, by: Mapping[str, str], chosen: Mapping[str, Sequence[Machine]], of: Mapping[str, Side]
 ) -> Iterator[Message]:
-    """Where several machines of one publisher became one host without being asked to."""
+    """Yield a note where machines of one publisher count as one host by default."""
     for title, label in by.items():
         if (
             q.by is None
@@ -326,7 +326,7 @@ def _mix(text: str) -> dict[str, float]:
         parts = [(name.strip(), share) for name, _, share in (part.rpartition("=") for part in text.split(","))]
         pairs = dict(parts)
         if twice := [name for n, (name, _) in enumerate(parts) if name in dict(parts[:n])]:
-            raise FleetmarkError(f"--mix {text}: {twice[0]} stands twice; give it one share")
+            raise FleetmarkError(f"--mix {text}: {twice[0]} is repeated; give it one share")
     shares = {}
     for name, share in pairs.items():
         try:

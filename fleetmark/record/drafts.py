@@ -9,21 +9,21 @@ from pathlib import Path
 
 from fleetmark.base.inside import PRIVATE_FOLDER, append_inside, folder_inside, remove_inside
 
-_NEW = ".new-"  # before the id of a campaign under construction
+_NEW = ".new-"  # prefix of a campaign that is being created
 _LOCK = "controller.lock"
 
 
 def make_draft(folder: Path, root: Path, campaign_id: str) -> tuple[Path, int]:
-    """Create a draft of a campaign in ``folder``, which is ``root`` or lies below it.
+    """Create a folder for a new campaign in ``folder``, which is ``root`` or below it.
 
-    Returns its path and its lock, a descriptor to close when the draft is complete.
-    Raises OSError, also if the folder exists.
+    Return its path and its lock, a descriptor to close when the campaign is complete. Raise OSError if that fails or
+    the folder exists.
     """
     draft = folder / f"{_NEW}{campaign_id}"
     while True:
         with folder_inside(folder, root) as place:
             os.mkdir(draft.name, PRIVATE_FOLDER, dir_fd=place)
-        with contextlib.suppress(FileNotFoundError):  # another controller removed it before it was locked
+        with contextlib.suppress(FileNotFoundError):  # another controller removed it before this one locked it
             lock = append_inside(draft / _LOCK, root)
             fcntl.flock(lock, fcntl.LOCK_EX)
             if os.fstat(lock).st_nlink:
@@ -32,14 +32,14 @@ def make_draft(folder: Path, root: Path, campaign_id: str) -> tuple[Path, int]:
 
 
 def remove_unfinished(folder: Path, root: Path) -> None:
-    """Remove the drafts in ``folder`` of controllers that were killed while they made a campaign."""
+    """Remove incomplete campaigns of killed controllers in ``folder``."""
     try:
         with os.scandir(folder) as entries:
             drafts = [folder / entry.name for entry in entries if entry.name.startswith(_NEW)]
     except OSError:
         return
     for draft in drafts:
-        with contextlib.suppress(OSError):  # another user's, or another controller is at work on it
+        with contextlib.suppress(OSError):  # it belongs to another user, or another controller uses it
             lock = append_inside(draft / _LOCK, root)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

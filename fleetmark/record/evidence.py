@@ -177,7 +177,7 @@ def _names(answer: Answer) -> dict[tuple[str, str, str], str]:
 
 
 def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> Results:
-    """An imported table in the form of a campaign."""
+    """An imported table with the interface of a campaign."""
     file = archive.path / "import.json"
     try:
         about = decode_json(read_inside(file, archive.path))

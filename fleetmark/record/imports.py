@@ -34,12 +34,12 @@ from parsers.published.files import LARGEST_BYTES
 
 SCHEMA = 1
 FOLDER = "imports"
-MOST_MEMORY = 512 << 20  # bytes that a reader may take: what the bounds of its form should keep it far below
-_LONGEST = 120  # characters of a name or label
+MOST_MEMORY = 512 << 20  # memory limit of a reader; the limits of each format keep it far below
+_LONGEST = 120  # maximum length of a name or label in characters
 
 
 class _Credit(Protocol):
-    """What a publisher wants said beside results: of the labels of machines, figures, and the date of retrieval."""
+    """A function that returns a publisher's required notices for machine labels, compared metrics and a date."""
 
     def __call__(
         self, machines: Sequence[Mapping[str, str]], figures: Sequence[tuple[str, str]], retrieved: str, /
@@ -47,7 +47,7 @@ class _Credit(Protocol):
 
 
 class _Importer(Protocol):
-    """A kind of table: its reader, and what the labels of its machines mean."""
+    """A kind of table: its reader, and the roles of its machine labels."""
 
     @property
     def TRAITS(self) -> tuple[str, ...]: ...
@@ -81,9 +81,9 @@ MODEL = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.
 KIND = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.KIND))
 COUNTS = {label: of for kind in _KINDS.values() for label, of in kind.COUNTS.items()}
 UNIFORM = {label: about for kind in _KINDS.values() for label, about in kind.UNIFORM.items()}
-SIZES = {**spec.SIZES, **mlperf.SIZES, **sparecores.SIZES}  # label of a machine to what it counts
+SIZES = {**spec.SIZES, **mlperf.SIZES, **sparecores.SIZES}  # machine label -> what it counts
 _CREDITS: Mapping[str, _Credit] = {"mlperf": mlperf.credit, "spec": spec.credit}
-BY_TABLE = "publisher"  # what counts as one host where tables differ in it
+BY_TABLE = "publisher"  # counts as one host if tables define publishers differently
 PUBLISHERS = tuple(dict.fromkeys(kind.PUBLISHER for kind in _KINDS.values() if kind.PUBLISHER))
 
 
@@ -244,10 +244,10 @@ def is_imported(machine: Machine) -> bool:
 
 
 def publisher(chosen: Sequence[Machine]) -> str | None:
-    """Return the label that says who published the figures of these machines; None where no table says it.
+    """Return the label that names the publisher of these machines' results; None if no table names one.
 
-    Figures that one publisher tuned and measured are not of several independent machines. Each table decides for its
-    own machines: where only some of them have a publisher, or tables name it differently, this is BY_TABLE.
+    Results that one publisher tuned and measured are not independent. Each table decides for its own machines: return
+    BY_TABLE if only some machines have a publisher, or if tables use different labels.
     """
     labels = {published_by(machine) for machine in chosen}
     if labels == {None}:
@@ -256,7 +256,7 @@ def publisher(chosen: Sequence[Machine]) -> str | None:
 
 
 def published_by(machine: Machine) -> str | None:
-    """Return the label that names the publisher of one machine; None for a host, and where its table does not say."""
+    """Return the label that names the publisher of one machine; None for a host, and if its table names none."""
     if not is_imported(machine):
         return None
     kind = machine.campaign.removeprefix(f"{FOLDER}/").partition("-")[0]
@@ -265,16 +265,16 @@ def published_by(machine: Machine) -> str | None:
 
 
 def micro(class_cases: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return what classes are called that are one micro-benchmark alone; ``class_cases``: the cases of each."""
+    """Return the names of classes that contain one micro-benchmark only. ``class_cases``: the cases by class."""
     names = {class_: {sparecores.MICRO.get(case, "") for case in cases} for class_, cases in class_cases.items()}
     return {class_: of.pop() for class_, of in names.items() if len(of) == 1 and "" not in of}
 
 
 def credits(root: Path, chosen: Sequence[Machine], figures: Sequence[tuple[str, str]]) -> list[Message]:
-    """Return what the publishers of imported tables want said beside results of the ``chosen`` machines.
+    """Return the notices that publishers of imported tables require beside results of the ``chosen`` machines.
 
-    ``figures``: case and metric of each benchmark that is compared. The date is the label ``retrieved`` (``import
-    --label retrieved=2026-11-01``), else that of the import.
+    ``figures``: case and metric of each compared benchmark. The date is the label ``retrieved`` (``import --label
+    retrieved=2026-11-01``), or the date of the import if there is no label.
     """
     of_kind: dict[str, list[Machine]] = {}
     for machine in filter(is_imported, chosen):

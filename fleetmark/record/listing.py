@@ -23,7 +23,7 @@ from fleetmark.record.campaigns import Summary, is_campaign, summarise
 _INDEX = ".campaigns.jsonl"
 _FILES = ("campaign.json", "journal.jsonl", "measurements.parquet")
 _FIELDS = [f.name for f in fields(Summary) if f.name not in ("campaign", "path", "damaged")]
-_STALE = 2  # lines to one campaign, above which the index is written anew
+_STALE = 2  # lines per campaign above which the index is rewritten
 
 
 def summaries(root: Path) -> list[Summary]:
@@ -90,7 +90,7 @@ def _stamp(folder: Path, files: Sequence[str]) -> str:
 
 
 def _read(root: Path) -> tuple[int, dict[str, dict[str, Any]]]:
-    """How many lines the index has, and the last one of each campaign. A line that is none is passed over."""
+    """Return the number of lines in the index, and the last line of each campaign. Skip invalid lines."""
     known: dict[str, dict[str, Any]] = {}
     count = 0
     with contextlib.suppress(OSError), open_inside(root / _INDEX, root) as lines:
@@ -118,7 +118,7 @@ def _append(folder: Path, lines: Sequence[str], root: Path) -> None:
 
 
 def _tidy(root: Path) -> None:
-    """Write the index anew, with the campaigns that are still there."""
+    """Rewrite the index with the campaigns that still exist."""
     _, known = _read(root)
     lines = [json.dumps(entry) + "\n" for name, entry in known.items() if (root / name).exists()]
     with contextlib.suppress(OSError):

@@ -43,14 +43,15 @@ def _with(machine: Machine, labels: Mapping[str, str]) -> Machine:
 
 
 def exchanged(chosen: Mapping[str, Sequence[Machine]], rates: Sequence[str]) -> dict[str, Sequence[Machine]]:
-    """Return each side's machines with their prices in the currency that ``rates`` (``USD=0.92 EUR 2026-11-01``)
-    exchange them into. Raises FleetmarkError for what is no rate with its date.
+    """Return each side's machines with prices converted by the exchange rates (``USD=0.92 EUR 2026-11-01``).
+
+    Raise FleetmarkError if a rate is invalid or has no date.
     """
     result: dict[str, Sequence[Machine]] = dict(chosen)
     for text in rates:
         match = _RATE.fullmatch(text)
         if match is None or not 0 < float(match[2]) < math.inf or match[1] == match[3]:
-            raise FleetmarkError(f"--rate {text}: no rate with its date; write USD=0.92 EUR 2026-11-01")
+            raise FleetmarkError(f"--rate {text}: not an exchange rate with a date; write USD=0.92 EUR 2026-11-01")
         result = {title: [_exchanged(m, match) for m in of] for title, of in result.items()}
     return result
 
@@ -71,7 +72,7 @@ def _exchanged(machine: Machine, rate: re.Match[str]) -> Machine:
 
 
 def check_alike(chosen: Mapping[str, Sequence[Machine]]) -> None:
-    """Raises FleetmarkError where prices are in several currencies, or for several terms: such cannot be compared."""
+    """Raise FleetmarkError if prices have several currencies or billing terms, which cannot be compared."""
     kinds = {
         title: sorted({_kind(m) for m in of if m.labels.get("price") and m.labels.get("currency")})
         for title, of in chosen.items()
@@ -79,12 +80,12 @@ def check_alike(chosen: Mapping[str, Sequence[Machine]]) -> None:
     if len({kind for of in kinds.values() for kind in of}) > 1:
         shown = "; ".join(f"{title} {', '.join(of)}" for title, of in kinds.items() if of)
         raise FleetmarkError(
-            f"--per money: prices are in several currencies or for several terms ({shown}); give all sides one "
-            "currency and one term with --price, or exchange a currency with --rate 'USD=0.92 EUR 2026-11-01'"
+            f"--per money: prices have several currencies or terms ({shown}); give all sides one "
+            "currency and one term with --price, or convert a currency with --rate 'USD=0.92 EUR 2026-11-01'"
         )
 
 
 def _kind(machine: Machine) -> str:
-    """Return ``USD per hour``, or the currency alone for a price that is paid once."""
+    """Return ``USD per hour``, or only the currency for a one-time price."""
     term = machine.labels.get("term", "")
     return f"{machine.labels['currency']} per {term}" if term else machine.labels["currency"]

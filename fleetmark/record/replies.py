@@ -162,7 +162,7 @@ _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="e
 
 
 class Holder(_Reply):
-    """The owner of the job on a busy host, as that job describes itself; ``process`` is the kernel's."""
+    """The owner of the job on a busy host, as reported by that job; ``process`` comes from the kernel."""
 
     campaign: Words | None = None
     owner: Words | None = None
@@ -171,9 +171,11 @@ class Holder(_Reply):
 
 
 class Launch(_Reply):
-    """The result of starting a host's job. ``failed_workloads``: workload to why it could not be deployed;
-    where an interrupted trial had left a setting: ``cleared``, what was put back, and ``left``, what could not be.
-    ``beside``: another user's process holds the host's common lock, so that a job of that user may run as well.
+    """The result of starting a host's job.
+
+    ``failed_workloads``: why each failed workload could not be deployed; ``cleared`` and ``left``: what was restored
+    and what could not be restored after an interrupted trial had left a setting changed; ``beside``: another user's
+    process holds the host's shared lock, so a job of that user may also be running.
     """
 
     state: Literal["started", "running", "finished", "nothing", "busy", "error"]

@@ -18,8 +18,8 @@ from typing import Any
 from fleetmark.record.archive import Archive
 
 NAME = "judged.jsonl"
-_LONGEST = 64 << 20  # bytes of a line; a longer document is not stored
-_HEAD = 8 + 1 + 64 + 1  # the CRC-32 and the key, each with a space behind it
+_LONGEST = 64 << 20  # maximum bytes per line; longer documents are not stored
+_HEAD = 8 + 1 + 64 + 1  # the CRC-32 and the key, each followed by a space
 
 
 class Spool:
@@ -35,7 +35,7 @@ class Spool:
             self._find_lines(self._file)
 
     def key(self, folder: Path) -> bytes | None:
-        """The key of ``folder`` with its files as they are now; None where they cannot be examined."""
+        """Return the key of ``folder`` for the current state of its files; None if they cannot be examined."""
         try:
             with os.scandir(folder) as entries:
                 files = sorted((e.name, *_state(e.stat(follow_symlinks=False))) for e in entries)
@@ -78,7 +78,7 @@ class Spool:
         self._file = None
 
     def remove(self) -> None:
-        """Close it, and remove its file."""
+        """Close the spool and remove its file."""
         self.close()
         self._archive.discard(self._archive.path / NAME)
 

@@ -123,9 +123,9 @@ class Refusal:
 
 @dataclass(slots=True)
 class HostSchedule:
-    """What one host will do, what it cannot do (a suite's entry to the reason), and what was refused of the rest.
+    """The steps that a host will run, the entries that it skips with the reason, and the cases that it refuses.
 
-    ``unmet``: entries whose condition the host does not meet; ``disk``: bytes that an entry's files take at most.
+    ``unmet``: entries whose condition the host does not meet; ``disk``: the maximum size of an entry's files in bytes.
     """
 
     host: str
@@ -141,4 +141,4 @@ class HostSchedule:
 class Schedule:
     hosts: Mapping[str, HostSchedule]
     exchanges: tuple[Exchange, ...]
-    settings: Mapping[str, Mapping[str, Any]]  # suite's entry -> what suite and command line set
+    settings: Mapping[str, Mapping[str, Any]]  # suite entry -> parameters set by suite and command line

@@ -1,4 +1,4 @@
-"""``fleetmark workloads check``: every fault of the workloads in a folder, with file and line."""
+"""``fleetmark workloads check``: report every error of the workloads in a folder, with file and line."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from workloads.places import Places
 from workloads.suite import Suite
 from workloads.template import syntax_problem
 
-_OUTPUTS = (b"", b"\xff\xfe garbage: \x00 1e999\n" * 3)  # that hold no figure
+_OUTPUTS = (b"", b"\xff\xfe garbage: \x00 1e999\n" * 3)  # tool outputs without a result
 
 
 def check(folder: Path) -> tuple[list[str], str]:
-    """Return the faults, ``FILE:LINE: fault; what to do``, and a summary.
+    """Return the errors as ``FILE:LINE: problem; what to do``, and a summary.
 
-    Raises FleetmarkError where ``folder`` is no folder.
+    Raise FleetmarkError if ``folder`` is not a folder.
     """
     extensions.choose([folder])
     root = folder.expanduser().resolve()
@@ -38,7 +38,7 @@ def check(folder: Path) -> tuple[list[str], str]:
     for collect in (workloads.names, parsers.tools, workloads.suite_names):
         try:
             collect()
-        except FleetmarkError as error:  # two files of one name
+        except FleetmarkError as error:  # two files have the same name
             faults.append(str(error))
     suites = sorted(root.glob("suites/*.yml"))
     if not faults:
@@ -59,7 +59,7 @@ def _of_manifest(path: Path) -> Iterator[str]:
     try:
         manifest = workloads.load(name)
     except FleetmarkError:
-        return  # said above
+        return  # already reported above
     if manifest.deploy and not (path.parent / "roles" / name / "tasks" / "deploy.yml").is_file():
         yield (
             f"{path}:{Places(path).line(['deploy'])}: deploy needs the role roles/{name}/tasks/deploy.yml; write it, "
@@ -69,7 +69,7 @@ def _of_manifest(path: Path) -> Iterator[str]:
 
 
 def _of_model(path: Path, model: type[BaseModel], read: Any) -> Iterator[str]:
-    """Yield the faults of a YAML file: of its form, its keys and its expressions."""
+    """Yield the errors in the syntax, the keys and the expressions of a YAML file."""
     try:
         read_yaml(path)
         places = Places(path)
@@ -84,7 +84,7 @@ def _of_model(path: Path, model: type[BaseModel], read: Any) -> Iterator[str]:
             yield f"{path}:{places.line(place)}: {'.'.join(map(str, place))}: {text}"
     for line, text in places.texts():
         if problem := syntax_problem(text):
-            yield f"{path}:{line}: {text!r} is no expression: {problem}"
+            yield f"{path}:{line}: {text!r} is not a valid expression: {problem}"
 
 
 def _of_parser(path: Path, manifest: Manifest) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _of_parser(path: Path, manifest: Manifest) -> Iterator[str]:
         parser = parsers.find(manifest.tool)
     except FleetmarkError:
         line = Places(path).line(["parser"])
-        yield f"{path}:{line}: no parser reads its output; write parsers/{manifest.tool}.py, or name one by parser:"
+        yield f"{path}:{line}: no parser reads its output; write parsers/{manifest.tool}.py, or name one with parser:"
         return
     if not isinstance(parser, Foreign):
         return
@@ -106,18 +106,16 @@ def _of_parser(path: Path, manifest: Manifest) -> Iterator[str]:
             yield _of_code(parser, str(error), what)
             return
         if parsed.measurements:
-            yield f"{parser.path}:1: it returns measurements of {what}; raise ParseError where a figure is missing"
+            yield f"{parser.path}:1: it returns measurements of {what}; raise ParseError if a figure is missing"
             return
 
 
 def _of_code(parser: Foreign, sentence: str, what: str) -> str:
-    """Return ``FILE:LINE: raised ValueError for empty output: words`` from the sentence of a parser that failed."""
+    """Return ``FILE:LINE: raised ValueError for empty output: words`` from the error message of a failed parser."""
     problem = sentence.partition(f"{parser.shown} ")[2].partition("; correct it")[0] or sentence
     line = re.search(r" on line (\d+)", problem)
     problem = problem.replace(line[0], "", 1) if line else problem
-    return (
-        f"{parser.path}:{line[1] if line else 1}: for {what} it {problem}; raise ParseError where a figure is missing"
-    )
+    return f"{parser.path}:{line[1] if line else 1}: for {what} it {problem}; raise ParseError if a figure is missing"
 
 
 def _of_suite(path: Path) -> Iterator[str]:

@@ -55,10 +55,10 @@ def confirm(archive: Archive, diagnosis: Diagnosis, where: Where, console: Conso
 
 
 def options_of(archive: Archive, folder: str, request: Request, where: Where, hosts: tuple[str, ...]) -> Options:
-    """Return the options of a campaign in ``folder`` of ``archive``, on ``hosts`` of it.
+    """Return the options of a campaign in ``folder`` of ``archive``, on some of its ``hosts``.
 
-    Hosts are reached as they were then, unless ``where`` differs. Whoever did not start the earlier campaign has named
-    an inventory, or it had none (``request_to_run``).
+    The connections are those of ``archive`` unless ``where`` differs. A user who did not start it has named an
+    inventory, or it had none (``request_to_run``).
     """
     slurm = request.slurm
     if slurm is not None and hosts:
@@ -78,13 +78,13 @@ def options_of(archive: Archive, folder: str, request: Request, where: Where, ho
 
 
 def with_suite(options: Options, archive: Archive, name: str, suite: Mapping[str, Any]) -> Options:
-    """Return ``options`` with a suite of workloads of ``archive``, which is saved beside the campaigns that run it.
+    """Return ``options`` with a suite of workloads of ``archive``, and save the suite beside the campaigns that run it.
 
-    It is run as it is here and never read back, since others may write there. Raises FleetmarkError if the measurements
-    name a workload that the campaign did not have.
+    The saved file is never read back, because others may be able to change it. Raise FleetmarkError if the measurements
+    name a workload that is not in the campaign's suite.
     """
     if unknown := sorted(set(suite["workloads"]) - set(archive.pin().get("workloads") or ())):
-        raise FleetmarkError(f"{archive.id}: its measurements are of {unknown[0]}, which its suite does not have")
+        raise FleetmarkError(f"{archive.id}: its measurements include {unknown[0]}, which is not in its suite")
     document = {key: value for key, value in suite.items() if key != "name"}
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
     file = archive.keep(f"{options.root.name}/{name}.yml", text)

@@ -1,4 +1,4 @@
-"""``fleetmark run --dry-run``: what a run would do, on the terminal and as a test plan."""
+"""``fleetmark run --dry-run``: show the plan of a run on the terminal, or write it as a test plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = {".md": "md", ".html": "html", ".pdf": "pdf"}
 
 
 def show(options: Options, plan: Path | None, form: str, lang: str) -> bool:
-    """Print the dry run as a table, json or md, and write it to ``plan``. Return whether every host answered."""
+    """Print the dry run as a table, JSON or Markdown, and write it to ``plan``. Return whether every host answered."""
     kind = _kind(plan) if plan else "md"
     documents = documents_of({"plan": plan}, lang, None, None)
     created, spoken = documents.date or utc(), documents.language
@@ -44,7 +44,7 @@ def show(options: Options, plan: Path | None, form: str, lang: str) -> bool:
 
 
 def _kind(plan: Path) -> str:
-    """The kind of document that the name asks for."""
+    """Return the document type from the extension of the file name."""
     if plan.suffix not in KINDS:
-        raise FleetmarkError(f"--plan {plan}: unknown kind of document; name it .md, .pdf or .html")
+        raise FleetmarkError(f"--plan {plan}: unknown document type; use the extension .md, .pdf or .html")
     return KINDS[plan.suffix]

@@ -31,7 +31,7 @@ from reports.diagnosis.html import About
 from reports.kit.page import Medium
 from workloads import case_of, entry_of, load, plain_case
 
-SLOW = 2 * LARGE  # the share that makes a pair slow, as in a diagnosis of links
+SLOW = 2 * LARGE  # relative slowdown of a slow pair, as in a diagnosis of links
 
 
 def show(
@@ -90,15 +90,15 @@ class _Runs:
     def __init__(self, archive: Archive, question: Question, where: Where, console: Console) -> None:
         self.archive, self.question, self.where, self.console = archive, question, where, console
         self.campaigns: list[str] = []
-        self.ran: list[tuple[frozenset[str], ...]] = []  # the groups of hosts of each of them
+        self.ran: list[tuple[frozenset[str], ...]] = []  # the groups of hosts in each campaign
 
     @cached_property
     def request(self) -> Request:
-        """What the campaign was started with; asked for when hosts are to run something."""
+        """Return the request that started the campaign; it is loaded only when hosts are to run something."""
         return request_to_run(self.archive, self.where.inventory, self.console)[0]
 
     def _measured(self, suite: Mapping[str, Any], name: str, saying: str, nth: int = -1) -> Archive:
-        """The campaign of a suite: the ``nth`` of an earlier call, else a new one, announced as ``saying``."""
+        """Return the campaign of a suite: the ``nth`` of an earlier call, or a new one announced with ``saying``."""
         (choice,) = suite["workloads"].values()
         (groups,) = choice["hosts"].values()
         begun = isolations.before(self.archive, suite, nth)
@@ -123,7 +123,7 @@ class _Runs:
 
 
 class _PairRuns(_Runs):
-    """Of a case between two hosts."""
+    """An isolation of a case between two hosts."""
 
     def alone(self, hosts: Sequence[str]) -> Mapping[str, float]:
         """Each host over its own loopback."""
@@ -166,7 +166,7 @@ class _GroupRuns(_Runs):
         return gangs.alone(self._measured(suite, "alone", "by themselves"), workload, case, metric)
 
     def together(self, group: tuple[str, ...]) -> Sequence[float]:
-        """The group once more, a rate for each repeat. Raises FleetmarkError where the case cannot be run so."""
+        """Run the group again and return a rate per repeat. Raise FleetmarkError if the case cannot run this way."""
         sized = self.family.among(len(group))
         if sized is None:
             raise FleetmarkError(

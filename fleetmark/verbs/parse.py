@@ -29,7 +29,7 @@ from workloads.external import require
 
 
 def files(tool: str, paths: Sequence[Path], command: str, console: Console, as_json: bool) -> int:
-    """Parse every file; the exit status is 1 when one of them cannot be read, and the others are still shown."""
+    """Parse every file. Return exit status 1 if one of them cannot be read; the others are still shown."""
     if tool not in parsers.tools() and tool in parsers.facts.tools():
         return _facts(tool, paths)
     parsers.find(tool)  # a wrong name is refused before any file is opened
@@ -105,7 +105,7 @@ def _fields(m: Measurement) -> dict[str, Any]:
 
 
 def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
-    """Rebuild a campaign's measurements from its raw files with the current parsers; journal outcomes that changed."""
+    """Rebuild a campaign's measurements from its raw files with the current parsers; journal changed outcomes."""
     if name in parsers.tools() or name in parsers.facts.tools():
         raise FleetmarkError(f"fleetmark parse {name}: which file? Give the tool's output, or - for stdin")
     archive = find(root, name).writable()

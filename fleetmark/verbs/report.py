@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def _ahead(documents: Documents) -> None:
-    """Start the chart engine, which takes half a second, beside the reading of figures."""
+    """Start the chart engine in parallel, because it takes half a second."""
     if documents.paths.keys() & {"html", "pdf"}:
         from reports.kit import charts
 
@@ -230,7 +230,7 @@ def _around(answer: Answer, blocks: Sequence[Block]) -> Around:
 
 
 def _frontiers(question: Question, answer: Answer) -> tuple[Block, ...]:
-    """Return the frontiers of the workloads that have one; nothing else is read for them."""
+    """Return the frontiers of the workloads that have one; read no data for other workloads."""
     from fleetmark.record import evidence
     from reports.report import frontiers
 

@@ -1,4 +1,4 @@
-"""``fleetmark workloads new``: a workload that works, as a manifest, a parser and a test."""
+"""``fleetmark workloads new``: write a working example as a manifest, a parser and a test."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from fleetmark.hosts.agent import PLAYBOOKS
 from workloads.schema import text as schema_text
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_VERBS = ("show", "new", "check", "schema")  # ``fleetmark workloads NAME`` would run these
+_VERBS = ("show", "new", "check", "schema")  # ``fleetmark workloads NAME`` runs these as commands
 
 _MANIFEST = """\
 # yaml-language-server: $schema=manifest.schema.json
 schema: 1
 version: "1"
 title: {title}
-class: app  # figures of one class make one ratio in a comparison
-kind: capacity  # or responsiveness: how fast one thing goes
-about: What it measures, in one sentence.
+class: app  # comparisons combine the metrics of one class into one ratio
+kind: capacity  # or responsiveness, for the speed of a single operation
+about: What the workload measures, in one sentence.
 licence: internal
 citation: none
 parameters:
-  rounds: {{type: int, default: 3, min: 1, about: How many rounds are computed.}}
+  rounds: {{type: int, default: 3, min: 1, about: The number of rounds to compute.}}
 cases:
   - name: default
     about: The program with its usual settings.
-    # Replace this by your program's whole path on the hosts, and its arguments.
+        # Replace this with the absolute path of your program on the hosts, and its arguments.
     argv: [sh, -c, "echo requests/s: $(({{{{ rounds }}}} * 1000)); echo p99 ms: 1.5"]
     expect: 5  # seconds
 metrics:
-  rate: {{unit: 1/s, better: higher, headline: true, about: Requests a second.}}
+  rate: {{unit: 1/s, better: higher, headline: true, about: Requests per second.}}
   response_p99:
     {{unit: s, better: lower, headline: true, kind: responsiveness, class: app-latency, about: 99th percentile.}}
 """
 _PARSER = '''\
-"""What {name} prints, as measurements in base units: 1/s, s, B/s, B, FLOP/s, W, J, Hz, degC or 1."""
+"""Parse the output of {name} to measurements in base units: 1/s, s, B/s, B, FLOP/s, W, J, Hz, degC or 1."""
 
 import re
 
@@ -50,7 +50,7 @@ LINE = re.compile(r"^(requests/s|p99 ms): ([0-9.]+)$", re.MULTILINE)
 
 
 def parse(raw, command=()):
-    """Return the figures in ``raw`` (bytes). Raise ParseError where one is missing."""
+    """Return the figures in ``raw`` (bytes). Raise ParseError if one is missing."""
     figures = {{name: float(value) for name, value in LINE.findall(raw.decode(errors="replace"))}}
     if len(figures) < 2:
         raise ParseError("{name}", "lines 'requests/s:' and 'p99 ms:'")
@@ -59,7 +59,7 @@ def parse(raw, command=()):
     return Parsed("{name}", (rate, p99))
 '''
 _TEST = '''\
-"""Run by: python -m pytest tests"""
+"""Run with: python -m pytest tests"""
 
 import parsers
 import pytest
@@ -82,9 +82,9 @@ def test_output_without_figures():
 
 
 def write(name: str, folder: Path) -> list[str]:
-    """Write the workload ``name`` into ``folder``. Return what was written, and what to type next.
+    """Write the workload ``name`` into ``folder``. Return the written files and the next commands to type.
 
-    Raises FleetmarkError for a name that is taken or no name, and where a file exists.
+    Raise FleetmarkError if the name is invalid or taken, or if a file exists.
     """
     if name in workloads.names() or name in parsers.tools():
         raise FleetmarkError(f"workloads new {name}: this name is taken; choose another")
@@ -111,11 +111,11 @@ def write(name: str, folder: Path) -> list[str]:
 
 
 def name_problem(name: str) -> str:
-    """Return why ``name`` cannot be a workload's name, and what to do; empty where it can."""
+    """Return why ``name`` cannot be the name of a workload, and what to do; empty if it can."""
     if not NAME.fullmatch(name):
         return "the name must be lower-case letters, digits and _, and begin with a letter; rename it"
     if name in _VERBS:
         return f"the name {name} is a command of `fleetmark workloads`; rename it"
     if (PLAYBOOKS / "roles" / name).is_dir():
-        return f"the name {name} is that of a role of Fleetmark; rename it"
+        return f"the name {name} belongs to a Fleetmark role; rename it"
     return ""

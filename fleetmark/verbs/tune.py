@@ -99,7 +99,7 @@ def attempt(archive: Archive, asked: Question, lang: str, json_: bool, console: 
 
 
 def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting, console: Console) -> Options:
-    """The campaign of a new trial."""
+    """Return the campaign of a new trial."""
     suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
     seed = secrets.randbelow(2**31)
     hosts = trials.hosts_of(suite, archive.host_names())

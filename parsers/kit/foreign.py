@@ -1,4 +1,4 @@
-"""A parser from outside the package: it runs in a process of its own, with limits on time, memory and output."""
+"""Run a parser from outside the package in a separate process, with limits on time, memory and output."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.measurement import Parsed
 from parsers.kit import isolated
 
-TIME_S = 20.0  # of one output
-REPLY_BYTES = 64 << 20  # of measurements as JSON
-PRINTED_BYTES = 1 << 20  # that a parser may print; it is shown nowhere
+TIME_S = 20.0  # time limit per output
+REPLY_BYTES = 64 << 20  # maximum size of the measurements as JSON
+PRINTED_BYTES = 1 << 20  # maximum size of what a parser prints; it is discarded
 _PART = 1 << 16
-_ENOUGH = 3  # outputs on which a parser took too long: it is not run again, so a campaign goes on
+_ENOUGH = 3  # after this many timeouts a parser is not run again, so that the campaign can finish
 
-_slow: Counter[tuple[Path, int]] = Counter()  # by file and time of its last change
+_slow: Counter[tuple[Path, int]] = Counter()  # timeouts by file and modification time
 
 _PARSED = TypeAdapter(Parsed)
 
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A parser by its file. It has the methods of a parser's module; ``time_s`` bounds each of their calls."""
+    """A parser file with the interface of a parser module. ``time_s``: the time limit of each call."""
 
     tool: str
     path: Path
     time_s: float = TIME_S
 
     def parse(self, raw: bytes, command: Sequence[str] = ()) -> Parsed:
-        """Return what the parser makes of ``raw``. Raises ParseError as it does, FleetmarkError where it fails."""
+        """Return the parsed ``raw`` output. Raise ParseError if the parser does, and FleetmarkError if it fails."""
         with tempfile.TemporaryFile() as file:
             file.write(raw)
             file.seek(0)
@@ -51,7 +51,7 @@ class Foreign:
 
     @property
     def shown(self) -> str:
-        """The parser's file as messages and records name it: below its folder's name, without the path to it."""
+        """Return the file name for messages and records: its path relative to the parent of its folder."""
         extension = extensions.owner(self.path)
         return str(self.path.relative_to(extension.path.parent)) if extension else self.path.name
 
@@ -84,7 +84,7 @@ class Foreign:
         return f"took longer than {self.time_s:g} s"
 
     def _received(self, process: subprocess.Popen[bytes]) -> tuple[bytes, str]:
-        """Return the reply, and why the parser has to be ended before it has ended itself."""
+        """Return the reply, and why the parser must be killed before it exits; empty if it exited by itself."""
         deadline = time.monotonic() + self.time_s
         limits = {"reply": REPLY_BYTES, "print": PRINTED_BYTES}
         parts: dict[str, list[bytes]] = {"reply": [], "print": []}
@@ -106,7 +106,7 @@ class Foreign:
                         kept = REPLY_BYTES if key.data == "reply" else PRINTED_BYTES
                         what = "returned" if key.data == "reply" else "printed"
                         return b"", f"{what} more than {kept >> 20} MiB"
-        # It is not reaped here: while its number is taken, killing its group reaches nobody else.
+        # Do not reap it here: until then its process ID is not reused, so killing its group is safe.
         while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             if time.monotonic() > deadline:
                 return b"", self._too_long
@@ -115,11 +115,11 @@ class Foreign:
 
     def _parsed(self, reply: bytes, status: int) -> Parsed:
         if status < 0:
-            raise self._failed(f"was ended by signal {-status} ({signal.Signals(-status).name})")
+            raise self._failed(f"was killed by signal {-status} ({signal.Signals(-status).name})")
         try:
             answer: dict[str, Any] = json.loads(reply)
         except ValueError:
-            raise self._failed(f"ended with exit status {status} and no measurements") from None
+            raise self._failed(f"exited with status {status} without measurements") from None
         if refused := answer.get("refused"):
             raise ParseError(self.tool, str(refused[0]), line=refused[1], got=refused[2])
         if error := answer.get("error"):
@@ -129,24 +129,24 @@ class Foreign:
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
-            raise self._failed(f"returned no valid measurements: {place}: {first['msg']}") from None
+            raise self._failed(f"returned invalid measurements: {place}: {first['msg']}") from None
 
     def _failed(self, problem: str) -> FleetmarkError:
         return FleetmarkError(
-            f"{self.tool}: its parser {self.shown} {problem}; correct it, then read the raw files again: "
+            f"{self.tool}: its parser {self.shown} {problem}; correct it, then parse the raw files again: "
             "fleetmark parse CAMPAIGN"
         )
 
 
 def _environment() -> dict[str, str]:
-    """Return what a parser finds in its environment: no token or key of the user."""
+    """Return the environment of a parser, without the user's tokens and keys."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
     path = os.pathsep.join(entry for entry in sys.path if entry)
     return kept | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"}
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the parser and what it started."""
+    """Kill the parser and all processes that it started."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):

@@ -20,7 +20,7 @@ _BOMS = (
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 _TAG = re.compile(r"\s*(?:\[[0-9]{1,6},[0-9]{1,6}\](?:<stdout>)?:\s*|[0-9]{1,6}:\s+)?")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-# C prints these where JSON has no word for them; the replacements are as long, so positions keep their lines.
+# C prints these values, which JSON cannot express; replacements have the same length, to keep positions valid.
 _NOT_JSON = re.compile(r"(?<=[:,\[\s])(?:-nan|-inf|nan|inf)(?=\s*[,}\]])")
 _OPENING = re.compile(r'\{(?=\s*["}])')
 _MOST_BROKEN = 200  # a text that breaks JSON more often is no tool's output, and each try costs a pass over it
@@ -41,22 +41,22 @@ def decode(raw: bytes) -> str:
 
 
 def numbered(text: str) -> list[tuple[int, str]]:
-    """The lines of ``text`` with their numbers, counted from 1 as editors do.
+    """Return the lines of ``text`` with their numbers, counted from 1.
 
-    Only LF ends a line; what a lone CR separates are several entries of one number.
+    Only LF ends a line; parts that a lone CR separates share one number.
     """
     return [(n, part) for n, line in enumerate(text.split("\n"), 1) for part in line.split("\r")]
 
 
 def untagged(line: str) -> str:
-    """Return ``line`` without indentation and an MPI launcher's tag: Open MPI's ``[1,0]<stdout>:``, srun's ``0: ``."""
+    """Return ``line`` without indentation and MPI launcher tag: Open MPI's ``[1,0]<stdout>:``, srun's ``0: ``."""
     return _TAG.sub("", line, count=1)
 
 
 def number(value: object) -> float | None:
-    """``value`` (a JSON number, or text that is a plain decimal and nothing else) as a finite float; None for all else.
+    """Return ``value`` (a JSON number, or a text that is a plain decimal) as a finite float; otherwise None.
 
-    JSON true and false, ``nan``, ``inf``, ``1_000``, ``0x1`` and figures beyond a float's range are all None.
+    JSON true and false, ``nan``, ``inf``, ``1_000``, ``0x1`` and values beyond a float's range give None.
     """
     if isinstance(value, bool):
         return None

@@ -1,15 +1,18 @@
-"""Published tables to rows: MLCommons', SPEC's, Spare Cores', and tidy tables of the user's own.
+"""Read published tables: MLCommons', SPEC's, Spare Cores', and tidy tables that the user provides.
 
-``mlperf``, ``spec``, ``sparecores`` and ``table`` each offer ``read(raw, name) -> Table``, a pure function of a file's
-bytes; ``name`` is the file's, for what only it says. They raise FleetmarkError, without the file's name, for what is no
-such table.
-Each says which labels of its machines a reader must know where two sides differ in them (``TRAITS``), and which name a
-machine's model, the first of them that it has (``MODEL``); which say what kind of machine a selector means (``KIND``),
-and how many of it a machine has (``COUNTS``: label to the kind it counts); which must be one over a side, and what they
-are about (``UNIFORM``); and who published a row (``PUBLISHER``): rows of one publisher are not independent.
+``mlperf``, ``spec``, ``sparecores`` and ``table`` each have ``read(raw, name) -> Table``, a pure function of a file's
+bytes; ``name`` is the file name, for information that only it contains. ``read`` raises FleetmarkError,
+without the file name, if the file is not such a table.
 
-``SIZES``: labels that say how large a
-machine is, and of what they count (sockets, cores, devices).
+Each module defines the roles of its machine labels:
+
+- ``TRAITS``: labels to show if two sides differ in them.
+- ``MODEL``: labels that may name the model of a machine; the first one present counts.
+- ``KIND``: labels that describe the machine type that a selector means.
+- ``COUNTS``: labels with a number of components, mapped to the component type.
+- ``UNIFORM``: labels that must be equal within a side, mapped to their subject.
+- ``PUBLISHER``: the label that names the publisher; rows of one publisher are not independent.
+- ``SIZES``: labels that give the size of a machine, mapped to the unit counted (sockets, cores, devices).
 """
 
 from __future__ import annotations
@@ -24,8 +27,8 @@ from fleetmark.base.measurement import Kind, Measurement, Standing
 from parsers.kit.text import number
 from parsers.published.files import words
 
-_LARGEST_FIGURE = 1e290  # any unit's factor leaves it finite
-ZERO = "zero"  # why such a figure is left out
+_LARGEST_FIGURE = 1e290  # stays finite when multiplied by any unit factor
+ZERO = "zero"  # the reason for excluding a zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +63,10 @@ class Table:
 
 
 class Collector:
-    """Machines and their figures while a table is read.
+    """A collector of machines and results while a table is read.
 
-    A machine is its name and what else tells it from others (``identity``), which is added to the name only where two
-    of the same name differ in it. A label that has several values over a machine's rows has them all: ``fp16+fp8``.
+    A machine is identified by its name and further fields (``identity``), which are added to the name only if machines
+    of the same name differ in them. Different values of a label are joined: ``fp16+fp8``.
     """
 
     def __init__(self) -> None:
@@ -121,7 +124,7 @@ class Collector:
 
 
 def figure(value: object) -> tuple[float, str]:
-    """A cell as a number above zero, or 0 and the reason why it is not one."""
+    """Return a cell as a positive number, or 0 and the reason why it is not one."""
     if not words(value):
         return 0.0, "no value"
     result = number(value)

@@ -58,7 +58,7 @@ def _row(machine: str, m: Measurement, broken: str) -> Row:
 
 
 def closed_loop(case: str) -> bool:
-    """Return whether a load keeps a fixed number of requests in flight: its throughput is its latency inverted."""
+    """Return whether a load keeps a fixed number of requests in flight, making throughput the inverse of latency."""
     return bool(_CLOSED.search(case))
 
 

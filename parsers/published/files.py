@@ -1,7 +1,7 @@
-"""Files from outside as rows of cells: CSV, JSON, JSON lines and Parquet, packed with gzip or not.
+"""Read untrusted files as rows of cells: CSV, JSON, JSON lines and Parquet, with or without gzip.
 
-Whoever sends a file decides what is in it, so its size, rows, columns and cells are bounded before they are held: a few
-MB can unpack to gigabytes. All errors are FleetmarkErrors without the file's name.
+The size, rows, columns and cells of a file are limited before they are held in memory, because a few MB can expand to
+gigabytes. All errors are FleetmarkErrors without the file name.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-LARGEST_BYTES = 64 << 20  # unpacked
-MOST_LINES = 1_000_000  # empty ones, and those within cells and objects, included
+LARGEST_BYTES = 64 << 20  # after decompression
+MOST_LINES = 1_000_000  # including empty lines and lines within cells and objects
 MOST_ROWS = 100_000
 MOST_COLUMNS = 1_000
 MOST_CELLS = 2_000_000  # rows times columns
-LONGEST_CELL = 131_072  # characters; Python's csv has the same bound
-LONGEST_HEAD = 200  # characters of a column's name
-_MOST_CHUNKS = 200_000  # columns of row groups in a Parquet file's footer
-_BATCH = 1_024  # rows of Parquet that are unpacked at once
+LONGEST_CELL = 131_072  # characters; the limit of Python's csv module
+LONGEST_HEAD = 200  # maximum length of a column name in characters
+_MOST_CHUNKS = 200_000  # maximum number of column chunks in a Parquet file
+_BATCH = 1_024  # Parquet rows decoded per batch
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013", "-"))
 _PARTS = "import it in parts"
@@ -44,7 +44,7 @@ Cells = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """A file as rows of cells, each with its place (``line 7``); ``form`` is CSV, JSON, JSON lines or Parquet."""
+    """A file as rows of cells, each with its position (``line 7``). ``form`` is CSV, JSON, JSON lines or Parquet."""
 
     form: str
     columns: Sequence[str]
@@ -52,7 +52,7 @@ class Records:
 
 
 class _Rows(Sequence[tuple[str, Cells]]):
-    """Rows that share their ``columns``, kept as tuples: a mapping for each would take several times the memory."""
+    """Rows with the same ``columns``, stored as tuples, since a mapping per row would take several times the memory."""
 
     def __init__(self, word: str, columns: Sequence[str]) -> None:
         self._word, self._columns = word, columns
@@ -73,7 +73,7 @@ class _Rows(Sequence[tuple[str, Cells]]):
 
 
 def words(value: object) -> str:
-    """A cell as text on one line: empty for none, ``true`` and ``false``, whole numbers without a point."""
+    """Return a cell as one line of text: empty for None, ``true`` or ``false``, integers without decimal point."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -86,30 +86,30 @@ def words(value: object) -> str:
 
 
 def some(names: Iterable[str], most: int = 8) -> str:
-    """The first names of a list, and how many more there are."""
+    """Return the first ``most`` names of a list, and the number of remaining names."""
     listed = list(names)
     return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
 def unpacked(raw: bytes, limit: int = LARGEST_BYTES) -> bytes:
-    """``raw`` without gzip around it. Raises FleetmarkError where it is empty, damaged, or over ``limit`` bytes."""
+    """Return ``raw`` decompressed if it is gzip. Raise FleetmarkError if it is empty, damaged, or exceeds ``limit``."""
     if raw.startswith(b"\x1f\x8b"):
         try:
             with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
                 raw = file.read(limit + 1)
         except (OSError, EOFError, zlib.error) as error:
-            raise FleetmarkError(f"gzip data that is damaged or not whole ({error}); fetch the file again") from error
+            raise FleetmarkError(f"the gzip data is damaged or incomplete ({error}); fetch the file again") from error
     if len(raw) > limit:
-        raise FleetmarkError(f"larger than {limit >> 20} MiB unpacked; {_PARTS}")
+        raise FleetmarkError(f"larger than {limit >> 20} MiB after decompression; {_PARTS}")
     if not raw.strip():
-        raise FleetmarkError("empty; there is nothing to import")
+        raise FleetmarkError("the file is empty; fetch it again")
     return raw
 
 
 def records(raw: bytes) -> Records:
-    """The rows of a CSV, JSON, JSON-lines or Parquet file, packed with gzip or not.
+    """Return the rows of a CSV, JSON, JSON-lines or Parquet file, with or without gzip.
 
-    Raises FleetmarkError where it is damaged, has no rows, or goes beyond a bound.
+    Raise FleetmarkError if it is damaged, has no rows, or exceeds a limit.
     """
     raw = unpacked(raw)
     if raw.startswith(b"PK\x03\x04"):
@@ -123,32 +123,32 @@ def records(raw: bytes) -> Records:
         start = text.lstrip()[:1]
         result = _json(text) if start == "[" else _json_lines(text) if start == "{" else _csv(text)
     if not result.rows:
-        raise FleetmarkError(f"{result.form} with no rows: columns are {some(result.columns) or 'none'}")
+        raise FleetmarkError(f"{result.form} without rows; its columns are {some(result.columns) or 'none'}")
     return result
 
 
 def _bounded(rows: int, columns: int) -> None:
-    """Raises FleetmarkError for more rows, columns or cells than are read."""
+    """Raise FleetmarkError if there are too many rows, columns or cells."""
     for number, most, noun in (
         (columns, MOST_COLUMNS, "columns"),
         (rows, MOST_ROWS, "rows"),
         (rows * columns, MOST_CELLS, "cells"),
     ):
         if number > most:
-            what = "leave out columns" if noun == "columns" else _PARTS
+            what = "remove columns" if noun == "columns" else _PARTS
             raise FleetmarkError(f"more than {most:,} {noun}; {what}")
 
 
 def _heads(columns: Sequence[str]) -> None:
-    """Raises FleetmarkError for columns that are too many, too long, or of one name."""
+    """Raise FleetmarkError if columns are too many, have too long names, or share a name."""
     _bounded(0, len(columns))
     if long := [name for name in columns if len(name) > LONGEST_HEAD]:
         raise FleetmarkError(
-            f"a column is called {long[0][:40]}… ({len(long[0]):,} characters); use at most {LONGEST_HEAD}"
+            f"a column is named {long[0][:40]}… ({len(long[0]):,} characters); use at most {LONGEST_HEAD}"
         )
     twins = [name for name, n in Counter(columns).items() if n > 1 and name]
     if twins:
-        raise FleetmarkError(f"two columns are called {twins[0]}; give each its own name")
+        raise FleetmarkError(f"two columns are named {twins[0]}; rename one of them")
 
 
 # --- Parquet ---------------------------------------------------------------------------------------------------------
@@ -162,41 +162,41 @@ def _parquet(raw: bytes) -> Records:
         limits = {"thrift_string_size_limit": len(raw), "thrift_container_size_limit": _MOST_CHUNKS}
         footer = pq.ParquetFile(io.BytesIO(raw), **limits)
         _declared(footer)
-        # Texts stay in their dictionary: a long one that stands in every row would be copied for each.
+        # Keep text dictionary-encoded: otherwise a long text that repeats in every row would be copied for each row.
         texts = [field.name for field in footer.schema_arrow if _is_text(field.type)]
         result = _Rows("row", list(footer.schema_arrow.names))
         with pq.ParquetFile(io.BytesIO(raw), read_dictionary=texts, **limits) as file:
             _fill(result, file)
-    except (FleetmarkError, MemoryError):  # an ArrowException too
+    except (FleetmarkError, MemoryError):  # MemoryError includes ArrowMemoryError
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise FleetmarkError(f"Parquet that is damaged or not whole ({reason}); fetch the file again") from error
+        raise FleetmarkError(f"the Parquet file is damaged or incomplete ({reason}); fetch the file again") from error
     return Records("Parquet", list(footer.schema_arrow.names), result)
 
 
 def _declared(file: pq.ParquetFile) -> None:
-    """Raises FleetmarkError where the footer declares more than is read, or columns of lists and structures."""
+    """Raise FleetmarkError if the footer declares more than the limits, or has columns of lists or structures."""
     import pyarrow as pa
 
     about = file.metadata
     _bounded(about.num_rows, about.num_columns)
     if about.num_row_groups * about.num_columns > _MOST_CHUNKS:
-        raise FleetmarkError(f"more than {_MOST_CHUNKS:,} column chunks; write it with fewer row groups")
+        raise FleetmarkError(f"more than {_MOST_CHUNKS:,} column chunks; use fewer row groups")
     groups = [about.row_group(n) for n in range(about.num_row_groups)]
     chunks = [group.column(n) for group in groups for n in range(about.num_columns)]
     declared = sum(max(0, chunk.total_uncompressed_size) for chunk in chunks)
     if max(declared, sum(group.total_byte_size for group in groups)) > LARGEST_BYTES:
-        raise FleetmarkError(f"larger than {LARGEST_BYTES >> 20} MiB unpacked; {_PARTS}")
+        raise FleetmarkError(f"larger than {LARGEST_BYTES >> 20} MiB after decompression; {_PARTS}")
     if max((chunk.num_values for chunk in chunks), default=0) > MOST_ROWS:
         raise FleetmarkError(f"more than {MOST_ROWS:,} values in a column; {_PARTS}")
     _heads(file.schema_arrow.names)
     if nested := [field.name for field in file.schema_arrow if pa.types.is_nested(field.type)]:
-        raise FleetmarkError(f"the column {nested[0]} holds lists or structures; write texts and numbers")
+        raise FleetmarkError(f"the column {nested[0]} contains lists or structures; use text and numbers")
 
 
 def _fill(result: _Rows, file: pq.ParquetFile) -> None:
-    """Add the rows of ``file``, a batch at a time. Raises FleetmarkError beyond a bound."""
+    """Add the rows of ``file`` batch by batch. Raise FleetmarkError if a limit is exceeded."""
     length = 0
     for batch in file.iter_batches(_BATCH, use_threads=False):
         _bounded(len(result) + batch.num_rows, batch.num_columns)
@@ -215,8 +215,9 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _length(column: pa.Array) -> int:
-    """The bytes of a column's texts, each counted where it stands; 0 for numbers. Raises FleetmarkError for one that
-    is too long for a cell.
+    """Return the total size of a column's texts in bytes, repeated texts included; 0 for numbers.
+
+    Raise FleetmarkError if a text is too long for a cell.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -226,7 +227,7 @@ def _length(column: pa.Array) -> int:
         return 0
     lengths = pc.binary_length(values)
     if (pc.max(lengths).as_py() or 0) > LONGEST_CELL:
-        raise FleetmarkError(f"a cell holds more than {LONGEST_CELL:,} characters; shorten it")
+        raise FleetmarkError(f"a cell has more than {LONGEST_CELL:,} characters; shorten it")
     taken = lengths.take(column.indices) if pa.types.is_dictionary(column.type) else lengths
     return int(pc.sum(taken).as_py() or 0)
 
@@ -242,7 +243,7 @@ def _json(text: str) -> Records:
     try:
         listed = decode_json(text)
     except ValueError as error:
-        raise FleetmarkError(f"JSON that is damaged or not whole ({error}); fetch the file again") from error
+        raise FleetmarkError(f"the JSON is damaged or incomplete ({error}); fetch the file again") from error
     _bounded(len(listed), 0)
     return _objects("JSON", "row", enumerate(listed, 1))
 
@@ -261,18 +262,18 @@ def _each_line(text: str) -> Iterator[tuple[int, Any]]:
                 yield n, decode_json(line)
             except ValueError as error:
                 raise FleetmarkError(
-                    f"line {n} is no JSON object ({error}); a table in JSON is a list of objects, or an object a line"
+                    f"line {n} is not a JSON object ({error}); use a list of objects, or one object per line"
                 ) from error
 
 
 def _objects(form: str, word: str, numbered: Iterable[tuple[int, Any]]) -> Records:
-    columns: dict[str, str] = {}  # each name once: a decoder has its own text for it in every line
+    columns: dict[str, str] = {}  # share each name, since the decoder creates a new string per line
     rows: list[tuple[str, Cells]] = []
     cells = 0
     for n, value in numbered:
         if not isinstance(value, dict):
             raise FleetmarkError(
-                f"{word} {n} is no JSON object but {type(value).__name__}: a row is an object of columns"
+                f"{word} {n} is {type(value).__name__}, not a JSON object; write each row as an object"
             )
         cells += len(value)
         rows.append((f"{word} {n}", {columns.setdefault(key, key): cell for key, cell in value.items()}))
@@ -287,9 +288,9 @@ def _objects(form: str, word: str, numbered: Iterable[tuple[int, Any]]) -> Recor
 
 
 class _Lines(Iterator[str]):
-    """The lines of a text with their ends. ``delimiters``: how many came since whoever reads them set it to 0.
+    """Iterate over the lines of a text with their line ends. ``delimiters``: the count since the reader reset it to 0.
 
-    Raises FleetmarkError for a row of far too many cells, before anything holds them.
+    Raise FleetmarkError if a row has far too many cells, before it is held in memory.
     """
 
     def __init__(self, text: str, delimiter: str) -> None:
@@ -329,5 +330,5 @@ def _csv(text: str) -> Records:
             _bounded(len(rows) + 1, len(columns))
             rows.append(reader.line_num, cells[: len(columns)])
     except csv.Error as error:
-        raise FleetmarkError(f"line {reader.line_num} is no CSV ({error}); is the file whole?") from error
+        raise FleetmarkError(f"line {reader.line_num} is not valid CSV ({error}); is the file whole?") from error
     return Records("CSV", [c for c in columns if c], rows)

@@ -141,14 +141,16 @@ _TRAINING = _Form(
 )
 
 
-_MOST_NAMED = 6  # submitters and identifiers
+_MOST_NAMED = 6  # maximum number of submitters and identifiers in a sentence
 
 
 def credit(
     machines: Sequence[Mapping[str, str]], figures: Sequence[tuple[str, str]], retrieved: str
 ) -> Iterator[Message]:
-    """Return what MLCommons' policy wants said beside published results: submitters, rounds, identifiers, and that
-    what is derived from them is not sanctioned. Arguments as those of ``spec.credit``.
+    """Yield the notice that MLCommons' policy requires beside published results.
+
+    It names submitters, rounds and identifiers, and says that MLCommons does not sanction derived values. The arguments
+    are those of ``spec.credit``.
     """
 
     def listed(label: str) -> list[str]:
@@ -159,7 +161,7 @@ def credit(
     ids = listed("id")
     yield message(
         "MLPerf® results of round {rounds}, submitted by {submitters}{ids}: see mlcommons.org, retrieved {date}. "
-        "Ratios and means are derived by the user; not sanctioned by MLCommons. The MLPerf name and logo are "
+        "Ratios and means are derived by the user and not sanctioned by MLCommons. The MLPerf name and logo are "
         "registered trademarks of MLCommons Association; all rights reserved.",
         rounds=joined(listed("round")),
         submitters=some(listed("submitter"), _MOST_NAMED),

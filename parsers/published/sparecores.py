@@ -84,7 +84,7 @@ _FIXED = {
 }
 
 
-MICRO = {about.case: message("integer division, stress-ng") for about in _FIXED.values()}  # benchmarks of one operation
+MICRO = {about.case: message("integer division, stress-ng") for about in _FIXED.values()}  # one-operation benchmarks
 
 
 def read(raw: bytes, name: str = "") -> Table:

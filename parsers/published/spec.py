@@ -69,10 +69,10 @@ _TUNES = {"base_score": "base", "peak_score": "peak"}
 def credit(
     machines: Sequence[Mapping[str, str]], figures: Sequence[tuple[str, str]], retrieved: str
 ) -> Iterator[Message]:
-    """Return what SPEC's fair use rules want said beside published results: the names of their metrics, where they are
-    from and when they were retrieved, what is derived, and notices on results.
+    """Yield the notices that SPEC's fair use rules require beside published results.
 
-    ``machines``: their labels; ``figures``: case and metric of each benchmark; ``retrieved``: a date.
+    They give metric names, source, date of retrieval and derived values, and SPEC's own notices on results.
+    ``machines``: the labels of each machine; ``figures``: case and metric of each benchmark; ``retrieved``: a date.
     """
     named = sorted({_official(case, metric) for case, metric in figures if metric in _TUNES and _MARKED.match(case)})
     if named:
@@ -94,7 +94,7 @@ def credit(
 
 
 def _official(case: str, metric: str) -> str:
-    """Return ``SPECrate®2017_int_base`` for the case SPECrate2017_int and the metric base_score."""
+    """Return the official metric name, for example ``SPECrate®2017_int_base`` for SPECrate2017_int and base_score."""
     return f"{_MARKED.sub(chr(92) + '1®', case)}_{_TUNES[metric]}"
 
 
@@ -330,7 +330,7 @@ def _report(raw: bytes, name: str) -> Table:
     collector = Collector()
     collector.notes += parsed.notes
     if "notice" in labels:
-        collector.notes.append("SPEC has ruled that its compiler optimises a benchmark narrowly: for reference only")
+        collector.notes.append("SPEC ruled that its compiler optimises one benchmark narrowly: for reference only")
     if parsed.invalid:
         collector.notes.append(f"invalid: {parsed.invalid}")
     suites = [m.case for m in parsed.measurements if m.metric in ("base_score", "peak_score")]

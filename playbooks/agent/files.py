@@ -1,4 +1,4 @@
-"""What the agent's programs share: files that are written whole or not at all, room on the disk, starting a Python.
+"""Share functions among the agent's programs: write files atomically, reserve disk space, and start Python.
 
 Standard library only, Python 3.6 and later.
 """
@@ -7,11 +7,11 @@ import errno
 import os
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-BARE = ("-E", "-s", "-S")  # without the modules and settings of the user and the site: twice as fast to start
+BARE = ("-E", "-s", "-S")  # ignore user and site modules and settings, which halves the start time
 
 
 def write_atomic(path, data):
-    """Replace the file ``path`` by ``data`` (bytes) and sync it."""
+    """Replace the content of the file ``path`` with ``data`` (bytes) atomically, and sync it to disk."""
     with open(path + ".part", "wb") as out:
         out.write(data)
         out.flush()
@@ -20,7 +20,7 @@ def write_atomic(path, data):
 
 
 def hold(file, size):
-    """Reserve ``size`` bytes of the disk for ``file``, without writing them if the file system allows it."""
+    """Reserve ``size`` bytes of disk space for ``file``, without writing them if the file system allows it."""
     try:
         os.posix_fallocate(file.fileno(), 0, size)
     except OSError as error:

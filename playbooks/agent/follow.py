@@ -126,14 +126,15 @@ class Follower:
             pass  # it is
 
     def attach(self):
-        """Wait on the runner's socket, if the runner of this job is there. Ends this process if a runner hangs: the
-        controller connects again.
+        """Connect to the runner's socket if this job has a runner.
+
+        End this process if the runner hangs; the controller then connects again.
         """
         try:
             sock = connect(self.work)
             holder = holder_of(sock)
         except GONE:
-            return  # no runner: only the files on disk remain
+            return  # there is no runner, so use only the files on disk
         except OSError as error:
             sys.exit("%s: the runner of this work directory accepts no connection (%s)" % (self.work, error.strerror))
         if "dir" not in holder:
@@ -220,8 +221,10 @@ class Follower:
 
 
 def is_whole(step, folder):
-    """Return whether a finished step can be sent. A damaged result is replaced by one that says so: the step counts as
-    lost, and runs again when the campaign is resumed and this job is over.
+    """Return whether the result of a finished step can be sent.
+
+    Replace a damaged result with one that says so. The step then counts as lost, and runs again when the campaign is
+    resumed after this job.
     """
     if stored_result(folder):
         return True
@@ -229,7 +232,7 @@ def is_whole(step, folder):
     try:
         write_atomic(os.path.join(folder, "result.json"), json.dumps(lost).encode())
     except OSError:
-        return False  # the disk is full, or the folder is gone
+        return False  # the disk is full, or the folder no longer exists
     return True
 
 

@@ -1,6 +1,7 @@
-"""Starts one host's job on that host: stores it, and launches its runner detached.
+"""Start the job of a host on that host: store it, and launch its runner detached.
 
-A job that tries a setting is started by keeper.py; what an interrupted one left is put back before any other begins.
+keeper.py starts a job that tries a setting. Settings left by an interrupted trial are restored before another job
+starts.
 
 Standard library only, Python 3.6 and later. A host runs one job at a time (``lock``).
 """
@@ -18,12 +19,12 @@ from steps import remaining, was_lost
 
 
 def start(payload):
-    """Launch ``payload["job"]`` with ``payload["source"]`` (file name to text) and return the answer to the controller.
+    """Launch ``payload["job"]`` with ``payload["source"]`` (file name to text). Return the answer to the controller.
 
-    ``state``; ``holder`` if another job holds the lock; ``beside`` if another user's job may run at the same time. If
-    an interrupted trial left a setting: ``cleared``, what was put back, and ``left``, what could not be; then nothing
-    starts, as it would measure with that setting. Raises RuntimeError if the disk is full or the work directory is not
-    private, and OSError.
+    The answer has ``state``; ``holder`` if another job holds the lock; and ``beside`` if another user's job may run at
+    the same time. If an interrupted trial left a setting changed, ``cleared`` says what was restored. If a setting
+    could not be restored, ``left`` names it, and the job does not start, because it would measure with that setting.
+    Raise RuntimeError if the disk is full or the work directory is not private, and OSError.
     """
     try:
         return launch(payload)
@@ -111,7 +112,7 @@ def begin(payload, folder):
 
 
 def clear_leftovers(work):
-    """Remove what killed jobs left unfinished in the work directory: the lock is free, so none of them runs."""
+    """Remove unfinished files of killed jobs from the work directory: the lock is free, so no job is running."""
     for kind in ("scratch", "reserve", "*.part", os.path.join("steps", "*.part"), os.path.join("go", "*.part")):
         for path in glob.glob(os.path.join(work, "jobs", "*", "*", kind)):
             if os.path.isdir(path) and not os.path.islink(path):
@@ -124,7 +125,7 @@ def remove(path):
     try:
         os.unlink(path)
     except OSError:
-        pass  # it is gone, or its folder cannot be written
+        pass  # it no longer exists, or its folder is not writable
 
 
 def detach(folder, is_trial):

@@ -1,10 +1,10 @@
-"""The lock of a host, which runs one job at a time.
+"""Lock a host, so that it runs one job at a time.
 
-It has two parts. The file ``lock`` in the work directory is locked by flock(2); only its user and root can open it, so
+The lock has two parts. flock(2) locks the file ``lock`` in the work directory; only its user and root can open it, so
 no other user can keep a job from starting. The abstract socket NAME is visible to all users of the host, and any of
-them can bind it: it counts only if the kernel says (SO_PEERCRED) that its holder is root or this user. The kernel
-releases both when the runner dies. The socket ``socket`` in the work directory is the followers' connection to the
-runner: they get its greeting, then a byte at every event.
+them can bind it, so it counts only if the kernel reports (SO_PEERCRED) that its holder is root or this user. The
+kernel releases both parts when the runner exits. Followers connect to the runner through the socket ``socket`` in the
+work directory: the runner sends a greeting, then one byte per event.
 
 Standard library only, Python 3.6 and later.
 """
@@ -19,34 +19,34 @@ import time
 
 NAME = b"\0fleetmark-host-job"
 FILE, SOCKET = "lock", "socket"
-GREETING_B = 8192  # size of a greeting
-GREETING_S, FOREIGN_S = 30.0, 5.0  # in which it comes from the runner of this work directory, and from another one
-CONNECT_S = 1.0  # in which a holder whose queue is full accepts a connection
-GONE = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError, FileNotFoundError)  # free, or ending
+GREETING_B = 8192  # maximum size of a greeting in bytes
+GREETING_S, FOREIGN_S = 30.0, 5.0  # timeouts for a greeting: from this work directory's runner, and from others
+CONNECT_S = 1.0  # timeout for a holder with a full queue to accept a connection
+GONE = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError, FileNotFoundError)  # no holder, or it is exiting
 
 
 class Busy(Exception):
-    """The lock is held by another job of this user, or by one of root."""
+    """Another job of this user, or a job of root, holds the lock."""
 
 
 class Lock(object):
-    """The lock of this host, held by this process until it ends."""
+    """The lock of this host, which this process holds until it exits."""
 
     def __init__(self, work):
-        """Take it for the work directory ``work``. Raises Busy, and OSError if the directory cannot hold a lock."""
+        """Take the lock for the work directory ``work``. Raise Busy, or OSError if the directory cannot hold a lock."""
         self.folder = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         self.file = os.open(FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=self.folder)
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Busy() from None
-        self.public = public_listener()  # None while another user holds the name
+        self.public = public_listener()  # None if another user holds the name
         self.private = private_listener(self.folder)
 
 
 def private_listener(folder):
     try:
-        os.unlink(SOCKET, dir_fd=folder)  # of a runner that is gone: we hold the lock
+        os.unlink(SOCKET, dir_fd=folder)  # left by a dead runner, since this process holds the lock
     except FileNotFoundError:
         pass
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -60,7 +60,7 @@ def private_listener(folder):
 
 
 def public_listener():
-    """Bind the name that all users of this host see. Raises Busy; returns None if another user holds it."""
+    """Bind the name that all users of this host see. Return None if another user holds it. Raise Busy."""
     for _ in range(10):
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -77,19 +77,19 @@ def public_listener():
                     raise Busy()
                 return None
         except GONE:
-            time.sleep(0.05)  # its holder is just ending
+            time.sleep(0.05)  # its holder is exiting
         except OSError:
-            return None  # it accepts no connection
+            return None  # its holder accepts no connections
     return None
 
 
 def path_of(folder):
-    """Return the address of the socket in a folder, given by descriptor: the folder's own path may be too long."""
+    """Return the socket address in a folder given by descriptor, because the folder's own path may be too long."""
     return "/proc/self/fd/%d/%s" % (folder, SOCKET)
 
 
 def connect(work):
-    """Connect to the runner of a work directory. Raises OSError, one of GONE if there is none."""
+    """Connect to the runner of a work directory. Raise OSError; the error is one of GONE if there is no runner."""
     folder = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         return connected(path_of(folder))
@@ -106,7 +106,7 @@ def connected(address):
             try:
                 sock.connect(address)
                 return sock
-            except BlockingIOError:  # its queue is full
+            except BlockingIOError:  # the holder's queue is full
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.02)
@@ -118,8 +118,9 @@ def connected(address):
 def lock_holder(work):
     """Return the holder of the lock for a job in ``work``; None if the lock is free.
 
-    ``pid``, ``uid`` and ``process`` (words) are the kernel's; ``campaign``, ``owner``, ``since`` and ``dir`` are the
-    holder's own, and are missing if it does not answer. Another user's process holds nothing.
+    The kernel provides ``pid``, ``uid`` and ``process`` (a description). The holder itself reports ``campaign``,
+    ``owner``, ``since`` and ``dir``, which are missing if it does not answer. Another user's process never counts as
+    the holder.
     """
     for address in (work, NAME):
         try:
@@ -137,14 +138,14 @@ def lock_holder(work):
 
 
 def other_user():
-    """Return one sentence about a process of another user that holds the name of this host's lock; empty if none."""
+    """Return a sentence about another user's process that holds the name of this host's lock; empty if none."""
     try:
         with connected(NAME) as sock:
             pid, uid = peer_of(sock)
     except GONE:
         return ""
     except OSError:
-        return "a process that accepts no connection holds the lock that all users of this host share; %s" % BESIDE
+        return "an unresponsive process holds the lock that all users of this host share; %s" % BESIDE
     if is_trusted(uid):
         return ""
     return "process %d of uid %d holds the lock that all users of this host share; %s" % (pid, uid, BESIDE)
@@ -154,14 +155,14 @@ BESIDE = "this job runs under the lock of its own user, and a job of the other u
 
 
 def holder_of(sock, patience_s=GREETING_S):
-    """Return who is at the other end, with the greeting of a process of our own user or root."""
+    """Return the process at the other end, with its greeting if it belongs to this user or root."""
     pid, uid = peer_of(sock)
     holder = {"pid": pid, "uid": uid, "process": "process %d of uid %d" % (pid, uid)}
     return dict(greeting_of(sock, patience_s), **holder) if is_trusted(uid) else holder
 
 
 def greeting_of(sock, patience_s):
-    """Return the greeting that comes within that time; empty if it is damaged or late. Raises one of GONE."""
+    """Return the greeting received within ``patience_s``; empty if it is damaged or late. Raise one of GONE."""
     received, deadline = b"", time.monotonic() + patience_s
     while b"\n" not in received and len(received) < GREETING_B:
         left = deadline - time.monotonic()
@@ -173,7 +174,7 @@ def greeting_of(sock, patience_s):
         except socket.timeout:
             return {}
         if not more:
-            raise ConnectionRefusedError("it is just ending")
+            raise ConnectionRefusedError("the holder is exiting")
         received += more
     try:
         greeting = json.loads(received.partition(b"\n")[0].decode())
@@ -183,11 +184,11 @@ def greeting_of(sock, patience_s):
 
 
 def is_trusted(uid):
-    """Return whether a process of that user may hold the lock and follow a job: root and our own user may."""
+    """Return whether a process of this uid may hold the lock and follow a job: only root and this user may."""
     return uid in (0, os.geteuid())
 
 
 def peer_of(sock):
-    """Return the process at the other end and its user, as the kernel has them."""
+    """Return the process at the other end and its user, as reported by the kernel."""
     pid, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     return pid, uid

@@ -1,13 +1,13 @@
-"""Runs processes on a node for a controller that shares nothing with it but a folder: SSH's part, under Slurm.
+"""Run processes on a Slurm node for a controller that shares only a folder with it; this replaces SSH.
 
-srun starts it on every node of an allocation; its code comes with the job's script, not from the shared folder, and it
-calls ``main(SHARED, NODE, TOKEN)``. In ``SHARED/nodes/NODE``: ``up`` (which
-start of the Slurm job this is), and a folder per process, numbered: ``request`` (argv; ``again``: once more after a
-requeue), ``in`` (what the controller writes to it; ``in.end`` when that is all), ``out``, ``err``, and at last ``rc``.
-The controller renames ``SHARED/alive`` into place every two seconds, and leaves ``SHARED/done`` at the end.
+srun starts this program on every node of an allocation. Its code comes from the job script, not from the shared
+folder, and calls ``main(SHARED, NODE, TOKEN)``. ``SHARED/nodes/NODE`` contains ``up`` (the number of this start of the
+Slurm job) and a numbered folder per process: ``request`` (argv; ``again``: restart after a requeue), ``in`` (the
+controller's input; ``in.end`` marks its end), ``out``, ``err``, and finally ``rc``.
+The controller renames ``SHARED/alive`` into place every two seconds, and creates ``SHARED/done`` at the end.
 
-Processes go on without the controller, so that all they print is in ``out`` for the next one. Files are opened anew for
-every look and synced after every write: network file systems promise no more than that.
+Processes continue without the controller, and ``out`` keeps their output for the next controller. Files are reopened
+for every read and synced after every write, because network file systems guarantee no more than that.
 
 Standard library only, Python 3.6 and later.
 """
@@ -27,11 +27,11 @@ from lock import lock_holder
 from private import NotPrivate, open_private
 from steps import work_of
 
-UNSAFE, UNSEEN = 96, 97  # exit status: others can replace the shared folder; it is not there, or is another one
-LOOK_S = 0.25  # a look costs 0.1 ms of one core
-ALONE_S = 300.0  # without a controller and a job there is nothing to wait for
-WAITED_S = 900.0  # as ``runner.ABANDONED_S``: nobody releases a step that waits for other hosts
-LAST_S = 20.0  # after Slurm's order to end: it kills what is left after 30
+UNSAFE, UNSEEN = 96, 97  # exit status: others can replace the shared folder; it is missing or the wrong one
+LOOK_S = 0.25  # polling interval; each poll takes 0.1 ms of one core
+ALONE_S = 300.0  # exit after this time without a controller and a job
+WAITED_S = 900.0  # like ``runner.ABANDONED_S``: no controller releases a waiting step
+LAST_S = 20.0  # after Slurm's termination signal; Slurm kills the job after 30 s
 LOST = "lost"
 NUMBER = re.compile(r"\d{1,9}\Z", re.ASCII)  # the folder of a process
 # Slurm asks every process of the step to end. Only the job itself shall: a follower would report that as its end.
@@ -45,8 +45,8 @@ class Node:
         self.shared, self.folder = shared, os.path.join(shared, "nodes", name)
         self.running = {}  # number -> process
         self.seen = set()
-        self.begun = {}  # number -> folder of the job that this process began or followed
-        self.ending = None  # when Slurm asked to end
+        self.begun = {}  # number -> folder of the job that this process started or followed
+        self.ending = None  # when Slurm sent its termination signal
         self.alive, self.heard = None, time.monotonic()
 
     def run(self):
@@ -94,7 +94,7 @@ class Node:
                 pass  # it has just ended
 
     def holder(self):
-        """Return the holder of the host's lock if it is a job that was begun or followed here."""
+        """Return the holder of the host's lock if this program started or followed its job."""
         jobs = self.jobs()
         holders = [lock_holder(work) for work in sorted({work_of(folder) for folder in jobs})]
         return next((holder for holder in holders if holder and holder.get("dir") in jobs), None)
@@ -225,9 +225,9 @@ def sync(path):
 
 
 def main(shared, name, token):
-    """Serve the controller in the folder ``shared``; ``token``: the SHA-256 of the file ``token`` there (hex).
+    """Serve the controller in the folder ``shared``. ``token``: the SHA-256 of the file ``token`` in it, as hex.
 
-    The folder is opened once, and used by that descriptor: nobody can put another one in its place.
+    The folder is opened once and used through that descriptor, so that nobody can replace it.
     """
     try:
         folder = open_private(shared, create=False)

@@ -1,26 +1,27 @@
-"""Folders that no other user can change or replace, checked from the root of the file system down.
+"""Check from the root of the file system down that no other user can change or replace a folder.
 
-Used on hosts (work directory) and nodes of Slurm (shared folder), and by the controller before it submits a Slurm job.
-Standard library only, Python 3.6 and later.
+Hosts check their work directory, Slurm nodes the shared folder, and the controller the shared folder before it submits
+a Slurm job. Standard library only, Python 3.6 and later.
 """
 
 import errno
 import os
 import stat
 
-MOST_LINKS = 40  # symbolic links in one path, as the kernel allows
+MOST_LINKS = 40  # the kernel's limit on symlinks in one path
 
 
 class NotPrivate(RuntimeError):
-    """Another user can change or replace a folder; the message names the folder and says what to do."""
+    """Another user can change or replace a folder. The message names the folder and says what to do."""
 
 
 def open_private(path, create=True):
-    """Return a descriptor of the folder ``path`` (absolute), which belongs to this user alone.
+    """Return a descriptor of the folder ``path`` (absolute), which only this user can access.
 
-    Every folder above it is opened by descriptor, and must keep other users from renaming the next one: it belongs to
-    this user or root, and others may write in it only if it is sticky. Links above ``path`` are followed under the same
-    rule; ``path`` itself must not be one. ``create``: create missing folders. Raises NotPrivate and OSError.
+    Open every folder above it by descriptor, and require that other users cannot rename its entries: this user or root
+    must own the folder, and if others can write in it, it must have the sticky bit. Symlinks above ``path`` are
+    followed under the same rule, but ``path`` itself must not be a symlink. ``create``: create missing folders. Raise
+    NotPrivate and OSError.
     """
     here = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     trusted = {0, os.geteuid(), os.fstat(here).st_uid}
@@ -54,12 +55,12 @@ def open_private(path, create=True):
 
 
 def parts(path):
-    """Return the names in a path, the last one first."""
+    """Return the components of a path in reverse order."""
     return [name for name in reversed(path.split("/")) if name not in ("", ".")]
 
 
 def enter(name, folder=None):
-    """Open a folder without following a link. O_PATH needs no permission to list it."""
+    """Open a folder without following a symlink. O_PATH works without permission to list the folder."""
     return os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
 
 
@@ -69,7 +70,7 @@ def replace(old, new):
 
 
 def stat_of(name, folder, mode):
-    """Return the stat of an entry of ``folder``, not of what it links to; create a folder first if ``mode`` is set."""
+    """Return the stat of an entry of ``folder``, not of its target; create a folder first if ``mode`` is set."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -78,7 +79,7 @@ def stat_of(name, folder, mode):
     try:
         os.mkdir(name, mode, dir_fd=folder)
     except FileExistsError:
-        pass  # another process was first
+        pass  # another process created it first
     return os.stat(name, dir_fd=folder, follow_symlinks=False)
 
 
@@ -86,7 +87,7 @@ def refuse_replaceable(path, info, parent, trusted):
     """Raise NotPrivate if another user can rename the entry ``path`` (stat ``info``) of a folder (stat ``parent``)."""
     above = os.path.dirname(path)
     if parent.st_uid not in trusted:
-        problem = "%s: uid %d owns it and can replace %s; choose a folder below those that only you and root can change"
+        problem = "%s: uid %d owns it and can replace %s; choose a folder whose parents only you and root can change"
         raise NotPrivate(problem % (above, parent.st_uid, path))
     if not parent.st_mode & 0o022:
         return
@@ -99,7 +100,7 @@ def refuse_replaceable(path, info, parent, trusted):
 
 
 def refuse_shared(path, info):
-    """Raise NotPrivate unless the folder ``path`` (stat ``info``) belongs to this user alone."""
+    """Raise NotPrivate unless only this user can access the folder ``path`` (stat ``info``)."""
     if info.st_uid != os.geteuid():
         raise NotPrivate("%s: it belongs to uid %d; remove it, or choose another folder" % (path, info.st_uid))
     if info.st_mode & 0o022:

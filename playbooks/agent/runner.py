@@ -23,10 +23,10 @@ from telemetry import Sampler
 LISTENS_S = 60  # in which a server listens: a database is laid out first
 RESERVE = 1 << 20  # bytes kept back so that a full disk can still be reported
 MOST_FOLLOWERS = 64
-PUBLIC_S = 0.05  # between two connections of any user to the public socket, so that a flood of them costs nothing
-UNWATCHED_S = 30.0  # a trial ends, and puts its setting back, when its controller has said nothing for so long
-ABANDONED_S = 900.0  # after this time without its controller a waiting job gives up
-# Why a step did not begin or was ended by the controller, as the host records it; the archive has more.
+PUBLIC_S = 0.05  # minimum interval between public connections, which limits the cost of a flood
+UNWATCHED_S = 30.0  # a trial ends and restores its setting after this time without its controller
+ABANDONED_S = 900.0  # a waiting job gives up after this time without its controller
+# Why a step did not start, or why the controller ended it, as recorded on the host; the archive has more detail.
 RELEASED = {
     "skip": ("lost", "a host that it needs did not come"),
     "fail": ("error", "a host that it needs could not be prepared"),
@@ -75,7 +75,7 @@ class Runner:
 
     def serve(self):
         public = self.lock.public
-        public_at = 0.0  # when the next public connection is accepted
+        public_at = 0.0  # time from which the next public connection is accepted
         while True:
             with self.mutex:
                 watched = [self.lock.private, *self.followers]
@@ -113,7 +113,7 @@ class Runner:
         peer.close()
 
     def greet_public(self, listener):
-        """Say whose job this is to a process of any user, and hang up."""
+        """Tell a process of any user whose job this is, then close the connection."""
         peer = listener.accept()[0]
         peer.setblocking(False)
         self.tell_one(peer, self.greeting())

@@ -1,11 +1,11 @@
-"""One process for all that a controller has to do with this host: it tells facts, starts a job, then follows it.
+"""Serve a controller on this host in one process: report facts, start a job, then follow it.
 
-A Python that is sent this over SSH has ``take(n)``, which returns the next n bytes of stdin or ends. Documents follow,
-each packed by zlib behind its length in 8 digits: facts.py and what it imports, its options; then, if a job may be
-started here, the agent's files, which are loaded while other hosts still tell their facts, and the job. Files come as
-code, which a Python of the controller's version need not compile, and as text. What follows is follow.py's. A session
-that is cut off leaves nothing behind: the job is detached, and another process starts or follows it. Standard library
-only, Python 3.6 and later.
+A Python that receives this code over SSH defines ``take(n)``, which returns the next n bytes of stdin or exits.
+Documents follow, each compressed with zlib after its length in 8 digits: facts.py with its imports, and its options.
+If a job may start here, the agent's files and the job come next; the files are loaded while other hosts still report
+their facts. Files are sent both as text and as bytecode, which saves compiling if the Python versions match. follow.py
+handles the rest of the stream. An interrupted session leaves nothing behind: the job is detached, and another process
+starts or follows it. Standard library only, Python 3.6 and later.
 """
 
 import json
@@ -26,7 +26,7 @@ def say(doc):
     sys.stdout.flush()
 
 
-CODE, TEXTS = {}, {}  # of files, by name
+CODE, TEXTS = {}, {}  # bytecode and text of files, by name
 
 
 def take_code(data):
@@ -36,7 +36,7 @@ def take_code(data):
 
 
 class Sent:
-    """Finds modules that were sent, as code or as text."""
+    """An importer for modules that the controller sent as bytecode or text."""
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):

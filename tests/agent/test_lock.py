@@ -43,7 +43,7 @@ def test_another_user_who_holds_the_name_blocks_no_job(tmp_path: Path, how: str)
     with squatter(how, job.folder) as process:
         answer = job.start()
         assert answer["state"] == "started"
-        who = "a process that accepts no connection" if how == "full" else f"process {process.pid} of uid {NOBODY}"
+        who = "an unresponsive process" if how == "full" else f"process {process.pid} of uid {NOBODY}"
         assert answer["beside"].startswith(f"{who} holds the lock that all users of this host share; ")
         assert job.start()["state"] == "running"
         refused = other.start()

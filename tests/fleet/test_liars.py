@@ -150,7 +150,7 @@ def test_a_lying_launch_costs_its_own_host_and_tells_ansible_nothing(fleet: Flee
         fleetmark(tmp_path, "run", "-i", str(inventory), "--suite", suite, rc=1)
     assert of(tmp_path, "h1") == {("passed", "")}
     ((_, busy),) = of(tmp_path, "h2")
-    assert busy.startswith("busy: a process that does not answer holds the lock there")
+    assert busy.startswith("busy: an unresponsive process holds the host's lock")
     ((_, nested),) = of(tmp_path, "h3")
     assert nested.startswith("FLEETMARK{{{{") and len(nested) <= 300
     assert of(tmp_path, "h4") == {("lost", "so")}

@@ -419,7 +419,7 @@ def test_a_host_whose_facts_come_slowly_holds_up_no_other_and_joins(
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(
-        r"^h4: sent no facts within \d+ s; the others begin, and late hosts join", done.stdout, re.MULTILINE
+        r"^h4: sent no facts within \d+ s; the other hosts start now, and late hosts join", done.stdout, re.MULTILINE
     )
     order = [(e["e"], e.get("host")) for e in events(command) if e.get("status", "passed") == "passed"]
     joined = order.index(("joined", None))

@@ -78,8 +78,8 @@ def test_its_code_never_runs_in_this_process(folder: Path, tmp_path: Path) -> No
         ("    return {}['x']", "raised KeyError on line 2: 'x'"),
         ("    raise SystemExit(3)", "raised SystemExit on line 2: 3"),
         ("    return 7", "returned int instead of Parsed"),
-        ("    import os; os.kill(os.getpid(), 9)", "was ended by signal 9 (SIGKILL)"),
-        ("    import os; os._exit(4)", "ended with exit status 4 and no measurements"),
+        ("    import os; os.kill(os.getpid(), 9)", "was killed by signal 9 (SIGKILL)"),
+        ("    import os; os._exit(4)", "exited with status 4 without measurements"),
         ("    while True: print('x' * 65536)", "printed more than 1 MiB"),
         ("    return bytearray(8 << 30)", "needs more than 2 GiB of memory"),
         ("    return (", "raised SyntaxError on line 2: '(' was never closed"),
@@ -87,13 +87,13 @@ def test_its_code_never_runs_in_this_process(folder: Path, tmp_path: Path) -> No
 )
 def test_each_way_to_fail_is_one_sentence(folder: Path, body: str, problem: str) -> None:
     write(folder, f"def parse(raw, command=()):\n{body}\n")
-    what = f"mine: its parser acme/parsers/mine.py {problem}; correct it, then read the raw files again: "
+    what = f"mine: its parser acme/parsers/mine.py {problem}; correct it, then parse the raw files again: "
     assert failure() == f"{what}fleetmark parse CAMPAIGN"
 
 
 def test_a_file_without_a_parser_says_what_is_missing(folder: Path) -> None:
     write(folder, "x = 1\n")
-    assert "defines no function parse(raw, command=())" in failure()
+    assert "does not define parse(raw, command=())" in failure()
     write(folder, "def parse(text):\n    return 7\n")
     assert "has parse(text): write parse(raw: bytes, command=())" in failure()
 
@@ -115,10 +115,10 @@ def test_a_figure_that_is_none_is_refused_where_it_is_made(folder: Path, old: st
     [
         (
             '{"parsed": {"tool": "mine", "measurements": [{"value": 1}]}}',
-            "returned no valid measurements: measurements.0",
+            "returned invalid measurements: measurements.0",
         ),
-        ('{"parsed": 7}', "returned no valid measurements"),
-        ("{", "ended with exit status 0 and no measurements"),
+        ('{"parsed": 7}', "returned invalid measurements"),
+        ("{", "exited with status 0 without measurements"),
     ],
 )
 def test_what_it_writes_to_the_reply_itself_is_held_against_the_model(folder: Path, reply: str, problem: str) -> None:

@@ -141,7 +141,7 @@ def test_the_text_form_of_tests_without_figures(more: str, invalid: str | None, 
 
 def test_waived_tests_whose_names_nobody_knows_are_counted() -> None:
     parsed = parsers.parse(TOOL, (TEXT + "Waived: \nWaived: \n").encode())
-    assert parsed.invalid is None and parsed.notes == ("2 tests without a name: Waived",)
+    assert parsed.invalid is None and parsed.notes == ("2 unnamed tests: Waived",)
 
 
 @pytest.mark.parametrize(

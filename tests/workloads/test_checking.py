@@ -54,7 +54,7 @@ MANIFEST = "acme/acme_bench.yml"
         ("unit: 1/s", "unit: rps", "rate:", "metrics.rate.unit: 'rps' is not a base unit"),
         ("expect: 5", "expects: 5", "expects", "cases.0.expects: is not a valid key (did you mean expect?)"),
         ("min: 1, about: How", "min: one, about: How", "rounds:", "parameters.rounds.min: "),
-        ("{{ rounds }}", "{{ rounds + }}", "argv:", "is no expression: unexpected 'end of print statement'"),
+        ("{{ rounds }}", "{{ rounds + }}", "argv:", "is not a valid expression: unexpected 'end of print statement'"),
         ("licence: internal", "licence: [", "parameters:", "not YAML: expected ',' or ']'"),
         (
             "citation: none",
@@ -115,7 +115,7 @@ def test_a_parser_that_makes_figures_of_nothing_is_found(acme: Path) -> None:
         path, "    if len(figures) < 2:", '    figures = {"requests/s": 1.0, "p99 ms": 1.0}\n    if len(figures) < 2:'
     )
     ((reported,), _) = checking.check(acme)
-    assert "it returns measurements of empty output; raise ParseError where a figure is missing" in reported
+    assert "it returns measurements of empty output; raise ParseError if a figure is missing" in reported
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_fault_of_a_suite_has_its_line(acme: Path, text: str, line: int, fault
     [
         ("Acme-Bench", "the name must be lower-case letters, digits and _"),
         ("check", "the name check is a command of `fleetmark workloads`; rename it"),
-        ("unpacked", "the name unpacked is that of a role of Fleetmark; rename it"),
+        ("unpacked", "the name unpacked belongs to a Fleetmark role; rename it"),
     ],
 )
 def test_a_name_that_cannot_be_one_is_found_and_not_written(

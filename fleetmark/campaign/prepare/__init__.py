@@ -1,4 +1,4 @@
-"""Prepares a campaign: ask hosts what they are, and schedule the suite on those that answer. A dry run ends here."""
+"""Prepare a campaign: collect host facts, and schedule the suite on the hosts that answer. A dry run ends here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workloads import Suite
 
 
 def load_hosts(options: Options) -> list[Host]:
-    """Return the hosts of the inventory that the options choose."""
+    """Return the hosts that the options select from the inventory."""
     hosts = load_inventory(list(options.inventory), options.limit)
     return [replace(h, become=True) for h in hosts] if options.become else hosts
 
@@ -37,13 +37,14 @@ def check(
     stay: bool = True,
     leave_late: bool = False,
 ) -> list[Checked]:
-    """Ask hosts for their facts. Close the connections with ``hang_up``; ``stay``: a job follows on them.
+    """Collect the facts of all hosts. The caller closes the connections with ``hang_up``.
 
-    ``leave_late``: return without a few late hosts, which join when they answer.
+    ``stay``: keep the connections open for a job. ``leave_late``: return without waiting for a few slow hosts, which
+    join the campaign when they answer.
     """
     ahead = threading.Thread(target=_ahead, args=(options.beside,), daemon=True)
     ahead.start()
-    with console.status(f"asking {count(len(hosts), 'host')} what {'it is' if len(hosts) == 1 else 'they are'}"):
+    with console.status(f"collecting the facts of {count(len(hosts), 'host')}"):
         checked = check_hosts(
             hosts,
             probes(settings),
@@ -57,7 +58,7 @@ def check(
         )
     if late := [c for c in checked if c.late]:
         names = ", ".join(c.host.name for c in late[:10]) + (f" and {len(late) - 10} more" if len(late) > 10 else "")
-        console.print(f"{names}: {late[0].reason}; the others begin, and late hosts join them when they answer")
+        console.print(f"{names}: {late[0].reason}; the other hosts start now, and late hosts join when they answer")
     for line in unknown_keys([c.unknown_key for c in checked if c.unknown_key]):
         console.print(line)
     if any(host.connection == "local" for host in hosts):
@@ -70,10 +71,10 @@ def schedule(
 ) -> Schedule:
     """Schedule the suite on the hosts that answered, as the campaign ``name``.
 
-    Raises FleetmarkError for what ``make_schedule`` and the bounds of --at-once refuse, and where nothing is selected.
+    Raise FleetmarkError if ``make_schedule`` or the limits of --at-once refuse it, or if nothing is selected.
     """
     answered = [(c.host, c.facts) for c in checked if c.facts]
-    with console.status(f"scheduling what {count(len(answered), 'host')} {'runs' if len(answered) == 1 else 'run'}"):
+    with console.status(f"scheduling {count(len(answered), 'host')}"):
         scheduled = make_schedule(
             answered, suite, options.settings or {}, campaign=name, seed=seed, repeats=options.rounds
         )
@@ -89,6 +90,6 @@ def hang_up(checked: Sequence[Checked]) -> None:
 
 
 def _ahead(beside: Beside) -> None:
-    """Do what would keep hosts waiting once all have answered, then the caller's own work."""
+    """Do slow work while the hosts answer: hash the code, then call the caller's own ``ahead``."""
     code()
     beside.ahead()

@@ -1,4 +1,4 @@
-"""A dry run: what a run would do on which host, how long it would take, and what it would need. Changes nothing."""
+"""Plan a run without starting it: which cases run on which host, how long they take and what they need."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ RECORD, MANIFEST = "record", "manifest"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCase:
-    """A case on one host. ``runs``: repeats over all partners; ``seconds``: of one run, from ``source``.
+    """A case on one host.
 
-    ``half_width``: of the 95% interval of the host's mean, as a share of it, by ``spread_source``; None where unknown.
+    ``runs``: the number of repeats over all partners; ``seconds``: the duration of one run, known from ``source``;
+    ``half_width``: the relative half-width of the 95% interval of the host's mean, known from ``spread_source``, or
+    None if it is unknown.
     """
 
     workload: str
@@ -48,7 +50,7 @@ class PlannedCase:
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """A tool that a workload brings to a host: packages of its distribution, and a path below the work directory."""
+    """A tool that a workload installs on a host: distribution packages, and a path below the work directory."""
 
     workload: str
     provides: str
@@ -57,11 +59,11 @@ class Install:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedHost:
-    """A host and what would run on it. ``seconds``: until it is done, waiting for partners included.
+    """A host and what would run on it.
 
-    ``skipped``: entry to what the user must provide. ``unmet``: entry to the condition that the host does not meet.
-    ``disk``: bytes of files at most; ``network_s``: how long it exchanges data with other hosts, over a link of
-    ``link`` B/s.
+    ``seconds``: when the host finishes, including waits for partners; ``skipped``: suite entry to what the user must
+    provide; ``unmet``: suite entry to the condition that the host does not meet; ``disk``: the maximum size of its
+    files in bytes; ``network_s``: how long it exchanges data with other hosts; ``link``: the speed of its link in B/s.
     """
 
     host: Host
@@ -84,14 +86,16 @@ class PlannedHost:
 
     @property
     def network(self) -> float | None:
-        """Bytes that cross its link at most; None where the driver reports no speed."""
+        """Return the maximum number of bytes that cross the host's link; None if the driver reports no speed."""
         return self.network_s * self.link if self.link is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
-    """A run that did not happen. ``command``: starts it. ``seconds``: until the last host is done; with ``until``, at
-    most; ``seconds_least``: at least.
+    """The plan of a run.
+
+    ``command``: the command that starts it; ``seconds``: when the last host finishes, an upper bound with ``until``;
+    ``seconds_least``: the lower bound.
     """
 
     suite: Suite
@@ -105,9 +109,9 @@ class DryRun:
 
 
 def dry_run(options: Options, console: Console) -> DryRun:
-    """Schedule the suite as ``run`` does, on the facts of all hosts, and create no campaign.
+    """Schedule the suite as ``run`` does, with the facts of all hosts, but create no campaign.
 
-    Raises FleetmarkError where ``run`` would, and with Slurm, whose nodes answer only within a job.
+    Raise FleetmarkError if ``run`` would, and with Slurm, whose nodes answer only within a job.
     """
     if options.slurm:
         raise FleetmarkError("--dry-run with --slurm: nodes answer only within a job; see `fleetmark hosts --slurm`")
@@ -128,7 +132,7 @@ def dry_run(options: Options, console: Console) -> DryRun:
 def plan(
     options: Options, suite: Suite, checked: Sequence[Checked], schedule: Schedule, before: Past, seed: int
 ) -> DryRun:
-    """Return what the schedule comes to on the hosts that were asked. Pure."""
+    """Return the plan for a schedule on the checked hosts. Pure."""
     kinds = {c.host.name: kind_of(c.facts) for c in checked if c.facts}
     turns = options.turns.with_labels({c.host.name: c.host.labels for c in checked})
 
@@ -174,7 +178,7 @@ def plan(
 
 
 def _first_repeats(schedule: Schedule, number: int) -> Schedule:
-    """The schedule with the first ``number`` repeats of every case."""
+    """Return the schedule with only the first ``number`` repeats of every case."""
     hosts = {n: replace(of, steps=[s for s in of.steps if s.repeat < number]) for n, of in schedule.hosts.items()}
     kept = {(name, step.id) for name, of in hosts.items() for step in of.steps}
     return replace(
@@ -183,7 +187,7 @@ def _first_repeats(schedule: Schedule, number: int) -> Schedule:
 
 
 def _cases(schedule: HostSchedule, kind: Kind, before: Past, until: Until | None) -> Iterator[PlannedCase]:
-    """The cases that a host measures, by workload in the order in which these run, then by name."""
+    """Yield the cases of a host, by workload in execution order, then by name."""
     steps = [step for step in schedule.steps if not step.serves]
     runs = Counter((step.workload, step.case) for step in steps)
     repeats: dict[tuple[str, str], set[int]] = defaultdict(set)
@@ -208,7 +212,7 @@ def _cases(schedule: HostSchedule, kind: Kind, before: Past, until: Until | None
 
 
 def _half_width(workload: str, case: str, repeats: int, kind: Kind, before: Past) -> tuple[float | None, str]:
-    """The expected relative half-width of the 95% interval of a mean, and where its spread comes from."""
+    """Return the expected relative half-width of the 95% interval of a mean, and the source of its spread."""
     spread, source = before.spread(kind, workload, case), RECORD
     if spread is None:
         spread, source = load(workload).spread, MANIFEST
@@ -218,14 +222,14 @@ def _half_width(workload: str, case: str, repeats: int, kind: Kind, before: Past
 
 
 def _installs(schedule: HostSchedule, facts: Facts) -> Iterator[Install]:
-    """What is deployed on the host before its first step."""
+    """Yield what is deployed on the host before its first step."""
     for d in schedule.deploy:
         if not is_present(d.provides, facts):
             yield Install(d.workload, d.provides, tuple(d.packages.get(facts.os_family or "", ())))
 
 
 def _seconds_linked(schedule: Schedule, seconds: Any) -> dict[str, float]:
-    """How long each host exchanges data with other hosts."""
+    """Return how long each host exchanges data with other hosts, in seconds."""
     steps = {(name, step.id): step for name, of in schedule.hosts.items() for step in of.steps}
     linked: dict[str, float] = dict.fromkeys(schedule.hosts, 0.0)
     measured = set()

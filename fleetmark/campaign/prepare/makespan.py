@@ -1,4 +1,4 @@
-"""How long a schedule takes: hosts work side by side, and those that measure together wait for each other. Pure."""
+"""Compute how long a schedule takes: hosts run in parallel, and steps with partners wait for all of them. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from fleetmark.campaign.turns import Turns
 from fleetmark.record.steps import Exchange, HostSchedule, Step
 
-START_S = 2.0  # of a host, from the command to its first step
-GAP_S = 0.02  # between two steps of a host
-MEETING_S = 0.5  # more where hosts wait for each other
+START_S = 2.0  # delay from the command to a host's first step
+GAP_S = 0.02  # delay between consecutive steps of a host
+MEETING_S = 0.5  # additional delay when hosts wait for each other
 Seconds = Callable[[str, Step], float]
 
 
@@ -20,8 +20,8 @@ def finish_times(
 ) -> dict[str, float]:
     """Return when each host finishes, in seconds from the start.
 
-    ``seconds``: how long a step of a host takes, without gaps. ``turns``: how many hosts work at a time; where these
-    are bounded, no host waits for another (``Turns.refuse_together``).
+    ``seconds``: the duration of a step on a host, without gaps. ``turns``: the limit on concurrent hosts; with a limit,
+    no host waits for another (``Turns.refuse_together``).
     """
     if turns.bounded:
         return _in_turn({name: START_S + _alone(of, seconds) for name, of in hosts.items()}, turns)
@@ -33,7 +33,7 @@ def _alone(schedule: HostSchedule, seconds: Seconds) -> float:
 
 
 def _in_turn(durations: Mapping[str, float], turns: Turns) -> dict[str, float]:
-    """Each host begins as soon as the bounds let it."""
+    """Return finish times when each host starts as soon as the limits allow."""
     waiting, done = list(durations), dict[str, float]()
     busy: list[tuple[float, str]] = []
     now = 0.0
@@ -47,7 +47,7 @@ def _in_turn(durations: Mapping[str, float], turns: Turns) -> dict[str, float]:
 
 
 def _together(hosts: Mapping[str, HostSchedule], exchanges: Sequence[Exchange], seconds: Seconds) -> dict[str, float]:
-    """Every host takes its steps in order; a step with partners begins when all of them stand at it."""
+    """Return finish times when a step with partners starts only after all partners have reached it."""
     partners: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
     for e in exchanges:
         partners[e.client, e.client_step].append((e.server, e.server_step))
@@ -72,7 +72,7 @@ def _together(hosts: Mapping[str, HostSchedule], exchanges: Sequence[Exchange], 
         key = client_of.get((host, step.id), (host, step.id))
         group = [key, *partners.get(key, ())]
         if not all(map(stands_at, group)):
-            continue  # the last of the group to arrive begins it
+            continue  # the last host to arrive starts the step
         client = at(key[0])
         assert client is not None
         names = [name for name, _ in group]

@@ -1,4 +1,4 @@
-"""What earlier campaigns of the record say of a coming one: how long runs took, and how much figures varied."""
+"""Read from earlier campaigns how long runs took and how much results varied, to plan the next campaign."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from fleetmark.record.campaigns import campaigns
 from fleetmark.record.documents import KEY, key_of
 from fleetmark.record.view import read_measurements
 
-MOST_CAMPAIGNS = 30  # the newest
-MOST_HOSTS = 100  # of one campaign
-MOST_BYTES = 64 << 20  # of a journal
-LEAST_REPEATS = 3  # of a series whose spread counts
+MOST_CAMPAIGNS = 30  # the newest campaigns
+MOST_HOSTS = 100  # per campaign
+MOST_BYTES = 64 << 20  # maximum journal size
+LEAST_REPEATS = 3  # minimum number of repeats for a usable spread
 
-Run = tuple[str, str, float]  # workload, case, and the seconds that its manifest expects with these settings
+Run = tuple[str, str, float]  # workload, case, and the duration in seconds that the manifest expects
 Kind = tuple[str, ...]
 
 
 def kind_of(facts: Facts | Identity) -> Kind:
-    """Return what makes two hosts alike: model, processors and accelerators."""
+    """Return the key that similar hosts share: model, processors and accelerators."""
     cpu = facts.cpu
     named = (facts.product, cpu.model, cpu.sockets, cpu.threads)
     return (*(str(part or "") for part in named), *sorted(gpu.name for gpu in facts.gpus))
@@ -37,32 +37,32 @@ def kind_of(facts: Facts | Identity) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Durations (s) of runs that went to their end, by host and by kind of host; relative spreads of figures."""
+    """Durations (s) of completed runs by host and by host type, and the relative spreads of metrics."""
 
     of_host: Mapping[str, Mapping[Run, list[float]]] = field(default_factory=dict)
     of_kind: Mapping[Kind, Mapping[Run, list[float]]] = field(default_factory=dict)
     spreads: Mapping[tuple[Kind, str, str], Mapping[str, list[float]]] = field(default_factory=dict)
 
     def seconds(self, host: str, kind: Kind, run: Run) -> float | None:
-        """Return the mean duration of a run on this host, else on hosts of its kind; None where none is known."""
+        """Return the mean duration of a run on this host, or on hosts of its type; None if there is no record."""
         for known in (self.of_host.get(host, {}), self.of_kind.get(kind, {})):
             if run in known:
                 return math.fsum(known[run]) / len(known[run])
         return None
 
     def spread(self, kind: Kind, workload: str, case: str) -> float | None:
-        """Return the standard deviation of a case's repeats on hosts of the kind, as a share of their mean.
+        """Return the relative standard deviation of a case's repeats on hosts of this type; None if there is no record.
 
-        Several campaigns are pooled; of several headline figures the widest counts. None where the record has none.
+        Several campaigns are pooled. With several headline metrics, the largest spread counts.
         """
         figures = self.spreads.get((kind, workload, case), {}).values()
         return max((math.sqrt(math.fsum(s * s for s in each) / len(each)) for each in figures), default=None)
 
 
 def read(root: Path, hosts: Mapping[str, Facts]) -> Past:
-    """Read the newest campaigns under ``root`` that ran on ``hosts``, or on hosts of their kinds.
+    """Read the newest campaigns under ``root`` that ran on ``hosts``, or on hosts of the same types.
 
-    Damaged campaigns, and those too large to read at once, are left out.
+    Damaged campaigns, and those too large to read at once, are skipped.
     """
     kinds = {host: kind_of(facts) for host, facts in hosts.items()}
     of_host: dict[str, dict[Run, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -84,7 +84,7 @@ def read(root: Path, hosts: Mapping[str, Facts]) -> Past:
 
 
 def _alike(archive: Archive, kinds: set[Kind]) -> dict[str, Kind]:
-    """The hosts of a campaign that are of one of ``kinds``."""
+    """Return the hosts of a campaign whose type is in ``kinds``."""
     file = archive.inside("journal.jsonl")
     if not file.exists() or file.stat().st_size > MOST_BYTES:
         return {}
@@ -97,7 +97,7 @@ def _alike(archive: Archive, kinds: set[Kind]) -> dict[str, Kind]:
 
 
 def _runs(archive: Archive, hosts: Mapping[str, Kind]) -> Iterator[tuple[str, Run, float]]:
-    """The runs of ``hosts`` that went to their end, each with its host and duration."""
+    """Yield the completed runs of ``hosts``, each with its host and duration."""
     if not hosts:
         return
     steps = {
@@ -115,7 +115,7 @@ def _runs(archive: Archive, hosts: Mapping[str, Kind]) -> Iterator[tuple[str, Ru
 
 
 def _spreads(archive: Archive, hosts: Mapping[str, Kind]) -> Iterator[tuple[str, str, str, str, float]]:
-    """Host, workload, case, figure and spread of every headline figure of ``hosts`` with enough repeats."""
+    """Yield host, workload, case, metric and spread for each headline metric of ``hosts`` with enough repeats."""
     if not hosts or not archive.inside("measurements.parquet").exists():
         return
     rows = read_measurements(archive)

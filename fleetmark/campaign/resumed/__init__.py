@@ -1,1 +1,1 @@
-"""A campaign on record that goes on: whose it is, its credentials, its jobs, and the steps that it still owes."""
+"""Resume a recorded campaign: check its author, and restore its credentials, jobs and owed steps."""

@@ -1,4 +1,4 @@
-"""Who started a campaign: this user's own goes on at once, anybody else's only when this user agrees at a terminal."""
+"""Check who started a campaign: another user's campaign resumes only if this user agrees at a terminal."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from fleetmark.record.archive import Archive
 
 
 def request_to_run(archive: Archive, inventory: Sequence[str], console: Console) -> tuple[Request, bool]:
-    """Return what the campaign was started with, and whether this user started it.
+    """Return the request that started the campaign, and whether this user started it.
 
-    ``inventory``: the one this user names; that of somebody else's campaign is never evaluated. Raises FleetmarkError
-    where another user started it (or changed campaign.json since), unless this user agrees.
+    ``inventory``: the inventory that this user names; another user's inventory is never evaluated. Raise
+    FleetmarkError if another user started the campaign (or changed campaign.json), unless this user agrees.
     """
     if archive.own_campaign() is not None:
         return request_of(archive), True
     request = unsigned_request(archive)
-    author = f"{archive.id}: you did not start it here ({' '.join(request.owner.split())[:80]} did, says campaign.json)"
+    author = f"{archive.id}: you did not start it here (campaign.json names {' '.join(request.owner.split())[:80]})"
     if request.slurm or request.trial:
         kind = "a job of Slurm" if request.slurm else "a trial of a setting"
-        raise FleetmarkError(f"{author}, and only its author can resume {kind}; begin a new campaign")
+        raise FleetmarkError(f"{author}, and only its author can resume {kind}; start a new campaign")
     if request.inventory and not inventory:
         raise FleetmarkError(f"{author}, so its inventory is not used; name your own with -i")
     if not (console.is_terminal and sys.stdin.isatty()):
-        raise FleetmarkError(f"{author}; resume it from a terminal, where you can look at it and agree")
+        raise FleetmarkError(f"{author}; resume it from a terminal, where you can review it and agree")
     if not _agrees(request, author, inventory, console):
-        raise FleetmarkError(f"{archive.id}: nothing was run; begin a new campaign of your own with fleetmark run")
+        raise FleetmarkError(f"{archive.id}: nothing was run; start your own campaign with fleetmark run")
     return request, False
 
 
 def _agrees(request: Request, author: str, inventory: Sequence[str], console: Console) -> bool:
-    """Show everything that decides what would run, and ask.
+    """Show everything that decides what would run, and ask for agreement.
 
-    Raises FleetmarkError if campaign.json disagrees with itself about that.
+    Raise FleetmarkError if the suite in campaign.json does not match its settings and workloads.
     """
     chosen = request.suite_as_read.chosen()
     settings = settings_of(request.suite_as_read, request.settings)
     if list(chosen) != request.workloads or settings != request.settings or not request.jobs:
-        raise FleetmarkError(f"{author}, and its suite is not what was scheduled; begin a new campaign")
+        raise FleetmarkError(f"{author}, and its suite does not match what was scheduled; start a new campaign")
     hosts = [host.name for host in request.hosts]
     console.print(f"{author}. Its commands would run on your hosts:")
     rows = [

@@ -13,8 +13,10 @@ from workloads import load, load_suite, workload_of
 
 
 def credentials_again(suite: str, settings: Settings, overrides: Settings) -> dict[str, str]:
-    """The credentials that ``redact.conceal`` left out of a campaign's ``settings``: from its suite, where that file
-    still has them, and from ``overrides``, the settings of --resume. Raises FleetmarkError for any other override.
+    """Return the credentials that ``redact.conceal`` removed from a campaign's ``settings``.
+
+    They come from the suite file, if it still has them, and from ``overrides``, the settings of --resume. Raise
+    FleetmarkError for any other override.
     """
     typed = {entry: load(workload_of(entry)).check_settings(values, "--set") for entry, values in overrides.items()}
     shown, secrets = conceal(typed)
@@ -23,13 +25,13 @@ def credentials_again(suite: str, settings: Settings, overrides: Settings) -> di
             before = settings.get(entry, {}).get(name)
             if not lacks_credentials(before):
                 raise FleetmarkError(
-                    f"--set {entry}.{name} with --resume: a campaign goes on as scheduled, and only credentials are "
-                    "given again; begin a new one for changes"
+                    f"--set {entry}.{name} with --resume: a campaign resumes as scheduled, and only credentials are "
+                    "given again; start a new one for changes"
                 )
             if value != before:
-                raise FleetmarkError(f"--set {entry}.{name} with --resume: it was {before}, and this is {value}")
+                raise FleetmarkError(f"--set {entry}.{name} with --resume: the campaign has {before}, not {value}")
     of_suite: dict[str, str] = {}
-    with contextlib.suppress(FleetmarkError):  # the suite is gone or changed: the user is asked for them
+    with contextlib.suppress(FleetmarkError):  # if the suite is missing or changed, the user is asked for them
         of_suite = secrets_of(load_suite(suite), {})
     return {**of_suite, **secrets}
 

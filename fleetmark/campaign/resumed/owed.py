@@ -1,4 +1,4 @@
-"""The steps that a campaign on record still owes: those that never ran, were lost, or are damaged."""
+"""Find the steps that a recorded campaign still owes: those that never ran, were lost, or are damaged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def set_aside_lost(archive: Archive) -> None:
             archive.step(folder)
             if archive.result(folder).ended != "lost":
                 continue
-        except FleetmarkError as error:  # damaged
+        except FleetmarkError as error:  # its result is damaged
             if not step["serves"] and journaled.get(key_of(step), Status.LOST) != Status.LOST:
                 lost = fields_of(Outcome(Status.LOST, str(error)))
                 archive.note("outcome", **{k: step[k] for k in KEY}, **lost)
@@ -31,7 +31,7 @@ def set_aside_lost(archive: Archive) -> None:
 
 
 def note_joined(archive: Archive, request: Request) -> None:
-    """Note once which hosts joined that were away when the campaign was scheduled."""
+    """Journal once that hosts which were unreachable during scheduling have joined."""
     noted = {host for e in archive.journal() if e["e"] == "joined" for host in e["hosts"]}
     if late := [host for group in request.scheduled[1:] for host in group if host not in noted]:
         archive.note("joined", hosts=late)
@@ -40,7 +40,7 @@ def note_joined(archive: Archive, request: Request) -> None:
 def owed_steps(
     archive: Archive, jobs: Mapping[str, Mapping[str, Any]], exchanges: Sequence[Exchange]
 ) -> dict[str, set[str]]:
-    """Host to the ids of its steps that are still owed. A server's step is owed as long as its client's is."""
+    """Map each host to the ids of its owed steps. A server's step is owed for as long as its client's step is."""
     last = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
     settled = {key for key, status in last.items() if status != Status.LOST}
     ended = ("enough", "unstable")
@@ -61,7 +61,7 @@ def owed_steps(
 
 
 def note_lost(archive: Archive, job: Mapping[str, Any], owed: set[str], why: str) -> None:
-    """Journal the owed steps of a host that cannot be reached as lost."""
+    """Journal the owed steps of an unreachable host as lost."""
     for step in job["steps"]:
         if step["id"] in owed and not step["serves"]:
             lost = fields_of(Outcome(Status.LOST, why))

@@ -1,8 +1,8 @@
-"""The schedule of a campaign on record: its jobs, made again where one is damaged, and the hosts that join later.
+"""Restore the schedule of a recorded campaign: rebuild damaged jobs, and add hosts that join later.
 
-A schedule follows from campaign.json and the facts alone, so it can be computed again. campaign.json holds the SHA-256
-of every job and of every host's facts, and carries the signature of the user who started the campaign: whoever else can
-write to the record cannot change what runs.
+campaign.json and the facts fully determine a schedule, so it can be recomputed. campaign.json holds the SHA-256 of
+every job and of every host's facts, and is signed by the user who started the campaign. Other users who can write to
+the record therefore cannot change what runs.
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ class _Host(BaseModel, defer_build=True):
 class Request(BaseModel, defer_build=True):
     """The fields of ``campaign.json`` that are needed to resume a campaign.
 
-    ``scheduled`` (``planned`` in the file): the hosts in the order in which they were scheduled, later ones group by
-    group; ``jobs`` and ``facts``: the SHA-256 of each host's job and of its facts; ``suite_as_read``: the content of
-    the suite's file.
+    ``scheduled`` (``planned`` in the file): the hosts in scheduling order, with later hosts appended group by group;
+    ``jobs`` and ``facts``: the SHA-256 of each host's job and facts; ``suite_as_read``: the content of the suite file.
     """
 
     id: str
@@ -73,9 +72,9 @@ class Request(BaseModel, defer_build=True):
 
 
 def request_of(archive: Archive) -> Request:
-    """Return what this user started the campaign with.
+    """Return the request with which this user started the campaign.
 
-    Raises FleetmarkError where campaign.json is not as this user signed it, or lacks a field needed to resume.
+    Raise FleetmarkError if this user's signature does not match campaign.json, or if a required field is missing.
     """
     document = archive.own_campaign()
     if document is None:
@@ -86,7 +85,7 @@ def request_of(archive: Archive) -> Request:
 
 
 def unsigned_request(archive: Archive) -> Request:
-    """Return what campaign.json says, whoever wrote it. Raises FleetmarkError where it lacks a field."""
+    """Return the request in campaign.json without checking its signature. Raise FleetmarkError if it lacks a field."""
     return _request(archive, archive.campaign())
 
 
@@ -125,7 +124,7 @@ def job_text(campaign: Mapping[str, Any], schedule: HostSchedule, facts: Facts) 
 
 
 def digest(document: str | bytes) -> str:
-    """Return the SHA-256 of a job or of a host's facts, in hexadecimal."""
+    """Return the SHA-256 of a job or of a host's facts as a hexadecimal string."""
     return hashlib.sha256(document.encode() if isinstance(document, str) else document).hexdigest()
 
 
@@ -134,16 +133,16 @@ def _has_digest(expected: str | None, raw: bytes) -> bool:
 
 
 def jobs(archive: Archive, request: Request) -> dict[str, dict[str, Any]]:
-    """The job of every scheduled host; one that is missing or damaged is made again, and stored.
+    """Return the job of every scheduled host; recreate and store missing or damaged jobs.
 
-    Raises FleetmarkError where the new job differs from the old one: a step may not run under another's name.
+    Raise FleetmarkError if a recreated job differs from the original, because each result must belong to its step.
     """
     loaded: dict[str, dict[str, Any]] = {}
     broken: dict[str, str] = {}
     names = [h.name for h in request.hosts]
     for name in names:
         if name not in request.jobs:
-            continue  # a job file of such a host comes from a join that did not finish
+            continue  # its job file comes from an incomplete join
         try:
             job = archive.job(name, partial(_has_digest, request.jobs[name]))
             if job is None:
@@ -168,7 +167,7 @@ def _job_again(archive: Archive, request: Request, schedule: Schedule, name: str
 
 
 def _schedule_again(archive: Archive, request: Request, broken: Mapping[str, str]) -> Schedule:
-    """The schedule of all hosts, from the record alone."""
+    """Return the schedule of all hosts, computed from the record alone."""
     schedule = None
     able: list[tuple[Host, Facts]] = []
     for group in request.scheduled:
@@ -182,7 +181,7 @@ def _schedule_again(archive: Archive, request: Request, broken: Mapping[str, str
     return schedule
 
 
-_REMEDY = "restore the file, or begin a new campaign; what was measured is read by `fleetmark report`"
+_REMEDY = "restore the file, or start a new campaign; what was measured is read by `fleetmark report`"
 
 
 def _schedule(request: Request, able: Sequence[tuple[Host, Facts]], onto: Schedule | None) -> Schedule:
@@ -198,11 +197,11 @@ def _schedule(request: Request, able: Sequence[tuple[Host, Facts]], onto: Schedu
 
 
 def adopt(archive: Archive, request: Request, checked: Sequence[Checked], inventory: Sequence[str], user: str) -> None:
-    """Sign somebody else's campaign as this user's own, if its jobs follow from its suite and what hosts say now.
+    """Sign another user's campaign as this user's own, if its suite and fresh facts produce its jobs.
 
-    ``checked``: the hosts of this user's ``inventory``, whose addresses, labels and fresh facts count: nothing in the
-    record decides what runs. ``user``: who adopts it. Raises FleetmarkError if a host does not answer, or if a job is
-    another one than these give.
+    ``checked``: the hosts of this user's ``inventory`` with their addresses, labels and fresh facts, so that nothing in
+    the record decides what runs. ``user``: the new owner. Raise FleetmarkError if a host does not answer, or if a job
+    differs from the recomputed one.
     """
     able = {c.host.name: (c.host, c.facts, c.raw or {}) for c in checked if c.facts}
     if lacking := [name for name in request.jobs if name not in able]:
@@ -220,8 +219,8 @@ def adopt(archive: Archive, request: Request, checked: Sequence[Checked], invent
     jobs = {name: digest(text) for name, text in texts.items()}
     if schedule is None or jobs != request.jobs or schedule.exchanges != tuple(request.exchanges):
         raise FleetmarkError(
-            f"{archive.id}: its jobs are not what its suite, your inventory and your hosts give now, so nothing runs; "
-            "begin a new campaign"
+            f"{archive.id}: its jobs do not match its suite, your inventory and your hosts, so none of them runs; "
+            "start a new campaign"
         )
     for name, text in texts.items():
         archive.save_job(name, text)
@@ -268,9 +267,9 @@ def _not_the_same(archive: Archive, broken: Mapping[str, str]) -> FleetmarkError
 
 
 def facts_of(archive: Archive, request: Request, host: str) -> Facts | None:
-    """Return the facts that the host was scheduled by, None where they are missing.
+    """Return the facts with which the host was scheduled, or None if they are missing.
 
-    Raises FleetmarkError where the file is damaged, or is not the one that the campaign was started with.
+    Raise FleetmarkError if the file is damaged, or has changed since the campaign started.
     """
     return archive.facts_of(host, accepts=partial(_has_digest, request.facts.get(host)))
 
@@ -307,10 +306,10 @@ def join(
     suite: Suite,
     new: Sequence[tuple[Host, Facts, Mapping[str, Any]]],
 ) -> tuple[Request, Schedule]:
-    """Schedule hosts that were away: what each runs alone and its pairs with all others, behind the existing steps.
+    """Schedule late hosts after the existing steps: their own cases, and their pairs with all other hosts.
 
-    ``on_record``: the existing jobs. campaign.json is replaced last: a controller that dies before leaves jobs that do
-    not match it, and these are made again.
+    ``on_record``: the existing jobs. campaign.json is replaced last: if the controller is killed before that, the new
+    jobs do not match it and are recreated.
     """
     before = [name for group in request.scheduled for name in group]
     able = [(host, _facts(archive, request, host.name, {})) for host in _hosts(request, before)]
@@ -326,7 +325,7 @@ def join(
     )
     doc = archive.own_campaign()
     if doc is None:
-        raise FleetmarkError(f"{archive.path / 'campaign.json'}: it was changed meanwhile; begin a new campaign")
+        raise FleetmarkError(f"{archive.path / 'campaign.json'}: it changed in the meantime; start a new campaign")
     by_name = {host.name: facts for host, facts in able} | {host.name: facts for host, facts, _ in new}
     texts = {name: job_text(doc, of, by_name[name]) for name, of in schedule.hosts.items()}
     saved = {host.name: archive.save_facts(host.name, facts, raw) for host, facts, raw in new}

@@ -17,14 +17,14 @@ from fleetmark.hosts.agent import NODE_BOOT, agent_module, node_program
 from fleetmark.hosts.slurm import cluster
 from fleetmark.hosts.slurm.cluster import Request, State
 
-_LOOK_S = 2.0  # at the job; a cluster's controller has many to answer
-_NODES_S = 10.0  # at its nodes
-_END_S = 15.0  # in which nodes end by themselves
-UNSAFE = 96  # exit status of a node on which other users can replace the shared folder
-UNSEEN = 97  # of one that does not see it
+_LOOK_S = 2.0  # polling interval for the job, to spare the cluster's controller
+_NODES_S = 10.0  # polling interval for its nodes
+_END_S = 15.0  # how long nodes may take to exit by themselves
+UNSAFE = 96  # exit status of a node if other users can replace the shared folder
+UNSEEN = 97  # exit status of a node that cannot see the shared folder
 NO_PYTHON = 98
-# Slurm keeps the script, so nobody can change it while the job is queued. It carries the code that nodes run and the
-# digest of the token by which they know the shared folder. -I: nothing is imported from the current folder.
+# Slurm stores the script, so nobody can change it while the job is queued. It carries the code for the nodes and the
+# digest of the token that identifies the shared folder. -I: import nothing from the current folder.
 _SCRIPT = """#!/bin/sh
 exec srun --no-kill --kill-on-bad-exit=0 --wait=0 --overlap --mem=0 --cpu-bind=none --export=ALL --input=none \\
   --output=none --error=none --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \\
@@ -37,7 +37,7 @@ exec srun --no-kill --kill-on-bad-exit=0 --wait=0 --overlap --mem=0 --cpu-bind=n
 
 
 def _script(folder: Path, token: bytes) -> str:
-    """Return the job's script for a shared folder that holds ``token``."""
+    """Return the job script for a shared folder that contains ``token``."""
     values = {
         "'BOOT'": NODE_BOOT,
         "'PROGRAM'": node_program(),
@@ -51,9 +51,9 @@ def _script(folder: Path, token: bytes) -> str:
 
 
 def refuse_replaceable(folder: Path, *, create: bool = False) -> None:
-    """Raise FleetmarkError if another user can change or replace ``folder``, whose requests nodes execute.
+    """Raise FleetmarkError if another user can change or replace ``folder``, from which nodes execute requests.
 
-    ``create``: create what is missing, and the folder itself for this user alone. Raises OSError.
+    ``create``: create missing folders, and make the folder itself private to this user. Raise OSError if that fails.
     """
     private = agent_module("private")
     try:
@@ -63,7 +63,7 @@ def refuse_replaceable(folder: Path, *, create: bool = False) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove the folder of a job that ran nothing, and those above it that are empty then."""
+    """Remove the folder of a job that ran nothing, and its parent folders if they are then empty."""
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):  # another job of this campaign, or another campaign, has something there
         for level in (folder.parent, folder.parent.parent):
@@ -86,7 +86,7 @@ class Job:
 
     @classmethod
     def submit(cls, request: Request, name: str, folder: Path) -> Job:
-        """Submit a job that starts the agent on every node. Raises FleetmarkError."""
+        """Submit a job that starts the agent on every node. Raise FleetmarkError if Slurm refuses it."""
         if "'" in str(folder) or "\n" in str(folder):
             raise FleetmarkError(f"--shared {folder}: its name has a quote, which the job's script cannot hold")
         try:

@@ -37,12 +37,12 @@ SHIPPED = HERE / "rules"
 
 
 def shipped() -> list[str]:
-    """Return the names of the rules that come with Fleetmark, sorted."""
+    """Return the sorted names of the rules that come with Fleetmark."""
     return sorted(path.stem for path in SHIPPED.glob("*.yml"))
 
 
 class RuleText(BaseModel, defer_build=True):
-    """A rule as it is written. ``metric``: shell-style patterns over workload/case/metric; ``hosts``: a selector."""
+    """A rule as written. ``metric``: shell-style patterns over workload/case/metric; ``hosts``: a selector."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -88,15 +88,15 @@ class Acceptance:
 
 
 def read_rules(path: Path) -> Rules:
-    """Return the rules of a file, or those that come with Fleetmark under that name (``acceptance``).
+    """Return the rules in a file, or the built-in rules with that name (``acceptance``).
 
-    Raises FleetmarkError naming the file, the rule and what is wrong with it.
+    Raise FleetmarkError with the file, the rule and the problem if a rule is invalid.
     """
     rules = read_model(SHIPPED / f"{path}.yml" if str(path) in shipped() else path, Rules)
     names = [r.name for r in rules.rules]
     for rule in rules.rules:
         if names.count(rule.name) > 1:
-            raise FleetmarkError(f"{path}: two rules are called {rule.name!r}; give each its own name")
+            raise FleetmarkError(f"{path}: two rules are named {rule.name!r}; rename one of them")
         try:
             _bounds(rule, higher=True)
         except FleetmarkError as error:

@@ -21,7 +21,7 @@ from planner.diagnosis.panel import PAIR
 from planner.diagnosis.partners import Fault, Pair, Suspicion
 from workloads import entry_of, plain_case
 
-FOLDER = "isolations"  # of campaigns, inside the one whose slow pairs they explain
+FOLDER = "isolations"  # folder of campaigns, inside the campaign whose slow pairs they explain
 LABEL = "rack"
 REPEATS = 2
 FAILED = float("-inf")
@@ -163,9 +163,9 @@ def suite(
     settings: Mapping[str, Any] | None = None,
     repeats: int = REPEATS,
 ) -> dict[str, Any]:
-    """The suite, as its file has it, that runs the case on these hosts: alone, in pairs, or several together.
+    """Return the suite document that runs the case on these hosts: alone, in pairs, or several together.
 
-    ``case`` and ``settings``: what the case is called among so many hosts, where its name says how many they are.
+    ``case`` and ``settings``: the name and settings of the case for this number of hosts.
     """
     entry = entry_of(asked.workload, asked.case)
     if settings is None:

@@ -23,8 +23,8 @@ from planner.diagnosis.finding import Finding, Kind
 from planner.diagnosis.outliers import LARGE
 from workloads import entry_of, plain_case
 
-FOLDER = "confirmations"  # of campaigns, inside the one that they confirm
-PEERS = 4  # sound hosts beside the suspects of a cohort
+FOLDER = "confirmations"  # folder of campaigns, inside the campaign that they confirm
+PEERS = 4  # healthy hosts measured with the suspects of a cohort
 LEAST_REPEATS = 5
 OF_PAIRS = 3  # repeats, of which each has both directions and several partners
 _SAME = tuple(name for name in BENCHMARK if name != "class")
@@ -79,7 +79,7 @@ def rerun(archive: Archive, diagnosis: Diagnosis) -> Rerun:
     about = archive.campaign()
     suite = {
         "name": "confirm",
-        "about": f"What suspects of {archive.id} are slow in, on them and on sound hosts beside them.",
+        "about": f"Repeats the slow cases of suspects in {archive.id}, with healthy hosts for comparison.",
         "repeats": LEAST_REPEATS,
         "workloads": {
             entry: {

@@ -27,7 +27,7 @@ from planner.diagnosis.tuning.rule import Rule
 from workloads import entry_of, plain_case
 
 _TRIAL = TypeAdapter(Trial)
-FOLDER = "trials"  # of campaigns, inside the one whose hosts they are about
+FOLDER = "trials"  # folder of campaigns, inside the campaign whose hosts they try
 _KEY = ["host", "workload", "case", "metric", "subject", "labels"]
 
 

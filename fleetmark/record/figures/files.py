@@ -26,7 +26,7 @@ from workloads.declared import about
 BENCHMARK = (*schema.KEY, "better", "class", "kind")  # campaigns of several versions may differ in the last three
 _KEY = (*BENCHMARK, "centre", "members")
 _DETAIL = ("repeat", "time", "tool_version", "raw")
-_MEND = "for a campaign `fleetmark parse` makes it anew from raw; import a table again"
+_MEND = "`fleetmark parse` rebuilds it from raw files; for a table, import it again"
 DEVICES_POWER = "accelerator_power"
 HEADLINES, EVERYTHING = "headline", "true"  # which rows are read
 _TINY = math.log(1e-30)  # stands for the logarithm of zero
@@ -88,7 +88,7 @@ def read(
             keys = _prepare(con, files, machines, which, describing)
             zeros = bool((keys["kind"] == Kind.GUARDRAIL).any())
             rules = [rule for rule in RULES if rule in set(keys["rule"])] or RULES[:1]
-            # One rule and one range of hosts after the other: less has to be held at once.
+            # Process one rule and one range of hosts at a time to save memory.
             number = sum(footer(path).num_rows for path in files.values())
             parts = ranges(number, [host for _, host in machines])
             rows = _joined([_centres(con, rule, spread, zeros, own) for own in parts for rule in rules])
@@ -130,7 +130,7 @@ def _damage(
     """Which file it was: DuckDB does not always say."""
     for campaign, path in files.items():
         if len(files) == 1:
-            return DamagedFileError(campaign, f"{path}: no whole Parquet file ({_first_line(error)}); {_MEND}")
+            return DamagedFileError(campaign, f"{path}: not a complete Parquet file ({_first_line(error)}); {_MEND}")
         try:
             read({campaign: path}, [m for m in machines if m[0] == campaign], which=which)
         except FleetmarkError as damage:
@@ -196,7 +196,7 @@ _NOTHING = "select " + ", ".join(f'null as "{c}"' for c in ("file", *_COLUMNS)) 
 
 
 def _scans(con: Engine, files: Mapping[str, Path], number: Mapping[str, int], which: str) -> list[str]:
-    """A select for each set of columns that files have, with the defaults of those that a file lacks."""
+    """Return a select for each set of columns that files have, with defaults for missing columns."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for campaign, path in files.items():
         try:
@@ -205,7 +205,7 @@ def _scans(con: Engine, files: Mapping[str, Path], number: Mapping[str, int], wh
             raise DamagedFileError(campaign, str(error)) from error
         except (pa.ArrowException, OSError) as error:
             raise DamagedFileError(
-                campaign, f"{path}: no whole Parquet file ({_first_line(error)}); {_MEND}"
+                campaign, f"{path}: not a complete Parquet file ({_first_line(error)}); {_MEND}"
             ) from error
         if lacking := sorted(schema.NEEDED - set(columns)):
             raise DamagedFileError(campaign, f"{path}: lacks the columns {', '.join(lacking)}; {_MEND}")

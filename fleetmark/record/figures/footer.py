@@ -1,4 +1,4 @@
-"""What a file of measurements declares of itself, held against bounds before anything of it is read."""
+"""Check the metadata of a Parquet file of measurements against limits before reading its data."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import pyarrow.parquet as pq
 
 from fleetmark.base.errors import FleetmarkError
 
-MOST_ROWS = 1_000_000_000  # values of a campaign
+MOST_ROWS = 1_000_000_000  # maximum number of values in a campaign
 MOST_COLUMNS = 200
-FEW_ROWS = 5_000_000  # up to here a file may be as small as it likes
-ROWS_PER_BYTE = 1  # beyond: a measured value takes several bytes however well it is packed
-FEW_BYTES = 256 << 20  # unpacked; up to here a file may be packed as well as it likes
-MOST_PACKED = 200  # bytes that a byte may unpack to beyond
-_LARGEST_FOOTER = 64 << 20  # bytes
-_MOST_GROUPS = 100_000  # row groups, or columns of one
+FEW_ROWS = 5_000_000  # below this number of rows, any file size is valid
+ROWS_PER_BYTE = 1  # above it: even well compressed, a measured value takes several bytes
+FEW_BYTES = 256 << 20  # below this decompressed size, any compression ratio is valid
+MOST_PACKED = 200  # maximum compression ratio above this size
+_LARGEST_FOOTER = 64 << 20  # in bytes
+_MOST_GROUPS = 100_000  # maximum number of row groups, and of columns in one
 
 
 def footer(file: Path) -> pq.FileMetaData:
-    """The metadata of the Parquet file ``file``.
+    """Return the metadata of the Parquet file ``file``.
 
-    Raises FleetmarkError where it declares more than a measured campaign can hold, ArrowException and OSError where it
-    is no whole Parquet file.
+    Raise FleetmarkError if it declares more than a campaign can contain, and ArrowException or OSError if it is not a
+    complete Parquet file.
     """
     size = file.stat().st_size
     with file.open("rb") as source:
@@ -34,7 +34,7 @@ def footer(file: Path) -> pq.FileMetaData:
     with pq.ParquetFile(file, **limits) as opened:
         about = opened.metadata
     if about.num_columns > MOST_COLUMNS:
-        raise _bomb(file, f"{about.num_columns:,} columns, where {MOST_COLUMNS} are read")
+        raise _bomb(file, f"{about.num_columns:,} columns, above the limit of {MOST_COLUMNS}")
     rows = max([about.num_rows, *(about.row_group(n).num_rows for n in range(about.num_row_groups))])
     if rows > min(MOST_ROWS, max(FEW_ROWS, ROWS_PER_BYTE * size)):
         raise _bomb(file, f"{rows:,} rows in {size:,} bytes")
@@ -45,4 +45,4 @@ def footer(file: Path) -> pq.FileMetaData:
 
 
 def _bomb(file: Path, what: str) -> FleetmarkError:
-    return FleetmarkError(f"{file}: declares {what}, which no measurements do; write it anew with `fleetmark parse`")
+    return FleetmarkError(f"{file}: declares {what}, more than any valid file; regenerate it with `fleetmark parse`")

@@ -25,8 +25,8 @@ from fleetmark.record.figures.engine import literal, quoted, scanned
 from fleetmark.record.figures.footer import footer
 from fleetmark.record.figures.hashed import ranges
 
-_MEND = "`fleetmark parse` makes it anew from raw"
-_AT_ONCE = 300_000  # values of hosts that are read at once, as numbers
+_MEND = "`fleetmark parse` rebuilds it from raw files"
+_AT_ONCE = 300_000  # number of values per batch
 PASSED = f"status = '{Status.PASSED}' and isfinite(value)"  # in SQL: a value that counts
 _PART = 20_000  # values that are read at once, with all of their text
 
@@ -53,9 +53,9 @@ class Stored:
 
 
 def stored(file: Path, campaign: str, hosts: Collection[str] | None = None) -> Stored | None:
-    """The measurements in ``file``; None where it does not exist.
+    """Return the measurements in ``file``; None if it does not exist.
 
-    Raises FleetmarkError for a file that is no whole Parquet file, or lacks a column that nothing goes without.
+    Raise FleetmarkError if the file is not a complete Parquet file, or lacks a required column.
     """
     if not file.exists():
         return None
@@ -73,7 +73,7 @@ def _whole(file: Path) -> Iterator[None]:
         yield
     except (pa.ArrowException, duckdb.Error, OSError) as error:
         first = (str(error).splitlines() or [""])[0]
-        raise FleetmarkError(f"{file}: no whole Parquet file ({first}); {_MEND}") from error
+        raise FleetmarkError(f"{file}: not a complete Parquet file ({first}); {_MEND}") from error
 
 
 class Values:

@@ -24,7 +24,7 @@ from fleetmark.record.pinned.models import MODELS
 from workloads.misfit import misfit
 
 SCHEMA = 1
-LARGEST_BYTES = 64 << 20  # of a document
+LARGEST_BYTES = 64 << 20  # maximum document size
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,60}", re.ASCII)
 _FILE = re.compile(r"(.+)\.(\d+)\.json")
 T = TypeVar("T")
@@ -65,7 +65,7 @@ class Shelf:
         return doc
 
     def find(self, root: Path, name: str) -> Path:
-        """The path of ``name`` (its latest version) or ``name@2``. Raises FleetmarkError where there is none."""
+        """Return the path of ``name`` (the latest version) or ``name@2``. Raise FleetmarkError if there is none."""
         base, at, version = name.partition("@")
         versions = sorted(v for n, v in self.versions(root) if n == base)
         if not versions or (at and version not in map(str, versions)):
@@ -77,7 +77,7 @@ class Shelf:
         return self.path(root, base, version or versions[-1])
 
     def read(self, path: Path, build: Callable[[Mapping[str, Any]], T]) -> T:
-        """What ``build`` makes of the document at ``path``. Raises FleetmarkError for a damaged one."""
+        """Return the document at ``path`` as converted by ``build``. Raise FleetmarkError if it is damaged."""
         try:
             doc = decode_json(read_inside(path, path.parent.parent, LARGEST_BYTES))
             if doc["schema"] != SCHEMA:
@@ -99,5 +99,5 @@ class Shelf:
             raise FleetmarkError(f"{path}: damaged ({fault(error)}); {self.damaged}") from error
 
 
-# Here, since every campaign's report asks whether there are any, and few need what reads them.
+# Defined here because every report checks whether any exist, but few load the modules that read them.
 REFERENCES = Shelf("reference", "icelake-2026", "fleetmark reference save NAME --from gen=…", "pin the reference again")

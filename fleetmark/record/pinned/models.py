@@ -1,4 +1,4 @@
-"""What references, baselines and profiles hold, typed. Whoever can write to a root can write these files."""
+"""Validate references, baselines and profiles: anyone who can write to a root can write these files."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _Quantity = float | Literal["inf"]  # JSON has no infinity
 
 
 class _Text(BaseModel, defer_build=True):
-    """A part of a document. Numbers are no text, and text is no number; further keys are passed over."""
+    """A part of a document. Numbers and text are not converted into each other; unknown keys are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
 
 class PinnedText(_Text):
-    """What every saved document begins with."""
+    """The fields at the beginning of every saved document."""
 
     name: str
     version: int
@@ -26,14 +26,14 @@ class PinnedText(_Text):
 
 
 class RecordText(_Text):
-    """A machine on record."""
+    """A recorded machine."""
 
     campaign: str
     host: str
 
 
 class BenchmarkText(_Text):
-    """A benchmark of a reference. ``mean`` and ``of_hosts`` are logarithms in the base unit."""
+    """A benchmark of a reference. ``mean`` and ``of_hosts`` are logarithms of values in the base unit."""
 
     title: str
     workload: str
@@ -64,7 +64,7 @@ class ReferenceText(PinnedText):
 
 
 class BaselineText(PinnedText):
-    """A baseline: a row per benchmark, a column per host."""
+    """A baseline, with a row per benchmark and a column per host."""
 
     campaign: str
     hosts: list[str]
@@ -75,7 +75,7 @@ class BaselineText(PinnedText):
 
 
 class MachineText(_Text):
-    """A machine of a profile."""
+    """A machine in a profile."""
 
     name: str
     rates: list[_Number]
@@ -83,7 +83,7 @@ class MachineText(_Text):
 
 
 class ResourceText(_Text):
-    """A resource of a profile."""
+    """A resource in a profile."""
 
     pattern: str
     benchmarks: list[str]

@@ -25,9 +25,9 @@ from workloads.declared import about, declares, keeps_limit
 
 __all__ = ["PER", "powered", "side", "sides", "some"]
 
-# Labels that a reader must know where the sides differ in them: of imported tables, and of prices.
+# Labels to show if the sides differ in them: those of imported tables and prices.
 TRAITS = (*imports.TRAITS, "currency", "price_date", "term")
-MOST_VALUES = 20_000  # single values that are kept beside the means of a side
+MOST_VALUES = 20_000  # maximum number of single values stored with the means of a side
 MOST_SPREAD = 200  # machines of which the spread of repeats is read; of more, where a side is a single host
 
 
@@ -86,7 +86,7 @@ def sides(
 
 
 def powered(root: Path, chosen: Mapping[str, Sequence[Machine]]) -> frozenset[str]:
-    """Return the titles of the sides for which power is on record: measured during runs, or as the label ``watts``."""
+    """Return the titles of the sides with recorded power: measured during runs, or given as the label ``watts``."""
     labelled = {title for title, of in chosen.items() if any(m.labels.get("watts") for m in of)}
     every = list({(m.campaign, m.host): m for machines in chosen.values() for m in machines})
     files = _files(root, sorted({campaign for campaign, _ in every}))
@@ -169,8 +169,9 @@ def _side(
 
 
 def _demoted(benchmarks: pd.DataFrame) -> pd.DataFrame:
-    """Return ``benchmarks`` with the kind that manifests give to recorded capacity that is responsiveness: a record may
-    call the throughput of a closed loop at a fixed concurrency capacity.
+    """Return ``benchmarks`` with recorded capacity changed to responsiveness if its manifest says so.
+
+    A record may classify the throughput of a closed loop at fixed concurrency as capacity.
     """
     known = np.array([declares(w, m) for w, m in zip(benchmarks["workload"], benchmarks["metric"], strict=True)], bool)
     work = benchmarks[(benchmarks["kind"] == Kind.CAPACITY) & known]
@@ -186,7 +187,7 @@ def _demoted(benchmarks: pd.DataFrame) -> pd.DataFrame:
 
 
 def _declared(benchmarks: pd.DataFrame) -> pd.DataFrame:
-    """``benchmarks`` with what the manifests say of each: its limit (NaN for none), and the quantity it measures."""
+    """Return ``benchmarks`` with the limit (NaN if none) and the quantity that manifests declare for each."""
     columns = ["workload", "case", "metric", "class", "unit", "better"]
     described = [about(*values) for values in benchmarks[columns].itertuples(index=False, name=None)]
     limits = [math.nan if a.limit is None else a.limit for a in described]
@@ -254,7 +255,7 @@ def _check_patterns(keys: pd.DataFrame, only: Sequence[str]) -> None:
 
 
 def _hosts(title: str, chosen: Sequence[Machine], by: str, names: Mapping[tuple[str, str], str]) -> list[str]:
-    """What each of the machines of a side counts for."""
+    """Return the host name that each machine of a side counts as."""
     if by == "host":
         return [names[m.campaign, m.host] for m in chosen]
     if by == imports.BY_TABLE:
@@ -263,7 +264,7 @@ def _hosts(title: str, chosen: Sequence[Machine], by: str, names: Mapping[tuple[
             f"{_host(m, label)} of {title}" if label else names[m.campaign, m.host]
             for m, label in zip(chosen, labels, strict=True)
         ]
-    return [f"{_host(m, by)} of {title}" for m in chosen]  # the other side's is another
+    return [f"{_host(m, by)} of {title}" for m in chosen]  # it differs from the other side's
 
 
 def _host(machine: Machine, by: str) -> str:

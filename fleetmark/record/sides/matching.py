@@ -1,4 +1,4 @@
-"""Sides matched before they are compared: within strata where they mix sizes, and once more without some hosts."""
+"""Match sides before comparing them: within strata if they mix sizes, and again without some hosts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from planner.equivalence import Equivalence
 from planner.peers import Outlier, outliers
 from planner.strata import Part, joined_parts, named, refused
 
-MOST_STRATA = 4  # named in a sentence
-Drop = Mapping[str, Collection[str]]  # side's title to the names of machines that are left out
+MOST_STRATA = 4  # maximum number of strata named in a sentence
+Drop = Mapping[str, Collection[str]]  # side title -> names of excluded machines
 Build = Callable[[Mapping[str, Sequence[Machine]], Mapping[str, str]], Mapping[str, Side]]
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """How sides are compared. ``pooled`` compares sides as they are; ``build`` reads sides of some machines, which
-    count as hosts ``by`` a label; ``chosen`` and ``names``: the machines of each side, and what they go by; ``sizes``:
-    None where sides are not matched by size. ``effects`` is filled: a sentence to the logarithm of how far what it says
-    moves the answer.
+    """How sides are compared.
+
+    ``pooled``: compares sides without strata; ``build``: reads sides of selected machines, with the label (``by``) that
+    identifies a host; ``chosen`` and ``names``: the machines of each side and their names; ``sizes``: None if sides are
+    not matched by size; ``effects``: filled with how far each sentence's subject moves the result, as a logarithm.
     """
 
     pooled: Callable[[Side, Sequence[Side]], Comparison]
@@ -39,8 +40,10 @@ class Matching:
     effects: dict[str, float] = field(default_factory=dict)
 
     def compare(self, base: Side, rest: Sequence[Side], drop: Drop | None = None) -> Comparison:
-        """Return every side of ``rest`` against ``base``, within strata where they mix sizes; sentences about these are
-        its first warnings. ``drop``: machines that strata do without, as the sides do already.
+        """Return every side in ``rest`` compared with ``base``, within strata if the sides mix sizes.
+
+        Sentences about strata become the first warnings. ``drop``: machines to exclude from strata; ``base`` and
+        ``rest`` already exclude them.
         """
         result = self.pooled(base, rest)
         warnings: dict[str, None] = {}
@@ -52,7 +55,7 @@ class Matching:
         return replace(result, candidates=candidates, warnings=[*warnings, *result.warnings])
 
     def unlike(self, side: Side) -> list[Outlier]:
-        """Return the hosts of a side that are unlike their peers, which are those of their size."""
+        """Return the hosts of a side that differ from their peers, which are the hosts of the same size."""
         if self.sizes is None:
             return outliers(side)
         matches = []
@@ -62,7 +65,7 @@ class Matching:
         return sorted(matches, key=lambda o: (-abs(o.deviation), o.host))
 
     def reduced(self, side: Side, drop: Drop) -> Side:
-        """Return ``side`` without some of its machines."""
+        """Return ``side`` without the machines in ``drop``."""
         out = set(drop.get(side.title, ()))
         if not out:
             return side
@@ -111,7 +114,7 @@ class Matching:
                 try:
                     sides = replace(one, title=base.title), replace(two, title=other.title)
                     (candidate,) = self.pooled(sides[0], [sides[1]]).candidates
-                except FleetmarkError:  # nothing is measured on both sides
+                except FleetmarkError:  # the two sides have no benchmark in common
                     candidate = None
             parts.append(Part(name, stratum.share, candidate))
         return parts
@@ -119,8 +122,9 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The comparison of ``sides`` once more without some machines; each is worked out once, however often it is asked
-    for. ``against`` compares a baseline with other sides.
+    """Repeat the comparison of ``sides`` without some machines; results are cached.
+
+    ``against`` compares a baseline with other sides.
     """
 
     matching: Matching
@@ -129,7 +133,7 @@ class Again:
     known: dict[tuple[str, frozenset[tuple[str, frozenset[str]]]], Comparison | None] = field(default_factory=dict)
 
     def __call__(self, baseline: str, drop: Drop) -> Comparison | None:
-        """Return the comparison with ``baseline``; None where what is left shares nothing."""
+        """Return the comparison with ``baseline``; None if the remaining machines have no benchmark in common."""
         key = baseline, frozenset((title, frozenset(hosts)) for title, hosts in drop.items())
         if key not in self.known:
             self.known[key] = None
@@ -140,15 +144,16 @@ class Again:
 
 
 def without(side: Side, hosts: Collection[str]) -> Side:
-    """Return a side without some of its hosts."""
+    """Return a side without the given hosts."""
     out = [host for host in hosts if host in side.means.index]
     shared = None if side.shared is None else side.shared.drop(index=out)
     return replace(side, means=side.means.drop(index=out), shared=shared) if out else side
 
 
 def moved(before: Comparison, after: Comparison) -> float:
-    """Return by how much the answer moves: the largest change of a headline, as a logarithm; of capacity where there is
-    any. Infinite where a headline is gone.
+    """Return how far the result moves, as a logarithm: the largest change of a headline ratio.
+
+    Capacity headlines take precedence if there are any. The result is infinite if a headline disappears.
     """
     changes: dict[str, list[float]] = {}
     for one, other in zip(before.candidates, after.candidates, strict=True):
@@ -162,13 +167,14 @@ def moved(before: Comparison, after: Comparison) -> float:
 
 
 def _moved(e: Equivalence) -> float:
-    """Return how far the headline within strata lies from that over all hosts."""
+    """Return how far the headline ratio within strata lies from the ratio over all hosts, as a logarithm."""
     return abs(math.log(e.headline.value / e.geometric.value)) if e.headline and e.geometric else 0.0
 
 
 def _by_machines(base: Side, other: Side, pool: Candidate) -> dict[tuple[Places, Places], list[str]]:
-    """Return the classes of a candidate by the machines of both sides that measured what is compared in them: machines
-    without a part in a class say nothing about its sizes.
+    """Group the classes of a candidate by the machines of both sides that measured the compared benchmarks.
+
+    A machine that did not measure a class says nothing about the sizes in that class.
     """
     groups: dict[tuple[Places, Places], list[str]] = {}
     for name, e in pool.classes.items():
@@ -184,7 +190,7 @@ def _places(side: Side, titles: Iterable[str]) -> Places:
 
 
 def _matched(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Part]) -> Message:
-    """Return how the sides were matched, with each stratum's share and its ratio of the first class."""
+    """Return how the sides were matched, with the share of each stratum and its ratio in the first class."""
     ratios = next((named(parts, name) for name, e in pool.classes.items() if e.headline is not None), {})
     shown = [
         message(
@@ -196,7 +202,7 @@ def _matched(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Par
     ]
     more = [message("and {n} more", n=len(parts) - MOST_STRATA)] if len(parts) > MOST_STRATA else []
     return message(
-        "{candidate} is compared with {baseline} size by size, joined by the baseline's shares: {strata}",
+        "{candidate} is compared with {baseline} size by size, weighted by the baseline's shares: {strata}",
         candidate=candidate,
         baseline=baseline,
         strata=joined([*shown, *more], "; "),

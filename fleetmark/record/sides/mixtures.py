@@ -56,8 +56,9 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """A respect in which the machines of a ``side`` differ, as a sentence; ``rest``: the names of the machines that are
-    not of the most frequent kind, without which it would not stand.
+    """A sentence about one respect in which the machines of a ``side`` differ.
+
+    ``rest``: the names of the machines outside the most frequent kind; without them the side is uniform.
     """
 
     text: Message
@@ -68,19 +69,19 @@ class Mixture:
 def mixtures(
     title: str, chosen: Sequence[Machine], side: Side, names: Mapping[tuple[str, str], str]
 ) -> Iterator[Message]:
-    """The sentences of ``parted``."""
+    """Yield the sentences of ``parted``."""
     yield from (mixture.text for mixture in parted(title, chosen, side, names))
 
 
 def parted(
     title: str, chosen: Sequence[Machine], side: Side, names: Mapping[tuple[str, str], str]
 ) -> Iterator[Mixture]:
-    """Return a sentence for each respect in which the machines of ``side`` differ, with how many have which value.
+    """Yield a sentence for each respect in which the machines of ``side`` differ, with a count for each value.
 
-    Facts tell of the hosts of campaigns, labels of imported machines. ``names``: what hosts go by.
+    Campaign hosts are described by facts, imported machines by labels. ``names``: the names of hosts.
     """
     parts: dict[str, dict[str, _Part]] = {}
-    spellings: dict[str, str] = {}  # published tables write a processor in several ways
+    spellings: dict[str, str] = {}  # published tables spell processor names in several ways
     traits_of = list(_traits(chosen))
     read = [machine for machine, _ in traits_of]
     for machine, traits in traits_of:
@@ -94,17 +95,17 @@ def parted(
             mixed = Message(template.template, {"side": title, "values": _listed(trait, of_value)})
             value, largest = max(of_value.items(), key=lambda item: len(item[1].hosts))
             term = _term(trait, value, largest, read)
-            text = message("{mixed}; to have one, add {term}", mixed=mixed, term=_written(term)) if term else mixed
+            text = message("{mixed}; to select one, add {term}", mixed=mixed, term=_written(term)) if term else mixed
             rest = {names[m.campaign, m.host] for p in of_value.values() if p is not largest for m in p.machines}
             yield Mixture(text, title, frozenset(rest) - largest.hosts)
     if standings := _standings(side):
         listed = joined(word(s) or message("an official result") for s in standings)
-        text = message("{side} mixes results of unlike standing: {standings}", side=title, standings=listed)
+        text = message("{side} mixes results of different status: {standings}", side=title, standings=listed)
         yield Mixture(text, title)
 
 
 def _standings(side: Side) -> list[str]:
-    """What figures of one workload are called, where that is not one thing; empty for an official result."""
+    """Return the result types of a side if one workload mixes them; the empty string is an official result."""
     of_workload: dict[str, set[str]] = {}
     for workload, text in zip(side.benchmarks["workload"], side.benchmarks["standing"], strict=True):
         of_workload.setdefault(str(workload), set()).update(str(text).split(", "))

@@ -1,4 +1,4 @@
-"""What machines of a side share with some of the others: a batch, a rack, a BIOS or a microcode."""
+"""Find groups of machines within a side: those with the same batch, rack, BIOS or microcode."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pandas as pd
 from fleetmark.record import imports
 from fleetmark.record.select import Machine
 
-LABELS = ("batch", "rack")  # of the inventory
+LABELS = ("batch", "rack")  # inventory labels
 FACTS = ("bios", "microcode")
-MOST_FACTS = 200  # machines of a side, above which facts are not read for this
+MOST_FACTS = 200  # facts are not read for sides with more machines
 
 
 def groups(chosen: Sequence[Machine], hosts: Sequence[str]) -> pd.DataFrame | None:
-    """Return a row per host with what it shares with others; None for imported machines and where nothing is shared.
+    """Return a row per host with its group labels; None for imported machines, and if no hosts form a group.
 
-    ``hosts``: what each machine counts as. A host that several campaigns measured has the latest value.
+    ``hosts``: the host name that each machine counts as. If several campaigns measured a host, its latest value counts.
     """
     if any(imports.is_imported(machine) for machine in chosen):
         return None

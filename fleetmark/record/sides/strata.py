@@ -1,4 +1,4 @@
-"""Strata: machines of a side that differ in size, matched with those of the other side that are alike (Simpson)."""
+"""Stratify sides by machine size, so that only machines of equal size are compared (Simpson's paradox)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from fleetmark.record.sides.mixtures import ALIKE, MOST_FACTS
 MOST_NAMED = 4
 _GiB = 1 << 30
 Key = tuple[str, ...]
-Places = frozenset[int]  # of machines in the list of their side
+Places = frozenset[int]  # indices of machines in the list of their side
 _NAMES: Mapping[str, Message] = {
     "sockets": message("sockets"),
     "cores": message("cores per socket"),
     "devices": message("number of accelerators"),
     "memory": message("memory"),
 }
-_SOFT = ("memory",)  # sizes that differ within both sides without a match leave the headline, with a warning
+_SOFT = ("memory",)  # if these sizes do not match, the headline stays, with a warning
 
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """The machines of one size on both sides; ``share``: their part of the baseline's machines."""
+    """The machines of one size on both sides. ``share``: their fraction of the baseline's machines."""
 
     share: float
     baseline: Sequence[Machine]
@@ -35,8 +35,10 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class Strata:
-    """How two sides are compared within strata. ``keys``: the strata of the baseline by name; empty where nothing has
-    to be matched. ``refused``: why the sides cannot be matched.
+    """How two sides are compared within strata.
+
+    ``keys``: the strata of the baseline by name; empty if no matching is needed. ``refused``: why the sides cannot be
+    matched.
     """
 
     keys: Mapping[str, Stratum]
@@ -47,7 +49,7 @@ NONE = Strata({})
 
 
 class Sizes:
-    """The sizes of all machines of a comparison, by side. A sample of facts is read first: most sides are uniform."""
+    """The sizes of all machines in a comparison, by side. Only a sample of facts is read if the sample is uniform."""
 
     def __init__(self, chosen: Mapping[str, Sequence[Machine]]) -> None:
         self._chosen = chosen
@@ -67,7 +69,7 @@ class Sizes:
         self._known = {side: [next(every_size) for _ in machines] for side, machines in chosen.items()}
 
     def groups(self, title: str) -> list[list[Machine]]:
-        """Return the machines of a side by size; all together where no side mixes sizes."""
+        """Return the machines of a side grouped by size, in one group if no side mixes sizes."""
         chosen = self._chosen.get(title, ())
         if title not in self._known:
             return [list(chosen)]
@@ -77,8 +79,9 @@ class Sizes:
         return list(alike.values())
 
     def strata(self, baseline: tuple[str, Places], candidate: tuple[str, Places]) -> Strata:
-        """Return how two sides are compared: as they are, within strata, or not at all. A side is its title and the
-        places of the machines that count.
+        """Return how two sides are compared: without strata, within strata, or not at all.
+
+        A side is its title and the indices of the machines that count.
         """
         if not self._known:
             return NONE
@@ -106,7 +109,7 @@ class Sizes:
 def _refusal(trait: str, sides: Mapping[str, Sequence[Mapping[str, str]]]) -> Message:
     shown = [joined([side, _listed(trait, of)], " ") for side, of in sides.items()]
     return message(
-        "sides mix sizes without a match ({trait}: {sides}): compare like with like",
+        "sides mix sizes that do not match ({trait}: {sides}); compare machines of the same size",
         trait=_NAMES[trait],
         sides=joined(shown, "; "),
     )
@@ -117,11 +120,11 @@ def _sample(machines: Sequence[Machine]) -> Sequence[Machine]:
 
 
 def _sizes(machines: Sequence[Machine]) -> list[dict[str, str]]:
-    """Return what each machine has of each trait, as text; without what is not known."""
+    """Return the known traits of each machine as text."""
     raw = [_of(m) for m in machines]
     amounts = sorted({m["memory"] for m in raw if "memory" in m})
     starts: list[float] = []
-    for amount in amounts:  # kernels reserve different amounts, so sizes are alike within a few per cent
+    for amount in amounts:  # kernels reserve different amounts, so sizes may differ by a few per cent
         if not starts or amount > ALIKE * starts[-1]:
             starts.append(amount)
 
@@ -134,7 +137,7 @@ def _sizes(machines: Sequence[Machine]) -> list[dict[str, str]]:
 
 
 def _of(machine: Machine) -> dict[str, float]:
-    """Return the sizes of a machine. Of one with accelerators only their number counts: they do the work."""
+    """Return the sizes of a machine. With accelerators, only their number counts, because they do the work."""
     sockets: float | None
     cores: float | None
     devices: float | None
@@ -169,7 +172,7 @@ def _values(trait: str, sizes: Sequence[Mapping[str, str]]) -> set[str]:
 
 
 def _differs(trait: str, a: Sequence[Mapping[str, str]], b: Sequence[Mapping[str, str]]) -> bool:
-    """Return whether a trait that is known of all machines differs within a side."""
+    """Return whether all machines have the trait and it differs within a side."""
     return all(trait in of for of in (*a, *b)) and max(len(_values(trait, s)) for s in (a, b)) > 1
 
 
@@ -178,7 +181,7 @@ def _keys(traits: Sequence[str], sizes: Sequence[Mapping[str, str]]) -> list[Key
 
 
 def _named(traits: Sequence[str], key: Key) -> str:
-    """Return ``2 sockets, 64 cores per socket``."""
+    """Return a stratum's name, for example ``2 sockets, 64 cores per socket``."""
     return joined(_size(trait, value) for trait, value in zip(traits, key, strict=True))
 
 
@@ -194,7 +197,7 @@ def _size(trait: str, value: str) -> str:
 
 
 def _listed(trait: str, sizes: Sequence[Mapping[str, str]]) -> str:
-    """Return ``1 (5), 2 (12)``: each value with the number of machines that have it."""
+    """Return each value with its number of machines, for example ``1 (5), 2 (12)``."""
     numbers = Counter(of[trait] for of in sizes)
     some = [f"{value} ({n:,})" for value, n in numbers.most_common(MOST_NAMED)]
     return joined([*some, "…" if len(numbers) > MOST_NAMED else None])

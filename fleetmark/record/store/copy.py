@@ -79,7 +79,7 @@ class StoreCopy:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Other commands on this machine wait meanwhile."""
+        """Lock the copy, so that other commands on this machine wait."""
         with _writing(self.root):
             lock = append_inside(self.root / ABOUT / "lock", self.root)
             try:
@@ -274,7 +274,7 @@ class StoreCopy:
         replace_inside(self.root / ABOUT / "waiting", self.root, "\n".join(sorted(names)))
 
     def _store(self, folder: str) -> bool:
-        """Store what was made or changed here in a folder, its head last: whether there was anything."""
+        """Store new and changed files of a folder, its head last. Return whether there were any."""
         manifest, here = self._notes.of(folder), self._walk(folder)
         files = {name: self.root / folder / name for name, looks in here.items() if looked(manifest, name) != looks}
         moved = {name.split("/", 2)[2] for name in here if name.startswith("superseded/") and name.count("/") > 1}

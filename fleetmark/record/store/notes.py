@@ -41,7 +41,7 @@ class Notes:
             return {}
 
     def add(self, folder: str, entries: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
-        """Add ``entries`` to the notes of ``folder``, and take those ``removed`` out."""
+        """Add ``entries`` to the notes of ``folder``, and remove those in ``removed``."""
         notes = {n: e for n, e in self.of(folder).items() if n not in removed}
         replace_inside(self._file(folder), self.place, json.dumps(notes | dict(entries)))
 

@@ -41,7 +41,7 @@ def test_a_point_that_failed_is_left_out_and_counted() -> None:
 
 @pytest.mark.parametrize(
     ("raw", "words"),
-    [(b"", "empty"), (b"{}", "no point of InferenceX"), (RAW[:900], "damaged or not whole"), (b"[1, 2]", "no point")],
+    [(b"", "empty"), (b"{}", "no point of InferenceX"), (RAW[:900], "damaged or incomplete"), (b"[1, 2]", "no point")],
 )
 def test_what_is_none_is_refused(raw: bytes, words: str) -> None:
     with pytest.raises(FleetmarkError, match=words):

@@ -87,7 +87,7 @@ def test_figures_that_are_none() -> None:
         ((HEAD, SMALL.replace("aws", "")), "line 2: no vendor"),
         ((HEAD, SMALL.replace("m7i.large", "")), "line 2: no server"),
         ((HEAD, "aws,x,,,,,,,,,,,,,,"), "none of its 1 rows has a figure"),
-        ((HEAD,), "no rows"),
+        ((HEAD,), "without rows"),
     ],
 )
 def test_bad_tables_are_one_sentence(lines: tuple[str, ...], expected: str) -> None:

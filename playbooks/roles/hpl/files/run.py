@@ -1,7 +1,7 @@
-"""HPL or HPCG in the current folder: run.py --ranks R --memory BYTES --block NB [--dat FILE] hpl|hpcg COMMAND...
+"""Run HPL or HPCG in the current folder: run.py --ranks R --memory BYTES --block NB [--dat FILE] hpl|hpcg COMMAND...
 
-Writes HPL.dat or hpcg.dat, or copies the user's, runs COMMAND and prints the files in which the program leaves its
-results. Standard library only, Python 3.6 and later.
+Write HPL.dat or hpcg.dat, or copy the user's file, run COMMAND, and print the program's result files. Standard library
+only, Python 3.6 and later.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 
-# Device 6 is stdout; one problem, one grid, one way of each step; L1 is not transposed, as NVIDIA's program needs it.
+# Device 6 is stdout. There is one problem, grid and variant. L1 is not transposed, as NVIDIA's program requires.
 HPL = """HPLinpack benchmark input file
 Fleetmark
 HPL.out
@@ -49,27 +49,27 @@ Fleetmark
 {edge} {edge} {edge}
 {seconds}
 """
-BYTES_A_POINT = 800  # HPCG 3.1 takes 720 to 800 bytes for each equation
+BYTES_A_POINT = 800  # HPCG 3.1 needs 720 to 800 bytes per equation
 
 
 def grid(ranks):
-    """Return P and Q with P x Q = ranks, as square as can be, P the smaller."""
+    """Return P and Q with P x Q = ranks and P <= Q, as close to square as possible."""
     p = max(d for d in range(1, int(math.sqrt(ranks)) + 1) if ranks % d == 0)
     return p, ranks // p
 
 
 def order(memory, block):
-    """Return the order of the largest matrix of doubles within ``memory`` bytes, a multiple of the block size."""
+    """Return the order of the largest matrix of doubles that fits ``memory`` bytes, a multiple of the block size."""
     return max(block, int(math.sqrt(memory / 8)) // block * block)
 
 
 def edge(memory, ranks, block):
-    """Return the points in each direction of a process's cube, all within ``memory`` bytes; HPCG takes 16 at least."""
+    """Return the edge length in points of each process's cube for ``memory`` bytes in all; HPCG needs at least 16."""
     return max(16, int((memory / ranks / BYTES_A_POINT) ** (1 / 3) + 1e-9) // block * block)
 
 
 def text(chosen):
-    """Return the contents of the input file."""
+    """Return the content of the input file."""
     if chosen.benchmark == "hpcg":
         return HPCG.format(edge=edge(chosen.memory, chosen.ranks, chosen.block), seconds=chosen.seconds)
     p, q = grid(chosen.ranks)
