@@ -199,7 +199,10 @@ def test_survival_needs_somewhere_to_survive(tmp_path: Path) -> None:
         ("- 1", "keys and values are expected"),
         ("a: [1", "demand.yml line 1: not YAML"),
         ("a: &x [*x]", "the alias *x refers to itself"),
-        ("date: 2027-13-45", "demand.yml line 1: not YAML: '2027-13-45' is not a valid timestamp: month must be in 1..12"),
+        (
+            "date: 2027-13-45",
+            "demand.yml line 1: not YAML: '2027-13-45' is not a valid timestamp: month must be in 1..12",
+        ),
         ("? [1, 2]\n: 3", "a key is one word"),
         ("[" * 2000, "more than 100 levels"),
     ],

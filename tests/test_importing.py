@@ -144,7 +144,7 @@ def test_one_bad_file_among_several_does_not_stop_the_others(tmp_path: Path, tid
     empty.touch()
     done = invoke(tmp_path, "import", "table", str(empty), str(tidy))
     assert done.exit_code == 2
-    assert f"fleetmark: {empty}: empty" in done.stderr
+    assert f"fleetmark: {empty}: the file is empty" in done.stderr
     assert len(list((tmp_path / "imports").iterdir())) == 1
 
 
@@ -187,7 +187,9 @@ def test_a_moment_beyond_the_calendar_and_a_workbook(tmp_path: Path) -> None:
     far = pa.table({"machine": ["a"], "benchmark": ["x"], "value": [1.0], "unit": ["s"], "at": pa.array([10**15])})
     far = far.set_column(4, "at", far["at"].cast(pa.timestamp("s")))
     pq.write_table(far, tmp_path / "far.parquet")
-    assert "far.parquet: the Parquet file is damaged" in refused(tmp_path, "import", "table", str(tmp_path / "far.parquet"))
+    assert "far.parquet: the Parquet file is damaged" in refused(
+        tmp_path, "import", "table", str(tmp_path / "far.parquet")
+    )
     (tmp_path / "t.xlsx").write_bytes(b"PK\x03\x04 and so on")
     assert "save its sheet as CSV" in refused(tmp_path, "import", "table", str(tmp_path / "t.xlsx"))
 

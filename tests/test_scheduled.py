@@ -370,7 +370,9 @@ def test_somebody_elses_campaign_is_resumed_by_nobody_without_a_terminal(
 ) -> None:
     archive = fleet.run()
     colleague = Colleague(fleet, monkeypatch, terminal=False)
-    with pytest.raises(FleetmarkError, match=r"you did not start it here \(campaign.json names .*@.*resume it from a terminal"):
+    with pytest.raises(
+        FleetmarkError, match=r"you did not start it here \(campaign.json names .*@.*resume it from a terminal"
+    ):
         colleague.resume(archive)
     assert fleet.checked == [] and colleague.asked == 0
 
