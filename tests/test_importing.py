@@ -144,7 +144,7 @@ def test_one_bad_file_among_several_does_not_stop_the_others(tmp_path: Path, tid
     empty.touch()
     done = invoke(tmp_path, "import", "table", str(empty), str(tidy))
     assert done.exit_code == 2
-    assert f"fleetmark: {empty}: empty" in done.stderr
+    assert f"fleetmark: {empty}: the file is empty" in done.stderr
     assert len(list((tmp_path / "imports").iterdir())) == 1
 
 
