@@ -230,7 +230,7 @@ def test_warnings_are_ordered_by_what_they_do_to_the_answer(tmp_path: Path) -> N
     assert third.startswith("old mixes memory populations: 16 GiB (10); 32 GiB (2)")
     assert third.endswith("without this difference: new 2.00 (2.00–2.00)")
     assert [w for w in doc["warnings"] if "mixes software" in w] and "1 warning more" not in rest
-    assert rest[0].startswith("new mixes software: "), "which does nothing"
+    assert rest[0].startswith("new mixes software: "), "the software difference has no effect"
 
 
 def test_a_thread_is_half_a_core_on_one_side_only(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_times_and_spreads_come_from_hosts_of_the_same_kind(tmp_path: Path) -> N
     kind, key = kind_of(same), ("stream", "all-cores", 4.4)
     assert past.seconds("h1", kind, key) == past.seconds("new", kind, key) == 1.5
     assert past.seconds("other", kind_of(other), key) is None
-    assert past.seconds("h1", kind, ("stream", "all-cores", 9.9)) is None, "other settings take another time"
+    assert past.seconds("h1", kind, ("stream", "all-cores", 9.9)) is None, "runs with other settings give no estimate"
     assert past.spread(kind, "stream", "all-cores") == pytest.approx(0.1)
 
 
@@ -164,10 +164,10 @@ def test_what_is_used_and_installed_is_listed(tmp_path: Path) -> None:
     assert first.disk == 2 << 30
     runs = sum(case.runs for case in first.cases if case.workload == "iperf3")
     lasts = next(case.seconds for case in first.cases if case.workload == "iperf3")
-    assert first.network_s == pytest.approx(2 * runs * lasts), "each host is client as often as server"
+    assert first.network_s == pytest.approx(2 * runs * lasts), "each host is client and server equally often"
     assert first.network == pytest.approx(1.25e9 * first.network_s)
     assert first.skipped and first.skipped["mlc"].startswith("needs mlc.tarball")
-    assert not [i for i in first.installs if i.workload in ("fio", "iperf3")], "the host has both"
+    assert not [i for i in first.installs if i.workload in ("fio", "iperf3")], "both tools are already on the host"
     (host,) = planned(tmp_path, "  hpcc:\n  stream:\n").hosts
     assert [(i.workload, i.packages) for i in host.installs if i.workload == "stream"]
 
@@ -231,7 +231,7 @@ def test_every_case_of_a_dry_run_then_runs_and_none_more(tmp_path: Path) -> None
     words = ["run", "--suite", str(tmp_path / "mine.yml"), "--seed", "5", "--results", str(tmp_path / "kept")]
     before = CliRunner().invoke(app, [*words, "--dry-run", "--format", "json"], catch_exceptions=False)
     assert before.exit_code == 0, before.output
-    assert not (tmp_path / "kept").exists(), "it creates no campaign"
+    assert not (tmp_path / "kept").exists(), "a dry run creates no campaign"
     (host,) = json.loads(before.stdout)["hosts"]
     done = CliRunner().invoke(app, [*words, "--format", "json"], catch_exceptions=False)
     (campaign,) = (tmp_path / "kept").glob("*/journal.jsonl")

@@ -113,7 +113,9 @@ def test_a_host_that_answers_late_joins_in_the_same_run(fleet: Fleet, monkeypatc
     monkeypatch.setattr(prepare, "check_hosts", check)
     monkeypatch.setattr(campaign, "_drive", drive)
     archive = fleet.run()
-    assert driven == [["h1", "h2", "h3"], ["h4", "h1", "h2", "h3"]], "its pairs need the others once more"
+    assert driven == [["h1", "h2", "h3"], ["h4", "h1", "h2", "h3"]], (
+        "the pairs of the late host need the other hosts again"
+    )
     assert archive.campaign()["planned"] == [["h1", "h2", "h3"], ["h4"]]
     assert sorted(jobs(archive)) == list(NAMES)
     assert [e["e"] for e in archive.journal() if e["e"] in ("unreachable", "joined")] == ["unreachable", "joined"]
@@ -136,7 +138,7 @@ def test_a_host_that_never_answers_stays_lost_with_its_reason(fleet: Fleet, monk
     archive.close()
     monkeypatch.setattr(prepare, "check_hosts", fleet.check)
     fleet.resume(archive)
-    assert sorted(jobs(archive)) == list(NAMES), "it joins when somebody resumes"
+    assert sorted(jobs(archive)) == list(NAMES), "the host joins when the campaign is resumed"
 
 
 # --- written whole ---------------------------------------------------------------------------------------------------
@@ -388,7 +390,7 @@ def test_somebody_elses_campaign_goes_on_once_its_reader_agrees(fleet: Fleet, mo
     assert "fio.size=" in shown and "'h1', 'h2', 'h3', 'h4'" in shown and "/var/tmp" in shown
     assert set(fleet.checked) == set(NAMES) and fleet.driven == 2 and jobs(archive) == before
     colleague.resume(archive)
-    assert colleague.asked == 1, "it is the colleague's own from now on"
+    assert colleague.asked == 1, "the colleague is not asked again after adopting the campaign"
 
 
 def test_whoever_does_not_agree_runs_nothing(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,7 +188,7 @@ def test_no_verb_writes_through_a_link(root: Path, tmp_path: Path, verb: str) ->
     before = looks(root)
     assert invoke(root, verb).exit_code == 0
     written = [name for name, now in looks(root).items() if before.get(name) != now]
-    assert written, "a verb that writes nothing has no place here"
+    assert written, "list only verbs that write files"
     for name in written:
         for plant in PLANTS:
             if plant is plant_link_above and "/" not in name:
@@ -347,7 +347,7 @@ def test_nothing_planted_in_a_document_runs_or_is_reached(
                 assert not WATCH.seen, f"{file.relative_to(root.parent)} {key}: {WATCH.seen[:3]}"
                 tried.add((file, key))
         file.write_bytes(raw)
-    assert len({file for file, _ in tried}) == 11, "one of each kind, and a second campaign.json"
+    assert len({file for file, _ in tried}) == 11, "expected one file of each kind and a second campaign.json"
     assert not list(canary.iterdir())
 
 

@@ -150,9 +150,9 @@ def test_one_that_hangs_is_ended_with_what_it_started_and_not_run_for_ever(
     with pytest.raises(FleetmarkError, match="took longer than 2 s on 3 outputs, so it was not run again"):
         parser.parse(b"")
     os.set_blocking(reader, True)
-    assert os.read(reader, 1) == b"", "no process holds the pipe open: sleep was ended too"
+    assert os.read(reader, 1) == b"", "sleep was stopped too, so no process holds the pipe open"
     write(folder, WHOLE)
-    assert parser.parse(b"rate: 7").measurements[0].value == 7, "a corrected one is run again"
+    assert parser.parse(b"rate: 7").measurements[0].value == 7, "a corrected parser runs again"
 
 
 def test_it_finds_no_secret_in_its_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
