@@ -254,7 +254,7 @@ def _note_job(archive: Archive, job: Job) -> None:
 
 
 def _is_noted(archive: Archive, event: Mapping[str, Any]) -> bool:
-    """Return whether this user recorded the Slurm job of this campaign, which is cancelled at the end."""
+    """Return whether this user recorded this campaign's Slurm job. Only such a job is cancelled at the end."""
     noted = {name: value for name, value in event.items() if name not in ("t", "e")}
     return noted.get("campaign") == archive.id and is_signed(noted)
 

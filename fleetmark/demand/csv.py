@@ -28,7 +28,7 @@ from fleetmark.demand.keys.worth import Worth
 from fleetmark.demand.places import Input, Path, Where
 
 SHEETS = ("settings.csv", "demand.csv", "skus.csv", "sites.csv", "worth.csv", "fleet.csv", "supply.csv")
-HISTORY = "history"  # demand.csv names the sheets of past use
+HISTORY = "history"  # the value in demand.csv that marks sheets of past use
 LARGEST_BYTES = 32 << 20  # maximum size of a sheet
 MOST_ROWS = 400_000  # per sheet, including empty rows: four years in steps of 5 minutes
 MOST_COLUMNS = 500

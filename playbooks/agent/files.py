@@ -1,4 +1,4 @@
-"""Share functions among the agent's programs: write files atomically, reserve disk space, and start Python.
+"""Functions shared by the agent's programs: write files atomically, reserve disk space, and start Python.
 
 Standard library only, Python 3.6 and later.
 """

@@ -7,7 +7,7 @@ controller's input; ``in.end`` marks its end), ``out``, ``err``, and finally ``r
 The controller renames ``SHARED/alive`` into place every two seconds, and creates ``SHARED/done`` at the end.
 
 Processes continue without the controller, and ``out`` keeps their output for the next controller. Files are reopened
-for every read and synced after every write, because network file systems guarantee no more than that.
+for every read and synced after every write, because network file systems only promise fresh data at open.
 
 Standard library only, Python 3.6 and later.
 """

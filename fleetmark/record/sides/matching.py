@@ -42,7 +42,7 @@ class Matching:
     def compare(self, base: Side, rest: Sequence[Side], drop: Drop | None = None) -> Comparison:
         """Return every side in ``rest`` compared with ``base``, within strata if the sides mix sizes.
 
-        Sentences about strata become the first warnings. ``drop``: machines to exclude from strata; ``base`` and
+        Warnings about strata come first. ``drop``: machines to exclude from strata; ``base`` and
         ``rest`` already exclude them.
         """
         result = self.pooled(base, rest)
