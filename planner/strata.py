@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from fleetmark.base.text import Message, joined, message
 from planner.comparison import Candidate, among_many
-from planner.equivalence import Basis, Equivalence
+from planner.equivalence import ENDS, Basis, Equivalence
 from planner.estimate import Estimate, deviate, of_log
 from planner.ratio import NOTHING, Mean, Ratio, satterthwaite
 
@@ -29,7 +29,8 @@ def refused(candidate: Candidate, why: Message) -> Candidate:
     classes = {
         name: replace(
             e, ratio=None, work=None, why=why, each={}, lowest=None, highest=None, workload=None, resampled=None,
-            left_out={**e.left_out, **dict.fromkeys(e.each, why)}, basis=Basis.STRATA,
+            lowest_interval=None, highest_interval=None, left_out={**e.left_out, **dict.fromkeys(e.each, why)},
+            basis=Basis.STRATA,
         )
         for name, e in candidate.classes.items()
     }  # fmt: skip
@@ -63,20 +64,22 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
         why = message("no figure within {strata}: measure it on both sides there", strata=joined(without))
         return replace(
             pooled, ratio=None, work=None, why=pooled.why or why, each=each, left_out=left_out, lowest=None,
-            highest=None, workload=None, resampled=None,
+            highest=None, lowest_interval=None, highest_interval=None, workload=None, resampled=None,
         )  # fmt: skip
     ratio = join([(s, e.ratio) for s, e in matches if e.ratio is not None])
     work = join([(s, e.work) for s, e in matches if e.work is not None]) if pooled.work else None
     inside = sorted((t for t in each if t in pooled.weights), key=lambda t: each[t].value)
-    ends = (each[inside[0]].value, each[inside[-1]].value) if inside else (None, None)
+    ends = (each[inside[0]], each[inside[-1]]) if inside else None
     return replace(
         pooled,
         ratio=ratio,
         work=work,
         each=each,
         left_out=left_out,
-        lowest=ends[0],
-        highest=ends[1],
+        lowest=ends[0].value if ends else None,
+        highest=ends[1].value if ends else None,
+        lowest_interval=ends[0].selected(ENDS, len(inside)) if ends else None,
+        highest_interval=ends[1].selected(ENDS, len(inside)) if ends else None,
         lowest_title=inside[0] if inside else "",
         highest_title=inside[-1] if inside else "",
         resampled=None,

@@ -1,0 +1,68 @@
+"""Ratios within strata, joined by the baseline's shares, by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fleetmark.base.text import message
+from planner.comparison import Candidate
+from planner.equivalence import Basis, Equivalence
+from planner.estimate import deviate
+from planner.ratio import Ratio
+from planner.strata import Part, joined_parts, refused
+
+
+def ratio(log: float, error: float, df: float = 4.0, df_many: float | None = None) -> Ratio:
+    """exp(``log``) with Student's t interval."""
+    half = deviate(0.95, df) * error
+    return Ratio(math.exp(log), math.exp(log - half), math.exp(log + half), df=df, n=(3, 3), p=0.01, df_many=df_many)
+
+
+def class_of(each: dict[str, Ratio], head: Ratio | None, **values: Any) -> Equivalence:
+    """A class whose benchmarks weigh the same, in order of their ratios."""
+    names = list(each)
+    low, high = each[names[0]], each[names[-1]]
+    e = Equivalence(head, "", None, each, dict.fromkeys(names, 1 / len(names)), low.value, high.value, {}, {})
+    intervals = {"lowest_interval": low.interval, "highest_interval": high.interval}
+    return replace(e, lowest_title=names[0], highest_title=names[-1], **{**intervals, **values})
+
+
+def candidate(e: Equivalence) -> Candidate:
+    return Candidate("new", {"cpu-int": e}, {}, {})
+
+
+def within(pooled: Equivalence, *parts: Equivalence | None) -> Equivalence:
+    """Return the class within strata of equal shares."""
+    named = [Part(f"size {n}", 1 / len(parts), None if e is None else candidate(e)) for n, e in enumerate(parts)]
+    return joined_parts(candidate(pooled), named).classes["cpu-int"]
+
+
+def three(shift: float) -> dict[str, Ratio]:
+    return {name: ratio(log + shift, 0.1) for name, log in (("x", 0.0), ("y", 0.2), ("z", 0.4))}
+
+
+def test_both_ends_have_the_interval_within_strata() -> None:
+    """Two strata, half each: logs 0.0 and 0.2 give 0.1 with the error sqrt(2 x 0.05^2) = 0.0707 of 4 + 4 degrees.
+
+    Two picks of three have the level 1 - 0.05 x 2 / 3 = 0.9667.
+    """
+    pooled = class_of(three(-1.0), ratio(-0.8, 0.1))
+    e = within(pooled, class_of(three(0.0), ratio(0.2, 0.1)), class_of(three(0.2), ratio(0.4, 0.1)))
+    half = deviate(1 - 0.05 * 2 / 3, 8.0) * math.sqrt(0.005)
+    assert e.basis is Basis.STRATA and e.lowest == pytest.approx(math.exp(0.1))
+    assert e.lowest_interval == pytest.approx((math.exp(0.1 - half), math.exp(0.1 + half)))
+    assert e.highest_interval == pytest.approx((math.exp(0.5 - half), math.exp(0.5 + half)))
+
+
+def test_without_a_figure_neither_end_has_an_interval() -> None:
+    pooled = class_of(three(0.0), ratio(0.2, 0.1))
+    for e in (
+        within(pooled, class_of(three(0.0), ratio(0.2, 0.1)), None),
+        refused(candidate(pooled), message("sides mix sizes")).classes["cpu-int"],
+    ):
+        assert e.headline is None
+        assert e.lowest is e.highest is e.lowest_interval is e.highest_interval is None
