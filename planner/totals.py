@@ -15,7 +15,8 @@ import pandas as pd
 from planner.contrast import Pairing
 from planner.equivalence import Basis, Equivalence
 from planner.estimate import Estimate
-from planner.fieller import fieller
+from planner.fieller import fieller, of_means
+from planner.mixed import Codes, fit
 from planner.ratio import Mean, Ratio
 
 APART = 0.02  # how far totals and geometric mean may differ before totals are the headline
@@ -28,8 +29,8 @@ def totalled(e: Equivalence, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing)
     """Return ``e`` with the ratio of totals as its headline where it lies more than APART from the one that it has.
 
     ``a`` and ``b``: oriented logarithms of the capacity of the baseline's and the candidate's hosts. The interval is
-    Fieller's; there is none where it reaches 0 or is unbounded. The same hosts before and after are compared host by
-    host, so their totals stay as they are.
+    Fieller's, by clusters where that of ``e`` is; there is none where it reaches 0 or is unbounded. The same hosts
+    before and after are compared host by host, so their totals stay as they are.
     """
     before = e.headline
     if before is None or pairing is Pairing.SAME_HOSTS:
@@ -37,14 +38,16 @@ def totalled(e: Equivalence, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing)
     titles = [t for t, w in e.weights.items() if w > 0]
     weights = np.array([e.weights[t] for t in titles])
     weights /= weights.sum()
-    x, y = (_filled(side[titles].dropna(how="all").to_numpy(float)) for side in (a, b))
+    present = [side[titles].notna().any(axis=1).to_numpy() for side in (a, b)]
+    x, y = (_filled(side[titles].to_numpy(float)[of]) for side, of in zip((a, b), present, strict=True))
     if e.work is not None:
         jobs = weights * np.exp(x).mean(axis=0)  # of each benchmark in the time that the baseline's mean host takes
         scores = [1 / (jobs / np.exp(side)).sum(axis=1) for side in (x, y)]
     else:
         centre = x.mean(axis=0)
         scores = [np.exp((side - centre) @ weights) for side in (x, y)]
-    ratio = replace(total(scores[0], scores[1]), n=before.n)
+    codes = [None if c is None else c.codes[of] for c, of in zip(e.clusters, present, strict=True)]
+    ratio = replace(total(scores[0], scores[1], (codes[0], codes[1])), n=before.n)
     if abs(ratio.value / before.value - 1) <= APART:
         return e
     workload = None if e.workload is None else _scaled(e.workload, ratio.value / before.value)
@@ -52,11 +55,24 @@ def totalled(e: Equivalence, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing)
     return replace(changed, work=ratio) if e.work is not None else replace(changed, ratio=ratio)
 
 
-def total(a: Floats, b: Floats) -> Ratio:
-    """Return mean(``b``) / mean(``a``) with Fieller's interval: none where it reaches 0 or is unbounded."""
-    e = fieller(b, a)
+def total(a: Floats, b: Floats, clusters: tuple[Codes | None, Codes | None] = (None, None)) -> Ratio:
+    """Return mean(``b``) / mean(``a``) with Fieller's interval: none where it reaches 0 or is unbounded.
+
+    ``clusters``: of each side, the cluster of each host where hosts of one are alike; the variance is then CR2.
+    """
+    n = (len(a), len(b))
+    if not any(c is not None for c in clusters):
+        x, y = Mean.of(a), Mean.of(b)
+        e = fieller(b, a)
+    else:
+        x, y = (_mean(side, codes) for side, codes in zip((a, b), clusters, strict=True))
+        e = of_means(y, x, (n[1], n[0]))
     lo, hi = (e.lo, e.hi) if e.lo is not None and e.lo > 0 else (None, None)
-    return Ratio(e.value, lo, hi, e.level, e.df, (len(a), len(b)), _p(a, b, e.df))
+    return Ratio(e.value, lo, hi, e.level, e.df, n, _p(x, y, e.df), clusters=any(c is not None for c in clusters))
+
+
+def _mean(scores: Floats, clusters: Codes | None) -> Mean:
+    return Mean.of(scores) if clusters is None else fit(scores[:, None], clusters).mean(np.ones(1))
 
 
 def _filled(logs: Floats) -> Floats:
@@ -71,17 +87,16 @@ def _filled(logs: Floats) -> Floats:
     return np.where(seen, logs, benchmark + host[:, None])
 
 
-def _p(a: Floats, b: Floats, df: float | None) -> float | None:
+def _p(a: Mean, b: Mean, df: float | None) -> float | None:
     """Return how likely totals so far apart are where there is no difference; None where a side is one host."""
-    if min(len(a), len(b)) < 2 or df is None:
+    if min(a.df, b.df) <= 0 or df is None:
         return None
-    x, y = Mean.of(a), Mean.of(b)
-    error = (x.variance + y.variance) ** 0.5
+    error = (a.variance + b.variance) ** 0.5
     if error == 0:
-        return 0.0 if x.value != y.value else 1.0
+        return 0.0 if a.value != b.value else 1.0
     from scipy import special  # as in planner.estimate
 
-    return 2 * float(special.stdtr(df, -abs(y.value - x.value) / error))
+    return 2 * float(special.stdtr(df, -abs(b.value - a.value) / error))
 
 
 def _scaled(e: Estimate, factor: float) -> Estimate:

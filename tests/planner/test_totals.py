@@ -75,3 +75,33 @@ def test_a_mix_is_of_jobs_that_are_finished_in_a_time() -> None:
     geometric = math.sqrt(3)
     assert e.work and e.work.value == pytest.approx(1 / (0.5 * geometric / 4 + 0.5 * geometric / 8))
     assert total.mix_sensitive == e.mix_sensitive
+
+
+def batches(frame: pd.DataFrame, *batch: str) -> pd.DataFrame:
+    return pd.DataFrame({"batch": batch}, index=frame.index)
+
+
+def test_totals_of_clustered_hosts_have_an_interval_by_clusters() -> None:
+    """Batches of the baseline do 100, 200, 300, 400 on average, 250 in all. CR2 of four equal clusters is their
+    variance 16,667 / 4, so an error of 64.55 with 3 degrees; over 12 hosts it would be 33.8 with 11.
+
+    Nine hosts of 1,000 have no error: 1000 / (250 -+ 3.182 x 64.55) = 1000 / 455.4 and 1000 / 44.6.
+    """
+    old = side("a", x=[m + d for m in (100.0, 200.0, 300.0, 400.0) for d in (-1.0, 0.0, 1.0)])
+    new = side("b", x=[1000.0] * 9)
+    groups = batches(old, *(b for b in "pqrs" for _ in range(3)))
+    e = compare(old, new, groups=(groups, None))
+    assert e.clusters[0] and e.clusters[0].number == 4 and e.clusters[1] is None
+    total = totalled(e, old, new, Pairing.APART).headline
+    assert total and total.value == pytest.approx(4.0) and total.clusters and total.n == (12, 9)
+    assert total.interval == pytest.approx((1000 / 455.43, 1000 / 44.57), rel=1e-3)
+    assert totalled(compare(old, new), old, new, Pairing.APART).headline != total
+
+
+def test_totals_of_two_batches_have_no_interval() -> None:
+    """Batches of 100 and 400: an error of 150 with one degree of freedom, t 12.7, so that the mean of 250 may be 0."""
+    old, new = side("a", x=[99.0, 100.0, 101.0, 399.0, 400.0, 401.0]), side("b", x=[1000.0] * 4)
+    e = compare(old, new, groups=(batches(old, *"pppqqq"), None))
+    total = totalled(e, old, new, Pairing.APART)
+    assert total.basis is Basis.TOTALS and total.headline
+    assert total.headline.interval is None and total.headline.verdict is Verdict.CANNOT_TELL
