@@ -30,10 +30,11 @@ def totalled(e: Equivalence, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing)
 
     ``a`` and ``b``: oriented logarithms of the capacity of the baseline's and the candidate's hosts. The interval is
     Fieller's, by clusters where that of ``e`` is; there is none where it reaches 0 or is unbounded. The same hosts
-    before and after are compared host by host, so their totals stay as they are.
+    before and after are compared host by host, so their totals stay as they are. A pinned reference, or a single host
+    with an interval by its repeats, keeps its headline: totals would have no interval.
     """
     before = e.headline
-    if before is None or pairing is Pairing.SAME_HOSTS:
+    if before is None or pairing is not Pairing.APART or (before.single and before.interval is not None):
         return e
     titles = [t for t, w in e.weights.items() if w > 0]
     weights = np.array([e.weights[t] for t in titles])
@@ -47,7 +48,7 @@ def totalled(e: Equivalence, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing)
         centre = x.mean(axis=0)
         scores = [np.exp((side - centre) @ weights) for side in (x, y)]
     codes = [None if c is None else c.codes[of] for c, of in zip(e.clusters, present, strict=True)]
-    ratio = replace(total(scores[0], scores[1], (codes[0], codes[1])), n=before.n)
+    ratio = replace(total(scores[0], scores[1], (codes[0], codes[1])), n=before.n, single=before.single)
     if abs(ratio.value / before.value - 1) <= APART:
         return e
     workload = None if e.workload is None else _scaled(e.workload, ratio.value / before.value)

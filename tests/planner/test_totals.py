@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from planner.contrast import Pairing
+from planner.contrast import Pairing, Repeats
 from planner.equivalence import Basis, compare
 from planner.ratio import Verdict
 from planner.totals import totalled
@@ -105,3 +105,17 @@ def test_totals_of_two_batches_have_no_interval() -> None:
     total = totalled(e, old, new, Pairing.APART)
     assert total.basis is Basis.TOTALS and total.headline
     assert total.headline.interval is None and total.headline.verdict is Verdict.CANNOT_TELL
+
+
+def test_a_single_host_with_an_interval_keeps_it() -> None:
+    """One host of 250 against 100 and 400: 0.8 by the geometric mean, 1.0 by totals, which one host gives no end."""
+    old, new = side("a", x=[250.0]), side("b", x=[99.0, 100.0, 101.0, 399.0, 400.0, 401.0])
+    pinned = compare(old, new, pairing=Pairing.PINNED)
+    assert pinned.headline and pinned.headline.interval and pinned.headline.value == pytest.approx(0.8, rel=1e-3)
+    assert totalled(pinned, old, new, Pairing.PINNED) is pinned
+    known = Repeats(pd.DataFrame({"x": [0.01]}, old.index), pd.DataFrame({"x": [4.0]}, old.index))
+    by_repeats = compare(old, new, repeats=(known, None))
+    assert by_repeats.headline and by_repeats.headline.of_repeats
+    assert totalled(by_repeats, old, new, Pairing.APART) is by_repeats
+    without = totalled(compare(old, new), old, new, Pairing.APART)
+    assert without.basis is Basis.TOTALS and without.headline and without.headline.single
