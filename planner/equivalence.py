@@ -53,7 +53,7 @@ class Equivalence:
     their values. ``left_out``: benchmark to which side lacks it; ``hosts_out``: host to why it has no part in the
     headline. ``gaps``: hosts lack figures of the panel, so that the ratio comes from ``planner.mixed``. ``resampled``:
     the ratio with the bootstrap's interval over hosts, where there is one. ``basis``: what the headline rests on;
-    ``geometric``: the headline before that, the geometric mean over all hosts.
+    ``geometric``: the headline before that, the geometric mean over all hosts; of a mix, that for equal work.
 
     ``clusters``: of each side, the clusters of hosts that intervals count instead of hosts, None where hosts count.
     ``halves``: of each side, the benchmarks in groups that no host ran across, in one group where some host did.
@@ -87,9 +87,14 @@ class Equivalence:
         return self.work or self.ratio
 
     @property
+    def equal_work(self) -> Ratio | None:
+        """Return the ratio for equal work that is set against the geometric mean: both over hosts one by one."""
+        return self.geometric if self.work and self.basis is Basis.TOTALS else self.work
+
+    @property
     def mix_sensitive(self) -> bool:
         """Whether equal-work and geometric headline differ by more than MIX_SENSITIVE."""
-        work = self.geometric if self.work and self.geometric else self.work
+        work = self.equal_work
         return bool(self.ratio and work and abs(self.ratio.value / work.value - 1) > MIX_SENSITIVE)
 
     @property

@@ -53,6 +53,26 @@ def test_totals_of_a_mixed_fleet_are_sums(tmp_path: Path) -> None:
     assert "by totals, since hosts of a side differ; the geometric mean is 2.00" in row["headline"]
 
 
+def test_totals_of_a_mix_stand_beside_those_of_hosts_one_by_one(tmp_path: Path) -> None:
+    """Half of the hours each. Old hosts do 100 and 400 of both, 250 on average; new ones 400 and 1,600.
+
+    Totals: 1 / (0.5 x 250 / 400 + 0.5 x 250 / 1600) = 2.56. One by one they are 200: 1 / (0.25 + 0.0625) = 3.2. The
+    ratios 2 and 8 have the geometric mean 4.
+    """
+    old = {f"o{n}": ("old", 100.0 if n % 2 else 400.0) for n in range(8)}
+    fleet(tmp_path, old | {f"n{n}": ("new", 400.0) for n in range(8)}, (TRIAD,))
+    fleet(tmp_path, old | {f"n{n}": ("new", 1600.0) for n in range(8)}, (MCF,), name="c2")
+    doc = asked(tmp_path, "--mix", "mem-bw=0.5,cpu-int=0.5")
+    assert doc["answer"]["sentence"].startswith("One new replaces 2.56 (")
+    (row,) = [r for r in doc["rows"] if r["class"] == "work mix" and not r["benchmark"]]
+    head = row["headline"]
+    assert head.startswith("2.56x (95% ") and ") for equal work over 2 benchmarks of the mix; by totals" in head
+    assert "by hosts one by one it is 3.20" in head and "geometric mean is" not in head
+    assert "geometric mean 4.00x (95% " in head and head.endswith(", MIX-SENSITIVE")
+    mixed = "The mix decides: the geometric mean of its benchmarks is new 4.00"
+    assert mixed in doc["answer"]["before_you_rely_on_this"]
+
+
 def two_sizes(root: Path, gain: float = 1.5) -> None:
     """Old: 2 of 32 cores do 100, 8 of 64 cores do 400. New: 8 of 32 cores and 2 of 64, each ``gain`` times as much."""
     hosts = {f"os{n}": ("old", 100.0) for n in range(2)} | {f"ol{n}": ("old", 400.0) for n in range(8)}

@@ -26,11 +26,11 @@ def sentence(comparison: Comparison, candidate: Candidate, name: str, e: Equival
         return ""
     sides = (comparison.baseline, candidate.title)
     ratio = _times(e.headline, comparison, sides)
+    if e.work and e.ratio:
+        return joined([_of_mix(comparison, e, ratio), based(e), _range(comparison, e), _beside(e, e.ratio)], "; ")
     if e.basis is not Basis.MEAN:
         over = message("{ratio} {over}", ratio=ratio, over=_benchmarks(comparison, e))
         return joined([over, based(e), _range(comparison, e)], "; ")
-    if e.work and e.ratio:
-        return joined([_of_mix(comparison, e, ratio), _range(comparison, e), _beside(e, e.ratio)], "; ")
     parts = [_over(comparison, e, ratio), *_kinds(e.headline, comparison, sides)]
     more = one_sided(comparison, candidate, name, e)
     return joined([*parts, message("{n} more ran on one side only", n=more) if more else ""], "; ")
@@ -41,6 +41,8 @@ def based(e: Equivalence) -> Message | None:
     if e.basis is Basis.MEAN or e.geometric is None:
         return None
     mean = fmt.ratio(e.geometric.value)
+    if e.basis is Basis.TOTALS and e.work:
+        return message("by totals, since hosts of a side differ; by hosts one by one it is {ratio}", ratio=mean)
     if e.basis is Basis.TOTALS:
         return message("by totals, since hosts of a side differ; the geometric mean is {ratio}", ratio=mean)
     return message("within strata, joined by the baseline's shares; over all hosts it is {ratio}", ratio=mean)

@@ -66,3 +66,12 @@ def test_without_a_figure_neither_end_has_an_interval() -> None:
     ):
         assert e.headline is None
         assert e.lowest is e.highest is e.lowest_interval is e.highest_interval is None
+
+
+def test_a_mix_is_sensitive_by_what_is_within_strata() -> None:
+    """Within strata the mix gives exp(0.10), the geometric mean exp(0.11): 1% apart. Over all hosts it is exp(0.40)."""
+    mixed = {"work": ratio(0.10, 0.01)}
+    parts = [class_of(three(0.0), ratio(0.11, 0.01), **mixed) for _ in range(2)]
+    e = within(class_of(three(0.0), ratio(0.11, 0.01), work=ratio(0.40, 0.01)), *parts)
+    assert e.work and e.equal_work is e.work and e.work.value == pytest.approx(math.exp(0.10))
+    assert not e.mix_sensitive

@@ -62,11 +62,18 @@ class ClassRow:
         return self.equivalence.work if self.equal_work else self.equivalence.ratio
 
     @property
+    def basis(self) -> Basis:
+        """Return what the ratio rests on: totals of a mix are those for equal work alone."""
+        e = self.equivalence
+        of_work = e.basis is Basis.TOTALS and e.work is not None
+        return Basis.MEAN if of_work and not self.equal_work else e.basis
+
+    @property
     def live(self) -> bool:
         """Whether formulas over the hosts' scores give the headline: those of a mixed model, repeats, clusters, totals
         and strata are values."""
         e, ratio = self.equivalence, self.ratio
-        return ratio is not None and e.basis is Basis.MEAN and not (e.gaps or ratio.of_repeats or ratio.clusters)
+        return ratio is not None and self.basis is Basis.MEAN and not (e.gaps or ratio.of_repeats or ratio.clusters)
 
     @property
     def judged(self) -> bool:
@@ -297,7 +304,7 @@ def _standing(line: ClassRow, sheet: Sheet) -> None:
         sheet.text(row, AT["note"], why(line))
         return
     of_basis = {Basis.TOTALS: _TOTALS, Basis.STRATA: _STRATA, Basis.MEAN: _value(ratio)}
-    sheet.text(row, AT["note"], joined([of_basis[e.basis], _mix(line)], "; "))
+    sheet.text(row, AT["note"], joined([of_basis[line.basis], _mix(line)], "; "))
     _yours(line, sheet)
     sheet.text(row, AT["lowest_title"], e.lowest_title)
     sheet.text(row, AT["highest_title"], e.highest_title)
