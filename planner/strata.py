@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fleetmark.base.text import Message, joined, message
 from planner.comparison import Candidate, among_many
 from planner.equivalence import ENDS, Basis, Equivalence
-from planner.estimate import Estimate, deviate, of_log
-from planner.ratio import NOTHING, Mean, Ratio, satterthwaite
+from planner.estimate import Estimate, of_log
+from planner.ratio import Mean, Ratio, satterthwaite, student
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,23 +91,21 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
 
 def join(ratios: Sequence[tuple[float, Ratio]]) -> Ratio:
     """Return exp(sum of share x ln ratio) with Student's t interval: variances add, degrees of freedom are
-    Satterthwaite's. There is no interval where a stratum has none.
+    Satterthwaite's, for an interval and for one of many tests. There is no interval where a stratum has none.
     """
     total = sum(share for share, _ in ratios)
     log = sum(share * math.log(r.value) for share, r in ratios) / total
     n = (sum(r.n[0] for _, r in ratios), sum(r.n[1] for _, r in ratios))
     if any(r.interval is None or r.of_repeats for _, r in ratios):
         return Ratio(of_log(log), n=n)
-    means = [Mean(0.0, (share / total * (r.log_error or 0.0)) ** 2, r.df or math.inf) for share, r in ratios]
-    variance = sum(m.variance for m in means)
-    if variance < NOTHING:
-        return Ratio(of_log(log), of_log(log), of_log(log), n=n, p=0.0 if log else 1.0)
-    df, error = satterthwaite(means), math.sqrt(variance)
-    from scipy import special  # as in planner.estimate
+    errors = [share / total * (r.log_error or 0.0) for share, r in ratios]
 
-    half = deviate(ratios[0][1].level, df) * error
-    p = 2 * float(special.stdtr(df, -abs(log) / error))
-    return Ratio(of_log(log), of_log(log - half), of_log(log + half), ratios[0][1].level, df, n, p)
+    def degrees(dfs: Iterable[float | None]) -> float:
+        return satterthwaite([Mean(0.0, error**2, df or math.inf) for error, df in zip(errors, dfs, strict=True)])
+
+    df, df_many = degrees(r.df for _, r in ratios), degrees(r.df_many or r.df for _, r in ratios)
+    ratio = student(log, sum(error**2 for error in errors), df, ratios[0][1].level, n)
+    return replace(ratio, df_many=df_many, clusters=any(r.clusters for _, r in ratios))
 
 
 def _workload(ends: Sequence[tuple[float, Estimate | None]]) -> Estimate | None:

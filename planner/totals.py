@@ -15,9 +15,9 @@ import pandas as pd
 from planner.contrast import Pairing
 from planner.equivalence import Basis, Equivalence
 from planner.estimate import Estimate
-from planner.fieller import fieller, of_means
+from planner.fieller import degrees_of, fieller, of_means
 from planner.mixed import Codes, fit
-from planner.ratio import Mean, Ratio
+from planner.ratio import Mean, Ratio, two_sided
 
 APART = 0.02  # how far totals and geometric mean may differ before totals are the headline
 _ROUNDS = 50  # of the fit that fills gaps
@@ -69,7 +69,18 @@ def total(a: Floats, b: Floats, clusters: tuple[Codes | None, Codes | None] = (N
         x, y = (_mean(side, codes) for side, codes in zip((a, b), clusters, strict=True))
         e = of_means(y, x, (n[1], n[0]))
     lo, hi = (e.lo, e.hi) if e.lo is not None and e.lo > 0 else (None, None)
-    return Ratio(e.value, lo, hi, e.level, e.df, n, _p(x, y, e.df), clusters=any(c is not None for c in clusters))
+    df_many = None if e.df is None else degrees_of(y, x)[1]
+    return Ratio(
+        e.value,
+        lo,
+        hi,
+        e.level,
+        e.df,
+        n,
+        _p(x, y, e.df),
+        df_many=df_many,
+        clusters=any(c is not None for c in clusters),
+    )
 
 
 def _mean(scores: Floats, clusters: Codes | None) -> Mean:
@@ -95,9 +106,7 @@ def _p(a: Mean, b: Mean, df: float | None) -> float | None:
     error = (a.variance + b.variance) ** 0.5
     if error == 0:
         return 0.0 if a.value != b.value else 1.0
-    from scipy import special  # as in planner.estimate
-
-    return 2 * float(special.stdtr(df, -abs(b.value - a.value) / error))
+    return two_sided((b.value - a.value) / error, df)
 
 
 def _scaled(e: Estimate, factor: float) -> Estimate:

@@ -12,8 +12,8 @@ from fleetmark.base.text import message
 from planner.comparison import Candidate
 from planner.equivalence import Basis, Equivalence
 from planner.estimate import deviate
-from planner.ratio import Ratio
-from planner.strata import Part, joined_parts, refused
+from planner.ratio import Ratio, two_sided
+from planner.strata import Part, join, joined_parts, refused
 
 
 def ratio(log: float, error: float, df: float = 4.0, df_many: float | None = None) -> Ratio:
@@ -75,3 +75,14 @@ def test_a_mix_is_sensitive_by_what_is_within_strata() -> None:
     e = within(class_of(three(0.0), ratio(0.11, 0.01), work=ratio(0.40, 0.01)), *parts)
     assert e.work and e.equal_work is e.work and e.work.value == pytest.approx(math.exp(0.10))
     assert not e.mix_sensitive
+
+
+def test_one_of_many_has_the_ceiling_of_its_strata() -> None:
+    """Two strata, half each, with equal errors: degrees add up. An interval has 20 + 20, one of many tests 3 + 3."""
+    parts = [class_of({"x": ratio(0.2, 0.1, 20.0, 3.0)}, ratio(0.2, 0.1, 20.0, 3.0)) for _ in range(2)]
+    joined = within(parts[0], *parts).each["x"]
+    assert joined.df == pytest.approx(40.0) and joined.df_many == pytest.approx(6.0)
+    t = 0.2 / math.sqrt(2 * 0.05**2)
+    assert joined.p == pytest.approx(two_sided(t, 40.0)) and joined.p_of_many == pytest.approx(two_sided(t, 6.0))
+    without = ratio(0.2, 0.1, 20.0)  # one stratum has no ceiling: its degrees stay 20
+    assert join([(0.5, without), (0.5, ratio(0.2, 0.1, 20.0, 3.0))]).df_many == pytest.approx(4 / (1 / 20 + 1 / 3))

@@ -10,8 +10,8 @@ import pytest
 
 from planner.contrast import Pairing, Repeats
 from planner.equivalence import Basis, compare
-from planner.ratio import Verdict
-from planner.totals import totalled
+from planner.ratio import Mean, Verdict, satterthwaite
+from planner.totals import total, totalled
 
 
 def side(name: str, **benchmarks: list[float]) -> pd.DataFrame:
@@ -119,3 +119,11 @@ def test_a_single_host_with_an_interval_keeps_it() -> None:
     assert totalled(by_repeats, old, new, Pairing.APART) is by_repeats
     without = totalled(compare(old, new), old, new, Pairing.APART)
     assert without.basis is Basis.TOTALS and without.headline and without.headline.single
+
+
+def test_totals_among_many_have_the_ceiling_of_unequal_sides() -> None:
+    """Three hosts that vary face 12 that hardly do: two degrees, at most 2 (1 + 3 / 12) = 2.5 among many tests."""
+    few, many = np.array([90.0, 100.0, 110.0]), np.array([200.0, 180.0, 220.0] * 4)
+    ratio = total(few, many)
+    x, y = Mean(0, 100 / 3 * 4, 2, 3), Mean(0, many.var(ddof=1) / 12, 11, 12)
+    assert ratio.df == pytest.approx(satterthwaite([x, y])) and ratio.df_many == pytest.approx(2.5)
