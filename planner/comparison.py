@@ -26,7 +26,6 @@ from planner.guardrail import Guardrail, guardrail, judged_together
 from planner.mix import shares_of
 from planner.ratio import among
 from planner.redundant import families
-from planner.remarks import of_hosts
 from planner.totals import totalled
 
 CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot be compared at all
@@ -158,7 +157,6 @@ def compare_sides(
     if per != "server" and not served:
         _check_shared_out(per, benchmarks, results)
     warnings = [w for c in candidates for w in _warnings(baseline, c, pairing)]
-    warnings += [w for c in results for w in of_hosts(baseline.title, c.title, c.classes)]
     notes: list[str] = [message("{side}: {note}", side=s.title, note=n) for s in sides for n in s.notes] + [
         n for c in candidates for n in _sizes(baseline, c)[1]
     ]

@@ -16,7 +16,7 @@ def of_hosts(baseline: str, candidate: str, classes: Mapping[str, Equivalence]) 
     """Yield a sentence for each side of a class whose interval is by clusters, or whose benchmarks fall into halves."""
     for name, e in classes.items():
         for side, clusters, halves in zip((baseline, candidate), e.clusters, e.halves, strict=True):
-            if clusters is not None:
+            if clusters is not None and e.headline is not None and e.headline.clusters:
                 yield _by_clusters(word(name), side, clusters)
             if len(halves) > 1:
                 yield _in_halves(word(name), side, halves)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fleetmark.base.text import Message, joined, message
@@ -11,6 +11,10 @@ from planner.comparison import Candidate, among_many
 from planner.equivalence import ENDS, Basis, Equivalence
 from planner.estimate import Estimate, of_log
 from planner.ratio import Mean, Ratio, satterthwaite, student
+from planner.remarks import of_hosts
+
+_NO_CLUSTERS = (None, None)  # those of each stratum are named by ``hosts_of``
+_NO_HALVES: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]] = ((), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ def refused(candidate: Candidate, why: Message) -> Candidate:
         name: replace(
             e, ratio=None, work=None, why=why, each={}, lowest=None, highest=None, workload=None, resampled=None,
             lowest_interval=None, highest_interval=None, left_out={**e.left_out, **dict.fromkeys(e.each, why)},
-            basis=Basis.STRATA,
+            basis=Basis.STRATA, clusters=_NO_CLUSTERS, halves=_NO_HALVES,
         )
         for name, e in candidate.classes.items()
     }  # fmt: skip
@@ -65,6 +69,7 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
         return replace(
             pooled, ratio=None, work=None, why=pooled.why or why, each=each, left_out=left_out, lowest=None,
             highest=None, lowest_interval=None, highest_interval=None, workload=None, resampled=None,
+            clusters=_NO_CLUSTERS, halves=_NO_HALVES,
         )  # fmt: skip
     ratio = join([(s, e.ratio) for s, e in matches if e.ratio is not None])
     work = join([(s, e.work) for s, e in matches if e.work is not None]) if pooled.work else None
@@ -86,6 +91,8 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
         workload=_workload([(s, e.workload) for s, e in matches]),
         basis=Basis.STRATA,
         geometric=before,
+        clusters=_NO_CLUSTERS,
+        halves=_NO_HALVES,
     )
 
 
@@ -130,3 +137,14 @@ def named(parts: Sequence[Part], class_: str) -> Mapping[str, float]:
         if e is not None and e.headline is not None:
             matches[part.name] = e.headline.value
     return matches
+
+
+def hosts_of(
+    baseline: str, candidate: str, classes: Mapping[str, Equivalence], parts: Sequence[Part]
+) -> Iterator[Message]:
+    """Yield the sentences of ``planner.remarks`` about each stratum of the ``classes`` that have a figure."""
+    shown = [name for name, e in classes.items() if e.basis is Basis.STRATA and e.headline is not None]
+    for part in parts:
+        within = {} if part.candidate is None else {n: part.candidate.classes[n] for n in shown}
+        sides = (joined([side, f"({part.name})"], " ") for side in (baseline, candidate))
+        yield from of_hosts(*sides, within)

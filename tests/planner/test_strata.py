@@ -6,14 +6,17 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fleetmark.base.text import message
+from planner.clustered import Clusters
 from planner.comparison import Candidate
 from planner.equivalence import Basis, Equivalence
 from planner.estimate import deviate
 from planner.ratio import Ratio, two_sided
-from planner.strata import Part, join, joined_parts, refused
+from planner.remarks import of_hosts
+from planner.strata import Part, hosts_of, join, joined_parts, refused
 
 
 def ratio(log: float, error: float, df: float = 4.0, df_many: float | None = None) -> Ratio:
@@ -86,3 +89,20 @@ def test_one_of_many_has_the_ceiling_of_its_strata() -> None:
     assert joined.p == pytest.approx(two_sided(t, 40.0)) and joined.p_of_many == pytest.approx(two_sided(t, 6.0))
     without = ratio(0.2, 0.1, 20.0)  # one stratum has no ceiling: its degrees stay 20
     assert join([(0.5, without), (0.5, ratio(0.2, 0.1, 20.0, 3.0))]).df_many == pytest.approx(4 / (1 / 20 + 1 / 3))
+
+
+def test_clusters_are_those_of_each_stratum() -> None:
+    """Over all hosts there are two batches; within strata only hosts of size 0 form clusters."""
+    two = Clusters("batch", 2, 0.8, np.array([0, 0, 1, 1]))
+    in_clusters = replace(ratio(0.2, 0.1), clusters=True)
+    pooled = class_of(three(0.0), in_clusters, clusters=(two, None), halves=([["x"], ["y", "z"]], ()))
+    parts = [
+        class_of(three(0.0), in_clusters, clusters=(replace(two, icc=0.5), None)),
+        class_of(three(0.0), ratio(0.2, 0.1)),
+    ]
+    e = within(pooled, *parts)
+    assert e.ratio and e.ratio.clusters and e.clusters == (None, None) and e.halves == ((), ())
+    assert list(of_hosts("old", "new", {"cpu-int": e})) == []
+    named = [Part(f"size {n}", 0.5, candidate(part)) for n, part in enumerate(parts)]
+    (sentence,) = hosts_of("old", "new", {"cpu-int": e}, named)
+    assert "interval by 2 batches of old (size 0)" in sentence and "ICC 0.5" in sentence

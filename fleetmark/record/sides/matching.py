@@ -15,7 +15,8 @@ from fleetmark.record.sides.strata import Places, Sizes, Strata
 from planner.comparison import Candidate, Comparison, Side, among_many
 from planner.equivalence import Equivalence
 from planner.peers import Outlier, outliers
-from planner.strata import Part, joined_parts, named, refused
+from planner.remarks import of_hosts
+from planner.strata import Part, hosts_of, joined_parts, named, refused
 
 MOST_STRATA = 4  # named in a sentence
 Drop = Mapping[str, Collection[str]]  # side's title to the names of machines that are left out
@@ -44,12 +45,14 @@ class Matching:
         """
         result = self.pooled(base, rest)
         warnings: dict[str, None] = {}
+        alike: dict[str, None] = {}
         candidates = []
         for side, pool in zip(rest, result.candidates, strict=True):
-            candidate, sentences = self._within(base, side, pool, drop or {})
+            candidate, sentences, of_strata = self._within(base, side, pool, drop or {})
             candidates.append(candidate)
             warnings |= dict.fromkeys(sentences)
-        return replace(result, candidates=candidates, warnings=[*warnings, *result.warnings])
+            alike |= dict.fromkeys([*of_hosts(base.title, side.title, candidate.classes), *of_strata])
+        return replace(result, candidates=candidates, warnings=[*warnings, *result.warnings, *alike])
 
     def unlike(self, side: Side) -> list[Outlier]:
         """Return the hosts of a side that are unlike their peers, which are those of their size."""
@@ -75,10 +78,14 @@ class Matching:
         own = None if built.machines is None else built.machines["record"].map(dict(enumerate(places)))
         return built if built.machines is None else replace(built, machines=built.machines.assign(record=own))
 
-    def _within(self, base: Side, other: Side, pool: Candidate, drop: Drop) -> tuple[Candidate, list[Message]]:
+    def _within(
+        self, base: Side, other: Side, pool: Candidate, drop: Drop
+    ) -> tuple[Candidate, list[Message], list[Message]]:
+        """Return the candidate within strata, how its sides were matched, and which hosts of a stratum are alike."""
         if self.sizes is None:
-            return pool, []
+            return pool, [], []
         sentences: list[Message] = []
+        alike: list[Message] = []
         for (places, others), classes in _by_machines(base, other, pool).items():
             strata = self.sizes.strata((base.title, places), (other.title, others))
             some = replace(pool, classes={name: pool.classes[name] for name in classes})
@@ -90,9 +97,10 @@ class Matching:
                 parts = self._stratified(strata, base, other, drop)
                 sentences.append(_matched(base.title, other.title, some, parts))
                 some = joined_parts(some, parts)
+                alike += hosts_of(base.title, other.title, some.classes, parts)
                 self.effects[sentences[-1]] = max(map(_moved, some.classes.values()), default=0.0)
             pool = replace(pool, classes={**pool.classes, **some.classes}, arithmetic=some.arithmetic)
-        return (replace(pool, classes=among_many(pool.classes)) if sentences else pool), sentences
+        return (replace(pool, classes=among_many(pool.classes)) if sentences else pool), sentences, alike
 
     def _stratified(self, strata: Strata, base: Side, other: Side, drop: Drop) -> list[Part]:
         halves: dict[str, Sequence[Machine]] = {}
