@@ -278,6 +278,12 @@ def another_workload(
     fleet = contrast.ratio(w)
     if fleet.lo is not None and result.lo is not None and result.lo > fleet.lo:
         result = replace(result, lo=fleet.lo, hi=fleet.hi, df=fleet.df)
-    if result.hi is None or result.hi > FARTHEST * result.value:
+    return of_use(result)
+
+
+def of_use(workload: Estimate) -> tuple[Estimate | None, Message | None]:
+    """Return the interval of another workload unless it reaches FARTHEST times its value, and then the reason."""
+    value, lo, hi = workload.value, workload.lo, workload.hi
+    if lo is None or hi is None or max(hi / value, value / lo) > FARTHEST:
         return None, message("the benchmarks lie too far apart: it would reach a factor of {n} either way", n=FARTHEST)
-    return result, None
+    return workload, None

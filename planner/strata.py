@@ -32,7 +32,8 @@ def refused(candidate: Candidate, why: Message) -> Candidate:
     """Return ``candidate`` without a headline or a benchmark's ratio, since its sides cannot be matched."""
     classes = {
         name: replace(
-            e, ratio=None, work=None, why=why, each={}, lowest=None, highest=None, workload=None, resampled=None,
+            e, ratio=None, work=None, why=why, each={}, lowest=None, highest=None, workload=None, workload_why="",
+            resampled=None,
             lowest_interval=None, highest_interval=None, left_out={**e.left_out, **dict.fromkeys(e.each, why)},
             basis=Basis.STRATA, clusters=_NO_CLUSTERS, halves=_NO_HALVES,
         )
@@ -68,11 +69,13 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
         why = message("no figure within {strata}: measure it on both sides there", strata=joined(without))
         return replace(
             pooled, ratio=None, work=None, why=pooled.why or why, each=each, left_out=left_out, lowest=None,
-            highest=None, lowest_interval=None, highest_interval=None, workload=None, resampled=None,
+            highest=None, lowest_interval=None, highest_interval=None, workload=None, workload_why="",
+            resampled=None,
             clusters=_NO_CLUSTERS, halves=_NO_HALVES,
         )  # fmt: skip
     ratio = join([(s, e.ratio) for s, e in matches if e.ratio is not None])
     work = join([(s, e.work) for s, e in matches if e.work is not None]) if pooled.work else None
+    workload = _workload([(s, e.workload) for s, e in matches])
     inside = sorted((t for t in each if t in pooled.weights), key=lambda t: each[t].value)
     ends = (each[inside[0]], each[inside[-1]]) if inside else None
     return replace(
@@ -88,7 +91,8 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
         lowest_title=inside[0] if inside else "",
         highest_title=inside[-1] if inside else "",
         resampled=None,
-        workload=_workload([(s, e.workload) for s, e in matches]),
+        workload=workload,
+        workload_why="" if workload else next((e.workload_why for _, e in matches if not e.workload), ""),
         basis=Basis.STRATA,
         geometric=before,
         clusters=_NO_CLUSTERS,

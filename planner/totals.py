@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from planner.contrast import Pairing
+from fleetmark.base.text import Message, message
+from planner.contrast import Pairing, of_use
 from planner.equivalence import Basis, Equivalence
 from planner.estimate import Estimate
 from planner.fieller import degrees_of, fieller, of_means
@@ -51,8 +52,9 @@ def totalled(e: Equivalence, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing)
     ratio = replace(total(scores[0], scores[1], (codes[0], codes[1])), n=before.n, single=before.single)
     if abs(ratio.value / before.value - 1) <= APART:
         return e
-    workload = None if e.workload is None else _scaled(e.workload, ratio.value / before.value)
+    workload, why = (None, None) if e.workload is None else _another_workload(e.workload, ratio)
     changed = replace(e, basis=Basis.TOTALS, geometric=before, workload=workload, resampled=None)
+    changed = replace(changed, workload_why=why or e.workload_why)
     return replace(changed, work=ratio) if e.work is not None else replace(changed, ratio=ratio)
 
 
@@ -109,6 +111,11 @@ def _p(a: Mean, b: Mean, df: float | None) -> float | None:
     return two_sided((b.value - a.value) / error, df)
 
 
-def _scaled(e: Estimate, factor: float) -> Estimate:
-    lo, hi = (None if end is None else end * factor for end in (e.lo, e.hi))
-    return replace(e, value=e.value * factor, lo=lo, hi=hi)
+def _another_workload(e: Estimate, fleet: Ratio) -> tuple[Estimate | None, Message | None]:
+    """Return the interval of another workload around the ratio of totals, never narrower than that of the fleet; or
+    the reason why there is none.
+    """
+    if fleet.lo is None or fleet.hi is None:
+        return None, message("the totals have no interval, which is part of it")
+    lo, hi = (fleet.value * (end or e.value) / e.value for end in (e.lo, e.hi))
+    return of_use(replace(e, value=fleet.value, lo=min(lo, fleet.lo), hi=max(hi, fleet.hi)))

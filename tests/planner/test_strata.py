@@ -13,7 +13,7 @@ from fleetmark.base.text import message
 from planner.clustered import Clusters
 from planner.comparison import Candidate
 from planner.equivalence import Basis, Equivalence
-from planner.estimate import deviate
+from planner.estimate import Estimate, deviate
 from planner.ratio import Ratio, two_sided
 from planner.remarks import of_hosts
 from planner.strata import Part, hosts_of, join, joined_parts, refused
@@ -106,3 +106,14 @@ def test_clusters_are_those_of_each_stratum() -> None:
     named = [Part(f"size {n}", 0.5, candidate(part)) for n, part in enumerate(parts)]
     (sentence,) = hosts_of("old", "new", {"cpu-int": e}, named)
     assert "interval by 2 batches of old (size 0)" in sentence and "ICC 0.5" in sentence
+
+
+def test_an_own_workload_that_a_stratum_does_not_know_has_its_reason() -> None:
+    """Over all hosts it was known to lie from 1 to 2."""
+    pooled = class_of(three(0.0), ratio(0.2, 0.1), workload=Estimate(1.4, 1.0, 2.0))
+    knows = class_of(three(0.0), ratio(0.2, 0.1), workload=Estimate(1.4, 1.0, 2.0))
+    single = class_of(three(0.0), ratio(0.2, 0.1), workload_why="a side is a single host")
+    e = within(pooled, knows, single)
+    assert e.workload is None and e.workload_why == "a side is a single host"
+    both = within(replace(pooled, workload_why="too few"), knows, knows)
+    assert both.workload and both.workload.interval == pytest.approx((1.0, 2.0)) and both.workload_why == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 
 from planner.contrast import Pairing, Repeats
 from planner.equivalence import Basis, compare
+from planner.estimate import Estimate
 from planner.ratio import Mean, Verdict, satterthwaite
 from planner.totals import total, totalled
 
@@ -127,3 +129,15 @@ def test_totals_among_many_have_the_ceiling_of_unequal_sides() -> None:
     ratio = total(few, many)
     x, y = Mean(0, 100 / 3 * 4, 2, 3), Mean(0, many.var(ddof=1) / 12, 11, 12)
     assert ratio.df == pytest.approx(satterthwaite([x, y])) and ratio.df_many == pytest.approx(2.5)
+
+
+def test_an_own_workload_is_never_narrower_than_the_totals() -> None:
+    """The totals are 1.6 from 1.242 to 2.248 and the geometric mean 2: of 1.9 to 2.1 the totals make 1.52 to 1.68."""
+    old, new = side("a", x=[100.0] * 10 + [400.0] * 10), side("b", x=[400.0] * 10)
+    e = compare(old, new)
+    narrow = totalled(replace(e, workload=Estimate(2.0, 1.9, 2.1)), old, new, Pairing.APART)
+    assert narrow.workload and narrow.headline and narrow.workload.interval == narrow.headline.interval
+    wide = totalled(replace(e, workload=Estimate(2.0, 1.0, 4.0)), old, new, Pairing.APART).workload
+    assert wide and wide.interval == pytest.approx((0.8, 3.2))
+    few = totalled(replace(e, workload=Estimate(2.0, 1.9, 2.1)), old, new.iloc[:1], Pairing.APART)
+    assert few.workload is None and few.workload_why.startswith("the totals have no interval")
