@@ -52,7 +52,8 @@ class Side:
     their ``title`` and ``host`` (the place in ``means``), the ``part`` of which they are the values (a host as
     recorded, or a pair of hosts), the ``centre`` that each part belongs to, the ``rule`` of both, and the log of what
     it is shared out ``per``. A mean is that of the logarithms of its centres. ``repeats``: how well each of the
-    means is known by its own repeats. ``machines``: the place of each machine (``record``) that has a ``title``.
+    means is known by its own repeats. ``machines``: the place of each machine (``record``) that has a ``title`` and
+    the amount that it is shared out by.
     """
 
     title: str

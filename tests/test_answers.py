@@ -283,3 +283,15 @@ def test_the_peers_of_a_host_are_those_of_its_size(tmp_path: Path) -> None:
     sentences = doc["answer"]["before_you_rely_on_this"]
     assert [t for t in sentences if t.startswith("Unlike its peers: ol7 is 20% slower; without it: new 2.00 (")]
     assert not [t for t in sentences if "Cores" in t]
+
+
+@pytest.mark.parametrize("benches", [(TRIAD,), (TRIAD, NULL)])
+def test_a_size_without_power_is_left_out_per_watt(tmp_path: Path, benches: Sequence[Bench]) -> None:
+    """Large hosts of 500 W go from 400 to 800: a watt does 2.00 times the work. Small ones have no wattmeter."""
+    large = {f"ol{n}": ("old", 400.0) for n in range(3)} | {f"nl{n}": ("new", 800.0) for n in range(3)}
+    small = {f"os{n}": ("old", 100.0) for n in range(3)} | {f"ns{n}": ("new", 150.0) for n in range(3)}
+    fleet(tmp_path, large, benches, {"watts": "500"}, cores=dict.fromkeys(large, 64))
+    fleet(tmp_path, small, benches, name="c2", cores=dict.fromkeys(small, 32))
+    doc = asked(tmp_path, "--per", "watt")
+    assert doc["answer"]["sentence"].startswith("1 watt of new does 2.00 (")
+    assert any("left out for not saying how much there was: os0 (c2)" in note for note in doc["notes"])

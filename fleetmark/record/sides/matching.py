@@ -110,7 +110,7 @@ class Matching:
                 out = set(drop.get(side.title, ()))
                 halves[f"{n}{half}"] = [m for m in of if self.names[m.campaign, m.host] not in out]
                 by[f"{n}{half}"] = self.by[side.title]
-        built = self.build({key: of for key, of in halves.items() if of}, by)
+        built = self._built({key: of for key, of in halves.items() if of}, by)
         parts = []
         for n, (name, stratum) in enumerate(strata.keys.items()):
             one, two = built.get(f"{n}a"), built.get(f"{n}b")
@@ -123,6 +123,16 @@ class Matching:
                     candidate = None
             parts.append(Part(name, stratum.share, candidate))
         return parts
+
+    def _built(self, halves: Mapping[str, Sequence[Machine]], by: Mapping[str, str]) -> Mapping[str, Side]:
+        """Return the halves of strata without those that cannot be built: no machine of theirs has an amount, say."""
+        with contextlib.suppress(FleetmarkError):
+            return self.build(halves, by)
+        built: dict[str, Side] = {}
+        for key, machines in halves.items():
+            with contextlib.suppress(FleetmarkError):
+                built |= self.build({key: machines}, {key: by[key]})
+        return built
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +160,7 @@ class Again:
 def without(side: Side, hosts: Collection[str]) -> Side:
     """Return a side without some of its hosts."""
     out = [host for host in hosts if host in side.means.index]
-    shared = None if side.shared is None else side.shared.drop(index=out)
+    shared = None if side.shared is None else side.shared.drop(index=out, errors="ignore")
     return replace(side, means=side.means.drop(index=out), shared=shared) if out else side
 
 
