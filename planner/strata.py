@@ -71,7 +71,7 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
             pooled, ratio=None, work=None, why=pooled.why or why, each=each, left_out=left_out, lowest=None,
             highest=None, lowest_interval=None, highest_interval=None, workload=None, workload_why="",
             resampled=None,
-            clusters=_NO_CLUSTERS, halves=_NO_HALVES,
+            clusters=_NO_CLUSTERS, halves=_NO_HALVES, basis=pooled.basis if before is None else Basis.STRATA,
         )  # fmt: skip
     ratio = join([(s, e.ratio) for s, e in matches if e.ratio is not None])
     work = join([(s, e.work) for s, e in matches if e.work is not None]) if pooled.work else None

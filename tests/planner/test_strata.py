@@ -67,7 +67,7 @@ def test_without_a_figure_neither_end_has_an_interval() -> None:
         within(pooled, class_of(three(0.0), ratio(0.2, 0.1)), None),
         refused(candidate(pooled), message("sides mix sizes")).classes["cpu-int"],
     ):
-        assert e.headline is None
+        assert e.headline is None and e.basis is Basis.STRATA
         assert e.lowest is e.highest is e.lowest_interval is e.highest_interval is None
 
 
