@@ -93,6 +93,18 @@ def test_sides_that_mix_sizes_are_compared_within_them(tmp_path: Path) -> None:
     assert doc["warnings"][0] == sentences + "32 cores per socket (80%): 1.50; 16 cores per socket (20%): 1.50"
 
 
+def test_the_ratios_of_sizes_name_their_class(tmp_path: Path) -> None:
+    """Each size gains 1.5 in memory bandwidth and 2.0 in integer work."""
+    two_sizes(tmp_path)
+    hosts = {f"os{n}": ("old", 100.0) for n in range(2)} | {f"ol{n}": ("old", 400.0) for n in range(8)}
+    hosts |= {f"ns{n}": ("new", 200.0) for n in range(8)} | {f"nl{n}": ("new", 800.0) for n in range(2)}
+    fleet(tmp_path, hosts, (MCF,), name="c2", cores={h: 32 if h[1] == "s" else 64 for h in hosts})
+    doc = asked(tmp_path)
+    sentence = "new is compared with old size by size, joined by the baseline's shares; integer: "
+    sentence += "32 cores per socket (80%): 2.00; 16 cores per socket (20%): 2.00"
+    assert sentence in doc["warnings"] and sentence in doc["answer"]["before_you_rely_on_this"]
+
+
 def test_shares_are_those_of_the_baseline(tmp_path: Path) -> None:
     """Small hosts gain 1.5, large ones 3.0; the baseline has 1 of 4 small: exp(0.25 ln 1.5 + 0.75 ln 3) = 2.523."""
     hosts = {"os0": ("old", 100.0), **{f"ol{n}": ("old", 400.0) for n in range(3)}}
@@ -122,6 +134,7 @@ def test_sizes_without_a_match_leave_no_headline(tmp_path: Path) -> None:
     assert doc["answer"]["sentence"] == f"There is no overall figure: {why}"
     assert doc["answer"]["classes"] == [] and doc["answer"]["gets_worse"] == []
     assert doc["warnings"][0] == f"new: {why}"
+    assert "memory" not in doc["answer"]["not_measured"], "which both sides measured"
 
 
 def test_one_mixed_side_alone_is_a_sum(tmp_path: Path) -> None:

@@ -295,7 +295,7 @@ def test_batches_count_instead_of_hosts_that_resemble_each_other(tmp_path: Path)
     assert row["hi"] / row["lo"] > (plain["hi"] / plain["lo"]) ** 1.5
     shown = " ".join(run(tmp_path, *ASK).split())
     for side in ("old", "new"):
-        assert f"interval by 4 batches of {side}, since hosts of one batch resemble each other (ICC " in shown
+        assert f"integer: interval by 4 batches of {side}, since hosts of one batch resemble each other (ICC " in shown
     book = tmp_path / "c.xlsx"
     run(tmp_path, *ASK, "--xlsx", str(book))
     assert book.exists()

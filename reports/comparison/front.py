@@ -35,7 +35,7 @@ from reports.comparison.reliance import (
     threads,
 )
 from reports.comparison.service import Service, services, unserved
-from reports.comparison.titles import class_title, labelled, spaced
+from reports.comparison.titles import class_title, labelled, spaced, titled
 from reports.frontier.points import Family
 from reports.frontier.section import unit_of
 from reports.kit import format as fmt
@@ -469,7 +469,7 @@ def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
         cause = around.causes.get(warning, {})
         answer, effect = _again(comparison, around, cause) if cause and n < MOST_AGAIN else ("", None)
         known = around.effects.get(warning, effect)
-        shown: str = fmt.clean(warning)
+        shown: str = fmt.clean(titled(warning))
         if answer and effect and effect > SAME:
             shown = message("{sentence}; with that alone: {answer}", sentence=shown, answer=answer)
         yield Finding(shown, known)

@@ -58,3 +58,10 @@ def labelled(name: str, text: str) -> Message:
 def spaced(*parts: str | None) -> str:
     """``genoa 0.83``: parts in a row."""
     return joined(parts, " ")
+
+
+def titled(warning: str) -> str:
+    """Return a sentence of the planner with the title of the class that it is about: ``integer`` for ``cpu-int``."""
+    if not isinstance(warning, Message) or "class_" not in warning.values:
+        return warning
+    return Message(warning.template, {**warning.values, "class_": class_title(warning.values["class_"])})

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, joined, message
+from fleetmark.base.words import word
 from fleetmark.record.select import Machine
 from fleetmark.record.sides.strata import Places, Sizes, Strata
 from planner.comparison import Candidate, Comparison, Side, among_many
@@ -95,7 +96,7 @@ class Matching:
                 self.effects[sentences[-1]] = math.inf
             elif strata.keys:
                 parts = self._stratified(strata, base, other, drop)
-                sentences.append(_matched(base.title, other.title, some, parts))
+                sentences.append(_matched(base.title, other.title, some, parts, len(pool.classes) > 1))
                 some = joined_parts(some, parts)
                 alike += hosts_of(base.title, other.title, some.classes, parts)
                 self.effects[sentences[-1]] = max(map(_moved, some.classes.values()), default=0.0)
@@ -201,9 +202,12 @@ def _places(side: Side, titles: Iterable[str]) -> Places:
     return frozenset(side.machines.loc[side.machines["title"].isin(list(titles)), "record"].unique().tolist())
 
 
-def _matched(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Part]) -> Message:
-    """Return how the sides were matched, with each stratum's share and its ratio of the first class."""
-    ratios = next((named(parts, name) for name, e in pool.classes.items() if e.headline is not None), {})
+def _matched(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Part], several: bool) -> Message:
+    """Return how the sides were matched, with each stratum's share and its ratio of the first class, which is named
+    where the candidate has several.
+    """
+    class_ = next((name for name, e in pool.classes.items() if e.headline is not None), None)
+    ratios = {} if class_ is None else named(parts, class_)
     shown = [
         message(
             "{name}: {what}",
@@ -213,6 +217,14 @@ def _matched(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Par
         for part in parts[:MOST_STRATA]
     ]
     more = [message("and {n} more", n=len(parts) - MOST_STRATA)] if len(parts) > MOST_STRATA else []
+    if class_ is not None and several:
+        return message(
+            "{candidate} is compared with {baseline} size by size, joined by the baseline's shares; {class_}: {strata}",
+            candidate=candidate,
+            baseline=baseline,
+            class_=word(class_),
+            strata=joined([*shown, *more], "; "),
+        )
     return message(
         "{candidate} is compared with {baseline} size by size, joined by the baseline's shares: {strata}",
         candidate=candidate,
