@@ -264,7 +264,11 @@ def another_workload(
     """
     if len(groups) < LEAST_GROUPS:
         families = count(len(groups), "family", "families")
-        return None, message("benchmarks of {families}; it takes {least}", families=families, least=LEAST_GROUPS)
+        return None, message(
+            "the benchmarks are of {families}; run benchmarks of at least {least} on both sides",
+            families=families,
+            least=LEAST_GROUPS,
+        )
     if contrast.single or min(m.df for m in contrast.means(w)) <= 0:
         return None, message("a side is a single host, whose kind may differ from it")
     weight = np.array([w[group].sum() for group in groups])

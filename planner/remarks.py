@@ -23,28 +23,29 @@ def of_hosts(baseline: str, candidate: str, classes: Mapping[str, Equivalence]) 
 
 
 def _by_clusters(class_: str, side: str, clusters: Clusters) -> Message:
-    icc = f"{clusters.icc:.1f}"
-    number: Message
-    one: str
-    match clusters.kind:
-        case "batch":
-            number, one = count(clusters.number, "batch", "batches"), message("batch")
-        case "rack":
-            number, one = count(clusters.number, "rack"), message("rack")
-        case "bios":
-            number, one = count(clusters.number, "BIOS version"), message("BIOS version")
-        case "microcode":
-            number, one = count(clusters.number, "microcode version"), message("microcode version")
-        case kind:
-            number, one = count(clusters.number, "cluster"), kind
+    number, one = numbered(clusters)
     return message(
         "{class_}: interval by {number} of {side}, since hosts of one {one} resemble each other (ICC {icc})",
         class_=class_,
         number=number,
         side=side,
         one=one,
-        icc=icc,
+        icc=f"{clusters.icc:.1f}",
     )
+
+
+def numbered(clusters: Clusters) -> tuple[Message, str]:
+    """Return ``4 batches`` and ``batch``."""
+    match clusters.kind:
+        case "batch":
+            return count(clusters.number, "batch", "batches"), message("batch")
+        case "rack":
+            return count(clusters.number, "rack"), message("rack")
+        case "bios":
+            return count(clusters.number, "BIOS version"), message("BIOS version")
+        case "microcode":
+            return count(clusters.number, "microcode version"), message("microcode version")
+    return count(clusters.number, "cluster"), clusters.kind
 
 
 def _in_halves(class_: str, side: str, halves: Sequence[Sequence[str]]) -> Message:

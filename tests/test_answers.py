@@ -308,3 +308,43 @@ def test_a_size_without_power_is_left_out_per_watt(tmp_path: Path, benches: Sequ
     doc = asked(tmp_path, "--per", "watt")
     assert doc["answer"]["sentence"].startswith("1 watt of new does 2.00 (")
     assert any("left out for not saying how much there was: os0 (c2)" in note for note in doc["notes"])
+
+
+def in_batches(root: Path, old: Sequence[float]) -> None:
+    """Two batches of three old hosts each against six new ones of 1,000; hosts of a batch lie 1% apart."""
+    labels, measured = {}, {}
+    for n, mean in enumerate(old):
+        for h in range(3):
+            labels[f"o{n}{h}"] = {"gen": "old", "batch": f"b{n}"}
+            measured[f"o{n}{h}", TRIAD] = [mean * (1 + 0.01 * (h - 1))] * 3
+    for h in range(6):
+        labels[f"n{h}"] = {"gen": "new"}
+        measured[f"n{h}", TRIAD] = [1000.0 + h] * 3
+    record(root, "c1", labels, measured)
+
+
+def test_two_batches_are_too_few_to_tell(tmp_path: Path) -> None:
+    """Of 100 and 400 the total of 250 may be nothing. Of 100 and 145 the geometric mean is 120.4 and its interval
+    reaches exp(12.7 x ln(1.45) / 2) = 10.6 times as far either way.
+    """
+    in_batches(tmp_path / "far", (100.0, 400.0))
+    answer = asked(tmp_path / "far")["answer"]
+    assert answer["sentence"].startswith("One new replaces 4.01 old servers for memory bandwidth")
+    assert "No interval for memory bandwidth: 2 batches of old are too few to tell." in answer["legend"]
+    in_batches(tmp_path / "near", (100.0, 145.0))
+    answer = asked(tmp_path / "near")["answer"]
+    few = "2 batches of old are too few to tell"
+    assert answer["sentence"] == f"One new replaces 8.33 old servers for memory bandwidth; new: {few}"
+    assert f"No interval for memory bandwidth: {few}." in answer["legend"]
+
+
+def test_the_legend_says_why_each_class_has_no_interval(tmp_path: Path) -> None:
+    """One stratum has one host, measured once in a size; another comparison has one host a side."""
+    hosts = {"os0": ("old", 100.0)} | {f"ol{n}": ("old", 400.0) for n in range(3)}
+    hosts |= {f"ns{n}": ("new", 150.0) for n in range(4)} | {f"nl{n}": ("new", 1200.0) for n in range(4)}
+    fleet(tmp_path / "strata", hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
+    legend = asked(tmp_path / "strata")["answer"]["legend"]
+    assert "No interval for memory bandwidth: a side has a single host in one of the sizes." in legend
+    record(tmp_path / "one", "c1", {"o": {"gen": "old"}, "n": {"gen": "new"}}, {(h, TRIAD): [1.0] for h in "on"})
+    legend = asked(tmp_path / "one")["answer"]["legend"]
+    assert "No interval for memory bandwidth: a side is one machine or publisher, measured once." in legend

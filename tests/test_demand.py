@@ -273,7 +273,11 @@ X264 = replace(GCC, case="525.x264_r")
     [
         ((GCC, X264), 1.1, ""),
         ((GCC, X264), 3.0, "its 3 benchmarks do not tell what your workload gains (the benchmarks lie too far apart"),
-        ((GCC,), 1.1, "its 2 benchmarks do not tell what your workload gains (benchmarks of 2 families; it takes 3)"),
+        (
+            (GCC,),
+            1.1,
+            "its 2 benchmarks do not tell what your workload gains (the benchmarks are of 2 families; run benchmarks of at least 3 on both sides)",
+        ),
     ],
 )
 def test_a_class_has_the_interval_of_your_workload(

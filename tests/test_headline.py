@@ -334,9 +334,15 @@ def test_a_class_of_two_benchmarks_says_nothing_of_other_work(tmp_path: Path) ->
     fleets(tmp_path)
     two = ("--panel", "500.job0", "--panel", "501.job1")
     row = headline(tmp_path, *two)
-    assert row["your_workload_lo"] is None and row["your_workload_why"] == "benchmarks of 2 families; it takes 3"
+    assert (
+        row["your_workload_lo"] is None
+        and row["your_workload_why"] == "the benchmarks are of 2 families; run benchmarks of at least 3 on both sides"
+    )
     shown = " ".join(run(tmp_path, *ASK, *two).split())
-    assert "Own program not known for integer: benchmarks of 2 families; it takes 3. Run it on both." in shown
+    assert (
+        "Own program not known for integer: the benchmarks are of 2 families; run benchmarks of at least 3 on both sides. To know, run the program on both sides."
+        in shown
+    )
 
 
 def test_a_pinned_host_is_not_its_kind(tmp_path: Path) -> None:

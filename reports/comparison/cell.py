@@ -24,7 +24,8 @@ class Cell:
     ``workload``: where a program of the reader's own lies, and ``workload_why``: why that is not known; ``spread``:
     the range of the benchmarks where they disagree; ``servers``: what SERVERS of the baseline become, with
     ``servers_range``. ``repeats``: the interval is of these machines alone. ``bound``: "at least", "at most" or
-    "about"; ``remark``: what stands behind the figure: "2 of 4 hosts cannot".
+    "about"; ``remark``: what stands behind the figure: "2 of 4 hosts cannot". ``interval_why``: why
+    there is no interval.
     """
 
     ratio: str = ""
@@ -40,6 +41,7 @@ class Cell:
     bound: str = ""
     remark: str = ""
     workload_why: str = ""
+    interval_why: str = ""
 
     @property
     def figure(self) -> str:

@@ -21,6 +21,8 @@ from planner.ratio import SAME, Verdict
 from reports.comparison.areas import not_measured
 from reports.comparison.bought import bought, currency, totals
 from reports.comparison.cell import SERVERS, Cell, Line
+from reports.comparison.headline import no_interval
+from reports.comparison.legend import legend
 from reports.comparison.model import RatioRow
 from reports.comparison.model import rows as rows_of
 from reports.comparison.reliance import (
@@ -129,7 +131,7 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
         message("{n} {baseline} become", n=SERVERS, baseline=comparison.baseline) if servers else "",
         message("times {baseline}", baseline=comparison.baseline),
         tuple(remarks(comparison, rows, around.hosts, _findings(comparison, around))),
-        tuple(_legend(lines, bool(comparison.grouped))),
+        tuple(legend(lines, bool(comparison.grouped))),
     )
 
 
@@ -166,10 +168,14 @@ def _cell(comparison: Comparison, row: RatioRow | None) -> Cell:
     several = row.disagree and row.work is None
     servers = fmt.servers(SERVERS / row.ratio) if replaced else ""
     both = replaced and row.lo is not None and row.hi is not None and row.lo > 0
+    (of,) = [c for c in comparison.candidates if c.title == row.candidate]
+    why = no_interval(comparison, of, of.classes[row.class_]) or ""
+    far = bool(why) and row.lo is not None
+    both = both and not far
     ends = (fmt.servers(SERVERS / row.hi), fmt.servers(SERVERS / row.lo)) if both and row.hi and row.lo else ()
     return Cell(
         fmt.ratio(row.ratio),
-        fmt.interval(row.lo, row.hi),
+        "" if far else fmt.interval(row.lo, row.hi),
         fmt.interval(row.your_workload_lo, row.your_workload_hi),
         fmt.interval(row.lowest, row.highest) if several else "",
         servers,
@@ -177,7 +183,9 @@ def _cell(comparison: Comparison, row: RatioRow | None) -> Cell:
         row.verdict,
         repeats=row.interval_of == "repeats",
         estimate=row.estimate,
+        remark=why if far else "",
         workload_why=row.your_workload_why,
+        interval_why=why,
     )
 
 
@@ -411,40 +419,9 @@ def _guardrails(rows: Sequence[RatioRow]) -> tuple[str, bool]:
         ), True
     unclear = sum(r.verdict == Held.CANNOT_TELL for r in guards)
     if unclear:
-        return message("No guardrail broken; of {n} of {all} it cannot be told", n=unclear, all=len(guards)), False
+        undecided = message("{n} of {all} cannot be told", n=unclear, all=len(guards))
+        return message("No guardrail is broken; {undecided}", undecided=undecided), False
     return (message("All {n} guardrails kept", n=len(guards)) if guards else ""), False
-
-
-def _legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
-    """What the two intervals are; of ``published`` results each publisher is what a host is elsewhere."""
-    cells = [cell for line in lines for cell in line.cells]
-    classes = [cell for line in lines if not line.service for cell in line.cells]
-    brackets = any(cell.interval and not cell.repeats for cell in cells)
-    if brackets and published:
-        yield message(
-            "In brackets: 95% confidence intervals of the average, across publishers; valid if these are typical."
-        )
-    elif brackets:
-        yield message(
-            "In brackets: 95% confidence intervals of the average, across hosts; valid if these hosts are typical."
-        )
-    if any(cell.repeats for cell in cells):
-        yield message("Where a side is one machine, its interval is of this machine, not of its kind.")
-    if any(cell.ratio and not cell.interval for cell in classes):
-        yield message(
-            "No interval: a side is one machine or publisher, measured once; nothing tells how sure its ratio is."
-        )
-    if any(cell.workload for cell in cells):
-        yield message("Own program: where a program of yours, of this kind but none of these benchmarks, lies at 95%.")
-    unknown: dict[str, dict[str, None]] = {}
-    for line in lines:
-        for cell in line.cells:
-            if cell.workload_why:
-                unknown.setdefault(cell.workload_why, {})[line.title] = None
-    for why, titles in unknown.items():
-        yield message(
-            "Own program not known for {classes}: {why}. Run it on both.", classes=some(list(titles)), why=why
-        )
 
 
 def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:

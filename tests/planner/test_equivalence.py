@@ -171,9 +171,15 @@ def test_the_workload_lies_where_the_benchmarks_do() -> None:
 def test_a_workload_takes_three_benchmarks_two_fleets_and_a_bounded_interval() -> None:
     a, b = side([[1, 1, 1]] * 3), side([list(np.exp([0.0, 0.1, 0.2]))] * 3, first=4)
     two = compare(a[["a", "b"]], b[["a", "b"]])
-    assert two.workload is None and two.workload_why == "benchmarks of 2 families; it takes 3"
+    assert (
+        two.workload is None
+        and two.workload_why == "the benchmarks are of 2 families; run benchmarks of at least 3 on both sides"
+    )
     family = compare(a, b, family={"a": "llama", "b": "llama", "c": "bert"})
-    assert family.workload is None and family.workload_why == "benchmarks of 2 families; it takes 3"
+    assert (
+        family.workload is None
+        and family.workload_why == "the benchmarks are of 2 families; run benchmarks of at least 3 on both sides"
+    )
     single = "a side is a single host, whose kind may differ from it"
     lone, error = b.iloc[:1], repeats(b.iloc[:1], 0.01, 5)
     assert compare(a, lone, repeats=(None, error)).workload_why == single
