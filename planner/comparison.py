@@ -270,7 +270,8 @@ def _guardrails(benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame, pair
 def among_many(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
     """The same with each p as it counts among many, since many tests find many differences: that of a benchmark among
     the benchmarks of all classes, that of a headline among the headlines of all classes. The headline of a single
-    benchmark has that benchmark's, since they are one figure. A mix is one question, which stands alone.
+    benchmark has that benchmark's, since they are one figure, unless it is by totals or strata. A mix is one question,
+    which stands alone.
     """
     benchmarks = among({title: r for e in classes.values() for title, r in e.each.items()})
     heads = among({name: e.ratio for name, e in classes.items() if e.ratio is not None and name != WORK_MIX})

@@ -150,5 +150,5 @@ def hosts_of(
     shown = [name for name, e in classes.items() if e.basis is Basis.STRATA and e.headline is not None]
     for part in parts:
         within = {} if part.candidate is None else {n: part.candidate.classes[n] for n in shown}
-        sides = (joined([side, f"({part.name})"], " ") for side in (baseline, candidate))
-        yield from of_hosts(*sides, within)
+        one, other = (joined([side, f"({part.name})"], " ") for side in (baseline, candidate))
+        yield from of_hosts(one, other, within)

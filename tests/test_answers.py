@@ -93,6 +93,21 @@ def test_sides_that_mix_sizes_are_compared_within_them(tmp_path: Path) -> None:
     assert doc["warnings"][0] == sentences + "32 cores per socket (80%): 1.50; 16 cores per socket (20%): 1.50"
 
 
+def test_tables_say_what_a_class_rests_on(tmp_path: Path) -> None:
+    two_sizes(tmp_path / "sizes")
+    mixed = {f"o{n}": ("old", 100.0 if n % 2 else 400.0) for n in range(8)}
+    fleet(tmp_path / "totals", mixed | {f"n{n}": ("new", 400.0) for n in range(8)})
+    for name, basis in (("sizes", "size by size"), ("totals", "by totals")):
+        words = ("compare", "-b", "gen=old", "-c", "gen=new")
+        terminal = run(tmp_path / name, *words)
+        assert " ".join(terminal.split("Benchmarks\n")[1].split()).count(basis) >= 1
+        md = run(tmp_path / name, *words, "--format", "md").split("## Benchmarks")[1]
+        assert f"memory bandwidth (mem-bw), {basis} |" in md
+        page = tmp_path / f"{name}.html"
+        run(tmp_path / name, *words, "--html", str(page))
+        assert f"</span> · 1 benchmark · {basis}</small>" in page.read_text()
+
+
 def test_the_ratios_of_sizes_name_their_class(tmp_path: Path) -> None:
     """Each size gains 1.5 in memory bandwidth and 2.0 in integer work."""
     two_sizes(tmp_path)
@@ -135,6 +150,9 @@ def test_sizes_without_a_match_leave_no_headline(tmp_path: Path) -> None:
     assert doc["answer"]["classes"] == [] and doc["answer"]["gets_worse"] == []
     assert doc["warnings"][0] == f"new: {why}"
     assert "memory" not in doc["answer"]["not_measured"], "which both sides measured"
+    for extra in ((), ("--format", "md")):
+        text = run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", *extra)
+        assert "\nBenchmarks\n" not in text and "## Benchmarks\n" not in text, "an empty table"
 
 
 def test_one_mixed_side_alone_is_a_sum(tmp_path: Path) -> None:

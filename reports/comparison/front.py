@@ -37,7 +37,7 @@ from reports.comparison.reliance import (
     threads,
 )
 from reports.comparison.service import Service, services, unserved
-from reports.comparison.titles import class_title, labelled, spaced, titled
+from reports.comparison.titles import basis_title, class_title, labelled, spaced, titled
 from reports.frontier.points import Family
 from reports.frontier.section import unit_of
 from reports.kit import format as fmt
@@ -193,8 +193,7 @@ def _remark(comparison: Comparison, heads: Sequence[RatioRow]) -> str:
     standing = next((r.standing for r in heads if r.standing), "")
     shared, alone = max(r.benchmarks for r in heads), max(r.one_sided for r in heads)
     of = message("{n} of {all} benchmarks ran on both", n=shared, all=shared + alone) if alone else None
-    bases = {r.basis for r in heads}
-    based = message("by totals") if "totals" in bases else message("size by size") if "strata" in bases else None
+    based = basis_title({r.basis for r in heads})
     return joined([word(standing) if standing else None, of, based])
 
 

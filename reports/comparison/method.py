@@ -98,7 +98,8 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
             message(
                 "p and verdict of a benchmark count all benchmarks of the candidate, those of a class all its classes "
                 "(Benjamini-Hochberg): of what is called better or worse, at most about 5% is not. A class of one "
-                "benchmark has the verdict of that benchmark; a mix of work is one question and stands alone."
+                "benchmark has the verdict of that benchmark, unless by totals or strata; a mix of work is one "
+                "question and stands alone."
                 " Guardrails without a limit are tested together. If n hosts face N, the degrees of freedom of these "
                 "tests are at most (n - 1) (1 + n / N)."
             ),
@@ -115,6 +116,20 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
             message(
                 "If hosts of one batch, rack, BIOS or microcode resemble each other (intraclass correlation above 0.2),"
                 " the interval counts these clusters instead of hosts, with the cluster-robust variance CR2."
+            ),
+        ),
+        (
+            message("Totals"),
+            message(
+                "If the ratio of arithmetic means of the hosts' scores differs from the class by more than 2%, it is "
+                "the headline of capacity, with Fieller's interval. There is none if the baseline's mean may be 0."
+            ),
+        ),
+        (
+            message("Strata"),
+            message(
+                "Sides that mix sizes are compared within each size. The logarithms are averaged by the baseline's "
+                "shares; their variances add, with Satterthwaite's degrees of freedom."
             ),
         ),
         (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from fleetmark.base.kinds import PEAK
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import WORK_MIX
+from planner.equivalence import Basis
 
 _TITLES: Mapping[str, Message] = {
     WORK_MIX: message("your mix"),
@@ -65,3 +66,10 @@ def titled(warning: str) -> str:
     if not isinstance(warning, Message) or "class_" not in warning.values:
         return warning
     return Message(warning.template, {**warning.values, "class_": class_title(warning.values["class_"])})
+
+
+def basis_title(bases: Collection[str]) -> Message | None:
+    """Return ``by totals`` or ``size by size``; None where headlines are means over all hosts."""
+    if Basis.TOTALS in bases:
+        return message("by totals")
+    return message("size by size") if Basis.STRATA in bases else None
