@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 
 from tests.commands import refused, run
@@ -106,6 +108,17 @@ def test_tables_say_what_a_class_rests_on(tmp_path: Path) -> None:
         page = tmp_path / f"{name}.html"
         run(tmp_path / name, *words, "--html", str(page))
         assert f"</span> · 1 benchmark · {basis}</small>" in page.read_text()
+
+
+def test_weights_of_a_class_within_strata_are_values(tmp_path: Path) -> None:
+    """Each size gains 1.50; over all hosts, which have the formulas, it would be 0.65."""
+    two_sizes(tmp_path)
+    book = tmp_path / "c.xlsx"
+    run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--xlsx", str(book))
+    sheet = openpyxl.load_workbook(book)["Weights"]
+    (row,) = [r for r in sheet.iter_rows(values_only=True) if "mem-bw" in r]
+    assert row[3:6] == (1, 1, 1) and row[6:8] == (pytest.approx(math.log(1.5)), pytest.approx(1.5))
+    assert not sheet.data_validations.dataValidation
 
 
 def test_the_ratios_of_sizes_name_their_class(tmp_path: Path) -> None:

@@ -178,15 +178,28 @@ def _weights(grid: Grid, line: ClassRow, v: _Scored, sheet: Sheet, scores: Sheet
     total = classes.at(line.row, AT["inside"])
     baseline, other = (grid.hosts(scores, line.score, side) for side in (grid.comparison.baseline, candidate.title))
     mixed = line.class_ == WORK_MIX
+    live = line.live or line.ratio is None
     of_hours = sheet.span(line.first, HOURS, line.first + len(of_titles) - 1, HOURS)
     for n, name in enumerate(grid.of(line.class_)):
         row = line.first + n
         sheet.text(row, CANDIDATE, candidate.title)
         sheet.text(row, CLASS, word(line.class_))
         sheet.text(row, BENCHMARK, name)
-        sheet.number(row, WEIGHT, of_titles[n], "0.0000", "input")
         comparable = name in e.each
-        sheet.number(row, COUNTED, float(comparable), INTEGER, "input" if comparable else "value")
+        sheet.number(row, WEIGHT, of_titles[n], "0.0000", "input" if live else "value")
+        sheet.number(row, COUNTED, float(comparable), INTEGER, "input" if comparable and live else "value")
+        if not live:
+            own = e.each.get(name) if v.share[n] > 0 else None
+            sheet.number(row, SHARE, v.share[n], PERCENT, "value")
+            sheet.number(row, DELTA, math.log(own.value) if own else None, LOG, "value")
+            sheet.number(row, OWN, own.value if own else None, RATIO, "value")
+            if mixed:
+                sheet.number(row, HOURS, v.share[n] / own.value if own else 0.0, "0.0000", "value")
+                hours_cell = cell(row, HOURS)
+                part = f"=IF({hours_cell}=0,0,{hours_cell}/SUM({of_hours}))"
+                sheet.formula(row, OF_HOURS, part, _part(e, v.share, grid.of(line.class_), n), PERCENT)
+            sheet.text(row, WHY, candidate.excluded.get(name) or e.left_out.get(name, ""), "note")
+            continue
         if comparable:
             sheet.must_be_one_of(row, COUNTED, [1, 0])
         sheet.must_be_number(row, WEIGHT, 0, 1e6, message("a weight is 0 or more; weights need not sum to 1"))
@@ -203,6 +216,12 @@ def _weights(grid: Grid, line: ClassRow, v: _Scored, sheet: Sheet, scores: Sheet
             hours_cell = cell(row, HOURS)
             sheet.formula(row, OF_HOURS, f"=IF({hours_cell}=0,0,{hours_cell}/SUM({of_hours}))", hours, PERCENT)
         sheet.text(row, WHY, candidate.excluded.get(name) or e.left_out.get(name, ""), "note")
+
+
+def _part(e: Equivalence, share: _Logs, titles: Sequence[str], n: int) -> float:
+    """Return the share of the candidate's hours that a benchmark takes, by the ratios of the benchmarks themselves."""
+    hours = [s / e.each[t].value if s > 0 else 0.0 for s, t in zip(share, titles, strict=True)]
+    return float(hours[n] / sum(hours)) if any(hours) else 0.0
 
 
 def _mean_over(pairing: Pairing, a: str, b: str, score_a: str, score_b: str) -> tuple[str, str, str]:
@@ -390,10 +409,14 @@ def _heads(grid: Grid, weights: Sheet, scores: Sheet, classes: Sheet, rows: Sequ
             Head(message("candidate")),
             Head(message("class"), "", 16),
             Head(message("benchmark")),
-            Head(message("weight"), message("input"), 11),
+            Head(message("weight"), message("input; a value where the class is one"), 14),
             Head(message("counted"), message("1 yes, 0 no"), 11),
             Head(message("share in the headline"), "%", 12),
-            Head(message("ln ratio over hosts that have all"), "", 14),
+            Head(
+                message("ln ratio over hosts that have all"),
+                message("that of the benchmark where the class is a value"),
+                18,
+            ),
             Head(message("ratio"), message("× baseline"), 10),
             Head(message("why it is left out"), "", 50),
             *(mixed if any(line.equal_work for line in rows) else []),
