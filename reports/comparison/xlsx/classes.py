@@ -76,6 +76,12 @@ class ClassRow:
         return ratio is not None and self.basis is Basis.MEAN and not (e.gaps or ratio.of_repeats or ratio.clusters)
 
     @property
+    def live_weights(self) -> bool:
+        """Return whether the weights are inputs: those of the class, which its headline for equal work shares."""
+        line = replace(self, equal_work=False)
+        return line.live or line.ratio is None
+
+    @property
     def judged(self) -> bool:
         """Whether the line carries a verdict: of a mix that for equal work does."""
         return self.equal_work or self.class_ != WORK_MIX
@@ -153,6 +159,9 @@ def _scored(grid: Grid, line: ClassRow) -> _Scored:
     delta = np.full(len(titles), np.nan)
     if chosen.any() and complete_a.any() and complete_b.any():
         delta[chosen] = y[complete_b][:, chosen].mean(axis=0) - x[complete_a][:, chosen].mean(axis=0)
+    if not line.live_weights:
+        each = line.equivalence.each
+        delta = np.array([math.log(each[t].value) if s > 0 else math.nan for s, t in zip(share, titles, strict=True)])
     hours = np.where(np.isnan(delta), 0.0, share * np.exp(-np.nan_to_num(delta)))
     if line.equal_work and hours.any():
         a, b = (_dot(side, hours / hours.sum(), chosen) for side in (x, y))
@@ -178,7 +187,7 @@ def _weights(grid: Grid, line: ClassRow, v: _Scored, sheet: Sheet, scores: Sheet
     total = classes.at(line.row, AT["inside"])
     baseline, other = (grid.hosts(scores, line.score, side) for side in (grid.comparison.baseline, candidate.title))
     mixed = line.class_ == WORK_MIX
-    live = line.live or line.ratio is None
+    live = line.live_weights
     of_hours = sheet.span(line.first, HOURS, line.first + len(of_titles) - 1, HOURS)
     for n, name in enumerate(grid.of(line.class_)):
         row = line.first + n
@@ -194,10 +203,10 @@ def _weights(grid: Grid, line: ClassRow, v: _Scored, sheet: Sheet, scores: Sheet
             sheet.number(row, DELTA, math.log(own.value) if own else None, LOG, "value")
             sheet.number(row, OWN, own.value if own else None, RATIO, "value")
             if mixed:
-                sheet.number(row, HOURS, v.share[n] / own.value if own else 0.0, "0.0000", "value")
+                sheet.number(row, HOURS, v.hours[n], "0.0000", "value")
                 hours_cell = cell(row, HOURS)
                 part = f"=IF({hours_cell}=0,0,{hours_cell}/SUM({of_hours}))"
-                sheet.formula(row, OF_HOURS, part, _part(e, v.share, grid.of(line.class_), n), PERCENT)
+                sheet.formula(row, OF_HOURS, part, v.hours[n] / v.hours.sum() if v.hours.any() else 0.0, PERCENT)
             sheet.text(row, WHY, candidate.excluded.get(name) or e.left_out.get(name, ""), "note")
             continue
         if comparable:
@@ -216,12 +225,6 @@ def _weights(grid: Grid, line: ClassRow, v: _Scored, sheet: Sheet, scores: Sheet
             hours_cell = cell(row, HOURS)
             sheet.formula(row, OF_HOURS, f"=IF({hours_cell}=0,0,{hours_cell}/SUM({of_hours}))", hours, PERCENT)
         sheet.text(row, WHY, candidate.excluded.get(name) or e.left_out.get(name, ""), "note")
-
-
-def _part(e: Equivalence, share: _Logs, titles: Sequence[str], n: int) -> float:
-    """Return the share of the candidate's hours that a benchmark takes, by the ratios of the benchmarks themselves."""
-    hours = [s / e.each[t].value if s > 0 else 0.0 for s, t in zip(share, titles, strict=True)]
-    return float(hours[n] / sum(hours)) if any(hours) else 0.0
 
 
 def _mean_over(pairing: Pairing, a: str, b: str, score_a: str, score_b: str) -> tuple[str, str, str]:
