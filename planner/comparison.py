@@ -26,7 +26,6 @@ from planner.guardrail import Guardrail, guardrail, judged_together
 from planner.mix import shares_of
 from planner.ratio import among
 from planner.redundant import families
-from planner.remarks import of_hosts
 from planner.totals import totalled
 
 CLASH = ("units clash", "directions clash")  # prefixes of reasons for figures that cannot be compared
@@ -58,7 +57,8 @@ class Side:
       ``rule`` (how part and centre are averaged) and ``per`` (the log of the number of units). Each mean is the mean
       log of its centres
     - ``repeats``: the precision of each mean, estimated from its repeats
-    - ``machines``: the row in ``means`` of each machine (``record``) that has a ``title``
+    - ``machines``: the row in ``means`` of each machine (``record``) that has a ``title``, and the amount by which
+      its capacity is divided
     """
 
     title: str
@@ -167,7 +167,6 @@ def compare_sides(
     if per != "server" and not served:
         _check_shared_out(per, benchmarks, results)
     warnings = [w for c in candidates for w in _warnings(baseline, c, pairing)]
-    warnings += [w for c in results for w in of_hosts(baseline.title, c.title, c.classes)]
     notes: list[str] = [message("{side}: {note}", side=s.title, note=n) for s in sides for n in s.notes] + [
         n for c in candidates for n in _sizes(baseline, c)[1]
     ]
@@ -281,7 +280,8 @@ def among_many(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
     """Return the classes with every p adjusted for multiple tests.
 
     The p of a benchmark is adjusted among the benchmarks of all classes, and that of a headline among all headlines.
-    The headline of a single benchmark has the adjusted p of that benchmark. A mix is a single test and is not adjusted.
+    The headline of a single benchmark has the adjusted p of that benchmark, unless it is based on totals or strata.
+    A mix is a single test and is not adjusted.
     """
     benchmarks = among({title: r for e in classes.values() for title, r in e.each.items()})
     heads = among({name: e.ratio for name, e in classes.items() if e.ratio is not None and name != WORK_MIX})

@@ -267,10 +267,7 @@ def another_workload(
     from 1 by more than a factor of FARTHEST.
     """
     if len(groups) < LEAST_GROUPS:
-        families = count(len(groups), "family", "families")
-        return None, message(
-            "only {families} of benchmarks measured; at least {least} are needed", families=families, least=LEAST_GROUPS
-        )
+        return None, message("fewer than {least} families of benchmarks were measured", least=LEAST_GROUPS)
     if contrast.single or min(m.df for m in contrast.means(w)) <= 0:
         return None, message("a side has only one host, too few to represent its type")
     weight = np.array([w[group].sum() for group in groups])
@@ -284,8 +281,14 @@ def another_workload(
     fleet = contrast.ratio(w)
     if fleet.lo is not None and result.lo is not None and result.lo > fleet.lo:
         result = replace(result, lo=fleet.lo, hi=fleet.hi, df=fleet.df)
-    if result.hi is None or result.hi > FARTHEST * result.value:
+    return of_use(result)
+
+
+def of_use(workload: Estimate) -> tuple[Estimate | None, Message | None]:
+    """Return the interval of another workload unless it reaches FARTHEST times its value, and then the reason."""
+    value, lo, hi = workload.value, workload.lo, workload.hi
+    if lo is None or hi is None or max(hi / value, value / lo) > FARTHEST:
         return None, message(
             "the benchmark ratios differ too much: the interval exceeds a factor of {n} either way", n=FARTHEST
         )
-    return result, None
+    return workload, None

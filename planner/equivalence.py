@@ -90,9 +90,14 @@ class Equivalence:
         return self.work or self.ratio
 
     @property
+    def equal_work(self) -> Ratio | None:
+        """Return the ratio for equal work that is set against the geometric mean: both over hosts one by one."""
+        return self.geometric if self.work and self.basis is Basis.TOTALS else self.work
+
+    @property
     def mix_sensitive(self) -> bool:
         """Return whether the equal-work and geometric headlines differ by more than MIX_SENSITIVE."""
-        work = self.geometric if self.work and self.geometric else self.work
+        work = self.equal_work
         return bool(self.ratio and work and abs(self.ratio.value / work.value - 1) > MIX_SENSITIVE)
 
     @property

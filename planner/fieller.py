@@ -9,7 +9,7 @@ of hosts, it uses n_a + n_b - 2 degrees of freedom. If the relative spreads are 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -29,17 +29,27 @@ class Fieller(Estimate):
 
 def fieller(upper: npt.NDArray[np.float64], lower: npt.NDArray[np.float64], level: float = CONFIDENCE) -> Fieller:
     """Return mean(``upper``) / mean(``lower``) with Fieller's interval; hosts must be independent, figures positive."""
-    n = (len(upper), len(lower))
     x, y = Mean.of(upper), Mean.of(lower)
+    return of_means(x, y, (len(upper), len(lower)), level, x.df + y.df if len(upper) == len(lower) else None)
+
+
+def of_means(x: Mean, y: Mean, n: tuple[int, int], level: float = CONFIDENCE, df: float | None = None) -> Fieller:
+    """Return the ratio of the means ``x`` / ``y`` with Fieller's interval, which has the degrees of freedom ``df`` or
+    else those of ``degrees_of``. There is no interval if the variance of a side is unknown. ``n``: hosts of each side.
+    """
     value = x.value / y.value
-    if min(n) < 2:
+    if min(x.df, y.df) <= 0:
         return Fieller(value, level=level, n=n)
-    df = x.df + y.df
-    if n[0] != n[1]:
-        df, _ = degrees(x, Mean(y.value, value**2 * y.variance, y.df, y.units))
+    if df is None:
+        df, _ = degrees_of(x, y)
     t = deviate(level, df)
     g = t**2 * y.variance / y.value**2
     if g >= 1:
         return Fieller(value, level=level, df=df, n=n, g=g)
     half = t / y.value * math.sqrt((1 - g) * x.variance + value**2 * y.variance)
     return Fieller(value, (value - half) / (1 - g), (value + half) / (1 - g), level, df, n, g)
+
+
+def degrees_of(x: Mean, y: Mean) -> tuple[float, float]:
+    """Return ``planner.ratio.degrees`` of the ratio ``x`` / ``y``."""
+    return degrees(x, replace(y, variance=(x.value / y.value) ** 2 * y.variance))

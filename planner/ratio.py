@@ -68,7 +68,7 @@ class Ratio(Estimate):
         se = self.log_error
         if self.p is None or self.df_many is None or not se:
             return self.p
-        return _two_sided(math.log(self.value) / se, self.df_many)
+        return two_sided(math.log(self.value) / se, self.df_many)
 
     def selected(self, of: int, among: int) -> tuple[float, float] | None:
         """Return the interval for one of ``of`` ratios selected by value from ``among`` ratios.
@@ -120,7 +120,7 @@ def between(a: Mean, b: Mean, hosts: tuple[int, int], level: float = CONFIDENCE,
         return Ratio(of_log(delta), level=level, n=hosts)
     variance = a.variance + b.variance
     df, df_many = degrees(a, b)
-    ratio = replace(_student(delta, variance, df, level, hosts), df_many=df_many)
+    ratio = replace(student(delta, variance, df, level, hosts), df_many=df_many)
     return replace(ratio, p=None, of_repeats=True) if of_repeats else ratio
 
 
@@ -200,19 +200,17 @@ def among(ratios: Mapping[str, Ratio]) -> dict[str, float]:
     return dict(zip(ps, adjusted(list(ps.values())), strict=True))
 
 
-def _student(delta: float, variance: float, df: float, level: float, hosts: tuple[int, int]) -> Ratio:
+def student(delta: float, variance: float, df: float, level: float, hosts: tuple[int, int]) -> Ratio:
     """Return exp(``delta``) with Student's t interval; a variance of zero gives an interval of zero width."""
     if variance < NOTHING:
         value = of_log(delta)
         return Ratio(value, value, value, level, n=hosts, p=1.0 if delta == 0 else 0.0)
     se = math.sqrt(variance)
     half = deviate(level, df) * se
-    return Ratio(
-        of_log(delta), of_log(delta - half), of_log(delta + half), level, df, hosts, _two_sided(delta / se, df)
-    )
+    return Ratio(of_log(delta), of_log(delta - half), of_log(delta + half), level, df, hosts, two_sided(delta / se, df))
 
 
-def _two_sided(t: float, df: float) -> float:
+def two_sided(t: float, df: float) -> float:
     """Return the probability that Student's t is at least this far from 0."""
     from scipy import special  # imported lazily, as in planner.estimate
 

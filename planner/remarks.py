@@ -16,35 +16,36 @@ def of_hosts(baseline: str, candidate: str, classes: Mapping[str, Equivalence]) 
     """Yield a warning for each side whose interval counts clusters or whose benchmarks fall into separate groups."""
     for name, e in classes.items():
         for side, clusters, halves in zip((baseline, candidate), e.clusters, e.halves, strict=True):
-            if clusters is not None:
+            if clusters is not None and e.headline is not None and e.headline.clusters:
                 yield _by_clusters(word(name), side, clusters)
             if len(halves) > 1:
                 yield _in_halves(word(name), side, halves)
 
 
 def _by_clusters(class_: str, side: str, clusters: Clusters) -> Message:
-    icc = f"{clusters.icc:.1f}"
-    number: Message
-    one: str
-    match clusters.kind:
-        case "batch":
-            number, one = count(clusters.number, "batch", "batches"), message("batch")
-        case "rack":
-            number, one = count(clusters.number, "rack"), message("rack")
-        case "bios":
-            number, one = count(clusters.number, "BIOS version"), message("BIOS version")
-        case "microcode":
-            number, one = count(clusters.number, "microcode version"), message("microcode version")
-        case kind:
-            number, one = count(clusters.number, "cluster"), kind
+    number, one = numbered(clusters)
     return message(
         "{class_}: the interval counts {number} of {side}; hosts with the same {one} are similar (ICC {icc})",
         class_=class_,
         number=number,
         side=side,
         one=one,
-        icc=icc,
+        icc=f"{clusters.icc:.1f}",
     )
+
+
+def numbered(clusters: Clusters) -> tuple[Message, str]:
+    """Return ``4 batches`` and ``batch``."""
+    match clusters.kind:
+        case "batch":
+            return count(clusters.number, "batch", "batches"), message("batch")
+        case "rack":
+            return count(clusters.number, "rack"), message("rack")
+        case "bios":
+            return count(clusters.number, "BIOS version"), message("BIOS version")
+        case "microcode":
+            return count(clusters.number, "microcode version"), message("microcode version")
+    return count(clusters.number, "cluster"), clusters.kind
 
 
 def _in_halves(class_: str, side: str, halves: Sequence[Sequence[str]]) -> Message:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fleetmark.base.text import Message, joined, message
 from planner.comparison import Candidate, among_many
-from planner.equivalence import Basis, Equivalence
-from planner.estimate import Estimate, deviate, of_log
-from planner.ratio import NOTHING, Mean, Ratio, satterthwaite
+from planner.equivalence import ENDS, Basis, Equivalence
+from planner.estimate import Estimate, of_log
+from planner.ratio import Mean, Ratio, satterthwaite, student
+from planner.remarks import of_hosts
+
+_NO_CLUSTERS = (None, None)  # those of each stratum are named by ``hosts_of``
+_NO_HALVES: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]] = ((), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +34,10 @@ def refused(candidate: Candidate, why: Message) -> Candidate:
     """Return ``candidate`` without headlines and benchmark ratios, since its sides cannot be matched."""
     classes = {
         name: replace(
-            e, ratio=None, work=None, why=why, each={}, lowest=None, highest=None, workload=None, resampled=None,
-            left_out={**e.left_out, **dict.fromkeys(e.each, why)}, basis=Basis.STRATA,
+            e, ratio=None, work=None, why=why, each={}, lowest=None, highest=None, workload=None, workload_why="",
+            resampled=None,
+            lowest_interval=None, highest_interval=None, left_out={**e.left_out, **dict.fromkeys(e.each, why)},
+            basis=Basis.STRATA, clusters=_NO_CLUSTERS, halves=_NO_HALVES,
         )
         for name, e in candidate.classes.items()
     }  # fmt: skip
@@ -65,49 +71,55 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
         why = message("no result in {strata}: measure it on both sides there", strata=joined(without))
         return replace(
             pooled, ratio=None, work=None, why=pooled.why or why, each=each, left_out=left_out, lowest=None,
-            highest=None, workload=None, resampled=None,
+            highest=None, lowest_interval=None, highest_interval=None, workload=None, workload_why="",
+            resampled=None,
+            clusters=_NO_CLUSTERS, halves=_NO_HALVES, basis=pooled.basis if before is None else Basis.STRATA,
         )  # fmt: skip
     ratio = join([(s, e.ratio) for s, e in matches if e.ratio is not None])
     work = join([(s, e.work) for s, e in matches if e.work is not None]) if pooled.work else None
+    workload = _workload([(s, e.workload) for s, e in matches])
     inside = sorted((t for t in each if t in pooled.weights), key=lambda t: each[t].value)
-    ends = (each[inside[0]].value, each[inside[-1]].value) if inside else (None, None)
+    ends = (each[inside[0]], each[inside[-1]]) if inside else None
     return replace(
         pooled,
         ratio=ratio,
         work=work,
         each=each,
         left_out=left_out,
-        lowest=ends[0],
-        highest=ends[1],
+        lowest=ends[0].value if ends else None,
+        highest=ends[1].value if ends else None,
+        lowest_interval=ends[0].selected(ENDS, len(inside)) if ends else None,
+        highest_interval=ends[1].selected(ENDS, len(inside)) if ends else None,
         lowest_title=inside[0] if inside else "",
         highest_title=inside[-1] if inside else "",
         resampled=None,
-        workload=_workload([(s, e.workload) for s, e in matches]),
+        workload=workload,
+        workload_why="" if workload else next((e.workload_why for _, e in matches if not e.workload), ""),
         basis=Basis.STRATA,
         geometric=before,
+        clusters=_NO_CLUSTERS,
+        halves=_NO_HALVES,
     )
 
 
 def join(ratios: Sequence[tuple[float, Ratio]]) -> Ratio:
     """Return exp(sum of share x ln ratio) with Student's t interval, or without one if a stratum has none.
 
-    The variances add; the degrees of freedom are Satterthwaite's.
+    The variances add. The degrees of freedom are Satterthwaite's, for an interval and for one of many tests.
     """
     total = sum(share for share, _ in ratios)
     log = sum(share * math.log(r.value) for share, r in ratios) / total
     n = (sum(r.n[0] for _, r in ratios), sum(r.n[1] for _, r in ratios))
     if any(r.interval is None or r.of_repeats for _, r in ratios):
         return Ratio(of_log(log), n=n)
-    means = [Mean(0.0, (share / total * (r.log_error or 0.0)) ** 2, r.df or math.inf) for share, r in ratios]
-    variance = sum(m.variance for m in means)
-    if variance < NOTHING:
-        return Ratio(of_log(log), of_log(log), of_log(log), n=n, p=0.0 if log else 1.0)
-    df, error = satterthwaite(means), math.sqrt(variance)
-    from scipy import special  # imported lazily, as in planner.estimate
+    errors = [share / total * (r.log_error or 0.0) for share, r in ratios]
 
-    half = deviate(ratios[0][1].level, df) * error
-    p = 2 * float(special.stdtr(df, -abs(log) / error))
-    return Ratio(of_log(log), of_log(log - half), of_log(log + half), ratios[0][1].level, df, n, p)
+    def degrees(dfs: Iterable[float | None]) -> float:
+        return satterthwaite([Mean(0.0, error**2, df or math.inf) for error, df in zip(errors, dfs, strict=True)])
+
+    df, df_many = degrees(r.df for _, r in ratios), degrees(r.df_many or r.df for _, r in ratios)
+    ratio = student(log, sum(error**2 for error in errors), df, ratios[0][1].level, n)
+    return replace(ratio, df_many=df_many, clusters=any(r.clusters for _, r in ratios))
 
 
 def _workload(ends: Sequence[tuple[float, Estimate | None]]) -> Estimate | None:
@@ -132,3 +144,14 @@ def named(parts: Sequence[Part], class_: str) -> Mapping[str, float]:
         if e is not None and e.headline is not None:
             matches[part.name] = e.headline.value
     return matches
+
+
+def hosts_of(
+    baseline: str, candidate: str, classes: Mapping[str, Equivalence], parts: Sequence[Part]
+) -> Iterator[Message]:
+    """Yield the sentences of ``planner.remarks`` about each stratum of the ``classes`` that have a figure."""
+    shown = [name for name, e in classes.items() if e.basis is Basis.STRATA and e.headline is not None]
+    for part in parts:
+        within = {} if part.candidate is None else {n: part.candidate.classes[n] for n in shown}
+        one, other = (joined([side, f"({part.name})"], " ") for side in (baseline, candidate))
+        yield from of_hosts(one, other, within)

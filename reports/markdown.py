@@ -102,16 +102,20 @@ def _figure(cell: Cell, _: Language) -> str:
 def _benchmarks(comparison: Comparison, rows: Sequence[RatioRow], _: Language) -> Iterator[str]:
     """Every benchmark with both figures and the ratio; then guardrails."""
     below = table(comparison, rows)
-    yield from ("", f"## {_('Benchmarks')}", "", _line(_(below.usual)), "")
     titles = [c.title for c in comparison.candidates]
     if below.groups:
+        yield from ("", f"## {_('Benchmarks')}", "", _line(_(below.usual)), "")
         heads = [_("benchmark"), comparison.baseline, *titles, *(f"{t}: {_('ratio')}" for t in titles)]
         yield from _head(heads, "l" + "r" * (len(heads) - 1))
     for group in below.groups:
         for entry in (group.head, *group.entries):
             name = entry.benchmark or f"{_(group.title)} ({group.class_})"
             about = joined(
-                [word(entry.standing) if entry.standing else None, f"n {entry.hosts}" if entry.hosts else None]
+                [
+                    word(entry.standing) if entry.standing else None,
+                    entry.basis,
+                    f"n {entry.hosts}" if entry.hosts else None,
+                ]
             )
             values = [
                 f"{v} {entry.unit}".strip() if v else "" for v in (entry.baseline, *(f.value for f in entry.figures))

@@ -19,7 +19,7 @@ from reports.comparison.front import Front, front
 from reports.comparison.headline import FLEET, WORKLOAD
 from reports.comparison.method import DEGREES, method
 from reports.comparison.model import footnotes, lone, question
-from reports.comparison.titles import labelled
+from reports.comparison.titles import labelled, titled
 from reports.comparison.xlsx import classes as class_tabs
 from reports.comparison.xlsx import hosts as host_tabs
 from reports.comparison.xlsx import ratios
@@ -395,7 +395,7 @@ class _Workbook:
         prose.sentences([FLEET, WORKLOAD], "note")
         if self.comparison.warnings:
             prose.heading(message("Warnings"))
-            prose.sentences(self.comparison.warnings, "worse")
+            prose.sentences([titled(w) for w in self.comparison.warnings], "worse")
         prose.heading(message("How to work with it"))
         prose.sentences(_HOW if self.sources.listed else [_HOW[0], *_HOW[2:]])
         prose.tabs({sheet.name: text for sheet, text in self._tabs()})

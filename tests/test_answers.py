@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 
 from tests.commands import refused, run
@@ -53,6 +55,26 @@ def test_totals_of_a_mixed_fleet_are_sums(tmp_path: Path) -> None:
     assert "based on totals, since the hosts of a side differ; the geometric mean is 2.00" in row["headline"]
 
 
+def test_totals_of_a_mix_stand_beside_those_of_hosts_one_by_one(tmp_path: Path) -> None:
+    """Half of the hours each. Old hosts do 100 and 400 of both, 250 on average; new ones 400 and 1,600.
+
+    Totals: 1 / (0.5 x 250 / 400 + 0.5 x 250 / 1600) = 2.56. One by one they are 200: 1 / (0.25 + 0.0625) = 3.2. The
+    ratios 2 and 8 have the geometric mean 4.
+    """
+    old = {f"o{n}": ("old", 100.0 if n % 2 else 400.0) for n in range(8)}
+    fleet(tmp_path, old | {f"n{n}": ("new", 400.0) for n in range(8)}, (TRIAD,))
+    fleet(tmp_path, old | {f"n{n}": ("new", 1600.0) for n in range(8)}, (MCF,), name="c2")
+    doc = asked(tmp_path, "--mix", "mem-bw=0.5,cpu-int=0.5")
+    assert doc["answer"]["sentence"].startswith("One new replaces 2.56 (")
+    (row,) = [r for r in doc["rows"] if r["class"] == "work mix" and not r["benchmark"]]
+    head = row["headline"]
+    assert head.startswith("2.56x (95% ") and ") for equal work over 2 benchmarks of the mix; based on totals" in head
+    assert "host by host it is 3.20" in head and "geometric mean is" not in head
+    assert "geometric mean 4.00x (95% " in head and head.endswith(", MIX-SENSITIVE")
+    mixed = "The mix decides: the geometric mean of its benchmarks is new 4.00"
+    assert mixed in doc["answer"]["before_you_rely_on_this"]
+
+
 def two_sizes(root: Path, gain: float = 1.5) -> None:
     """Compare 2 hosts of 32 cores (100) and 8 of 64 (400) with 8 of 32 and 2 of 64, each ``gain`` times as fast."""
     hosts = {f"os{n}": ("old", 100.0) for n in range(2)} | {f"ol{n}": ("old", 400.0) for n in range(8)}
@@ -71,6 +93,44 @@ def test_sides_that_mix_sizes_are_compared_within_them(tmp_path: Path) -> None:
     assert [r["ratio"] for r in doc["rows"]] == [pytest.approx(1.5)] * 2
     sentences = "new is compared with old size by size, weighted by the baseline's shares: "
     assert doc["warnings"][0] == sentences + "32 cores per socket (80%): 1.50; 16 cores per socket (20%): 1.50"
+
+
+def test_tables_say_what_a_class_rests_on(tmp_path: Path) -> None:
+    two_sizes(tmp_path / "sizes")
+    mixed = {f"o{n}": ("old", 100.0 if n % 2 else 400.0) for n in range(8)}
+    fleet(tmp_path / "totals", mixed | {f"n{n}": ("new", 400.0) for n in range(8)})
+    for name, basis in (("sizes", "size by size"), ("totals", "based on totals")):
+        words = ("compare", "-b", "gen=old", "-c", "gen=new")
+        terminal = run(tmp_path / name, *words)
+        assert " ".join(terminal.split("Benchmarks\n")[1].split()).count(basis) >= 1
+        md = run(tmp_path / name, *words, "--format", "md").split("## Benchmarks")[1]
+        assert f"memory bandwidth (mem-bw), {basis} |" in md
+        page = tmp_path / f"{name}.html"
+        run(tmp_path / name, *words, "--html", str(page))
+        assert f"</span> · 1 benchmark · {basis}</small>" in page.read_text()
+
+
+def test_weights_of_a_class_within_strata_are_values(tmp_path: Path) -> None:
+    """Each size gains 1.50; over all hosts, which have the formulas, it would be 0.65."""
+    two_sizes(tmp_path)
+    book = tmp_path / "c.xlsx"
+    run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--xlsx", str(book))
+    sheet = openpyxl.load_workbook(book)["Weights"]
+    (row,) = [r for r in sheet.iter_rows(values_only=True) if "mem-bw" in r]
+    assert row[3:6] == (1, 1, 1) and row[6:8] == (pytest.approx(math.log(1.5)), pytest.approx(1.5))
+    assert not sheet.data_validations.dataValidation
+
+
+def test_the_ratios_of_sizes_name_their_class(tmp_path: Path) -> None:
+    """Each size gains 1.5 in memory bandwidth and 2.0 in integer work."""
+    two_sizes(tmp_path)
+    hosts = {f"os{n}": ("old", 100.0) for n in range(2)} | {f"ol{n}": ("old", 400.0) for n in range(8)}
+    hosts |= {f"ns{n}": ("new", 200.0) for n in range(8)} | {f"nl{n}": ("new", 800.0) for n in range(2)}
+    fleet(tmp_path, hosts, (MCF,), name="c2", cores={h: 32 if h[1] == "s" else 64 for h in hosts})
+    doc = asked(tmp_path)
+    sentence = "new is compared with old size by size, weighted by the baseline's shares; integer: "
+    sentence += "32 cores per socket (80%): 2.00; 16 cores per socket (20%): 2.00"
+    assert sentence in doc["warnings"] and sentence in doc["answer"]["before_you_rely_on_this"]
 
 
 def test_shares_are_those_of_the_baseline(tmp_path: Path) -> None:
@@ -102,6 +162,10 @@ def test_sizes_without_a_match_leave_no_headline(tmp_path: Path) -> None:
     assert doc["answer"]["sentence"] == f"There is no overall figure: {why}"
     assert doc["answer"]["classes"] == [] and doc["answer"]["gets_worse"] == []
     assert doc["warnings"][0] == f"new: {why}"
+    assert "memory" not in doc["answer"]["not_measured"], "which both sides measured"
+    for extra in ((), ("--format", "md")):
+        text = run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", *extra)
+        assert "\nBenchmarks\n" not in text and "## Benchmarks\n" not in text, "an empty table"
 
 
 def test_one_mixed_side_alone_is_a_sum(tmp_path: Path) -> None:
@@ -270,3 +334,55 @@ def test_the_peers_of_a_host_are_those_of_its_size(tmp_path: Path) -> None:
     sentences = doc["answer"]["before_you_rely_on_this"]
     assert [t for t in sentences if t.startswith("Unlike its peers: ol7 is 20% slower; without it: new 2.00 (")]
     assert not [t for t in sentences if "Cores" in t]
+
+
+@pytest.mark.parametrize("benches", [(TRIAD,), (TRIAD, NULL)])
+def test_a_size_without_power_is_left_out_per_watt(tmp_path: Path, benches: Sequence[Bench]) -> None:
+    """Large hosts of 500 W go from 400 to 800: a watt does 2.00 times the work. Small ones have no wattmeter."""
+    large = {f"ol{n}": ("old", 400.0) for n in range(3)} | {f"nl{n}": ("new", 800.0) for n in range(3)}
+    small = {f"os{n}": ("old", 100.0) for n in range(3)} | {f"ns{n}": ("new", 150.0) for n in range(3)}
+    fleet(tmp_path, large, benches, {"watts": "500"}, cores=dict.fromkeys(large, 64))
+    fleet(tmp_path, small, benches, name="c2", cores=dict.fromkeys(small, 32))
+    doc = asked(tmp_path, "--per", "watt")
+    assert doc["answer"]["sentence"].startswith("1 watt of new does 2.00 (")
+    assert any("left out for not saying how much there was: os0 (c2)" in note for note in doc["notes"])
+
+
+def in_batches(root: Path, old: Sequence[float]) -> None:
+    """Two batches of three old hosts each against six new ones of 1,000; hosts of a batch lie 1% apart."""
+    labels, measured = {}, {}
+    for n, mean in enumerate(old):
+        for h in range(3):
+            labels[f"o{n}{h}"] = {"gen": "old", "batch": f"b{n}"}
+            measured[f"o{n}{h}", TRIAD] = [mean * (1 + 0.01 * (h - 1))] * 3
+    for h in range(6):
+        labels[f"n{h}"] = {"gen": "new"}
+        measured[f"n{h}", TRIAD] = [1000.0 + h] * 3
+    record(root, "c1", labels, measured)
+
+
+def test_two_batches_are_too_few_to_tell(tmp_path: Path) -> None:
+    """Of 100 and 400 the total of 250 may be nothing. Of 100 and 145 the geometric mean is 120.4 and its interval
+    reaches exp(12.7 x ln(1.45) / 2) = 10.6 times as far either way.
+    """
+    in_batches(tmp_path / "far", (100.0, 400.0))
+    answer = asked(tmp_path / "far")["answer"]
+    assert answer["sentence"].startswith("One new replaces 4.01 old servers for memory bandwidth")
+    assert "No interval for memory bandwidth: 2 batches of old are too few to tell." in answer["legend"]
+    in_batches(tmp_path / "near", (100.0, 145.0))
+    answer = asked(tmp_path / "near")["answer"]
+    few = "2 batches of old are too few to tell"
+    assert answer["sentence"] == f"One new replaces 8.33 old servers for memory bandwidth; new: {few}"
+    assert f"No interval for memory bandwidth: {few}." in answer["legend"]
+
+
+def test_the_legend_says_why_each_class_has_no_interval(tmp_path: Path) -> None:
+    """One stratum has one host, measured once in a size; another comparison has one host a side."""
+    hosts = {"os0": ("old", 100.0)} | {f"ol{n}": ("old", 400.0) for n in range(3)}
+    hosts |= {f"ns{n}": ("new", 150.0) for n in range(4)} | {f"nl{n}": ("new", 1200.0) for n in range(4)}
+    fleet(tmp_path / "strata", hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
+    legend = asked(tmp_path / "strata")["answer"]["legend"]
+    assert "No interval for memory bandwidth: a side has a single host in one of the sizes." in legend
+    record(tmp_path / "one", "c1", {"o": {"gen": "old"}, "n": {"gen": "new"}}, {(h, TRIAD): [1.0] for h in "on"})
+    legend = asked(tmp_path / "one")["answer"]["legend"]
+    assert "No interval for memory bandwidth: a side is one machine or publisher, measured once." in legend

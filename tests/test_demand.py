@@ -283,7 +283,7 @@ X264 = replace(GCC, case="525.x264_r")
         (
             (GCC,),
             1.1,
-            "its 2 benchmarks cannot predict your workload's gain (only 2 families of benchmarks measured; at least 3 are needed)",
+            "its 2 benchmarks cannot predict your workload's gain (fewer than 3 families of benchmarks were measured)",
         ),
     ],
 )

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from fleetmark.base.kinds import PEAK
 from fleetmark.base.text import Message, joined, message
 from planner.comparison import WORK_MIX, Comparison
+from planner.equivalence import Basis
 from reports.kit import format as fmt
 from workloads.declared import classes
 from workloads.suite import load_suite
@@ -67,9 +68,15 @@ def _has(area: str, measured: Collection[str], powered: bool) -> bool:
 
 
 def _measured(comparison: Comparison, candidate: str) -> set[str]:
-    """Return the classes with at least one benchmark compared for the candidate."""
+    """Return the classes in which both sides measured a benchmark, whether or not they could be matched."""
     (of,) = [c for c in comparison.candidates if c.title == candidate]
-    classes_found = {name.removesuffix(PEAK) for name, e in of.classes.items() if e.each and name != WORK_MIX}
+    a, b = (comparison.figures[side] for side in (comparison.baseline, candidate))
+    classes_found = {
+        name.removesuffix(PEAK)
+        for name, e in of.classes.items()
+        if name != WORK_MIX
+        and (e.each or (e.basis is Basis.STRATA and any(title in a and title in b for title in e.left_out)))
+    }
     guarded = comparison.benchmarks.loc[[t for t, g in of.guardrails.items() if g.held is not None], "class"]
     return classes_found | {str(name).removesuffix(PEAK) for name in guarded}
 

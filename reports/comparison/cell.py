@@ -21,7 +21,8 @@ class Cell:
     """Hold a candidate's result for a class as text.
 
     - ``ratio``: the ratio, or empty if there is none; ``why`` then gives the reason
-    - ``interval``: the confidence interval of the average over benchmarks
+    - ``interval``: the confidence interval of the average over benchmarks; if there is none, ``interval_why`` gives
+      the reason
     - ``workload``: the prediction interval for another workload; if unknown, ``workload_why`` gives the reason
     - ``spread``: the range of the benchmark ratios, if they disagree
     - ``servers``, ``servers_range``: how many servers replace SERVERS of the baseline
@@ -43,6 +44,7 @@ class Cell:
     bound: str = ""
     remark: str = ""
     workload_why: str = ""
+    interval_why: str = ""
 
     @property
     def figure(self) -> str:

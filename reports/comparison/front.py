@@ -21,6 +21,8 @@ from planner.ratio import SAME, Verdict
 from reports.comparison.areas import not_measured
 from reports.comparison.bought import bought, currency, totals
 from reports.comparison.cell import SERVERS, Cell, Line
+from reports.comparison.headline import no_interval
+from reports.comparison.legend import legend
 from reports.comparison.model import RatioRow
 from reports.comparison.model import rows as rows_of
 from reports.comparison.reliance import (
@@ -35,7 +37,7 @@ from reports.comparison.reliance import (
     threads,
 )
 from reports.comparison.service import Service, services, unserved
-from reports.comparison.titles import class_title, labelled, spaced
+from reports.comparison.titles import basis_title, class_title, labelled, spaced, titled
 from reports.frontier.points import Family
 from reports.frontier.section import unit_of
 from reports.kit import format as fmt
@@ -130,7 +132,7 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
         message("{n} {baseline} become", n=SERVERS, baseline=comparison.baseline) if servers else "",
         message("times {baseline}", baseline=comparison.baseline),
         tuple(remarks(comparison, rows, around.hosts, _findings(comparison, around))),
-        tuple(_legend(lines, bool(comparison.grouped))),
+        tuple(legend(lines, bool(comparison.grouped))),
     )
 
 
@@ -167,10 +169,14 @@ def _cell(comparison: Comparison, row: RatioRow | None) -> Cell:
     several = row.disagree and row.work is None
     servers = fmt.servers(SERVERS / row.ratio) if replaced else ""
     both = replaced and row.lo is not None and row.hi is not None and row.lo > 0
+    (of,) = [c for c in comparison.candidates if c.title == row.candidate]
+    why = no_interval(comparison, of, of.classes[row.class_]) or ""
+    far = bool(why) and row.lo is not None
+    both = both and not far
     ends = (fmt.servers(SERVERS / row.hi), fmt.servers(SERVERS / row.lo)) if both and row.hi and row.lo else ()
     return Cell(
         fmt.ratio(row.ratio),
-        fmt.interval(row.lo, row.hi),
+        "" if far else fmt.interval(row.lo, row.hi),
         fmt.interval(row.your_workload_lo, row.your_workload_hi),
         fmt.interval(row.lowest, row.highest) if several else "",
         servers,
@@ -178,7 +184,9 @@ def _cell(comparison: Comparison, row: RatioRow | None) -> Cell:
         row.verdict,
         repeats=row.interval_of == "repeats",
         estimate=row.estimate,
+        remark=why if far else "",
         workload_why=row.your_workload_why,
+        interval_why=why,
     )
 
 
@@ -186,8 +194,7 @@ def _remark(comparison: Comparison, heads: Sequence[RatioRow]) -> str:
     standing = next((r.standing for r in heads if r.standing), "")
     shared, alone = max(r.benchmarks for r in heads), max(r.one_sided for r in heads)
     of = message("{n} of {all} benchmarks ran on both", n=shared, all=shared + alone) if alone else None
-    bases = {r.basis for r in heads}
-    based = message("based on totals") if "totals" in bases else message("size by size") if "strata" in bases else None
+    based = basis_title({r.basis for r in heads})
     return joined([word(standing) if standing else None, of, based])
 
 
@@ -412,42 +419,9 @@ def _guardrails(rows: Sequence[RatioRow]) -> tuple[str, bool]:
         ), True
     unclear = sum(r.verdict == Held.CANNOT_TELL for r in guards)
     if unclear:
-        return message("No guardrail broken; of {n} of {all} it cannot be told", n=unclear, all=len(guards)), False
+        undecided = message("{n} of {all} cannot be told", n=unclear, all=len(guards))
+        return message("No guardrail is broken; {undecided}", undecided=undecided), False
     return (message("All {n} guardrails kept", n=len(guards)) if guards else ""), False
-
-
-def _legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
-    """Explain the two intervals; in ``published`` results, publishers take the place of hosts."""
-    cells = [cell for line in lines for cell in line.cells]
-    classes = [cell for line in lines if not line.service for cell in line.cells]
-    brackets = any(cell.interval and not cell.repeats for cell in cells)
-    if brackets and published:
-        yield message(
-            "In brackets: 95% confidence intervals of the average, across publishers; valid if these are typical."
-        )
-    elif brackets:
-        yield message(
-            "In brackets: 95% confidence intervals of the average, across hosts; valid if these hosts are typical."
-        )
-    if any(cell.repeats for cell in cells):
-        yield message("Where a side is one machine, its interval is of this machine, not of its kind.")
-    if any(cell.ratio and not cell.interval for cell in classes):
-        yield message(
-            "No interval: a side is one machine or publisher, measured once; nothing tells how sure its ratio is."
-        )
-    if any(cell.workload for cell in cells):
-        yield message("Own program: where a program of yours, of this kind but none of these benchmarks, lies at 95%.")
-    unknown: dict[str, dict[str, None]] = {}
-    for line in lines:
-        for cell in line.cells:
-            if cell.workload_why:
-                unknown.setdefault(cell.workload_why, {})[line.title] = None
-    for why, titles in unknown.items():
-        yield message(
-            "No estimate for other programs in {classes}: {why}. Run your program on both sides.",
-            classes=some(list(titles)),
-            why=why,
-        )
 
 
 def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
@@ -472,7 +446,7 @@ def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
         cause = around.causes.get(warning, {})
         answer, effect = _again(comparison, around, cause) if cause and n < MOST_AGAIN else ("", None)
         known = around.effects.get(warning, effect)
-        shown: str = fmt.clean(warning)
+        shown: str = fmt.clean(titled(warning))
         if answer and effect and effect > SAME:
             shown = message("{sentence}; without this difference: {answer}", sentence=shown, answer=answer)
         yield Finding(shown, known)

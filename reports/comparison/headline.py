@@ -14,7 +14,10 @@ from planner.contrast import Pairing
 from planner.equivalence import Basis, Equivalence
 from planner.estimate import Estimate
 from planner.ratio import Ratio
+from planner.remarks import numbered
 from reports.kit import format as fmt
+
+FAR = 10  # times the ratio, beyond which an interval by clusters says nothing
 
 
 def sentence(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> str:
@@ -26,11 +29,11 @@ def sentence(comparison: Comparison, candidate: Candidate, name: str, e: Equival
         return ""
     sides = (comparison.baseline, candidate.title)
     ratio = _times(e.headline, comparison, sides)
+    if e.work and e.ratio:
+        return joined([_of_mix(comparison, e, ratio), based(e), _range(comparison, e), _beside(e, e.ratio)], "; ")
     if e.basis is not Basis.MEAN:
         over = message("{ratio} {over}", ratio=ratio, over=_benchmarks(comparison, e))
         return joined([over, based(e), _range(comparison, e)], "; ")
-    if e.work and e.ratio:
-        return joined([_of_mix(comparison, e, ratio), _range(comparison, e), _beside(e, e.ratio)], "; ")
     parts = [_over(comparison, e, ratio), *_kinds(e.headline, comparison, sides)]
     more = one_sided(comparison, candidate, name, e)
     return joined([*parts, message("{n} more ran on one side only", n=more) if more else ""], "; ")
@@ -41,9 +44,33 @@ def based(e: Equivalence) -> Message | None:
     if e.basis is Basis.MEAN or e.geometric is None:
         return None
     mean = fmt.ratio(e.geometric.value)
+    if e.basis is Basis.TOTALS and e.work:
+        return message("based on totals, since the hosts of a side differ; host by host it is {ratio}", ratio=mean)
     if e.basis is Basis.TOTALS:
         return message("based on totals, since the hosts of a side differ; the geometric mean is {ratio}", ratio=mean)
     return message("compared size by size, weighted by the baseline's shares; over all hosts it is {ratio}", ratio=mean)
+
+
+def no_interval(comparison: Comparison, candidate: Candidate, e: Equivalence) -> Message | None:
+    """Return why a headline has no interval, or one by so few clusters that it says nothing; None where it has one."""
+    ratio = e.headline
+    if ratio is None:
+        return None
+    far = ratio.lo is None or ratio.hi is None or max(ratio.hi / ratio.value, ratio.value / ratio.lo) > FAR
+    if ratio.interval is not None and not (far and ratio.clusters):
+        return None
+    sides = zip(e.clusters, (comparison.baseline, candidate.title), strict=True)
+    clusters = [(c, side) for c, side in sides if c is not None]
+    if clusters:
+        fewest, side = min(clusters, key=lambda item: item[0].number)
+        return message("{number} of {side} are too few to tell", number=numbered(fewest)[0], side=side)
+    reasons = (
+        (ratio.clusters, message("the hosts of a size are of too few clusters to tell")),
+        (e.basis is Basis.STRATA, message("a side has a single host in one of the sizes")),
+        (min(ratio.n, default=1) < 2, message("a side is one machine or publisher, measured once")),
+        (e.basis is Basis.TOTALS, message("hosts of a side differ too much for their totals to tell")),
+    )
+    return next((why for holds, why in reasons if holds), message("its figures do not tell how sure it is"))
 
 
 def one_sided(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> int:

@@ -13,6 +13,7 @@ from reports.comparison import headline
 from reports.comparison.cell import Cell
 from reports.comparison.front import Around, Front, front
 from reports.comparison.model import RatioRow, footnotes
+from reports.comparison.titles import titled
 from reports.kit.tabular import Part, documents
 
 
@@ -37,7 +38,7 @@ def render(
         "rows": [{k.rstrip("_"): v for k, v in asdict(row).items()} for row in rows],
         **documents(parts),
         "outliers": [asdict(o) for o in around.outliers] if around else [],
-        "warnings": list(comparison.warnings),
+        "warnings": [titled(warning) for warning in comparison.warnings],
         "notes": list(comparison.notes),
         "footnotes": footnotes(comparison),
     }

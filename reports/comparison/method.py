@@ -100,9 +100,10 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
             message(
                 "The p value and verdict of a benchmark are adjusted for all benchmarks of the candidate, and those "
                 "of a class for all its classes (Benjamini-Hochberg). At most about 5% of the results called better "
-                "or worse are false. A class with one benchmark has the verdict of that benchmark. A mix is a single "
-                "test and is not adjusted. Guardrails without a limit are tested together. If n hosts are compared "
-                "with N, these tests have at most (n - 1) (1 + n / N) degrees of freedom."
+                "or worse are false. A class with one benchmark has the verdict of that benchmark, unless it is based "
+                "on totals or strata. A mix is a single test and is not adjusted. Guardrails without a limit are "
+                "tested together. If n hosts are compared with N, these tests have at most (n - 1) (1 + n / N) "
+                "degrees of freedom."
             ),
         ),
         (
@@ -118,6 +119,20 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
             message(
                 "If hosts with the same batch, rack, BIOS or microcode are similar (intraclass correlation above "
                 "0.2), the interval counts these clusters instead of hosts and uses the cluster-robust variance CR2."
+            ),
+        ),
+        (
+            message("Totals"),
+            message(
+                "If the ratio of arithmetic means of the hosts' scores differs from the class by more than 2%, it is "
+                "the headline of capacity, with Fieller's interval. There is none if the baseline's mean may be 0."
+            ),
+        ),
+        (
+            message("Strata"),
+            message(
+                "Sides that mix sizes are compared within each size. The logarithms are averaged by the baseline's "
+                "shares; their variances add, with Satterthwaite's degrees of freedom."
             ),
         ),
         (

@@ -164,9 +164,9 @@ def threads(hosts: Sequence[HostInfo]) -> Iterator[Finding]:
 def mix(comparison: Comparison) -> Iterator[Finding]:
     """Yield a warning if the result depends on the mix."""
     ratios = [
-        (c.title, e.ratio.value, e.work.value)
+        (c.title, e.ratio.value, e.equal_work.value)
         for c in comparison.candidates
-        if (e := c.classes.get(WORK_MIX)) and e.ratio and e.work and e.mix_sensitive
+        if (e := c.classes.get(WORK_MIX)) and e.ratio and e.equal_work and e.mix_sensitive
     ]
     if ratios:
         shown = joined([spaced(title, fmt.ratio(ratio)) for title, ratio, _ in ratios[:MOST_HOSTS]])

@@ -13,7 +13,7 @@ from fleetmark.base.words import word
 from planner.comparison import Comparison
 from planner.contrast import Pairing
 from reports.comparison.model import RatioRow
-from reports.comparison.titles import class_title, spaced
+from reports.comparison.titles import basis_title, class_title, spaced
 from reports.kit import format as fmt
 from workloads.declared import in_bits, in_percent
 
@@ -42,7 +42,8 @@ class Figure:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A class (``benchmark`` empty) or a benchmark: ``baseline`` in ``unit``, one of which is ``factor`` of ``base``; a
-    figure for each candidate. ``hosts``: how many, where not as usual; ``note``: what to know of it.
+    figure for each candidate. ``hosts``: how many, where not as usual; ``note``: what to know of it. ``basis``: "by
+    totals" or "size by size", of a class.
     """
 
     class_: str
@@ -55,6 +56,7 @@ class Entry:
     standing: str = ""
     note: str = ""
     hosts: str = ""
+    basis: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,7 @@ def _entry(
         next((r.standing for r in present if r.standing), ""),
         joined(notes, "; "),
         joined([hosts_of(comparison, r) for r in unlike]),
+        basis_title({r.basis for r in present}) or "",
     )
 
 

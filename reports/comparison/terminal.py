@@ -51,9 +51,11 @@ def show(
         parts += [Text(), Text(_(message("Before you rely on this")), style="bold")]
         parts += [_bullet(_(remark.text)) for remark in first.before]
         parts += [_bullet(_(line), "dim") for line in first.legend]
-    parts += [Text(), Text(_(message("Benchmarks")), style="bold"), Text(_(below.usual), style="dim")]
+    if below.groups:
+        parts += [Text(), Text(_(message("Benchmarks")), style="bold"), Text(_(below.usual), style="dim")]
     for k, candidate in enumerate(comparison.candidates):
-        parts += [Text(), _benchmarks(comparison, below, k, candidate.title, _)]
+        if below.groups:
+            parts += [Text(), _benchmarks(comparison, below, k, candidate.title, _)]
         if guards := [g for g in below.guards if g.row.candidate == candidate.title]:
             parts += [Text(), _guardrails(comparison, guards, candidate.title, _)]
     parts += console.show(tables, _)
@@ -224,6 +226,7 @@ def _ratio(
     standing = figure.row.standing if figure.row else ""
     above = head.row.standing if head and head.row else ""
     remarks += [_(word(standing))] if standing and standing != above else []
+    remarks += [_(entry.basis)] if entry.basis else []
     remarks += [f"n {entry.hosts}"] if entry.hosts else []
     return Text(figure.text or "–", style=colour or style), Text(", ".join(remarks), style=colour)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from fleetmark.base.kinds import PEAK
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import WORK_MIX
+from planner.equivalence import Basis
 
 _TITLES: Mapping[str, Message] = {
     WORK_MIX: message("your mix"),
@@ -58,3 +59,17 @@ def labelled(name: str, text: str) -> Message:
 def spaced(*parts: str | None) -> str:
     """``genoa 0.83``: parts in a row."""
     return joined(parts, " ")
+
+
+def titled(warning: str) -> str:
+    """Return a sentence of the planner with the title of the class that it is about: ``integer`` for ``cpu-int``."""
+    if not isinstance(warning, Message) or "class_" not in warning.values:
+        return warning
+    return Message(warning.template, {**warning.values, "class_": class_title(warning.values["class_"])})
+
+
+def basis_title(bases: Collection[str]) -> Message | None:
+    """Return ``based on totals`` or ``size by size``, or None if headlines are means over all hosts."""
+    if Basis.TOTALS in bases:
+        return message("based on totals")
+    return message("size by size") if Basis.STRATA in bases else None

@@ -162,7 +162,7 @@ def _side(
         count=count_of,
         inferred=bool(np.isin(open_keys, compared).any()),
         repeats=under.repeats() if spread and not best else None,
-        machines=under.rows[["record", "title"]],
+        machines=under.rows.loc[under.rows["per"].notna(), ["record", "title"]],
         values=_values(record, own, under.rows, chosen, names) if values and count_of <= MOST_VALUES else None,
         groups=None if best else groups(chosen, hosts),
     )

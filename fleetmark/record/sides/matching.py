@@ -10,12 +10,14 @@ from dataclasses import dataclass, field, replace
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, joined, message
+from fleetmark.base.words import word
 from fleetmark.record.select import Machine
 from fleetmark.record.sides.strata import Places, Sizes, Strata
 from planner.comparison import Candidate, Comparison, Side, among_many
 from planner.equivalence import Equivalence
 from planner.peers import Outlier, outliers
-from planner.strata import Part, joined_parts, named, refused
+from planner.remarks import of_hosts
+from planner.strata import Part, hosts_of, joined_parts, named, refused
 
 MOST_STRATA = 4  # maximum number of strata named in a sentence
 Drop = Mapping[str, Collection[str]]  # side title -> names of excluded machines
@@ -47,12 +49,14 @@ class Matching:
         """
         result = self.pooled(base, rest)
         warnings: dict[str, None] = {}
+        alike: dict[str, None] = {}
         candidates = []
         for side, pool in zip(rest, result.candidates, strict=True):
-            candidate, sentences = self._within(base, side, pool, drop or {})
+            candidate, sentences, of_strata = self._within(base, side, pool, drop or {})
             candidates.append(candidate)
             warnings |= dict.fromkeys(sentences)
-        return replace(result, candidates=candidates, warnings=[*warnings, *result.warnings])
+            alike |= dict.fromkeys([*of_hosts(base.title, side.title, candidate.classes), *of_strata])
+        return replace(result, candidates=candidates, warnings=[*warnings, *result.warnings, *alike])
 
     def unlike(self, side: Side) -> list[Outlier]:
         """Return the hosts of a side that differ from their peers, which are the hosts of the same size."""
@@ -78,10 +82,14 @@ class Matching:
         own = None if built.machines is None else built.machines["record"].map(dict(enumerate(places)))
         return built if built.machines is None else replace(built, machines=built.machines.assign(record=own))
 
-    def _within(self, base: Side, other: Side, pool: Candidate, drop: Drop) -> tuple[Candidate, list[Message]]:
+    def _within(
+        self, base: Side, other: Side, pool: Candidate, drop: Drop
+    ) -> tuple[Candidate, list[Message], list[Message]]:
+        """Return the candidate within strata, how its sides were matched, and which hosts of a stratum are alike."""
         if self.sizes is None:
-            return pool, []
+            return pool, [], []
         sentences: list[Message] = []
+        alike: list[Message] = []
         for (places, others), classes in _by_machines(base, other, pool).items():
             strata = self.sizes.strata((base.title, places), (other.title, others))
             some = replace(pool, classes={name: pool.classes[name] for name in classes})
@@ -91,11 +99,12 @@ class Matching:
                 self.effects[sentences[-1]] = math.inf
             elif strata.keys:
                 parts = self._stratified(strata, base, other, drop)
-                sentences.append(_matched(base.title, other.title, some, parts))
+                sentences.append(_matched(base.title, other.title, some, parts, len(pool.classes) > 1))
                 some = joined_parts(some, parts)
+                alike += hosts_of(base.title, other.title, some.classes, parts)
                 self.effects[sentences[-1]] = max(map(_moved, some.classes.values()), default=0.0)
             pool = replace(pool, classes={**pool.classes, **some.classes}, arithmetic=some.arithmetic)
-        return (replace(pool, classes=among_many(pool.classes)) if sentences else pool), sentences
+        return (replace(pool, classes=among_many(pool.classes)) if sentences else pool), sentences, alike
 
     def _stratified(self, strata: Strata, base: Side, other: Side, drop: Drop) -> list[Part]:
         halves: dict[str, Sequence[Machine]] = {}
@@ -105,7 +114,7 @@ class Matching:
                 out = set(drop.get(side.title, ()))
                 halves[f"{n}{half}"] = [m for m in of if self.names[m.campaign, m.host] not in out]
                 by[f"{n}{half}"] = self.by[side.title]
-        built = self.build({key: of for key, of in halves.items() if of}, by)
+        built = self._built({key: of for key, of in halves.items() if of}, by)
         parts = []
         for n, (name, stratum) in enumerate(strata.keys.items()):
             one, two = built.get(f"{n}a"), built.get(f"{n}b")
@@ -118,6 +127,16 @@ class Matching:
                     candidate = None
             parts.append(Part(name, stratum.share, candidate))
         return parts
+
+    def _built(self, halves: Mapping[str, Sequence[Machine]], by: Mapping[str, str]) -> Mapping[str, Side]:
+        """Return the halves of strata without those that cannot be built: no machine of theirs has an amount, say."""
+        with contextlib.suppress(FleetmarkError):
+            return self.build(halves, by)
+        built: dict[str, Side] = {}
+        for key, machines in halves.items():
+            with contextlib.suppress(FleetmarkError):
+                built |= self.build({key: machines}, {key: by[key]})
+        return built
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +165,7 @@ class Again:
 def without(side: Side, hosts: Collection[str]) -> Side:
     """Return a side without the given hosts."""
     out = [host for host in hosts if host in side.means.index]
-    shared = None if side.shared is None else side.shared.drop(index=out)
+    shared = None if side.shared is None else side.shared.drop(index=out, errors="ignore")
     return replace(side, means=side.means.drop(index=out), shared=shared) if out else side
 
 
@@ -189,9 +208,13 @@ def _places(side: Side, titles: Iterable[str]) -> Places:
     return frozenset(side.machines.loc[side.machines["title"].isin(list(titles)), "record"].unique().tolist())
 
 
-def _matched(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Part]) -> Message:
-    """Return how the sides were matched, with the share of each stratum and its ratio in the first class."""
-    ratios = next((named(parts, name) for name, e in pool.classes.items() if e.headline is not None), {})
+def _matched(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Part], several: bool) -> Message:
+    """Return how the sides were matched, with each stratum's share and its ratio in the first class.
+
+    ``several``: the candidate has several classes, so the sentence names this one.
+    """
+    class_ = next((name for name, e in pool.classes.items() if e.headline is not None), None)
+    ratios = {} if class_ is None else named(parts, class_)
     shown = [
         message(
             "{name}: {what}",
@@ -201,6 +224,15 @@ def _matched(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Par
         for part in parts[:MOST_STRATA]
     ]
     more = [message("and {n} more", n=len(parts) - MOST_STRATA)] if len(parts) > MOST_STRATA else []
+    if class_ is not None and several:
+        return message(
+            "{candidate} is compared with {baseline} size by size, weighted by the baseline's shares; "
+            "{class_}: {strata}",
+            candidate=candidate,
+            baseline=baseline,
+            class_=word(class_),
+            strata=joined([*shown, *more], "; "),
+        )
     return message(
         "{candidate} is compared with {baseline} size by size, weighted by the baseline's shares: {strata}",
         candidate=candidate,

@@ -62,13 +62,26 @@ class ClassRow:
         return self.equivalence.work if self.equal_work else self.equivalence.ratio
 
     @property
+    def basis(self) -> Basis:
+        """Return what the ratio rests on: totals of a mix are those for equal work alone."""
+        e = self.equivalence
+        of_work = e.basis is Basis.TOTALS and e.work is not None
+        return Basis.MEAN if of_work and not self.equal_work else e.basis
+
+    @property
     def live(self) -> bool:
         """Return whether formulas over the hosts' scores compute the headline.
 
         Headlines from mixed models, repeats, clusters, totals and strata are written as values.
         """
         e, ratio = self.equivalence, self.ratio
-        return ratio is not None and e.basis is Basis.MEAN and not (e.gaps or ratio.of_repeats or ratio.clusters)
+        return ratio is not None and self.basis is Basis.MEAN and not (e.gaps or ratio.of_repeats or ratio.clusters)
+
+    @property
+    def live_weights(self) -> bool:
+        """Return whether the weights are inputs: those of the class, which its headline for equal work shares."""
+        line = replace(self, equal_work=False)
+        return line.live or line.ratio is None
 
     @property
     def judged(self) -> bool:
@@ -148,6 +161,9 @@ def _scored(grid: Grid, line: ClassRow) -> _Scored:
     delta = np.full(len(titles), np.nan)
     if chosen.any() and complete_a.any() and complete_b.any():
         delta[chosen] = y[complete_b][:, chosen].mean(axis=0) - x[complete_a][:, chosen].mean(axis=0)
+    if not line.live_weights:
+        each = line.equivalence.each
+        delta = np.array([math.log(each[t].value) if s > 0 else math.nan for s, t in zip(share, titles, strict=True)])
     hours = np.where(np.isnan(delta), 0.0, share * np.exp(-np.nan_to_num(delta)))
     if line.equal_work and hours.any():
         a, b = (_dot(side, hours / hours.sum(), chosen) for side in (x, y))
@@ -173,15 +189,28 @@ def _weights(grid: Grid, line: ClassRow, v: _Scored, sheet: Sheet, scores: Sheet
     total = classes.at(line.row, AT["inside"])
     baseline, other = (grid.hosts(scores, line.score, side) for side in (grid.comparison.baseline, candidate.title))
     mixed = line.class_ == WORK_MIX
+    live = line.live_weights
     of_hours = sheet.span(line.first, HOURS, line.first + len(of_titles) - 1, HOURS)
     for n, name in enumerate(grid.of(line.class_)):
         row = line.first + n
         sheet.text(row, CANDIDATE, candidate.title)
         sheet.text(row, CLASS, word(line.class_))
         sheet.text(row, BENCHMARK, name)
-        sheet.number(row, WEIGHT, of_titles[n], "0.0000", "input")
         comparable = name in e.each
-        sheet.number(row, COUNTED, float(comparable), INTEGER, "input" if comparable else "value")
+        sheet.number(row, WEIGHT, of_titles[n], "0.0000", "input" if live else "value")
+        sheet.number(row, COUNTED, float(comparable), INTEGER, "input" if comparable and live else "value")
+        if not live:
+            own = e.each.get(name) if v.share[n] > 0 else None
+            sheet.number(row, SHARE, v.share[n], PERCENT, "value")
+            sheet.number(row, DELTA, math.log(own.value) if own else None, LOG, "value")
+            sheet.number(row, OWN, own.value if own else None, RATIO, "value")
+            if mixed:
+                sheet.number(row, HOURS, v.hours[n], "0.0000", "value")
+                hours_cell = cell(row, HOURS)
+                part = f"=IF({hours_cell}=0,0,{hours_cell}/SUM({of_hours}))"
+                sheet.formula(row, OF_HOURS, part, v.hours[n] / v.hours.sum() if v.hours.any() else 0.0, PERCENT)
+            sheet.text(row, WHY, candidate.excluded.get(name) or e.left_out.get(name, ""), "note")
+            continue
         if comparable:
             sheet.must_be_one_of(row, COUNTED, [1, 0])
         sheet.must_be_number(row, WEIGHT, 0, 1e6, message("a weight is 0 or more; weights need not sum to 1"))
@@ -299,7 +328,7 @@ def _standing(line: ClassRow, sheet: Sheet) -> None:
         sheet.text(row, AT["note"], why(line))
         return
     of_basis = {Basis.TOTALS: _TOTALS, Basis.STRATA: _STRATA, Basis.MEAN: _value(ratio)}
-    sheet.text(row, AT["note"], joined([of_basis[e.basis], _mix(line)], "; "))
+    sheet.text(row, AT["note"], joined([of_basis[line.basis], _mix(line)], "; "))
     _yours(line, sheet)
     sheet.text(row, AT["lowest_title"], e.lowest_title)
     sheet.text(row, AT["highest_title"], e.highest_title)
@@ -385,10 +414,14 @@ def _heads(grid: Grid, weights: Sheet, scores: Sheet, classes: Sheet, rows: Sequ
             Head(message("candidate")),
             Head(message("class"), "", 16),
             Head(message("benchmark")),
-            Head(message("weight"), message("input"), 11),
+            Head(message("weight"), message("input; a value where the class is one"), 14),
             Head(message("counted"), message("1 yes, 0 no"), 11),
             Head(message("share in the headline"), "%", 12),
-            Head(message("ln ratio over hosts that have all"), "", 14),
+            Head(
+                message("ln ratio over hosts that have all"),
+                message("that of the benchmark where the class is a value"),
+                18,
+            ),
             Head(message("ratio"), message("× baseline"), 10),
             Head(message("why it is left out"), "", 50),
             *(mixed if any(line.equal_work for line in rows) else []),

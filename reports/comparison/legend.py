@@ -1,0 +1,45 @@
+"""The legend of the first screen: the meaning of its intervals, and the reasons for missing ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fleetmark.base.text import message
+from reports.comparison.cell import Line
+from reports.comparison.reliance import some
+
+
+def legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
+    """Explain the two intervals and any missing ones; in ``published`` results, publishers take the place of hosts."""
+    cells = [cell for line in lines for cell in line.cells]
+    brackets = any(cell.interval and not cell.repeats for cell in cells)
+    if brackets and published:
+        yield message(
+            "In brackets: 95% confidence intervals of the average, across publishers; valid if these are typical."
+        )
+    elif brackets:
+        yield message(
+            "In brackets: 95% confidence intervals of the average, across hosts; valid if these hosts are typical."
+        )
+    if any(cell.repeats for cell in cells):
+        yield message("Where a side is one machine, its interval is of this machine, not of its kind.")
+    for why, titles in _by_reason(lines, "interval_why").items():
+        yield message("No interval for {classes}: {why}.", classes=some(titles), why=why)
+    if any(cell.workload for cell in cells):
+        yield message("Own program: where a program of yours, of this kind but none of these benchmarks, lies at 95%.")
+    for why, titles in _by_reason(lines, "workload_why").items():
+        yield message(
+            "No estimate for other programs in {classes}: {why}. Run your program on both sides.",
+            classes=some(titles),
+            why=why,
+        )
+
+
+def _by_reason(lines: Sequence[Line], name: str) -> dict[str, list[str]]:
+    """Return the titles of the lines, grouped by the reason that their cells have in the field ``name``."""
+    titles: dict[str, dict[str, None]] = {}
+    for line in lines:
+        for cell in line.cells:
+            if why := getattr(cell, name):
+                titles.setdefault(why, {})[line.title] = None
+    return {why: list(of) for why, of in titles.items()}
