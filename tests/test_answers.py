@@ -71,7 +71,7 @@ def test_totals_of_a_mix_stand_beside_those_of_hosts_one_by_one(tmp_path: Path) 
     assert head.startswith("2.56x (95% ") and ") for equal work over 2 benchmarks of the mix; based on totals" in head
     assert "host by host it is 3.20" in head and "geometric mean is" not in head
     assert "geometric mean 4.00x (95% " in head and head.endswith(", MIX-SENSITIVE")
-    mixed = "The mix decides: the geometric mean of its benchmarks is new 4.00"
+    mixed = "The result depends on the mix: the geometric mean of its benchmarks is new 4.00"
     assert mixed in doc["answer"]["before_you_rely_on_this"]
 
 
