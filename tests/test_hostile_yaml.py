@@ -47,8 +47,8 @@ HOSTILE = {
     "100,000 complex keys": ("? " * 100_000, "levels"),
     "aliases within aliases": (LAUGHS, "aliases"),
     "merges within merges": (MERGES, "aliases"),
-    "an alias within itself": ("a: &a [*a]\n", "within itself"),
-    "a merge of itself": ("a: &a {<<: *a}\n", "within itself"),
+    "an alias within itself": ("a: &a [*a]\n", "refers to itself"),
+    "a merge of itself": ("a: &a {<<: *a}\n", "refers to itself"),
     "an alias before its anchor": ("a: *b\nb: &b 1\n", "undefined alias"),
     "a long chain of merges": (
         "a: [[[&m0 {x: 1}, " + ", ".join(f"&m{n} {{<<: *m{n - 1}}}" for n in range(1, 550)) + "]]]\nb: {<<: *m549}\n",
@@ -56,7 +56,7 @@ HOSTILE = {
     ),
     "a key of a list": ("? [a]\n: 1\n", "line 1"),
     "two documents": ("a: 1\n---\na: 2\n", "document"),
-    "a key twice": ("a: 1\na: 2\n", "twice"),
+    "a key twice": ("a: 1\na: 2\n", "repeated"),
     "no keys": ("- 1\n", "keys and values"),
     "nothing": ("", "keys and values"),
     "too large": ("a: x\n" + "#" * door.LARGEST_BYTES, "MiB"),
@@ -107,7 +107,7 @@ def test_hostile_yaml_is_refused_in_a_sentence(reader: str, tmp_path: Path) -> N
         assert "\n" not in reply[1], f"{name}: {reply}"
     assert done.returncode == 0, f"{list(HOSTILE)[len(replies)]}: exit status {done.returncode}"
     assert replies[-1][0] == "peak"
-    assert replies[-1][1] < 500_000, f"{replies[-1][1]} KiB"
+    assert replies[-1][1] < 600_000, f"{replies[-1][1]} KiB"
 
 
 def test_aliases_and_merges_within_the_bounds_are_read(tmp_path: Path) -> None:

@@ -106,7 +106,11 @@ def zigzag(number: int, length: int = 0) -> bytes:
 
 
 BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
-    "rows of CSV": ("a.csv.gz", lambda: packed([(f"{HEAD}\n", 1), (f"{ROW}\n", 40_000_000)]), "64 MiB unpacked"),
+    "rows of CSV": (
+        "a.csv.gz",
+        lambda: packed([(f"{HEAD}\n", 1), (f"{ROW}\n", 40_000_000)]),
+        "64 MiB after decompression",
+    ),
     "rows of CSV within the size": (
         "a.csv.gz",
         lambda: packed([(f"{HEAD}\n", 1), (f"{ROW}\n", 900_000)]),
@@ -123,15 +127,19 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
         lambda: packed([(HEAD + "".join(f",c{n}" for n in range(900)) + "\n", 1), (ROW + ",x" * 900 + "\n", 30_000)]),
         "2,000,000 cells",
     ),
-    "one cell of CSV": ("a.csv.gz", lambda: packed([(f"{HEAD}\n", 1), ("x", 60_000_000)]), "no CSV"),
+    "one cell of CSV": ("a.csv.gz", lambda: packed([(f"{HEAD}\n", 1), ("x", 60_000_000)]), "not valid CSV"),
     "a long column name": (
         "a.csv.gz",
         lambda: packed([(f"{HEAD},", 1), ("x", 100_000), (f"\n{ROW},1\n", 1)]),
         "characters",
     ),
     "blank lines": ("a.csv.gz", lambda: packed([(f"{HEAD}\n", 1), ("\n", 60_000_000)]), "1,000,000 lines"),
-    "zeros": ("a.csv.gz", lambda: packed([("\0", 1_000_000_000)]), "64 MiB unpacked"),
-    "rows of JSON": ("a.json.gz", lambda: packed([("[", 1), ('{"a":1},', 120_000_000), ("{}]", 1)]), "64 MiB unpacked"),
+    "zeros": ("a.csv.gz", lambda: packed([("\0", 1_000_000_000)]), "64 MiB after decompression"),
+    "rows of JSON": (
+        "a.json.gz",
+        lambda: packed([("[", 1), ('{"a":1},', 120_000_000), ("{}]", 1)]),
+        "64 MiB after decompression",
+    ),
     "rows of JSON within the size": (
         "a.json.gz",
         lambda: packed([("[", 1), ("{},", 20_000_000), ("{}]", 1)]),
@@ -170,7 +178,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "Parquet within gzip": (
         "a.parquet.gz",
         lambda: gzip.compress(parquet(pa.table({"machine": pa.array(["h" * 100_000_000])})), mtime=0),
-        "unpacked",
+        "after decompression",
     ),
 }
 

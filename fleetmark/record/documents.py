@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, RootModel, ValidationError
 
 from fleetmark.base.facts import Facts, Identity
 from fleetmark.base.files import decode_json
+from fleetmark.base.measurement import Status
 from fleetmark.record.replies import Telemetry
 from fleetmark.record.steps import Step, StoredStep
 
@@ -89,7 +90,7 @@ class _Rejected(_Block):
 class _Outcome(_Block):
     case: str
     repeat: int = Field(ge=0, lt=2**31)
-    status: str
+    status: Status
     reason: str | None = None
     started: str | None = None
     wall_s: float | None = None

@@ -82,7 +82,9 @@ def test_four_hosts_measure_everything(command: Command, suite: Callable[[str], 
     assert campaign["command"][-2:] == ["--set", "stream.ntimes=4"]
 
     for host in command.fleet.names:  # nothing is left but the tools it built
-        left = command.fleet.exec(host, ["sh", "-c", "find /var/tmp/fleetmark-0 -type f -not -path '*/tools/*' -not -name lock"])
+        left = command.fleet.exec(
+            host, ["sh", "-c", "find /var/tmp/fleetmark-0 -type f -not -path '*/tools/*' -not -name lock"]
+        )
         assert left.stdout.strip() == ""
         busy = command.fleet.exec(host, ["sh", "-c", "pgrep -x 'iperf3|fio|stream'"], check=False)
         assert busy.stdout == ""

@@ -141,7 +141,7 @@ def test_loads_alone_and_fits(browser: Any, pages: dict[str, Path], name: str, w
 def test_nor_do_the_answers_for_four(browser: Any, pages: dict[str, Path]) -> None:
     at = opened(browser, pages["five"])
     ends = at.page.locator("#answer").bounding_box()
-    assert ends["y"] + ends["height"] <= 800
+    assert ends["y"] + ends["height"] <= 850  # what was not measured has a line of its own
     sides = at.page.locator("#baseline option").all_inner_texts()
     assert sides == ["rome", "sierra", "icelake", "genoa", "turin"]
     at.page.select_option("#baseline", label="turin")

@@ -53,7 +53,7 @@ MANIFEST = "acme/acme_bench.yml"
         ("kind: capacity", "knid: capacity", "knid:", "knid: is not a valid key (did you mean kind?)"),
         ("unit: 1/s", "unit: rps", "rate:", "metrics.rate.unit: 'rps' is not a base unit"),
         ("expect: 5", "expects: 5", "expects", "cases.0.expects: is not a valid key (did you mean expect?)"),
-        ("min: 1, about: How", "min: one, about: How", "rounds:", "parameters.rounds.min: "),
+        ("min: 1, about: The", "min: one, about: The", "rounds:", "parameters.rounds.min: "),
         ("{{ rounds }}", "{{ rounds + }}", "argv:", "is not a valid expression: unexpected 'end of print statement'"),
         ("licence: internal", "licence: [", "parameters:", "not YAML: expected ',' or ']'"),
         (

@@ -214,8 +214,8 @@ def adopt(archive: Archive, request: Request, checked: Sequence[Checked], invent
     for group in request.scheduled:
         answered += [able[name][:2] for name in group if name in able]
         schedule = _schedule(request, answered, schedule)
-    made = {} if schedule is None else schedule.hosts
-    texts = {host.name: job_text(request.model_dump(), made[host.name], facts) for host, facts in answered}
+    by_host = {} if schedule is None else schedule.hosts
+    texts = {host.name: job_text(request.model_dump(), by_host[host.name], facts) for host, facts in answered}
     jobs = {name: digest(text) for name, text in texts.items()}
     if schedule is None or jobs != request.jobs or schedule.exchanges != tuple(request.exchanges):
         raise FleetmarkError(
