@@ -31,7 +31,7 @@ from reports.diagnosis.html import About
 from reports.kit.page import Medium
 from workloads import case_of, entry_of, load, plain_case
 
-SLOW = 2 * LARGE  # relative slowdown of a slow pair, as in a diagnosis of links
+SLOW = 2 * LARGE  # relative slowdown from which a pair counts as slow, as for links
 
 
 def show(
