@@ -1,8 +1,8 @@
 """Load the files that run on hosts, send a job to a host, and parse the agent's answer.
 
-A job can run under any Python interpreter on the host: in the session that reported the facts (``fleetmark.hosts.session``), in a
-process of its own if there is no session (``fleetmark.campaign.start``), or through Ansible after a deployment (its
-action ``fleetmark_job``).
+A job can run under any Python interpreter on the host: in the session that reported the facts
+(``fleetmark.hosts.session``), in a process of its own if there is no session (``fleetmark.campaign.start``), or through
+Ansible after a deployment (its action ``fleetmark_job``).
 """
 
 from __future__ import annotations
