@@ -393,6 +393,15 @@ def test_somebody_elses_campaign_goes_on_once_its_reader_agrees(fleet: Fleet, mo
     assert colleague.asked == 1, "the colleague is not asked again after adopting the campaign"
 
 
+def test_an_adopted_campaign_still_names_the_one_that_it_was_run_for(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = fleet.run()
+    archive.save_campaign({**archive.campaign(), "parent": "20260101T000000-x-0000"})
+    Colleague(fleet, monkeypatch).resume(archive)
+    assert Archive(archive.path).campaign()["parent"] == "20260101T000000-x-0000"
+
+
 def test_whoever_does_not_agree_runs_nothing(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = fleet.run()
     colleague = Colleague(fleet, monkeypatch, "n")

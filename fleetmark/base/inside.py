@@ -64,6 +64,19 @@ def read_inside(file: Path, root: Path, limit_bytes: int | None = None) -> bytes
     return raw
 
 
+def folders_below(folder: Path, depth: int) -> Iterator[Path]:
+    """Yield the folders ``depth`` levels below ``folder``. A symlink is not a folder."""
+    if depth == 0:
+        yield folder
+        return
+    with contextlib.suppress(OSError):
+        if not folder.is_symlink():
+            with os.scandir(folder) as entries:
+                names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+            for name in names:
+                yield from folders_below(folder / name, depth - 1)
+
+
 # ------------------------------------------------------------ writing
 
 

@@ -39,6 +39,7 @@ from fleetmark.base.inside import (
     append_inside,
     create_inside,
     folder_inside,
+    folders_below,
     move_inside,
     open_inside,
     open_new_inside,
@@ -85,19 +86,6 @@ def safe_name(name: str) -> str:
     if len(component.encode()) > 150:
         component = f"{component[:130]}~{hashlib.sha256(name.encode()).hexdigest()[:12]}"
     return component
-
-
-def _folders_below(folder: Path, depth: int) -> Iterator[Path]:
-    """Yield the folders ``depth`` levels below ``folder``. A link is not a folder."""
-    if depth == 0:
-        yield folder
-        return
-    with contextlib.suppress(OSError):
-        if not folder.is_symlink():
-            with os.scandir(folder) as entries:
-                names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-            for name in names:
-                yield from _folders_below(folder / name, depth - 1)
 
 
 def _head(campaign: Mapping[str, Any]) -> str:
@@ -237,7 +225,7 @@ class Archive:
 
     def _remove_parts(self) -> None:
         """Remove partly received and partly written files that a killed controller left."""
-        for part in _folders_below(self.path / "raw", 4):
+        for part in folders_below(self.path / "raw", 4):
             if part.name.startswith(".part-"):
                 remove_inside(part, self.root)
         for part in self.path.glob(".*.????????"):
@@ -527,7 +515,7 @@ class Archive:
         Where step.json is damaged, the description comes from the job, or else from the folder's name.
         """
         scheduled: dict[str, dict[Path, Mapping[str, Any]]] = {}
-        for folder in sorted(_folders_below(self.path / "raw", 4)):
+        for folder in sorted(folders_below(self.path / "raw", 4)):
             if folder.name.startswith("."):  # half written when a controller died
                 continue
             step: Mapping[str, Any]

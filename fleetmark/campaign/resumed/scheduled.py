@@ -181,6 +181,7 @@ def _schedule_again(archive: Archive, request: Request, broken: Mapping[str, str
     return schedule
 
 
+_KEPT = ("command", "versions", "extensions", "sha256", "parent")  # of an adopted campaign.json, as they are
 _REMEDY = "restore the file, or start a new campaign; what was measured is read by `fleetmark report`"
 
 
@@ -207,7 +208,7 @@ def adopt(archive: Archive, request: Request, checked: Sequence[Checked], invent
     if lacking := [name for name in request.jobs if name not in able]:
         raise FleetmarkError(
             f"{archive.id}: {lacking[0]} does not answer or is not in your inventory, so its job cannot be verified; "
-            "resume when all hosts answer, or begin a new campaign"
+            "resume when all hosts answer, or start a new campaign"
         )
     schedule = None
     answered: list[tuple[Host, Facts]] = []
@@ -226,9 +227,7 @@ def adopt(archive: Archive, request: Request, checked: Sequence[Checked], invent
         archive.save_job(name, text)
     facts_of_hosts = {name: archive.save_facts(name, able[name][1], able[name][2]) for name in texts}
     before = archive.campaign()
-    kept: dict[str, Any] = {
-        name: before[name] for name in ("command", "versions", "extensions", "sha256") if name in before
-    }
+    kept: dict[str, Any] = {name: before[name] for name in _KEPT if name in before}
     own = {c.host.name: c.host for c in checked}
     changed = {
         "suite": request.suite if request.suite in suite_names() else "",
