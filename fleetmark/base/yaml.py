@@ -1,7 +1,7 @@
 """Read YAML files. Every YAML file is read here, so the limits below apply to all of them.
 
 Size, nesting, number of values and length of numbers are checked before any object is built from the text: libyaml
-overflows the stack on deep nesting, and a few lines of aliases can expand to billions of values.
+before 0.2.6 overflows the stack on deep nesting, and a few lines of aliases can expand to billions of values.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ class _Fault(yaml.constructor.ConstructorError):
         super().__init__(None, None, sentence, mark)
 
 
+def _too_deep(mark: Any) -> _Fault:
+    return _Fault(f"more than {MOST_LEVELS} levels of lists and mappings; flatten it", mark)
+
+
 class _Bounded(Composer):
     """Build nodes from events. Raise _Fault if a limit is exceeded."""
 
@@ -54,7 +58,7 @@ class _Bounded(Composer):
             values = "values after alias expansion (too many aliases)" if self._sizes else "values"
             raise _Fault(f"more than {MOST_NODES:,} {values}; split the file", event.start_mark)
         if self._level >= MOST_LEVELS and isinstance(event, yaml.CollectionStartEvent):
-            raise _Fault(f"more than {MOST_LEVELS} levels of lists and mappings; flatten it", event.start_mark)
+            raise _too_deep(event.start_mark)
         self._level += 1
         node: Any = super().compose_node(parent, index)
         self._level -= 1
@@ -149,7 +153,9 @@ def _composed(text: str) -> tuple[Any, yaml.Node | None]:
         return loader, loader.get_single_node()
     except _Fault:
         raise
-    except yaml.YAMLError:
+    except yaml.YAMLError as error:
+        if "nesting depth" in str(error):  # the limit of libyaml 0.2.6 and later, which reads ahead of the composer
+            raise _too_deep(getattr(error, "problem_mark", None)) from error
         if len(text) <= _EXPLAINED_BYTES:
             with contextlib.suppress(ValueError, OverflowError):  # for example \UFFFFFFFF
                 _Loader(text).get_single_node()
