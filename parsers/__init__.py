@@ -49,9 +49,9 @@ def path_of(tool: str) -> Path | None:
 
 def _paths() -> dict[str, Path]:
     names = {m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")} - _NO_TOOLS
-    own = {name: Path(__path__[0], f"{name}.py") for name in names}
+    paths = {name: Path(__path__[0], f"{name}.py") for name in names}
     return extensions.gather(
-        "the parser", {n: p if p.is_file() else p.with_suffix("") / "__init__.py" for n, p in own.items()}, "parsers"
+        "the parser", {n: p if p.is_file() else p.with_suffix("") / "__init__.py" for n, p in paths.items()}, "parsers"
     )
 
 
@@ -80,8 +80,8 @@ def parse_file(tool: str, file: BinaryIO, command: Sequence[str] = ()) -> Parsed
     except (FleetmarkError, MemoryError):
         raise
     except Exception as error:  # no parser covers all that a tool may print; its error costs one run, not the campaign
-        what = (str(error).splitlines() or [""])[0][:160]
-        raise FleetmarkError(f"{tool}'s output cannot be read: {type(error).__name__}: {what}") from error
+        detail = (str(error).splitlines() or [""])[0][:160]
+        raise FleetmarkError(f"{tool}'s output cannot be read: {type(error).__name__}: {detail}") from error
     return parsed
 
 

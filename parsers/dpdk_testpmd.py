@@ -47,8 +47,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         elif _FAULT.match(line):
             fault = line.strip()
         elif port:
-            for way, what, figure in _RATE.findall(line):
-                rates[port, f"{way.lower()}_{'rate' if what == 'pps' else 'bandwidth'}"].append(float(figure))
+            for way, unit, figure in _RATE.findall(line):
+                rates[port, f"{way.lower()}_{'rate' if unit == 'pps' else 'bandwidth'}"].append(float(figure))
     case = mode or "testpmd"
     measurements = [*_of_ports(case, rates), *_of_all(case, counts)]
     if not measurements:

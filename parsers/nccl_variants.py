@@ -167,9 +167,11 @@ def _nccom_row(line: int, cells: dict[str, str]) -> Row | None:
     for name, cell in cells.items():
         value = figure(cell)
         if time := _NCCOM_TIME.fullmatch(name):
-            what = time["what"] or "avg"
+            statistic = time["what"] or "avg"
             if value and value.value:
-                point.figures["time" if what == "avg" else f"time_{what}"] = value.times(_HCCL_UNITS[time["unit"]])
+                point.figures["time" if statistic == "avg" else f"time_{statistic}"] = value.times(
+                    _HCCL_UNITS[time["unit"]]
+                )
         elif rate := _NCCOM_RATE.fullmatch(name):
             if value:
                 point.figures[rate["what"]] = value
@@ -233,10 +235,10 @@ def _hccl_row(line: int, cells: dict[str, tuple[str | None, str]]) -> Row | None
     if not _SIZE.fullmatch(size) or check not in _HCCL_CHECKS:
         return None
     point = Point("", {}, _HCCL_CHECKS[check])
-    for what, metric, usual in (("avg_time", "time", "us"), ("alg_bandwidth", "algbw", "GB/s")):
-        unit, cell = cells.get(what, (None, ""))
+    for name, metric, usual in (("avg_time", "time", "us"), ("alg_bandwidth", "algbw", "GB/s")):
+        unit, cell = cells.get(name, (None, ""))
         value, factor = figure(cell), _HCCL_UNITS.get(unit or usual)
-        if what in cells and (value is None or factor is None):
+        if name in cells and (value is None or factor is None):
             return None
         if value and factor and (value.value or metric != "time"):
             point.figures[metric] = value.times(factor)

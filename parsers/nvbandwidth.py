@@ -119,24 +119,24 @@ def _of_json(entry: dict[str, object]) -> _Test:
 
 def _of_text(text: str) -> Iterator[_Test]:
     """The tests of the text form: what runs, its heading, a line of columns, rows, and SUM as the end."""
-    name, about, matrix, columns = "", "", Matrix(), 0
+    name, description, matrix, columns = "", "", Matrix(), 0
     for _, line in numbered(text):
         if match := _RUNNING.search(line[:_LONGEST]):
             if name:
                 yield _Test(name, "Running")
-            name, about, matrix, columns = match[1], "", [], 0
+            name, description, matrix, columns = match[1], "", [], 0
         elif match := _ENDED.match(line[:_LONGEST]):
             yield _Test(name, " ".join(match[0].rstrip().rstrip(":").split()))
             name = ""
         elif match := _NOT_FOUND.match(line[:_LONGEST]):
             yield _Test(match[1], "Not Found")
         elif name and _UNIT.search(line[:_LONGEST]):
-            about, columns = line[:_LONGEST], 0
+            description, columns = line[:_LONGEST], 0
         elif name and (match := _SUM.match(line[:_LONGEST])):
             if match[1].startswith(name):
-                yield _Test(name, "Passed", about, _bounded(matrix))
+                yield _Test(name, "Passed", description, _bounded(matrix))
             name = ""
-        elif about and (cells := line[: 20 * _MOST_DEVICES].split()):
+        elif description and (cells := line[: 20 * _MOST_DEVICES].split()):
             if not columns:
                 columns = len(cells) if all(cell.isdigit() for cell in cells) else 0
             elif len(cells) == columns + 1 and cells[0].isdigit():
@@ -185,13 +185,13 @@ def _one(case: str, metric: str, value: float, rate: bool, labels: dict[str, str
     return Measurement(_TOOL, case, metric, value, "B/s" if rate else "s", better, labels=labels)
 
 
-def _ends(about: str, row: int, column: int, *, one_row: bool) -> dict[str, str]:
+def _ends(description: str, row: int, column: int, *, one_row: bool) -> dict[str, str]:
     """What a cell is from and to; a local copy stays on its GPU. A single row of GPUs is all of them at once."""
-    match = _ROW.search(about)
+    match = _ROW.search(description)
     if match is None:
-        ends = [f"gpu{column}"] * 2 if "local" in about else ["gpus", f"gpu{column}"]
+        ends = [f"gpu{column}"] * 2 if "local" in description else ["gpus", f"gpu{column}"]
     else:
         ends = ["gpus" if one_row and match[1] == "GPU" else f"{match[1].lower()}{row}", f"{match[3].lower()}{column}"]
-    if "<-" in about and "<->" not in about:
+    if "<-" in description and "<->" not in description:
         ends.reverse()
     return dict(zip(("from", "to"), ends, strict=True))

@@ -129,9 +129,11 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         reasons = [f.why for f in run.fails] + [s.why for s in run.skips]
         raise ParseError(_TOOL, "a case that was timed", got=reasons[0] if reasons else "none")
     measurements = [*_roofs(run), *(m for case in run.cases.values() for m in _of_case(case, run.roofs))]
-    about = run.environment
-    runtime = f", {about.runtime}" if about.runtime else ""
-    parsed = Parsed(_TOOL, tuple(measurements), f"{about.torch} ({about.device}{runtime})", notes=tuple(_notes(run)))
+    environment = run.environment
+    runtime = f", {environment.runtime}" if environment.runtime else ""
+    parsed = Parsed(
+        _TOOL, tuple(measurements), f"{environment.torch} ({environment.device}{runtime})", notes=tuple(_notes(run))
+    )
     if broken := _broken(run, text):
         return replace(parsed, invalid=broken)
     wrong = [c for c in run.cases.values() if not c.right]

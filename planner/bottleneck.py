@@ -174,10 +174,10 @@ def fit(rates: Mapping[str, Mapping[str, float]], times: Mapping[str, float], *,
     )
 
 
-def _positive(figures: Mapping[str, float], what: str) -> None:
+def _positive(figures: Mapping[str, float], noun: str) -> None:
     for name, value in figures.items():
         if not (math.isfinite(value) and value > 0):
-            raise FleetmarkError(f"a {what} of {value:g} ({name}): rates and times are positive numbers")
+            raise FleetmarkError(f"a {noun} of {value:g} ({name}): rates and times are positive numbers")
 
 
 def _fitted(rates: Floats, times: Floats, p: float) -> Floats:
@@ -269,9 +269,9 @@ def _bootstrap(rates: Floats, times: Floats, seed: int) -> list[tuple[float, Flo
 
 def _estimates(point: Floats, drawn: Sequence[Floats], spread: float, machines: int) -> list[Estimate]:
     """Shares with percentile intervals, widened about the point by ``spread``, within 0 and 1."""
-    about = point + (np.array(drawn) - point) * spread
+    samples = point + (np.array(drawn) - point) * spread
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.clip(np.quantile(about, [tail, 1 - tail], axis=0), 0, 1)
+    low, high = np.clip(np.quantile(samples, [tail, 1 - tail], axis=0), 0, 1)
     return [
         Estimate(float(share), float(a), float(b), n=(machines,)) for share, a, b in zip(point, low, high, strict=True)
     ]

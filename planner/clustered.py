@@ -89,5 +89,5 @@ def halves(seen: npt.NDArray[np.bool_]) -> list[list[int]]:
     from scipy.sparse.csgraph import connected_components  # imported lazily: few comparisons have gaps
 
     ran = seen.astype(float)
-    number, of = connected_components(ran.T @ ran, directed=False)
-    return [np.flatnonzero(of == n).tolist() for n in range(number)]
+    number, component = connected_components(ran.T @ ran, directed=False)
+    return [np.flatnonzero(component == n).tolist() for n in range(number)]

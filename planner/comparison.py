@@ -268,11 +268,11 @@ def _of_one_kind(benchmarks: pd.DataFrame) -> pd.Series:
 def _guardrails(benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing) -> dict[str, Guardrail]:
     """Return the guardrails measured on at least one side."""
     guards = {}
-    for title, about in benchmarks[benchmarks["kind"] == Kind.GUARDRAIL].to_dict("index").items():
+    for title, benchmark in benchmarks[benchmarks["kind"] == Kind.GUARDRAIL].to_dict("index").items():
         x, y = (side[title].dropna() if title in side else pd.Series(dtype=float) for side in (a, b))
         if len(x) or len(y):
-            limit = None if math.isnan(about["limit"]) else float(about["limit"])
-            guards[str(title)] = guardrail(x, y, Better(about["better"]), limit, pairing)
+            limit = None if math.isnan(benchmark["limit"]) else float(benchmark["limit"])
+            guards[str(title)] = guardrail(x, y, Better(benchmark["better"]), limit, pairing)
     return judged_together(guards)
 
 
@@ -337,7 +337,7 @@ def _clashes(a: Side, b: Side) -> dict[str, str]:
     """Benchmarks of both sides whose units or directions differ, within a side or between them."""
     clashes: dict[str, str] = {}
     for title, both in _about_both(a, b).items():
-        units, directions = ([str(about[key]) for about in both] for key in ("unit", "better"))
+        units, directions = ([str(benchmark[key]) for benchmark in both] for key in ("unit", "better"))
         match at_odds(units, directions):
             case "units":
                 clashes[str(title)] = message(
@@ -348,7 +348,7 @@ def _clashes(a: Side, b: Side) -> dict[str, str]:
                 clashes[str(title)] = message(
                     "directions clash: {one} on the baseline, {other} on the candidate", one=one, other=other
                 )
-        one, other = (str(about["kind"]) for about in both)
+        one, other = (str(benchmark["kind"]) for benchmark in both)
         if one != other:
             clashes.setdefault(
                 str(title),
@@ -383,7 +383,7 @@ def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
                 )
             )
     for title, both in _about_both(a, b).items():
-        standing = [str(about["standing"]) for about in both]
+        standing = [str(benchmark["standing"]) for benchmark in both]
         if standing[0] != standing[1]:
             text_a, text_b = (word(s) or message("an official result") for s in standing)
             warnings.append(

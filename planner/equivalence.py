@@ -210,8 +210,8 @@ def _alike(
 ) -> tuple[Clusters | None, Clusters | None]:
     """Return, for each side, the clusters that intervals must count, or None if hosts are independent."""
     clusters_of_sides: list[Clusters | None] = []
-    for scores, side, of in zip(contrast.scores(w), panel, groups, strict=True):
-        if scores is None or of is None:
+    for scores, side, codes in zip(contrast.scores(w), panel, groups, strict=True):
+        if scores is None or codes is None:
             clusters_of_sides.append(None)
             continue
         present = side.notna().any(axis=1).to_numpy()
@@ -219,7 +219,7 @@ def _alike(
             present = (panel[0].notna() & panel[1].notna()).any(axis=1).to_numpy()
         scores_of_all = np.full(len(side), np.nan)
         scores_of_all[present] = scores
-        clusters_of_sides.append(strongest(scores_of_all, of.reindex(side.index)))
+        clusters_of_sides.append(strongest(scores_of_all, codes.reindex(side.index)))
     return clusters_of_sides[0], clusters_of_sides[1]
 
 
@@ -292,10 +292,10 @@ def _groups(
     fixed = mix if mix is not None else weights
     if fixed is not None:
         total = sum(fixed[n] for n in panel if fixed.get(n, 0) > 0)
-        of: dict[str, dict[str, float]] = {}
+        members: dict[str, dict[str, float]] = {}
         for n in (n for n in panel if fixed.get(n, 0) > 0):
-            of.setdefault((quantity or {}).get(n) or n, {})[n] = fixed[n] / total
-        return list(of.values())
+            members.setdefault((quantity or {}).get(n) or n, {})[n] = fixed[n] / total
+        return list(members.values())
     frame = pd.concat([a, b]) if machines is None else machines
     groups = clusters(frame.reindex(columns=list(panel)), kinds=machines is not None, quantity=quantity)
     return [dict.fromkeys(group, 1 / len(groups) / len(group)) for group in groups]

@@ -117,11 +117,11 @@ def _waits(point: Point) -> float:
 def _mixed(a: Point, b: Point, share: float) -> Point:
     """What lies ``share`` of the way from ``a`` to ``b``, on logarithmic axes."""
 
-    def of(x: float, y: float) -> float:
+    def mixture(x: float, y: float) -> float:
         return math.exp((1 - share) * math.log(x) + share * math.log(y))
 
-    wait = None if a.wait is None or b.wait is None else of(a.wait, b.wait)
-    return Point("", of(a.speed, b.speed), of(a.work, b.work), wait)
+    wait = None if a.wait is None or b.wait is None else mixture(a.wait, b.wait)
+    return Point("", mixture(a.speed, b.speed), mixture(a.work, b.work), wait)
 
 
 def _meets(a: Point, b: Point, wait: float | None) -> Point | None:
@@ -179,15 +179,15 @@ def equivalence(old: Side, new: Side, speed: float, wait: float | None = None) -
         missing = none or [n for n in (0, 1) if not hosts[n]]
         return Equivalence(speed, None, None, None, _why((old, new), missing, speed), Bound.EXACT, missed, hosts)
     ceiling = 0 in none
-    works = [[s.ceiling if ceiling and n == 0 else s.work for s in of] for n, of in enumerate(sides)]
-    unloaded = [any(s.unloaded for s in of) for of in sides]
+    works = [[s.ceiling if ceiling and n == 0 else s.work for s in side] for n, side in enumerate(sides)]
+    unloaded = [any(s.unloaded for s in side) for side in sides]
     if all(unloaded):
         return Equivalence(speed, None, None, None, _why((old, new), [0, 1], speed), Bound.EXACT, missed, hosts)
     bound = Bound.LEAST if ceiling or unloaded[1] else Bound.MOST if unloaded[0] else Bound.EXACT
     counted = (0 if ceiling else missed[0]) + missed[1]
-    arithmetic = [sum(of) / len(of) for of in works]
+    arithmetic = [sum(side) / len(side) for side in works]
     if not counted and bound is Bound.EXACT:
-        means = [math.exp(sum(map(math.log, of)) / len(of)) for of in works]
+        means = [math.exp(sum(map(math.log, side)) / len(side)) for side in works]
         ratio = welch([math.log(w) for w in works[0]], [math.log(w) for w in works[1]])
         if abs(arithmetic[1] / arithmetic[0] / ratio.value - 1) > APART:
             means, ratio = arithmetic, total(np.array(works[0]), np.array(works[1]))
@@ -201,8 +201,10 @@ def _why(sides: Sequence[Side], missing: Sequence[int], speed: float) -> str:
     """Why those of ``sides`` that are ``missing`` (places) have no figure at ``speed``."""
     reach = [_reach(side) for side in sides]
     if slow := [n for n in missing if speed > reach[n][1]]:
-        most = max(reach[n][1] for n in slow)
-        return message("not equivalent: loads of {who} are no faster than {most}", who=_who(slow), most=f"{most:.3g}")
+        fastest = max(reach[n][1] for n in slow)
+        return message(
+            "not equivalent: loads of {who} are no faster than {most}", who=_who(slow), most=f"{fastest:.3g}"
+        )
     if fast := [n for n in missing if speed < reach[n][0]]:
         least = min(reach[n][0] for n in fast)
         return message(

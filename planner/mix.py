@@ -63,14 +63,14 @@ def _of_mix(name: str, benchmarks: pd.DataFrame) -> list[str]:
             f"write a class of capacity ({', '.join(work)}) or a benchmark ({some})" if work else "leave --mix out"
         )
         raise FleetmarkError(f"the work mix names {name!r}, which is not measured{suggest(name, work)}; {of_work}")
-    of = benchmarks.loc[titles]
-    of = of[of["kind"] == Kind.CAPACITY]
-    if of.empty:
+    chosen = benchmarks.loc[titles]
+    chosen = chosen[chosen["kind"] == Kind.CAPACITY]
+    if chosen.empty:
         kind = str(benchmarks.loc[titles[0], "kind"]) or "a setting"
         example = ",".join(f"{c}={1 / len(work[:2]):g}" for c in work[:2])
         hint = f"write one of capacity, such as --mix {example}" if work else "nothing here is: leave --mix out"
         raise FleetmarkError(
             f"the work mix names {name!r}, which is {kind}: only capacity is an amount of work; {hint}"
         )
-    tuned = of["class"].str.endswith(PEAK)  # beside base it would count the same work twice
-    return [str(t) for t in (of[~tuned] if not tuned.all() else of).index]
+    tuned = chosen["class"].str.endswith(PEAK)  # beside base it would count the same work twice
+    return [str(t) for t in (chosen[~tuned] if not tuned.all() else chosen).index]

@@ -159,8 +159,8 @@ def _several(clusters: Codes | None, present: Any = slice(None)) -> Codes | None
     """Return the clusters of the hosts in ``present``, or None if these hosts all belong to one cluster."""
     if clusters is None:
         return None
-    of: Codes = clusters[present]
-    return of if len(np.unique(of)) > 1 else None
+    codes: Codes = clusters[present]
+    return codes if len(np.unique(codes)) > 1 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,16 +70,16 @@ class Ratio(Estimate):
             return self.p
         return two_sided(math.log(self.value) / se, self.df_many)
 
-    def selected(self, of: int, among: int) -> tuple[float, float] | None:
+    def selected(self, rank: int, among: int) -> tuple[float, float] | None:
         """Return the interval for one of ``of`` ratios selected by value from ``among`` ratios.
 
         A selected ratio is extreme partly by chance. Its interval therefore has the level 1 - (1 - level) * of / among,
         which restores the nominal coverage on average. Source: Benjamini & Yekutieli, JASA 100 (2005).
         """
         se = self.log_error
-        if se is None or among <= of:
+        if se is None or among <= rank:
             return self.interval
-        half = deviate(1 - (1 - self.level) * of / among, self.df_many or self.df) * se
+        half = deviate(1 - (1 - self.level) * rank / among, self.df_many or self.df) * se
         return self.value * of_log(-half), self.value * of_log(half)
 
 

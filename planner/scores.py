@@ -51,7 +51,7 @@ def _geometric(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
     parts = parts[parts["case"].isin(list(rule.cases)) & (parts["value"] > 0)]
     for _, group in parts.groupby(_SAME, sort=True):
         if set(group["case"]) == set(rule.cases):
-            middle = [sorted(of["value"].astype(float))[(len(of) - 1) // 2] for _, of in group.groupby("case")]
+            middle = [sorted(rows["value"].astype(float))[(len(rows) - 1) // 2] for _, rows in group.groupby("case")]
             yield _row(group.sort_values("repeat"), rule.name, "score", float(np.exp(np.log(middle).mean())))
 
 

@@ -45,8 +45,8 @@ def _steady(window: Sequence[float]) -> bool:
     mean = statistics.fmean(window)
     if mean == 0:
         return max(window) == min(window)
-    at = range(len(window))
-    slope = statistics.linear_regression(at, window).slope * (len(window) - 1)
+    places = range(len(window))
+    slope = statistics.linear_regression(places, window).slope * (len(window) - 1)
     return abs(slope / mean) < SLOPE and (max(window) - min(window)) / abs(mean) < RANGE
 
 

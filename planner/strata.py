@@ -54,20 +54,20 @@ def joined_parts(pooled: Candidate, parts: Sequence[Part]) -> Candidate:
 
 
 def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence:
-    of = [(p, None if p.candidate is None else p.candidate.classes.get(name)) for p in parts]
+    pairs = [(p, None if p.candidate is None else p.candidate.classes.get(name)) for p in parts]
     each: dict[str, Ratio] = {}
     left_out = dict(pooled.left_out)
     for title in pooled.each:
-        ratios = [(p.share, e.each[title]) for p, e in of if e is not None and title in e.each]
+        ratios = [(p.share, e.each[title]) for p, e in pairs if e is not None and title in e.each]
         if len(ratios) == len(parts):
             each[title] = join(ratios)
         else:
-            lacking = [p.name for p, e in of if e is None or title not in e.each]
+            lacking = [p.name for p, e in pairs if e is None or title not in e.each]
             left_out[title] = message("not measured on both sides in {strata}", strata=joined(lacking))
     before = pooled.headline
-    matches = [(p.share, e) for p, e in of if e is not None and e.headline is not None]
+    matches = [(p.share, e) for p, e in pairs if e is not None and e.headline is not None]
     if before is None or len(matches) < len(parts):
-        without = [p.name for p, e in of if e is None or e.headline is None]
+        without = [p.name for p, e in pairs if e is None or e.headline is None]
         why = message("no result in {strata}: measure it on both sides there", strata=joined(without))
         return replace(
             pooled, ratio=None, work=None, why=pooled.why or why, each=each, left_out=left_out, lowest=None,
@@ -129,11 +129,11 @@ def _workload(ends: Sequence[tuple[float, Estimate | None]]) -> Estimate | None:
         return None
     total = sum(s for s, _ in known)
 
-    def of(values: Sequence[tuple[float, float]]) -> float:
+    def weighted(values: Sequence[tuple[float, float]]) -> float:
         return of_log(sum(s * math.log(v) for s, v in values) / total)
 
-    lo, hi = of([(s, e.lo or 1.0) for s, e in known]), of([(s, e.hi or 1.0) for s, e in known])
-    return Estimate(of([(s, e.value) for s, e in known]), lo, hi, n=known[0][1].n)
+    lo, hi = weighted([(s, e.lo or 1.0) for s, e in known]), weighted([(s, e.hi or 1.0) for s, e in known])
+    return Estimate(weighted([(s, e.value) for s, e in known]), lo, hi, n=known[0][1].n)
 
 
 def named(parts: Sequence[Part], class_: str) -> Mapping[str, float]:

@@ -41,14 +41,14 @@ def totalled(e: Equivalence, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing)
     weights = np.array([e.weights[t] for t in titles])
     weights /= weights.sum()
     present = [side[titles].notna().any(axis=1).to_numpy() for side in (a, b)]
-    x, y = (_filled(side[titles].to_numpy(float)[of]) for side, of in zip((a, b), present, strict=True))
+    x, y = (_filled(side[titles].to_numpy(float)[rows]) for side, rows in zip((a, b), present, strict=True))
     if e.work is not None:
         jobs = weights * np.exp(x).mean(axis=0)  # jobs per benchmark completed by the baseline's mean host
         scores = [1 / (jobs / np.exp(side)).sum(axis=1) for side in (x, y)]
     else:
         centre = x.mean(axis=0)
         scores = [np.exp((side - centre) @ weights) for side in (x, y)]
-    codes = [None if c is None else c.codes[of] for c, of in zip(e.clusters, present, strict=True)]
+    codes = [None if c is None else c.codes[rows] for c, rows in zip(e.clusters, present, strict=True)]
     ratio = replace(total(scores[0], scores[1], (codes[0], codes[1])), n=before.n, single=before.single)
     if abs(ratio.value / before.value - 1) <= APART:
         return e

@@ -22,8 +22,8 @@ def classes(workload: str) -> frozenset[str]:
     for case in manifest.cases if manifest else ():
         assert manifest is not None
         shape = re.sub("<.*?>", "1", case.called or case.name)
-        own = str(case.class_ or manifest.class_)
-        for class_ in (_EITHER.findall(own) if "{{" in own else [own]) or [manifest.class_]:
+        class_text = str(case.class_ or manifest.class_)
+        for class_ in (_EITHER.findall(class_text) if "{{" in class_text else [class_text]) or [manifest.class_]:
             for name in manifest.headlines(case):
                 metric = manifest.metrics.get(name)
                 if metric is not None:
@@ -70,7 +70,13 @@ def peak(workload: str, case: str, metric: str) -> Peak | None:
 def roofs(workloads: Iterable[str]) -> dict[tuple[str, str], str]:
     """Workload and metric of every share of a roof in ``workloads``, to the metric that says which roof it is."""
     manifests = {name: _manifest(name) for name in sorted(set(workloads))}
-    return {(n, m): metric.roof for n, of in manifests.items() if of for m, metric in of.metrics.items() if metric.roof}
+    return {
+        (n, m): metric.roof
+        for n, manifest in manifests.items()
+        if manifest
+        for m, metric in manifest.metrics.items()
+        if metric.roof
+    }
 
 
 def frontier(workload: str) -> Frontier | None:

@@ -62,9 +62,9 @@ def require(name: str, campaign: Mapping[str, Any]) -> None:
         raise FleetmarkError(f"{name}: campaign.json: extensions is invalid; restore the file") from None
     known = set(names())
     for entry in entries:
-        for workload, about in entry.workloads.items():
+        for workload, workload_entry in entry.workloads.items():
             if workload not in known:
-                version = entry.version or about.version
+                version = entry.version or workload_entry.version
                 source = f"{entry.name}{' ' if version else ''}{version}"
                 raise FleetmarkError(
                     f"{name}: workload {workload} comes from {source}, which is not installed; "

@@ -312,10 +312,10 @@ class Manifest(_Part):
         """Every kind and class that ``metric`` may have, as declared; none for one that only describes."""
         if metric.better == Better.NONE:
             return
-        for at in (At(), *metric.at.values()):
-            if at.better is None:
-                template = at.class_ or metric.class_ or "<>"
-                yield at.kind or metric.kind or self.kind, self.class_ if template == "<>" else template
+        for override in (At(), *metric.at.values()):
+            if override.better is None:
+                template = override.class_ or metric.class_ or "<>"
+                yield override.kind or metric.kind or self.kind, self.class_ if template == "<>" else template
 
     def describe(self, name: str, cases: Sequence[str], class_: str, unit: str, better: str) -> About:
         """Return the description of the metric ``name`` in a case, which may have several names in ``cases``.
@@ -331,16 +331,16 @@ class Manifest(_Part):
         endings = {shape.removeprefix("<>") for shape in shapes}
         class_ = next((class_.removesuffix(end) for end in sorted(endings) if class_.endswith(end)), class_)
         plain = [plain_case(case) for case in cases]
-        at = next((a for p, a in metric.at.items() if any(fnmatch.fnmatchcase(c, p) for c in plain)), At())
-        class_ = (at.class_ or metric.class_ or "<>").replace("<>", class_)
-        if at.better is not None:
-            return About(class_, "", at.better)
-        kind = at.kind or metric.kind or self.kind
-        quantity = at.quantity or metric.quantity
+        override = next((a for p, a in metric.at.items() if any(fnmatch.fnmatchcase(c, p) for c in plain)), At())
+        class_ = (override.class_ or metric.class_ or "<>").replace("<>", class_)
+        if override.better is not None:
+            return About(class_, "", override.better)
+        kind = override.kind or metric.kind or self.kind
+        quantity = override.quantity or metric.quantity
         if self.redundant:
             bare = [re.sub(self.redundant, "", c) for c in cases[:1]]
             quantity = " ".join([self.name, *bare, quantity or name])
-        return About(class_, kind.value if kind else "", better, _limit(at.limit, plain[0]), quantity)
+        return About(class_, kind.value if kind else "", better, _limit(override.limit, plain[0]), quantity)
 
     def headlines(self, case: Case) -> tuple[str, ...]:
         """Return the metrics of a case for the first table of the summary."""

@@ -42,13 +42,13 @@ def _text(fault: ErrorDetails, model: type[BaseModel]) -> str:
 
 def _keys(model: type[BaseModel], within: list[Any]) -> Iterator[str]:
     """The keys that a place within a model may have; none where it is no model."""
-    at: type[BaseModel] | None = model
+    model_here: type[BaseModel] | None = model
     for name in within:
-        if at is not None and isinstance(name, str):
-            field = at.model_fields.get(name)
-            at = next(_models(field.annotation), None) if field else None
-    if at is not None:
-        for name, field in at.model_fields.items():
+        if model_here is not None and isinstance(name, str):
+            field = model_here.model_fields.get(name)
+            model_here = next(_models(field.annotation), None) if field else None
+    if model_here is not None:
+        for name, field in model_here.model_fields.items():
             yield field.alias or name
 
 

@@ -58,8 +58,8 @@ def fingerprint(source: str) -> str:
     path = Path(source)
     if not source or not path.is_file():
         return source
-    about = path.stat()
-    return _sha256(path, about.st_size, about.st_mtime_ns)
+    info = path.stat()
+    return _sha256(path, info.st_size, info.st_mtime_ns)
 
 
 @cache

@@ -26,8 +26,8 @@ def workload_of(entry: str) -> str:
 
 def case_of(entry: str, case: str) -> str:
     """Return the name under which a suite entry records ``case``: ``read@large`` for ``read`` of ``fio@large``."""
-    _, at, variant = entry.partition("@")
-    return f"{case}{at}{variant}"
+    _, separator, variant = entry.partition("@")
+    return f"{case}{separator}{variant}"
 
 
 def plain_case(case: str) -> str:

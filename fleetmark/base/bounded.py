@@ -31,8 +31,8 @@ def memory(limit: int, name: object) -> Iterator[None]:
     """
     before = resource.getrlimit(resource.RLIMIT_DATA)
     taken = int(Path("/proc/self/status").read_text().partition("VmData:")[2].split()[0]) << 10
-    most = min((bound for bound in before if bound != resource.RLIM_INFINITY), default=taken + limit)
-    resource.setrlimit(resource.RLIMIT_DATA, (min(taken + limit, most), before[1]))
+    ceiling = min((bound for bound in before if bound != resource.RLIM_INFINITY), default=taken + limit)
+    resource.setrlimit(resource.RLIMIT_DATA, (min(taken + limit, ceiling), before[1]))
     try:
         yield
     except MemoryError:

@@ -20,9 +20,9 @@ class LeftOut(UserWarning):
     """Warns of a damaged part of the record that is left out: what and why, in one sentence."""
 
 
-def leave_out(what: str, why: FleetmarkError) -> None:
+def leave_out(item: str, why: FleetmarkError) -> None:
     """Warn that ``what`` is left out. The command line prints the warning."""
-    warnings.warn(LeftOut(f"{what} is left out: {why}"), stacklevel=2)
+    warnings.warn(LeftOut(f"{item} is left out: {why}"), stacklevel=2)
 
 
 class ParseError(FleetmarkError):

@@ -49,24 +49,24 @@ def chosen() -> Sequence[Extension]:
 
 def extensions() -> list[Extension]:
     """Return all folders, with those of installed packages last. Raise FleetmarkError if one is invalid."""
-    own = list(chosen())
-    paths = {extension.path for extension in own}
-    return own + [extension for extension in _installed() if extension.path not in paths]
+    selected = list(chosen())
+    paths = {extension.path for extension in selected}
+    return selected + [extension for extension in _installed() if extension.path not in paths]
 
 
-def gather(what: str, own: Mapping[str, Path], inside: str = "") -> dict[str, Path]:
+def gather(noun: str, built_in: Mapping[str, Path], inside: str = "") -> dict[str, Path]:
     """Map names to files: Fleetmark's ``own`` files and those in the folder ``inside`` of each extension.
 
     ``what``: the term for messages, such as manifest, suite or parser. A file's name is its stem, and a Python package
     counts as one file. Raise FleetmarkError if two folders use the same name.
     """
-    paths = dict(own)
+    paths = dict(built_in)
     for extension in extensions():
         for path in _files(extension.path / inside, ".py" if inside == "parsers" else ".yml"):
             name = path.parent.name if path.name == "__init__.py" else path.stem
             if name in paths and paths[name] != path:
                 raise FleetmarkError(
-                    f"{what} {name}: two files have this name, {paths[name]} and {path}; rename one of them"
+                    f"{noun} {name}: two files have this name, {paths[name]} and {path}; rename one of them"
                 )
             paths[name] = path
     return paths

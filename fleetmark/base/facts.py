@@ -306,10 +306,10 @@ class Facts(_Fact):
         """
         try:
             wanted = ipaddress.ip_address(address)
-            own = {ipaddress.ip_interface(a).ip for nic in self.nics for a in nic.addresses}
+            addresses = {ipaddress.ip_interface(a).ip for nic in self.nics for a in nic.addresses}
         except ValueError:
             return False
-        return wanted.is_loopback or wanted in own
+        return wanted.is_loopback or wanted in addresses
 
 
 Known = dict[tuple[str, bytes], Any]  # a fact's name and its JSON to what it was read as
@@ -324,8 +324,8 @@ def once(document: Any, known: Known) -> Facts:
         return Facts.model_validate(document)
     keys = {name: (name, to_json(value)) for name, value in document.items() if isinstance(value, dict | list)}
     shared = {name: known[key] for name, key in keys.items() if key in known}
-    own = _cleaned({name: value for name, value in document.items() if name not in shared})
-    facts = Facts.model_validate(own, context=_CLEAN)
+    cleaned = _cleaned({name: value for name, value in document.items() if name not in shared})
+    facts = Facts.model_validate(cleaned, context=_CLEAN)
     for name in keys.keys() - shared.keys():
         known[keys[name]] = getattr(facts, name)
     return facts.model_copy(update=shared)

@@ -108,10 +108,10 @@ def access(secrets: Mapping[str, str]) -> dict[str, dict[str, str]]:
 def _parts(url: str) -> dict[str, str]:
     scheme, _, rest = url.partition("://")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    userinfo, at, _ = authority.rpartition("@")
+    userinfo, separator, _ = authority.rpartition("@")
     name, _, password = userinfo.partition(":")
     return {
-        "url": f"{scheme}://{rest[len(userinfo) + len(at) :]}",
+        "url": f"{scheme}://{rest[len(userinfo) + len(separator) :]}",
         "username": unquote(name),
         "password": unquote(password),
     }

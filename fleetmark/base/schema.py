@@ -123,4 +123,4 @@ def frame(rows: Iterable[Mapping[str, Any]] = ()) -> pd.DataFrame:
     import pandas as pd
 
     listed = [checked(r) for r in rows]
-    return pd.DataFrame({name: pd.Series([r[name] for r in listed], dtype=of) for name, of in PANDAS.items()})
+    return pd.DataFrame({name: pd.Series([r[name] for r in listed], dtype=dtype) for name, dtype in PANDAS.items()})

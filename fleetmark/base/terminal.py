@@ -71,8 +71,8 @@ def shown(text: str) -> str:
 def _shown_in_style(text: Text) -> Text:
     clean = text.blank_copy(shown(text.plain))
 
-    def place(at: int) -> int:
-        return len(shown(text.plain[:at]))
+    def place(offset: int) -> int:
+        return len(shown(text.plain[:offset]))
 
     clean.spans = [Span(place(span.start), place(span.end), span.style) for span in text.spans]
     return clean

@@ -38,7 +38,7 @@ def drawn(hosts: Sequence[Watched]) -> list[Measurement]:
         "power": _of_hosts(hosts) or _of_hosts(untimed),
         "accelerator_power": _of_accelerators(hosts) or _of_accelerators(untimed),
     }
-    rows = [_one(metric, watts, "W", source) for metric, of in powers.items() for source, watts in of]
+    rows = [_one(metric, watts, "W", source) for metric, readings in powers.items() for source, watts in readings]
     energies = _shared([dict(_counted(h.telemetry)) for h in hosts])
     return rows + [_one("accelerator_energy", joules, "J", source) for source, joules in energies.items()]
 

@@ -54,10 +54,10 @@ def schedule_gangs(
             rng = random.Random(f"{seed}/{lead.host}/{manifest.name}/{size}")
             for repeat in range(times):
                 for case, context in rng.sample(cases, len(cases)):
-                    own = [_own(cases_of_size[h.name], context["case"]) for h, _ in group] if case.each else []
-                    if None in own:
+                    contexts = [_own(cases_of_size[h.name], context["case"]) for h, _ in group] if case.each else []
+                    if None in contexts:
                         if not repeat:
-                            without = ", ".join(h.name for (h, _), c in zip(group, own, strict=True) if c is None)
+                            without = ", ".join(h.name for (h, _), c in zip(group, contexts, strict=True) if c is None)
                             lead.refused.append(_refusal(manifest, context, _LACKS.format(without)))
                         continue
                     step = make_step(
@@ -74,7 +74,7 @@ def schedule_gangs(
                     for node, (host, _) in enumerate(group[1:], 1):
                         argv: tuple[str, ...] = ()
                         env = step.env if case.each else {}
-                        if context_of_host := own[node] if own else None:
+                        if context_of_host := contexts[node] if contexts else None:
                             where = f"{manifest.name} {step.case}"
                             argv = words(case.argv, {**context_of_host, "members": members, "node": node}, where)
                         exchanges.append(_join(step, lead.host, schedules[host.name], argv, env))

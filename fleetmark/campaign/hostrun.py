@@ -62,9 +62,9 @@ class Run:
             self.session.close()
             self.session = None
 
-    def expect(self, seconds: float, what: str) -> None:
+    def expect(self, seconds: float, event: str) -> None:
         """``what`` has to come within ``seconds``."""
-        self.deadline, self.expected, self._arrived_before = time.monotonic() + seconds, what, self.arrived
+        self.deadline, self.expected, self._arrived_before = time.monotonic() + seconds, event, self.arrived
 
     def stands_at(self, step: Step) -> None:
         """It waits at the gate of ``step`` for hosts that have deadlines of their own."""

@@ -33,7 +33,9 @@ class Judged:
     def __enter__(self) -> Judged:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._spool.close()
 
     def outcome(self, folder: Path) -> Outcome:
@@ -57,8 +59,8 @@ class Judged:
 def write_measurements(archive: Archive, judged: Judged | None = None) -> None:
     """Write the measurements of all steps so far, by the outcomes on record where there are any."""
     if judged is None:
-        with Judged(archive) as own:
-            write_measurements(archive, own)
+        with Judged(archive) as opened:
+            write_measurements(archive, opened)
     else:
         archive.write_measurements(rebuild(archive, lambda folder, _: judged.outcome(folder)))
 
@@ -76,15 +78,15 @@ def _state_of(files: tuple[Path, ...]) -> str:
     """Return a SHA-256 that covers Fleetmark's own code and manifests, and the external ``files``."""
     digest = hashlib.sha256()
     for path in files:
-        about = path.stat()
-        digest.update(f"{path} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}\n".encode())
+        info = path.stat()
+        digest.update(f"{path} {info.st_size} {info.st_mtime_ns} {info.st_ctime_ns}\n".encode())
     for package in (fleetmark, parsers, workloads):
         root = Path(str(package.__file__)).parent
         for folder, folders, names in os.walk(root):
             folders.sort()
             for name in sorted(n for n in names if n.endswith((".py", ".yml"))):
                 with contextlib.suppress(FileNotFoundError):  # an editor's, gone meanwhile
-                    about = Path(folder, name).stat()
-                    state = f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
+                    info = Path(folder, name).stat()
+                    state = f"{info.st_size} {info.st_mtime_ns} {info.st_ctime_ns}"
                     digest.update(f"{folder}/{name} {state}\n".encode())
     return digest.hexdigest()

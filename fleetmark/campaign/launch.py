@@ -63,7 +63,9 @@ def launch(
             forks=min(len(jobs), MAX_FORKS),
             quiet=True,
             envvars=_environment(),
-            event_handler=lambda event: _hear(event, lambda host, what, more: on_event(host, what, redacted(more))),
+            event_handler=lambda event: _hear(
+                event, lambda host, event_name, more: on_event(host, event_name, redacted(more))
+            ),
             status_handler=_keep_no_environment,
             cancel_callback=cancelled,
             settings={"suppress_ansible_output": True, "pexpect_timeout": 1},
@@ -94,8 +96,8 @@ def _remove_stale() -> None:
     """Remove this user's folders whose controller was killed: they hold jobs, and may hold credentials."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
         with contextlib.suppress(OSError):  # another user's, locked by a live controller, or removed meanwhile
-            about = folder.lstat()
-            if about.st_uid != os.geteuid() or time.time() - about.st_mtime < _YOUNG_S:
+            info = folder.lstat()
+            if info.st_uid != os.geteuid() or time.time() - info.st_mtime < _YOUNG_S:
                 continue
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
@@ -168,9 +170,9 @@ def _environment() -> dict[str, str]:
 
 def _roles(theirs: Mapping[str, Any]) -> dict[str, str]:
     """Return the variable that makes Ansible search the folders of external workloads before its own paths."""
-    own = [str(extension.path / "roles") for extension in extensions.extensions()]
+    folders = [str(extension.path / "roles") for extension in extensions.extensions()]
     usual = theirs.get("DEFAULT_ROLES_PATH") or ["~/.ansible/roles", "/usr/share/ansible/roles", "/etc/ansible/roles"]
-    return {"ANSIBLE_ROLES_PATH": os.pathsep.join([*own, *map(str, usual)])} if own else {}
+    return {"ANSIBLE_ROLES_PATH": os.pathsep.join([*folders, *map(str, usual)])} if folders else {}
 
 
 def _hear(event: Mapping[str, Any], on_event: OnEvent) -> bool:

@@ -118,7 +118,7 @@ def _silent_since(run: Run, before: float | None) -> float:
 
 
 def _events(channel: Channel) -> Iterator[replies.Event]:
-    for line in channel.lines(most=replies.MAX_LINE):
+    for line in channel.lines(limit=replies.MAX_LINE):
         if line.startswith(b"{"):  # a login script may print lines too
             yield replies.read_event(line)
 

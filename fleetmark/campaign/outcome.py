@@ -167,12 +167,12 @@ def row(m: Measurement, of_step: Mapping[str, Any], step: Mapping[str, Any], man
     """A measurement of ``step`` as a row of ``base.schema``; ``of_step``: the columns that it does not say itself."""
     metric = manifest.metrics.get(m.metric)
     cases = [step["case"], m.case]
-    about = manifest.describe(m.metric, cases, step["class_"] or manifest.class_, m.unit, m.better)
+    described = manifest.describe(m.metric, cases, step["class_"] or manifest.class_, m.unit, m.better)
     of_metric = {
         "subject": _subject(step["subject"], m.subject),
-        "class": about.class_,
-        "kind": about.kind,
-        "better": str(about.better),
+        "class": described.class_,
+        "kind": described.kind,
+        "better": str(described.better),
         "headline": m.metric in step["headline"] and m.subject == "host",
         "centre": ((metric and metric.centre) or manifest.centre).value,
         "bits": bool(metric and metric.bits),

@@ -213,7 +213,7 @@ class Progress:
                 "in trouble": sum(bool(row.state) for row in rows),
                 "done": sum(row.is_done for row in rows),
             }
-            lines.append(f"{len(rows):,} hosts: " + ", ".join(f"{n:,} {what}" for what, n in standing.items() if n))
+            lines.append(f"{len(rows):,} hosts: " + ", ".join(f"{n:,} {state}" for state, n in standing.items() if n))
         return [Text(line, style="bold") for line in lines]
 
     def _troubles(self, rows: Sequence[tuple[str, Row]]) -> list[RenderableType]:
@@ -223,8 +223,8 @@ class Progress:
             if row.state:
                 hosts.setdefault(row.state, []).append(host)
         kinds = sorted(hosts.items(), key=lambda item: -len(item[1]))
-        others = {why: f" and {len(of) - 1:,} more" if len(of) > 1 else "" for why, of in kinds}
-        return [_line(f"{of[0]}{others[why]}: {why}") for why, of in kinds[:MAX_TROUBLES]]
+        others = {why: f" and {len(names) - 1:,} more" if len(names) > 1 else "" for why, names in kinds}
+        return [_line(f"{names[0]}{others[why]}: {why}") for why, names in kinds[:MAX_TROUBLES]]
 
     def _latest(self) -> list[RenderableType]:
         return [_line(line) for line in list(self._failures)]

@@ -46,30 +46,32 @@ def _together(
     of_step = {**{name: outcome.rows[0][name] for name in _OF_ROW}, "status": outcome.status.value}
     for m in energy.drawn(watched):
         yield row(m, {**of_step, "case": step["case"]}, step, manifest)
-    for of in outcome.rows:
-        same = {name: of[name] for name in ("case", "subject", "status")}
-        for m in energy.of_work(watched, [_rate(of)], manifest):
+    for measured_row in outcome.rows:
+        same = {name: measured_row[name] for name in ("case", "subject", "status")}
+        for m in energy.of_work(watched, [_rate(measured_row)], manifest):
             yield {**row(m, {**of_step, **same}, step, manifest), **same}
 
 
-def _rate(of: Mapping[str, Any]) -> Measurement:
+def _rate(row: Mapping[str, Any]) -> Measurement:
     """A row as the measurement that it was."""
-    labels, better = json.loads(of["labels"]), Better(of["better"])
-    return Measurement(of["workload"], of["case"], of["metric"], of["value"], of["unit"], better, of["subject"], labels)
+    labels, better = json.loads(row["labels"]), Better(row["better"])
+    return Measurement(
+        row["workload"], row["case"], row["metric"], row["value"], row["unit"], better, row["subject"], labels
+    )
 
 
 def _watched(
     archive: Archive, folder: Path, step: Mapping[str, Any], host: str, outcome: Outcome, clocks: _Clocks
 ) -> energy.Watched | None:
     """The telemetry of ``host`` while the step ran; None where there is none."""
-    own = host == step["host"]
+    is_local = host == step["host"]
     subject = f"{step['subject']} of {step['host']}" if step["members"] else step["subject"]
-    theirs = folder if own else archive.raw_dir(host, {**step, "subject": subject, "serves": True})
+    theirs = folder if is_local else archive.raw_dir(host, {**step, "subject": subject, "serves": True})
     try:
         telemetry = archive.telemetry(theirs)
     except FleetmarkError:
         return None
-    shift = 0.0 if own else clocks.between(str(step["host"]), host)
+    shift = 0.0 if is_local else clocks.between(str(step["host"]), host)
     window = outcome.window and (outcome.window[0] + shift, outcome.window[1] + shift)
     return energy.Watched(telemetry, window) if telemetry else None
 

@@ -52,9 +52,9 @@ def _settings(suite: Suite, overrides: Settings) -> tuple[dict[str, dict[str, An
     for name, settings in concealed.items():
         manifest = load(workload_of(name))
         _refuse_early(manifest, settings, alone=len(chosen) == 1)
-        if chosen[name].in_container and (of := manifest.torch):
+        if chosen[name].in_container and (key := manifest.torch):
             raise FleetmarkError(
-                f"suite {suite.name}: {name} names its container by {name}.{of} (docker:IMAGE), not by in_container"
+                f"suite {suite.name}: {name} names its container by {name}.{key} (docker:IMAGE), not by in_container"
             )
     return concealed, secrets
 
@@ -87,8 +87,8 @@ def probes(entries: Iterable[str]) -> list[str]:
 
 def pythons(settings: Settings) -> list[str]:
     """Return the Python interpreters with torch that ``settings`` name."""
-    asking = [(load(workload_of(name)), of) for name, of in settings.items()]
-    return sorted({python_of(manifest, of) for manifest, of in asking if manifest.torch})
+    asking = [(load(workload_of(name)), values) for name, values in settings.items()]
+    return sorted({python_of(manifest, values) for manifest, values in asking if manifest.torch})
 
 
 def containers(suite: Suite | None) -> list[str]:
@@ -135,8 +135,8 @@ def make_schedule(
                 if host.name not in new:
                     continue
                 context = {"peer": "127.0.0.1", "hosts": len(able)}
-                own = cases_of(resolved, choice, case_names[name], **context)
-                cases = [c for c in own if nodes_of(*c) == 1 and choice.is_for(c[1]["case"], host.name)]
+                all_cases = cases_of(resolved, choice, case_names[name], **context)
+                cases = [c for c in all_cases if nodes_of(*c) == 1 and choice.is_for(c[1]["case"], host.name)]
                 _schedule_host(manifest, cases, schedules[host.name], times, f"{seed}/{host.name}/{name}")
             if not onto:
                 exchanges += schedule_gangs(manifest, able, schedules, choice, times, seed, case_names[name])
@@ -197,7 +197,7 @@ def refuse_nothing(suite: Suite, schedule: Schedule) -> None:
     if (
         conditions
         and schedule.hosts
-        and not any(of.steps or of.skipped or of.refused for of in schedule.hosts.values())
+        and not any(job.steps or job.skipped or job.refused for job in schedule.hosts.values())
     ):
         raise FleetmarkError(
             f"suite {suite.name}: no host meets its conditions ({'; '.join(conditions)}); "
@@ -240,7 +240,7 @@ def _schedule_host(
 
 def _mark_last(steps: list[Step], workload: str) -> None:
     """Mark the workload's last step on a host: its scratch files are removed after it."""
-    for at in range(len(steps) - 1, -1, -1):
-        if steps[at].workload == workload:
-            steps[at] = replace(steps[at], last=True)
+    for position in range(len(steps) - 1, -1, -1):
+        if steps[position].workload == workload:
+            steps[position] = replace(steps[position], last=True)
             return

@@ -36,12 +36,12 @@ class Family:
 
         Raises FleetmarkError where the manifest does not know the case (any more).
         """
-        own = self._axes()
+        axes = self._axes()
         if not self.manifest.sizes:
             return None
         settings = {**self.settings, self.manifest.sizes: [str(size)]}
         alike = {
-            context["case"]: sum(context.get(name) == value for name, value in own.items())
+            context["case"]: sum(context.get(name) == value for name, value in axes.items())
             for case, context in self._cases(settings, size if size > 1 else self.hosts)
             if nodes_of(case, context) == size
         }

@@ -141,7 +141,7 @@ def estimate_s(nodes: Sequence[Node], suite: Suite, settings: Settings, repeats:
         return 0.0
     hosts = [(Host(node.name, node.address, node.address), here.facts) for node in nodes]
     schedule = make_schedule(hosts, suite, settings, campaign="estimate", seed=0, repeats=repeats)
-    return max((sum(step.expect_s for step in of.steps) for of in schedule.hosts.values()), default=0.0)
+    return max((sum(step.expect_s for step in job.steps) for job in schedule.hosts.values()), default=0.0)
 
 
 def _minutes(seconds: float) -> str:

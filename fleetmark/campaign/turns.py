@@ -24,7 +24,7 @@ class Turns:
     @classmethod
     def of(cls, words: Sequence[str]) -> Self:
         """``8``, and ``rack=4``. Raises FleetmarkError for words that are neither."""
-        most, of_label = None, {}
+        limit, of_label = None, {}
         for word in words:
             label, equals, number = word.rpartition("=")
             if not number.isdecimal() or int(number) < 1 or (equals and not label):
@@ -32,8 +32,8 @@ class Turns:
             if equals:
                 of_label[label] = int(number)
             else:
-                most = int(number)
-        return cls(most, of_label)
+                limit = int(number)
+        return cls(limit, of_label)
 
     @property
     def bounded(self) -> bool:
@@ -60,7 +60,7 @@ class Turns:
         for host in waiting:
             if self.most is not None and len(busy) + len(chosen) >= self.most:
                 break
-            if all(counts[label][self._value(host, label)] < most for label, most in self.of_label.items()):
+            if all(counts[label][self._value(host, label)] < limit for label, limit in self.of_label.items()):
                 chosen.append(host)
                 for label, counter in counts.items():
                     counter[self._value(host, label)] += 1

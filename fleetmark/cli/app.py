@@ -260,7 +260,7 @@ def _refuse_slurm(slurm: bool, resume: str | None, asked: Mapping[str, Any], oth
         )
 
 
-def _until(text: str, least: int | None, most: int) -> Any:
+def _until(text: str, minimum: int | None, maximum: int) -> Any:
     """``2%`` or ``0.02`` as the limit of the repeats."""
     from fleetmark.campaign.adaptive import Until
 
@@ -270,9 +270,9 @@ def _until(text: str, least: int | None, most: int) -> Any:
         ci = 0.0
     if not 0 < ci < 1:
         raise FleetmarkError(f"--until-ci {text}: write it as 2% (of the median), between 0 and 100%")
-    if least and least > most:
-        raise FleetmarkError(f"--repeats {least} is more than --max-repeats {most}")
-    return Until(ci, max(6, least or min(10, most)), most)
+    if minimum and minimum > maximum:
+        raise FleetmarkError(f"--repeats {minimum} is more than --max-repeats {maximum}")
+    return Until(ci, max(6, minimum or min(10, maximum)), maximum)
 
 
 def _settings(words: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -46,42 +46,42 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def _within(value: float, least: float, most: float, above: bool = False) -> float:
+def _within(value: float, minimum: float, maximum: float, above: bool = False) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{value} is not a finite number")
-    if value < least or (above and value == least):
-        raise ValueError(f"{value:g} is {'not above' if above else 'below'} {least:g}")
-    if value > most:
-        raise ValueError(f"{value:g} is above {most:g}")
+    if value < minimum or (above and value == minimum):
+        raise ValueError(f"{value:g} is {'not above' if above else 'below'} {minimum:g}")
+    if value > maximum:
+        raise ValueError(f"{value:g} is above {maximum:g}")
     return value
 
 
-def plain(least: float = 0.0, most: float = _LARGEST, *, above: bool = False) -> BeforeValidator:
+def plain(minimum: float = 0.0, maximum: float = _LARGEST, *, above: bool = False) -> BeforeValidator:
     def read(value: object) -> float:
         number, rest = _split(value)
         if rest:
             raise ValueError(f"{_shown(value)} is not a plain number: write it without separators, unit or currency")
-        return _within(number, least, most, above)
+        return _within(number, minimum, maximum, above)
 
     return BeforeValidator(read)
 
 
-def integer(least: int = 0, most: int = 10**9) -> BeforeValidator:
+def integer(minimum: int = 0, maximum: int = 10**9) -> BeforeValidator:
     def read(value: object) -> int:
         number, rest = _split(value)
         if rest or not number.is_integer():
             raise ValueError(f"{_shown(value)} is not a whole number")
-        return int(_within(number, least, most))
+        return int(_within(number, minimum, maximum))
 
     return BeforeValidator(read)
 
 
-def share(least: float = 0.0, most: float = 1.0, *, above: bool = False) -> BeforeValidator:
+def share(minimum: float = 0.0, maximum: float = 1.0, *, above: bool = False) -> BeforeValidator:
     def read(value: object) -> float:
         number, rest = _split(value)
         if rest not in ("", "%"):
             raise ValueError(f"{_shown(value)} is not a share: write 8% or 0.08")
-        return _within(number / 100 if rest else number, least, most, above)
+        return _within(number / 100 if rest else number, minimum, maximum, above)
 
     return BeforeValidator(read)
 

@@ -104,7 +104,7 @@ class Cells:
         """The names of the tabs, in order."""
         return list(self._book.sheetnames)
 
-    def area(self, name: str, what: str) -> Area | None:
+    def area(self, name: str, title: str) -> Area | None:
         """The range of that name; a fault and None if it is missing. ``what``: its content, for the message."""
         defined = self._book.defined_names.get(name)
         target = "" if defined is None else str(defined.attr_text or "")
@@ -112,7 +112,7 @@ class Cells:
         sheet = (match[1] or match[2]).replace("''", "'") if match else ""
         if match is None or sheet not in self._book.sheetnames:
             sentence = (
-                f"{what} is gone (the range {name}): its cells, column or tab were deleted; "
+                f"{title} is gone (the range {name}): its cells, column or tab were deleted; "
                 "begin again from a workbook that fleetmark plan --xlsx wrote"
             )
             self.faults.append((Where(self.path.name), sentence))

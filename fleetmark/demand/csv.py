@@ -141,11 +141,11 @@ class Folder:
 
     def put(self, doc: dict[str, Any], path: Path, where: Where, value: str) -> None:
         """Set ``value`` at ``path`` of the document, and record its place."""
-        at: Any = doc
+        node: Any = doc
         for n, part in enumerate(path[:-1]):
             self.places.setdefault(path[: n + 1], Where(where.file, where.line))
-            at = at.setdefault(part, {}) if isinstance(at, dict) else at[part]
-        at[path[-1]] = value
+            node = node.setdefault(part, {}) if isinstance(node, dict) else node[part]
+        node[path[-1]] = value
         self.places[path] = where
 
     def table(self, doc: dict[str, Any], name: str, top: str, key: str, columns: Sequence[str]) -> None:
@@ -319,7 +319,7 @@ def sheets(doc: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
 
 def _demand(workloads: Mapping[str, Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
     for name, workload in workloads.items():
-        about = dict(_flat({k: v for k, v in workload.items() if k != "demand"}))
+        details = dict(_flat({k: v for k, v in workload.items() if k != "demand"}))
         rows: dict[str, dict[str, Any]] = {}
         demand = workload["demand"]
         parts = demand if isinstance(demand, Mapping) else {"": demand}
@@ -338,7 +338,7 @@ def _demand(workloads: Mapping[str, Any], names: Sequence[str]) -> Iterator[dict
                 values = value if isinstance(value, list) else [value] * len(names)
                 rows.setdefault(part, {}).update(zip(names, values, strict=True))
         for n, (rank, cells) in enumerate(rows.items()):
-            yield {"workload": name, "quantile": rank, **cells, **(about if n == 0 else {})}
+            yield {"workload": name, "quantile": rank, **cells, **(details if n == 0 else {})}
 
 
 def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -91,18 +91,18 @@ class Input:
     def _real(self, loc: Sequence[str | int]) -> Path:
         """``loc`` without the parts that are in the model but not in the file."""
         path: list[str | int] = []
-        at: Any = self.doc
+        node: Any = self.doc
         for part in loc:
-            if _has(at, part):
-                at = at[part]
+            if _has(node, part):
+                node = node[part]
                 path.append(part)
         return tuple(path)
 
 
-def _has(at: Any, part: str | int) -> bool:
-    if isinstance(at, list):
-        return isinstance(part, int) and part < len(at)
-    return isinstance(at, Mapping) and part in at
+def _has(node: Any, part: str | int) -> bool:
+    if isinstance(node, list):
+        return isinstance(part, int) and part < len(node)
+    return isinstance(node, Mapping) and part in node
 
 
 def dotted(path: Path) -> str:

@@ -110,10 +110,10 @@ def question(source: Input, root: File) -> Question:
 def _check_names(doc: Document, source: Input) -> None:
     """Record a fault for every name that is not defined."""
 
-    def check(name: str, among: Mapping[str, object], what: str, path: Path) -> None:
+    def check(name: str, among: Mapping[str, object], noun: str, path: Path) -> None:
         if name not in among:
             hint = suggest(name, list(among))
-            source.fault(path, f"no {what} {name!r}{hint}; there are {', '.join(among)}")
+            source.fault(path, f"no {noun} {name!r}{hint}; there are {', '.join(among)}")
 
     for n, workload in doc.workloads.items():
         for i, site in enumerate(workload.sites):
@@ -239,9 +239,9 @@ def _sku(name: str, doc: Document, years: float, source: Input, record: Record, 
             continue
         try:
             value = record.worth(entry, written)
-            most = s.gpus // written.gpus if written.gpus else math.inf
-            if value.value > most:
-                source.fault(path, f"is {value.value:g}, more than its {s.gpus} GPUs give ({most:g})")
+            limit = s.gpus // written.gpus if written.gpus else math.inf
+            if value.value > limit:
+                source.fault(path, f"is {value.value:g}, more than its {s.gpus} GPUs give ({limit:g})")
             speed = record.speed(entry.speed, written) if entry.speed else 1.0
         except FleetmarkError as error:
             source.fault(path, str(error))

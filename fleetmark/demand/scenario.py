@@ -41,7 +41,7 @@ def _unknown(source: Input, over: Input) -> None:
 
     Raises FleetmarkError.
     """
-    for top, (what, needed) in _NEW.items():
+    for top, (noun, needed) in _NEW.items():
         before, after = source.doc.get(top), over.doc.get(top)
         if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
             continue
@@ -49,7 +49,7 @@ def _unknown(source: Input, over: Input) -> None:
             hint = "" if name in before else suggest(str(name), [str(n) for n in before])
             if hint and not (isinstance(entry, Mapping) and set(needed) <= set(entry)):
                 where = over.where((top, name))
-                raise FleetmarkError(f"{where}: no {what} {name!r}{hint}; a new one needs {' and '.join(needed)}")
+                raise FleetmarkError(f"{where}: no {noun} {name!r}{hint}; a new one needs {' and '.join(needed)}")
 
 
 def _merge(

@@ -88,11 +88,11 @@ class _Reader:
 
     def _put(self, path: Path, area: Area, row: int, col: int, value: Value | None) -> None:
         """Set a value at a path of the document, and record its cell."""
-        at: Any = self.doc
+        node: Any = self.doc
         for n, part in enumerate(path[:-1]):
             self.places.setdefault(path[: n + 1], self.cells.where(area, row, col))
-            at = at.setdefault(part, {})
-        at[path[-1]] = int(value) if isinstance(value, float) and _integer(value) else value
+            node = node.setdefault(part, {})
+        node[path[-1]] = int(value) if isinstance(value, float) and _integer(value) else value
         self.places[path] = self.cells.where(area, row, col)
 
     @property
@@ -135,17 +135,17 @@ class _Reader:
             cells.fault(years, years.row, years.col, f"{length} is not the length of a month, quarter, half or year")
         return names
 
-    def _named(self, columns: Sequence[Column], top: str, what: str, keys: Mapping[str, Path]) -> None:
+    def _named(self, columns: Sequence[Column], top: str, noun: str, keys: Mapping[str, Path]) -> None:
         """A table with a row per entry, named in its first column."""
         for row, areas, values in self.cells.table(columns):
             name, area = text(values["name"]), areas["name"]
             if not name:
-                self.cells.fault(area, row, area.col, f"is empty: the name of the {what} is needed")
+                self.cells.fault(area, row, area.col, f"is empty: the name of the {noun} is needed")
                 continue
             path: Path = (top, name)
             if path in self.places:
                 first = self.places[path].line
-                self.cells.fault(area, row, area.col, f"{what} {name!r} is already in row {first}")
+                self.cells.fault(area, row, area.col, f"{noun} {name!r} is already in row {first}")
                 continue
             self.doc[top][name] = {}
             self.places[path] = self.cells.where(area, row)
@@ -163,7 +163,7 @@ class _Reader:
             return
         self._put(path, area, row, area.col, value)
 
-    def _of(self, area: Area, row: int, name: str, what: str, top: str) -> bool:
+    def _of(self, area: Area, row: int, name: str, noun: str, top: str) -> bool:
         """Whether a name is one of a table; a fault if it is not, unless it is one that was removed."""
         among = list(self.doc[top])
         if name in among:
@@ -171,7 +171,7 @@ class _Reader:
         if name in self.planned.workloads and top == "workloads":
             return False
         choices = f"there are {', '.join(among)}" if among else "there are none"
-        self.cells.fault(area, row, area.col, f"no {what} {name!r}{suggest(name, among)}; {choices}")
+        self.cells.fault(area, row, area.col, f"no {noun} {name!r}{suggest(name, among)}; {choices}")
         return False
 
     def _worths(self) -> None:
@@ -232,19 +232,22 @@ class _Reader:
     def _demand(self, column: Column, key: str, names: Sequence[str]) -> None:
         """A row of figures per workload; periods that were added have theirs to the right of the table."""
         cells = self.cells
-        area, of = cells.area(column.name, str(column.title)), cells.area(f"{column.name}_of", str(column.title))
-        if area is None or of is None:
+        area, workload_area = (
+            cells.area(column.name, str(column.title)),
+            cells.area(f"{column.name}_of", str(column.title)),
+        )
+        if area is None or workload_area is None:
             return
         for row in range(area.row, area.last_row + 1):
-            name = text(cells.value(of, row, of.col))
-            if not name or not self._of(of, row, name, "workload", "workloads"):
+            name = text(cells.value(workload_area, row, workload_area.col))
+            if not name or not self._of(workload_area, row, name, "workload", "workloads"):
                 continue
             if key == "sigma" and "demand" not in self.doc["workloads"][name]:
                 continue  # which has a fault already
             path: Path = ("workloads", name, "demand", key)
             self.doc["workloads"][name].setdefault("demand", {})
-            self.places.setdefault(path[:3], cells.where(of, row))
-            self.places[path] = cells.where(of, row)
+            self.places.setdefault(path[:3], cells.where(workload_area, row))
+            self.places[path] = cells.where(workload_area, row)
             faults = len(cells.faults)
             figures = [cells.value(area, row, area.col + n) for n in range(len(names))]
             for n in range(len(names)):
@@ -253,7 +256,7 @@ class _Reader:
         for name in self.doc["workloads"]:
             if ("workloads", name, "demand", key) not in self.places:
                 sentence = f"{column.title}: there is no row for {name}; write one in an empty row"
-                cells.fault(of, of.row, of.col, sentence)
+                cells.fault(workload_area, workload_area.row, workload_area.col, sentence)
 
     def as_planned(self, q: Question) -> Question:
         """The question with the sources of what was not edited, and its provenance."""

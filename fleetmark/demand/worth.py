@@ -143,14 +143,14 @@ class Record:
                 f"{measured.benchmark} is {len(side.benchmarks)} benchmarks of {measured.select}: {titles}; "
                 "narrow it to one (workload/case/metric)"
             )
-        title, about = next(iter(side.benchmarks.to_dict("index").items()))
-        if about["better"] != Better.HIGHER:
-            raise FleetmarkError(f"{title} is not a rate ({about['unit']}, {about['better']} is better)")
-        if about["kind"] != Kind.CAPACITY:
-            raise FleetmarkError(f"{title} is {about['kind']}, not capacity: name a rate of whole servers")
+        title, benchmark = next(iter(side.benchmarks.to_dict("index").items()))
+        if benchmark["better"] != Better.HIGHER:
+            raise FleetmarkError(f"{title} is not a rate ({benchmark['unit']}, {benchmark['better']} is better)")
+        if benchmark["kind"] != Kind.CAPACITY:
+            raise FleetmarkError(f"{title} is {benchmark['kind']}, not capacity: name a rate of whole servers")
         demanded = base(unit)
-        if demanded is None or demanded[0] != about["unit"]:
-            raise FleetmarkError(f"{title} is in {about['unit']}, the demand is in {unit}: they do not match")
+        if demanded is None or demanded[0] != benchmark["unit"]:
+            raise FleetmarkError(f"{title} is in {benchmark['unit']}, the demand is in {unit}: they do not match")
         logs = side.means[title].dropna()
         value = math.exp(float(logs.mean())) / demanded[1]
         se = float(logs.std(ddof=1)) / math.sqrt(len(logs)) if len(logs) > 1 else error

@@ -138,8 +138,8 @@ def _nothing(sources: Sequence[str], limit: str | None, listed: Listed) -> str:
     return f"{where}: no hosts in this inventory{''.join(f'; {s}' for s in sentences(listed.warnings))}"
 
 
-def _some(names: Sequence[str], most: int = 12) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+def _some(names: Sequence[str], limit: int = 12) -> str:
+    return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")
 
 
 def _templated(
@@ -242,11 +242,11 @@ def _labels(name: str, variables: Mapping[str, Any]) -> Mapping[str, str]:
     return labels
 
 
-def _label(name: str, what: str, value: Any) -> str:
+def _label(name: str, label: str, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str | int | float):
-        raise FleetmarkError(f"{name}: {what} is {value!r}; a label is one word or number")
+        raise FleetmarkError(f"{name}: {label} is {value!r}; a label is one word or number")
     return str(value)
 
 

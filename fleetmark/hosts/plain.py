@@ -64,7 +64,11 @@ class _Inventory:
     def _values(self, host: str) -> dict[str, Any]:
         """A host's variables: its groups' in the order of their names, behind those of ``all``, before its own."""
         groups = ["all", *sorted(name for name, members in self.groups.items() if host in members)]
-        return {k: v for of in (*(self.variables.get(g, {}) for g in groups), self.hosts[host]) for k, v in of.items()}
+        return {
+            k: v
+            for variables in (*(self.variables.get(g, {}) for g in groups), self.hosts[host])
+            for k, v in variables.items()
+        }
 
 
 def read(source: str) -> dict[str, Any] | None:

@@ -85,7 +85,7 @@ class Channel(ABC):
     def _fill(self, timeout: float | None) -> bool:
         """Wait for bytes (at most CHUNK) in ``_out`` or ``_err``, or for the end (``_ended``). False on a timeout."""
 
-    def readline(self, timeout: float | None = None, most: int = MAX_OUTPUT) -> bytes:
+    def readline(self, timeout: float | None = None, limit: int = MAX_OUTPUT) -> bytes:
         """The next line of stdout with its newline; empty when the process has ended.
 
         Raises TimeoutError when none came in ``timeout`` seconds (it may be read for later), Flood for a line of more
@@ -100,15 +100,15 @@ class Channel(ABC):
                 del self._out[: len(line)]
                 return line
             searched = len(self._out)
-            if searched > most:
-                raise Flood(f"{self.host}: sent a line of more than {most >> 10} KiB")
+            if searched > limit:
+                raise Flood(f"{self.host}: sent a line of more than {limit >> 10} KiB")
             if not self._fill(_left(deadline)):
                 raise TimeoutError(f"{self.host}: no output for {timeout:g} s")
             del self._err[:-_KEEP_ERRORS]
 
-    def lines(self, timeout: float | None = None, most: int = MAX_OUTPUT) -> Iterator[bytes]:
+    def lines(self, timeout: float | None = None, limit: int = MAX_OUTPUT) -> Iterator[bytes]:
         """Lines of stdout until the process ends; ``timeout`` and ``most`` bytes hold for each."""
-        while line := self.readline(timeout, most):
+        while line := self.readline(timeout, limit):
             yield line
 
     def errors(self) -> str:
@@ -217,7 +217,9 @@ class Reach(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 

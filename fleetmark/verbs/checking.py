@@ -97,25 +97,27 @@ def _of_parser(path: Path, manifest: Manifest) -> Iterator[str]:
     if not isinstance(parser, Foreign):
         return
     for output in _OUTPUTS:
-        what = "empty output" if not output else "output without figures"
+        content = "empty output" if not output else "output without figures"
         try:
             parsed = parser.parse(output)
         except ParseError:
             continue
         except FleetmarkError as error:
-            yield _of_code(parser, str(error), what)
+            yield _of_code(parser, str(error), content)
             return
         if parsed.measurements:
-            yield f"{parser.path}:1: it returns measurements of {what}; raise ParseError if a figure is missing"
+            yield f"{parser.path}:1: it returns measurements of {content}; raise ParseError if a figure is missing"
             return
 
 
-def _of_code(parser: Foreign, sentence: str, what: str) -> str:
+def _of_code(parser: Foreign, sentence: str, content: str) -> str:
     """Return ``FILE:LINE: raised ValueError for empty output: words`` from the error message of a failed parser."""
     problem = sentence.partition(f"{parser.shown} ")[2].partition("; correct it")[0] or sentence
     line = re.search(r" on line (\d+)", problem)
     problem = problem.replace(line[0], "", 1) if line else problem
-    return f"{parser.path}:{line[1] if line else 1}: for {what} it {problem}; raise ParseError if a figure is missing"
+    return (
+        f"{parser.path}:{line[1] if line else 1}: for {content} it {problem}; raise ParseError if a figure is missing"
+    )
 
 
 def _of_suite(path: Path) -> Iterator[str]:

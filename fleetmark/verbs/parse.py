@@ -82,13 +82,13 @@ def _open(path: Path) -> Iterator[BinaryIO]:
 
 
 def _as_json(path: Path, parsed: Parsed) -> list[dict[str, Any]]:
-    about = {
+    context = {
         "tool_version": parsed.version,
         "invalid": parsed.invalid,
         "standing": parsed.standing,
         "file": str(path),
     }
-    return [_fields(m) | about for m in parsed.measurements]
+    return [_fields(m) | context for m in parsed.measurements]
 
 
 def _fields(m: Measurement) -> dict[str, Any]:

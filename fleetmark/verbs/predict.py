@@ -47,10 +47,10 @@ def predict(
     if base:
         families = {m.labels[family] for m in base if family in m.labels}
         family_of["baseline"], chosen["baseline"] = ", ".join(sorted(families)) or "baseline", base
-    of = sides_of(root, {machine: new, **chosen})
-    measured, sides = of[machine], {name: (f, of[name]) for name, f in family_of.items()}
+    side_of = sides_of(root, {machine: new, **chosen})
+    measured, sides = side_of[machine], {name: (f, side_of[name]) for name, f in family_of.items()}
     history = pd.DataFrame({name: side.means.mean() for name, (_, side) in sides.items()}).T
-    about = _about([side for _, side in sides.values()])
+    descriptions = _about([side for _, side in sides.values()])
     logs = measured.means.mean().dropna()
     clashes = _clashes([measured, *(side for _, side in sides.values())])
     titles = [str(t) for t in history.columns if t not in logs.index and is_chosen(str(t), targets)]
@@ -65,7 +65,7 @@ def predict(
         level=level,
     )
     predictions |= {t: Prediction(t, None, level, clashes[t]) for t in titles if t in clashes}
-    return [BenchmarkPrediction(predictions[t], *about[t]) for t in titles]
+    return [BenchmarkPrediction(predictions[t], *descriptions[t]) for t in titles]
 
 
 def _kind(machine: Machine) -> str:
@@ -85,11 +85,11 @@ def _about(sides: Sequence[Side]) -> Mapping[str, tuple[str, str]]:
 def _clashes(sides: Sequence[Side]) -> Mapping[str, str]:
     """Benchmarks whose units or directions differ between machines, and how."""
     clashes = {}
-    for title, of in pd.concat([s.benchmarks for s in sides]).groupby(level=0):
-        units, directions = (sorted(set(of[key])) for key in ("unit", "better"))
-        if what := at_odds(units, directions):
-            values = units if what == "units" else [Better(d).phrase or d for d in directions]
-            clashes[str(title)] = f"{what} clash: {', '.join(values)}"
+    for title, rows in pd.concat([s.benchmarks for s in sides]).groupby(level=0):
+        units, directions = (sorted(set(rows[key])) for key in ("unit", "better"))
+        if quantity := at_odds(units, directions):
+            values = units if quantity == "units" else [Better(d).phrase or d for d in directions]
+            clashes[str(title)] = f"{quantity} clash: {', '.join(values)}"
     return clashes
 
 

@@ -26,12 +26,12 @@ def pin(root: Path, name: str, selector: str, only: Sequence[str] = ()) -> tuple
     every = machines(root)
     chosen = choose(every, selector)
     publisher = imports.publisher(chosen)  # as in a comparison with the same machines
-    own = side(root, selector, chosen, only=only, by=publisher or "host")
-    reference = references.save(root, name, own, chosen, kinds_on_record(root, every, ()), publisher or "host")
-    of = count(reference.hosts, "publisher") if publisher and len(chosen) > 1 else count(reference.hosts, "host")
-    holds = f"{count(len(reference.side.benchmarks), 'benchmark')} of {of} ({selector})"
+    pinned = side(root, selector, chosen, only=only, by=publisher or "host")
+    reference = references.save(root, name, pinned, chosen, kinds_on_record(root, every, ()), publisher or "host")
+    counted = count(reference.hosts, "publisher") if publisher and len(chosen) > 1 else count(reference.hosts, "host")
+    holds = f"{count(len(reference.side.benchmarks), 'benchmark')} of {counted} ({selector})"
     alone = "" if reference.hosts > 1 else "; one figure, without an error: how others of its kind differ is not known"
-    mixed = mixtures(selector, chosen, own, distinct_names(chosen))
+    mixed = mixtures(selector, chosen, pinned, distinct_names(chosen))
     return f"{reference.name}@{reference.version}: {holds}{alone}", list(mixed)
 
 

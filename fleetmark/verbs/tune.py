@@ -68,11 +68,11 @@ def preview(archive: Archive, asked: Question, lang: str, json_: bool, console: 
     subject = _subject(archive, asked.host)
     setting = _setting(rule, subject, asked)
     suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
-    about = trial.Preview(asked.host, rule, rule.evidence(subject), setting, suite["workloads"], asked.blocks)
+    shown = trial.Preview(asked.host, rule, rule.evidence(subject), setting, suite["workloads"], asked.blocks)
     if json_:
-        typer.echo(trial.preview_as_json(about))
+        typer.echo(trial.preview_as_json(shown))
     else:
-        console.print(trial.preview(about, language(lang)))
+        console.print(trial.preview(shown, language(lang)))
 
 
 def attempt(archive: Archive, asked: Question, lang: str, json_: bool, console: Console) -> bool:
@@ -109,8 +109,8 @@ def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting, consol
             f"{archive.id}: Slurm lent its hosts, without root; name an inventory that reaches {asked.host}: "
             f"-i {asked.host},"
         )
-    about = Trial(asked.host, rule.name, setting.as_json(), sides(asked.blocks, seed))
-    return replace(with_suite(options, archive, "trial", suite), seed=seed, trial=about)
+    trial_setting = Trial(asked.host, rule.name, setting.as_json(), sides(asked.blocks, seed))
+    return replace(with_suite(options, archive, "trial", suite), seed=seed, trial=trial_setting)
 
 
 def _options(archive: Archive, asked: Question, hosts: tuple[str, ...], console: Console) -> Options:

@@ -47,7 +47,7 @@ def _rates(text: str) -> Iterator[tuple[str, float]]:
             factor = (1024.0 if binary else 1000.0) ** " KMGT".index(power)
         elif factor and len(line) < 300 and (kernel := _KERNEL.match(line)):
             cells = line.split(",") if commas else line.split()
-            at = _COLUMN if commas else 1
-            rate = number(cells[at]) if len(cells) > at else None
+            column = _COLUMN if commas else 1
+            rate = number(cells[column]) if len(cells) > column else None
             if rate and (value := number(rate * factor)):
                 yield kernel[1].lower(), value

@@ -14,16 +14,16 @@ def idle_states(raw: Raw) -> tuple[IdleState, ...]:
     words = (raw.file("/proc/uptime") or "").split()
     uptime = leading(words[0]) if words else None
     states = []
-    for number, about in raw.table("idle_states").items():
+    for number, state in raw.table("idle_states").items():
         if not re.fullmatch(r"\d{1,2}", number):
             continue
-        span = (uptime or 0.0) * about["cpus"]
+        span = (uptime or 0.0) * state["cpus"]
         values = {
             "number": int(number),
-            "name": about["name"],
-            "latency_s": about["latency_us"] * 1e-6,
-            "share": min(1.0, about["us"] * 1e-6 / span) if span else None,
-            "disabled": about["disabled"] >= about["cpus"],
+            "name": state["name"],
+            "latency_s": state["latency_us"] * 1e-6,
+            "share": min(1.0, state["us"] * 1e-6 / span) if span else None,
+            "disabled": state["disabled"] >= state["cpus"],
         }
         states.append(raw.fact(IdleState, f"The idle state {number}", values))
     return tuple(sorted((s for s in states if s), key=lambda s: s.number))

@@ -75,21 +75,21 @@ def _nic(
 def _ring(answer: Mapping[str, Any]) -> dict[str, int | None]:
     """Entries of the receive ring and their limit, from ``ethtool -g``."""
     limit, _, now = str(answer.get("out") or "").partition("Current hardware settings:")
-    most, entries = (re.search(r"(?m)^RX:\s+(\d{1,7})\b", text) for text in (limit, now))
-    if answer.get("rc") != 0 or not most or not entries:
+    maximum, entries = (re.search(r"(?m)^RX:\s+(\d{1,7})\b", text) for text in (limit, now))
+    if answer.get("rc") != 0 or not maximum or not entries:
         return {}
-    return {"ring": int(entries[1]), "ring_max": int(most[1])}
+    return {"ring": int(entries[1]), "ring_max": int(maximum[1])}
 
 
-def _interrupts(affinity: Mapping[str, Any], own: frozenset[int] | None) -> dict[str, Any]:
+def _interrupts(affinity: Mapping[str, Any], numbers: frozenset[int] | None) -> dict[str, Any]:
     """The numbers of an interface's interrupts, and how many go to CPUs outside ``own``, its node's."""
     keys = {int(key): key for key in affinity if re.fullmatch(r"[0-9]{1,5}", key)}
     if not keys:
         return {}
     irqs = tuple(sorted(keys))[:MOST_IRQS]
-    if not own:
+    if not numbers:
         return {"irqs": irqs}
-    cpus = sorted(own)
+    cpus = sorted(numbers)
     return {"irqs": irqs, "irqs_remote": sum(_is_away(affinity[keys[n]], cpus) for n in irqs)}
 
 

@@ -31,7 +31,9 @@ class Raw:
     doc: Mapping[str, Any]
     notes: list[str] = field(default_factory=list)
 
-    def fact(self, model: type[_Fact], what: str, values: Mapping[str, Any], must: Sequence[str] = ()) -> _Fact | None:
+    def fact(
+        self, model: type[_Fact], subject: str, values: Mapping[str, Any], must: Sequence[str] = ()
+    ) -> _Fact | None:
         """``model`` of ``values``. Impossible values are left out and a note names them; None where one is required.
 
         ``must`` are fields that decide what runs. Raises FleetmarkError where one of them is impossible.
@@ -41,8 +43,8 @@ class Raw:
         except ValidationError as error:
             wrong = dict.fromkeys(str(e["loc"][0]) for e in error.errors(include_url=False))
             if wrong.keys() & {*must}:
-                raise damaged(error, what) from None
-        self.notes.append(f"{what[:80]}: what the host says of {', '.join(wrong)} cannot be, and is left out.")
+                raise damaged(error, subject) from None
+        self.notes.append(f"{subject[:80]}: what the host says of {', '.join(wrong)} cannot be, and is left out.")
         if any(model.model_fields[name].is_required() for name in wrong):
             return None
         return model(**{name: value for name, value in values.items() if name not in wrong})
@@ -78,16 +80,16 @@ class Raw:
 
     def parsed(self, command: str, parse: Callable[[bytes], dict[str, Any]]) -> dict[str, Any] | None:
         """The command's parsed answer; None, and a note, where there is none to read."""
-        what, package = _SOURCES.get(command, (f"What {command} tells is", command))
+        subject, package = _SOURCES.get(command, (f"What {command} tells is", command))
         error = self.error(command)
         if error == "not found":
-            self.notes.append(f"{what} unknown: {command} is not installed; install the package {package}.")
+            self.notes.append(f"{subject} unknown: {command} is not installed; install the package {package}.")
             return None
         if error == "needs root":
-            self.notes.append(f"{what} unknown: {command} needs root; gather facts as root (--become).")
+            self.notes.append(f"{subject} unknown: {command} needs root; gather facts as root (--become).")
             return None
         if error is not None:
-            self.notes.append(f"{what} unknown: {command} gave {error}; run it on the host by hand to see why.")
+            self.notes.append(f"{subject} unknown: {command} gave {error}; run it on the host by hand to see why.")
             return None
         try:
             return parse((self.out(command) or "").encode("utf-8", "replace"))
@@ -95,6 +97,6 @@ class Raw:
             errors = str(dig(self.doc, "commands", command, "err") or "").strip().splitlines()
             why = errors[0] if errors else f"got {problem.got!r}"
             self.notes.append(
-                f"{what} unknown: {command} did not print {problem.expected} ({why}); run it on the host to see why."
+                f"{subject} unknown: {command} did not print {problem.expected} ({why}); run it on the host to see why."
             )
             return None

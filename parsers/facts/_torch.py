@@ -26,10 +26,10 @@ def containers(raw: Raw) -> dict[str, Container]:
 
 
 def _of(raw: Raw, python: str, answer: Any) -> Torch:
-    about = _about(answer)
-    if isinstance(about, str):
-        return Torch(error=about)
-    values = {name: about[name] for name in Torch.model_fields if about.get(name) is not None}
+    reply = _about(answer)
+    if isinstance(reply, str):
+        return Torch(error=reply)
+    values = {name: reply[name] for name in Torch.model_fields if reply.get(name) is not None}
     read = raw.fact(Torch, f"torch of {python}", values)
     if read is None or read.version is None:
         return Torch(error="says nothing of its torch's version")
@@ -37,10 +37,10 @@ def _of(raw: Raw, python: str, answer: Any) -> Torch:
 
 
 def _image(raw: Raw, image: str, answer: Any) -> Container:
-    about = _about(answer)
-    if isinstance(about, str):
-        return Container(error=about)
-    values = {name: str(about[name]) for name in Container.model_fields if about.get(name) is not None}
+    reply = _about(answer)
+    if isinstance(reply, str):
+        return Container(error=reply)
+    values = {name: str(reply[name]) for name in Container.model_fields if reply.get(name) is not None}
     return raw.fact(Container, f"image {image}", values) or Container(error="gave an answer that cannot be read")
 
 
@@ -50,9 +50,9 @@ def _about(answer: Any) -> dict[str, Any] | str:
         words = answer["err"].strip().splitlines() or ["it printed nothing"]
         return f"gave no answer ({words[-1][:_LONGEST]})"
     try:
-        about = json.loads(answer["out"])
+        reply = json.loads(answer["out"])
     except (ValueError, RecursionError):
-        about = None
-    if not isinstance(about, dict):
+        reply = None
+    if not isinstance(reply, dict):
         return "gave an answer that cannot be read"
-    return str(about["error"])[:_LONGEST] if about.get("error") else about
+    return str(reply["error"])[:_LONGEST] if reply.get("error") else reply

@@ -134,25 +134,25 @@ def _read_direction(part: Any, direction: str, where: str, notes: list[str]) -> 
     put(values, f"{direction}_iops", iops)
     if not values:
         notes.append(f"{where}: {direction} ran too briefly for a rate")
-    for what in ("lat", "clat", "slat"):
-        for metric, figure in _read_latency(part, what).items():
+    for latency in ("lat", "clat", "slat"):
+        for metric, figure in _read_latency(part, latency).items():
             values[f"{direction}_{metric}"] = figure
     if dropped := number(dig(part, "drop_ios")):  # short_ios says little: fio counts every fsync as a short read
         notes.append(f"{where}: {dropped:.0f} {direction} I/Os dropped")
     return values
 
 
-def _read_latency(part: Any, what: str) -> dict[str, float]:
+def _read_latency(part: Any, latency: str) -> dict[str, float]:
     """Mean, extremes and percentiles of one kind of latency, in seconds, from ``*_ns`` or, up to 2.x, microseconds."""
-    nanoseconds = dig(part, f"{what}_ns")
-    statistics, per_second = (nanoseconds, 1e9) if nanoseconds is not None else (dig(part, what), 1e6)
+    nanoseconds = dig(part, f"{latency}_ns")
+    statistics, per_second = (nanoseconds, 1e9) if nanoseconds is not None else (dig(part, latency), 1e6)
     values: dict[str, float] = {}
-    for kind in ("mean",) if what == "slat" else ("mean", "min", "max"):
-        put(values, f"{what}_{kind}", number(dig(statistics, kind)), per_second)
+    for kind in ("mean",) if latency == "slat" else ("mean", "min", "max"):
+        put(values, f"{latency}_{kind}", number(dig(statistics, kind)), per_second)
     percentiles = dig(statistics, "percentile")
     for rank, figure in percentiles.items() if isinstance(percentiles, dict) else ():
         if name := percentile_name(number(rank)):
-            put(values, f"{what}_{name}", number(figure), per_second)
+            put(values, f"{latency}_{name}", number(figure), per_second)
     return values
 
 
@@ -214,10 +214,10 @@ def _within(total: Job, job: Job) -> bool:
     return total.name == ALL_CLIENTS or total.group == job.group
 
 
-def _listed(reasons: list[str], most: int = 3) -> str | None:
+def _listed(reasons: list[str], limit: int = 3) -> str | None:
     """The first few reasons in one sentence: a failing disk makes thousands."""
-    more = f"; and {len(reasons) - most} more" if len(reasons) > most else ""
-    return "; ".join(reasons[:most]) + more or None
+    more = f"; and {len(reasons) - limit} more" if len(reasons) > limit else ""
+    return "; ".join(reasons[:limit]) + more or None
 
 
 def _kind(metric: str) -> tuple[str, Better]:
@@ -240,12 +240,12 @@ def _nothing(scan: JsonScan, wrong: list[str]) -> ParseError:
         return ParseError("fio", f"whole JSON from line {cut.line} on", line=cut.at, got=cut.reason)
     if scan.documents:
         where = scan.documents[0]
-        what = (
+        content = (
             "jobs without any I/O"
             if _entries(where.value)
             else f"JSON with {', '.join(list(where.value)[:5]) or 'nothing'}"
         )
-        return ParseError("fio", 'a job that did I/O under "jobs" or "client_stats"', line=where.line, got=what)
+        return ParseError("fio", 'a job that did I/O under "jobs" or "client_stats"', line=where.line, got=content)
     first = next(((n, line) for n, line in numbered(scan.around) if line.strip()), None)
     if first is None:
         return ParseError("fio", "fio's output", got="nothing")

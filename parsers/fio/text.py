@@ -156,10 +156,10 @@ class _Normal:
                     put(self._values, name, number(figure), 100)
         return bool(match)
 
-    def _settle(self, group: int, what: str) -> None:
+    def _settle(self, group: int, latency: str) -> None:
         """Removes ``what`` from the parts that ``group`` still lacks."""
         owed = self._owed.get(group, set())
-        owed.discard(what)
+        owed.discard(latency)
         if not owed:
             self._owed.pop(group, None)
 
@@ -178,16 +178,16 @@ class _Normal:
 
     def _latencies(self, line: str) -> None:
         if match := _STATISTICS.match(line):
-            what = "lat" if match["what"] == "sync" else match["what"]
+            latency = "lat" if match["what"] == "sync" else match["what"]
             kinds = {"mean": number(match["avg"])}
-            if what != "slat":
+            if latency != "slat":
                 kinds |= {"min": _scaled(match["min"], match["min_k"]), "max": _scaled(match["max"], match["max_k"])}
             for kind, figure in kinds.items():
-                put(self._values, f"{self._direction}_{what}_{kind}", figure, _PER_SECOND[match["unit"]])
+                put(self._values, f"{self._direction}_{latency}_{kind}", figure, _PER_SECOND[match["unit"]])
         elif match := _HEADING.match(line):
-            what = "lat" if match["what"] == "sync" else match["what"]
-            if what in ("slat", "clat", "lat"):  # not those of one priority class
-                self._block = f"{self._direction}_{what}", _PER_SECOND[match["unit"]]
+            latency = "lat" if match["what"] == "sync" else match["what"]
+            if latency in ("slat", "clat", "lat"):  # not those of one priority class
+                self._block = f"{self._direction}_{latency}", _PER_SECOND[match["unit"]]
 
     def _percentiles(self, line: str, prefix: str, per_second: float) -> None:
         for rank, figure in _PERCENTILE.findall(line):
@@ -281,9 +281,9 @@ def _terse_direction(fields: list[str], direction: str) -> dict[str, float]:
     put(values, f"{direction}_bw", figures[1], 1 / 1024)
     put(values, f"{direction}_iops", figures[2])
     put(values, f"{direction}_slat_mean", figures[6], 1e6)
-    for what, at in (("clat", 8), ("lat", 32)):
-        for kind, figure in zip(("min", "max", "mean"), figures[at:], strict=False):
-            put(values, f"{direction}_{what}_{kind}", figure, 1e6)
+    for family, start in (("clat", 8), ("lat", 32)):
+        for kind, figure in zip(("min", "max", "mean"), figures[start:], strict=False):
+            put(values, f"{direction}_{family}_{kind}", figure, 1e6)
     for pair in fields[12:32]:
         rank, _, latency = pair.partition("%=")
         if name := percentile_name(number(rank)):

@@ -67,8 +67,10 @@ def _benchmark(benchmark: Mapping[str, Any], labels: Mapping[str, str]) -> Itera
     for theirs, ours in {**_RATES, **_COUNTS}.items():
         figures[ours] = dig(benchmark, "metrics", theirs, "successful", "mean")
     for theirs, (name, in_ms) in _TIMES.items():
-        of = dig(benchmark, "metrics", theirs, "successful")
-        values = {"mean": dig(of, "mean")} | {ours: dig(of, "percentiles", p) for p, ours in _SHARES.items()}
+        statistics = dig(benchmark, "metrics", theirs, "successful")
+        values = {"mean": dig(statistics, "mean")} | {
+            ours: dig(statistics, "percentiles", p) for p, ours in _SHARES.items()
+        }
         figures |= {f"{name}_{share}": seconds(v) if in_ms else v for share, v in values.items()}
     middle = number(figures.get("tpot_p50"))
     if middle and middle > 1e-9:

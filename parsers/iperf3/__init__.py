@@ -63,7 +63,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     if len(runs) > 1:
         notes += [
             f"{len(runs)} tests: repeats of a case go by the same names",
-            *(f"besides: {what}" for what in errors),
+            *(f"besides: {error}" for error in errors),
         ]
     measurements: list[Measurement] = []
     for n, run in enumerate(runs, 1):

@@ -42,9 +42,9 @@ class Run:
     notes: list[str] = field(default_factory=list)
     line: int | None = None
 
-    def end_early(self, what: str) -> None:
+    def end_early(self, reason: str) -> None:
         """Notes that the output ends before the test's end; ``what`` is missing."""
-        self.error, self.cut = cut(f"the test on line {self.line} {what}"), True
+        self.error, self.cut = cut(f"the test on line {self.line} {reason}"), True
 
     @property
     def case(self) -> str:

@@ -104,8 +104,8 @@ class Foreign:
                     limits[key.data] -= len(part)
                     if limits[key.data] < 0:
                         kept = REPLY_BYTES if key.data == "reply" else PRINTED_BYTES
-                        what = "returned" if key.data == "reply" else "printed"
-                        return b"", f"{what} more than {kept >> 20} MiB"
+                        verb = "returned" if key.data == "reply" else "printed"
+                        return b"", f"{verb} more than {kept >> 20} MiB"
         # Do not reap it here: until then its process ID is not reused, so killing its group is safe.
         while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             if time.monotonic() > deadline:

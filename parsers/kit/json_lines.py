@@ -74,9 +74,9 @@ def word(document: dict[str, Any], name: str) -> str:
     return value if all(c.isalnum() or c in "._+- " for c in value) else ""
 
 
-def integer(document: dict[str, Any], name: str, least: int, most: int = 1 << 50) -> int | None:
+def integer(document: dict[str, Any], name: str, minimum: int, maximum: int = 1 << 50) -> int | None:
     """A whole number from ``least`` to ``most``; None for anything else."""
     value = document.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         return None
-    return value if least <= value <= most else None
+    return value if minimum <= value <= maximum else None

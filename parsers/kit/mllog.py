@@ -47,15 +47,15 @@ def entries(lines: Iterable[bytes], keys: re.Pattern[bytes] | None = None) -> It
 def records(line: bytes, keys: re.Pattern[bytes] | None = None) -> Iterator[dict[str, Any]]:
     """The records on one line, as ``entries`` reads them."""
     retries = 20
-    at = line.find(MARK)
-    while at >= 0:
-        start = at + len(MARK)
-        at = line.find(MARK, start)
+    position = line.find(MARK)
+    while position >= 0:
+        start = position + len(MARK)
+        position = line.find(MARK, start)
         key = _KEY_FIRST.match(line, start)
         if keys is not None and key and not keys.match(key[1]):
             continue
-        record = _decode(line[start : at if at >= 0 else None])
-        if record is None and key and at >= 0 and retries:
+        record = _decode(line[start : position if position >= 0 else None])
+        if record is None and key and position >= 0 and retries:
             retries -= 1  # a mark within a record's own text (a commit message, say) does not end it
             record = _decode(line[start:])
         if record is not None:

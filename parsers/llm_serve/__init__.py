@@ -33,25 +33,25 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """Every run but the probes of a search. Raises ParseError where there is none."""
     text = decode(raw)
     lines = [doc for n, line in numbered(text) if (doc := _object(line)) is not None]
-    about = next((d for d in lines if "llm_serve" in d), {})
+    header = next((d for d in lines if "llm_serve" in d), {})
     runs = [d for d in lines if d.get("run") in _KINDS][:_MOST]
     runs = [d for n, d in enumerate(runs) if d["run"] != "goodput" or not _is_goodput(runs[n + 1 :])]
-    model = about.get("model")
+    model = header.get("model")
     labels = {"model": model[:200]} if isinstance(model, str) and model else {}
-    gpus = number(about.get("gpus")) or 0.0
+    gpus = number(header.get("gpus")) or 0.0
     measurements = [m for run in runs for m in _measurements(run, labels, gpus)]
     tried = next((number(d.get("rate")) for d in lines if d.get("run") == "not kept"), None)
     if tried and tried > 0:  # what there is to say of a search in vain
         measurements.append(Measurement(_TOOL, "goodput", "rate_tried", tried, "1/s", Better.NONE, labels=labels))
-    if not about or not measurements:
+    if not header or not measurements:
         got = next((line for _, line in numbered(text) if line.strip()), "no output")
         raise ParseError(_TOOL, "runs of Fleetmark's client", line=1, got=got)
     ended = bool(lines) and lines[-1].get("end") is True and text.endswith("\n")
-    reasons = [_failed(run) for run in runs] + [_not_kept(about, lines)]
+    reasons = [_failed(run) for run in runs] + [_not_kept(header, lines)]
     reasons.append("" if ended else cut("the line that ends it is missing"))
     invalid = "; ".join(dict.fromkeys(filter(None, reasons)))
     notes = tuple(dict.fromkeys(note for run in runs for note in _notes(run)))
-    window, elsewhere = _window(runs), about.get("here") is False
+    window, elsewhere = _window(runs), header.get("here") is False
     return Parsed(_TOOL, tuple(measurements), invalid=invalid or None, notes=notes, window=window, elsewhere=elsewhere)
 
 
@@ -86,41 +86,41 @@ def _case(run: Mapping[str, Any]) -> str:
 def _measurements(run: Mapping[str, Any], labels: Mapping[str, str], gpus: float) -> Iterator[Measurement]:
     case = _case(run)
 
-    def of(metric: str, value: float, unit: str, better: Better) -> Measurement:
+    def measurement(metric: str, value: float, unit: str, better: Better) -> Measurement:
         return Measurement(_TOOL, case, metric, value, unit, better, labels=labels)
 
     requests, answered = (number(run.get(k)) or 0.0 for k in ("requests", "answered"))
     if requests > 0:
-        yield of("requests", requests, "1", Better.NONE)
+        yield measurement("requests", requests, "1", Better.NONE)
         if (unanswered := number(max(0.0, requests - answered) / requests)) is not None:
-            yield of("failures", unanswered, "1", Better.LOWER)
+            yield measurement("failures", unanswered, "1", Better.LOWER)
     if not answered:
         return
     rate = number(run.get("rate"))
     if run["run"] == "goodput" and rate:
-        yield of("goodput", rate, "1/s", Better.HIGHER)
-    yield from _rates(run, of)
+        yield measurement("goodput", rate, "1/s", Better.HIGHER)
+    yield from _rates(run, measurement)
     for name, metric in (("ttft", "ttft"), ("tpot", "tpot"), ("gap", _gap(run)), ("e2e", "e2e")):
         for share in ("p50", "p90", "p99", "mean"):
             value = number(dig(run, name, share))
             if value is not None and value > 0:  # what came at one moment took no time that can be measured
-                yield of(f"{metric}_{share}", value, "s", Better.LOWER)
+                yield measurement(f"{metric}_{share}", value, "s", Better.LOWER)
     middle = number(dig(run, "tpot", "p50"))
     if middle is not None and middle > 0 and number(1 / middle) is not None:
-        yield of("interactivity", 1 / middle, "1/s", Better.HIGHER)
+        yield measurement("interactivity", 1 / middle, "1/s", Better.HIGHER)
     for key in ("prompt_tokens", "output_tokens"):
         count = number(run.get(key))
         if count is not None:
-            yield of(key, count, "1", Better.NONE)
+            yield measurement(key, count, "1", Better.NONE)
     if gpus:
-        yield of("accelerators", gpus, "1", Better.NONE)
+        yield measurement("accelerators", gpus, "1", Better.NONE)
 
 
-def _rates(run: Mapping[str, Any], of: Any) -> Iterator[Measurement]:
+def _rates(run: Mapping[str, Any], measurement: Any) -> Iterator[Measurement]:
     for key in ("output_tokens_per_second", "input_tokens_per_second", "requests_per_second"):
         value = number(run.get(key))
         if value is not None and value > 0:  # in a window in which nothing came, no rate was measured
-            yield of(key, value, "1/s", Better.HIGHER if key.startswith("output") else Better.NONE)
+            yield measurement(key, value, "1/s", Better.HIGHER if key.startswith("output") else Better.NONE)
 
 
 def _gap(run: Mapping[str, Any]) -> str:
@@ -145,11 +145,11 @@ def _failed(run: Mapping[str, Any]) -> str:
     return f"{case}: {requests - answered:g} of {requests:g} requests failed ({'; '.join(parts)})"
 
 
-def _not_kept(about: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> str:
+def _not_kept(header: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> str:
     last = next((d for d in lines if d.get("run") == "not kept"), None)
     if last is None:
         return ""
-    ttft, tpot = (number(dig(about, "targets", n)) or 0.0 for n in (0, 1))
+    ttft, tpot = (number(dig(header, "targets", n)) or 0.0 for n in (0, 1))
     rate = number(last.get("rate")) or 0.0
     return (
         f"the targets (99% of first tokens within {ttft:g} s, of later ones within {tpot:g} s each) "

@@ -275,7 +275,7 @@ class _Reader:
         lines = [(n, line.strip()) for n, line in numbered(text) if line.strip()]
         if self.unnamed:
             n = self.unnamed[0]
-            got = next(line for at, line in lines if at == n)
+            got = next(line for number, line in lines if number == n)
             why = "a title or the command (bw_mem 64m rd, say) to tell what rows of two numbers are"
             if len(self.command_calls) > 1:
                 why = "one lmbench program a command, as rows of two numbers do not tell which they are of"

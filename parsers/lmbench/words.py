@@ -36,8 +36,8 @@ def base(printed: str, factor: float) -> float:
 def repeats(measurements: Iterable[Measurement]) -> tuple[str, ...]:
     """A note where a text holds a measurement more than once."""
     counts = Counter((m.case, m.metric, *sorted(m.labels.items())) for m in measurements)
-    most = max(counts.values(), default=0)
-    return (f"up to {most} runs: repeats of a measurement go by the same names",) if most > 1 else ()
+    runs = max(counts.values(), default=0)
+    return (f"up to {runs} runs: repeats of a measurement go by the same names",) if runs > 1 else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +193,8 @@ class Call:
         """The table of rows that this call prints without saying what it is."""
         if self.program in BY_PROGRAM:
             return BY_PROGRAM[self.program]
-        what = self.words[1] if len(self.words) > 1 else ""
-        return BY_ARGUMENT.get(self.program, {}).get(what + ("_conflict" if "conflict" in self.words[2:] else ""))
+        argument = self.words[1] if len(self.words) > 1 else ""
+        return BY_ARGUMENT.get(self.program, {}).get(argument + ("_conflict" if "conflict" in self.words[2:] else ""))
 
 
 def calls(command: Sequence[str]) -> Iterator[Call]:

@@ -283,24 +283,24 @@ class _Reader:
         if not row:
             return False
         node, cells = row
-        what = f"row {node} of the {words.NAMES[self.section or IDLE]}"
+        title = f"row {node} of the {words.NAMES[self.section or IDLE]}"
         if not self.table:
             if any("." in cell for cell in cells):
-                self._leave(n, what, line, "as its table has no heading or no row of nodes")
+                self._leave(n, title, line, "as its table has no heading or no row of nodes")
             return True
         self.table.rows += 1
         cells, rest = _cells(cells)
         count = len(self.table.columns)
         if len(cells) > count or (len(cells) < count and not rest and not self.last):
-            self._leave(n, what, line, f"with {len(cells)} cells under {count} nodes")
+            self._leave(n, title, line, f"with {len(cells)} cells under {count} nodes")
             return True
         self.short_row = len(cells) < count
         if not self.short_row and cells[-1] in words.NOTHING_HERE:
             self.read_line = n
-        for at, (column, cell) in enumerate(zip(self.table.columns, cells, strict=False)):
+        for position, (column, cell) in enumerate(zip(self.table.columns, cells, strict=False)):
             if cell not in words.NOTHING_HERE:
                 labels = {**self.table.labels, self.table.corner: node, "to": column}
-                self._add(n, self.table.metric, cell, labels, 1 if at == len(cells) - 1 and not rest else 0)
+                self._add(n, self.table.metric, cell, labels, 1 if position == len(cells) - 1 and not rest else 0)
         return True
 
     def _first_row(self, corner: str, columns: tuple[str, ...]) -> None:
@@ -340,8 +340,8 @@ class _Reader:
             return True
         self.short_row = len(cells) < 2
         labels = {"delay": str(int(head)), **self.run.traffic()}
-        for at, (cell, metric) in enumerate(zip(cells, ("loaded_latency", "loaded_bandwidth"), strict=False)):
-            ends = (2 - at) if at == len(cells) - 1 and not rest else 0
+        for position, (cell, metric) in enumerate(zip(cells, ("loaded_latency", "loaded_bandwidth"), strict=False)):
+            ends = (2 - position) if position == len(cells) - 1 and not rest else 0
             if not (
                 metric == "loaded_latency" and self.run.settings.has("T")
             ):  # no latency was asked for: it prints 0.00
@@ -361,22 +361,22 @@ class _Reader:
         """Keep the figure ``word``, or say why not. ``ends``: the decimals it has to have, where it ends its line."""
         unit = "B/s" if metric.endswith("bandwidth") else "s"
         value = words.figure(word, 6 if unit == "B/s" else exponent)
-        what = metric.replace("_", " ")
+        name = metric.replace("_", " ")
         if self.cut and ends and (value is None or words.decimals(word) < ends):
-            self._leave(n, what, word, "where the text ends")
+            self._leave(n, name, word, "where the text ends")
         elif value is None:
-            self._leave(n, what, word, "which is no figure of MLC's")
+            self._leave(n, name, word, "which is no figure of MLC's")
         elif not 0 < value <= words.LARGEST[unit]:
-            self._leave(n, what, word, "which is not plausible")
+            self._leave(n, name, word, "which is not plausible")
         elif (metric, key := tuple(sorted(labels.items()))) in self.run.figures:
-            self._leave(n, what, word, "as there is one for the same point")
+            self._leave(n, name, word, "as there is one for the same point")
         else:
             self.run.figures[metric, key] = _Figure(metric, value, unit, dict(labels))
             self.read_line = n
 
-    def _leave(self, n: int, what: str, word: str, why: str) -> None:
+    def _leave(self, n: int, name: str, word: str, why: str) -> None:
         self.left_line = n
-        self.left_out.setdefault((what, why), []).append((n, " ".join(word.split())[:40]))
+        self.left_out.setdefault((name, why), []).append((n, " ".join(word.split())[:40]))
 
     def end_missing(self, text: str) -> str | None:
         """Why the text is truncated; None where the last run is complete, or that cannot be known."""
@@ -414,10 +414,10 @@ class _Reader:
         for suffix in dict.fromkeys(filter(None, suffixes)):
             some = "" if all(s == suffix for s in suffixes) else f"{suffixes.count(suffix)} of {len(suffixes)} runs: "
             yield some + _ACCESS_NOTES[suffix]
-        for (what, why), places in list(self.left_out.items())[:_MOST_NOTES]:
+        for (name, why), places in list(self.left_out.items())[:_MOST_NOTES]:
             n, word = places[0]
             more = f" (and {len(places) - 1} more)" if len(places) > 1 else ""
-            yield f"line {n}: {what} {word!r} left out, {why}{more}"
+            yield f"line {n}: {name} {word!r} left out, {why}{more}"
         if len(self.left_out) > _MOST_NOTES:
             yield f"{len(self.left_out) - _MOST_NOTES} more kinds of figures left out"
         for n, line in self.unread[:_MOST_NOTES]:
@@ -426,9 +426,9 @@ class _Reader:
             yield from _missing(run)
         if self.trouble:
             yield f"line {self.trouble[0]}: {self.trouble[1][:120]}"
-        most = max(Counter((m.metric, *sorted(m.labels.items())) for m in measurements).values())
-        if most > 1:
-            yield f"{most} runs alike: repeats of a measurement go by the same names"
+        repeats = max(Counter((m.metric, *sorted(m.labels.items())) for m in measurements).values())
+        if repeats > 1:
+            yield f"{repeats} runs alike: repeats of a measurement go by the same names"
 
     def nothing(self, lines: Sequence[tuple[int, str]]) -> ParseError:
         printed = [(n, line.strip()) for n, line in lines if line.strip()]
@@ -438,7 +438,7 @@ class _Reader:
             return ParseError(_TOOL, expected, line=self.trouble[0], got=self.trouble[1])
         if sections:
             n, name = sections[-1]
-            got = next((line for at, line in reversed(printed) if at > n), "the end of the text")
+            got = next((line for number, line in reversed(printed) if number > n), "the end of the text")
             return ParseError(_TOOL, f"figures under the heading of {words.NAMES[name]}", line=n, got=got)
         if self.unread:
             return ParseError(
@@ -451,7 +451,7 @@ class _Reader:
 
 def _cells(line: Sequence[str]) -> tuple[list[str], bool]:
     """The cells a row begins with, and whether something else comes after them (a message ran into it)."""
-    count = next((at for at, word in enumerate(line) if not words.is_cell(word)), len(line))
+    count = next((position for position, word in enumerate(line) if not words.is_cell(word)), len(line))
     return list(line[:count]), count < len(line)
 
 

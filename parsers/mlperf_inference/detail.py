@@ -115,8 +115,8 @@ def take_result(run: Run, key: str, value: object) -> None:
         if run.scenario != "Server":
             _put(run, "tps_with_overhead", value)
     elif match := _PERCENTILE.fullmatch(key):
-        if at := percentile(match["at"]):
-            _put(run, f"{_name(match)}_p{at}", value, NANO)
+        if rank := percentile(match["at"]):
+            _put(run, f"{_name(match)}_p{rank}", value, NANO)
         run.ended |= key == _LAST_BEFORE and not _COUNTS_ERRORS.match(run.version or "")
     elif match := _EXTREME.fullmatch(key):
         _put(run, f"tpot_{match['which2']}" if match["of2"] else f"{_name(match)}_{match['which']}", value, NANO)
@@ -133,8 +133,8 @@ def take_result(run: Run, key: str, value: object) -> None:
         run.tokens |= _EARLY[key] != "latency"
         run.read_early_stopping(_EARLY[key], value[:2000])
     elif key in ("early_stopping_latency_ss", "early_stopping_latency_ms") and figure and not run.tokens:
-        at = "99" if key.endswith("_ms") else run.target or "90"
-        run.put("latency_early_stopping", figure, NANO, at)
+        rank = "99" if key.endswith("_ms") else run.target or "90"
+        run.put("latency_early_stopping", figure, NANO, rank)
 
 
 def _name(match: re.Match[str]) -> str:

@@ -53,14 +53,14 @@ class Report:
     ended: bool = False
     notes: list[str] = field(default_factory=list)
 
-    def put(self, metric: str, figure: object, factor: float = 1.0, at: str = "") -> None:
+    def put(self, metric: str, figure: object, factor: float = 1.0, rank: str = "") -> None:
         value = number(figure)
         if value is None or len(self.values) >= _MOST:
             return  # N/A: too few samples
         if value < 0:
             self.say(f"{metric} is {value:g}, left out")
         else:
-            self.values.setdefault((metric, at), value * factor)
+            self.values.setdefault((metric, rank), value * factor)
 
     def say(self, note: str) -> None:
         if len(self.notes) < 100:
@@ -112,9 +112,9 @@ class Report:
             yield "the report ends before its last line"
 
     def measure(self, case: str) -> Iterator[Measurement]:
-        for (metric, at), value in self.values.items():
+        for (metric, rank), value in self.values.items():
             unit, direction = better(metric, case)
-            labels = {"percentile": at} if at else {}
+            labels = {"percentile": rank} if rank else {}
             yield Measurement(TOOL, case, metric, value, unit, direction, labels=labels)
         for labelled, value in self.scores.items():
             yield Measurement(TOOL, ACCURACY, "accuracy", value, "1", Better.HIGHER, labels=dict(labelled))
@@ -211,8 +211,8 @@ def _put_statistic(report: Report, section: str, statistic: str | None, figure: 
         report.put(f"{section}_{statistic}", figure, scale)
 
 
-def _put_percentile(report: Report, section: str, at: str, figure: object, estimate: bool, scale: float) -> None:
-    if section.endswith("_tokens") or not (named := percentile(at)):
+def _put_percentile(report: Report, section: str, rank: str, figure: object, estimate: bool, scale: float) -> None:
+    if section.endswith("_tokens") or not (named := percentile(rank)):
         return
     if estimate:
         report.put(f"{section}_early_stopping", figure, scale, named)
@@ -251,8 +251,8 @@ def _read_summary(report: Report, value: Mapping[str, Any]) -> None:
             _put_statistic(report, metric, statistic, dig(value, section, key), NANO)
         for key, estimate in (("percentiles", False), ("early_stopping_percentiles", True)):
             figures = dig(value, section, key)
-            for at, figure in figures.items() if isinstance(figures, dict) else ():
-                _put_percentile(report, metric, at[:20], figure, estimate, NANO)
+            for rank, figure in figures.items() if isinstance(figures, dict) else ():
+                _put_percentile(report, metric, rank[:20], figure, estimate, NANO)
 
 
 def _read_scores(report: Report, entry: Mapping[str, Any]) -> None:

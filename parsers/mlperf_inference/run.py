@@ -111,13 +111,13 @@ class Run:
     ended: bool = False
     notes: list[str] = field(default_factory=list)
 
-    def put(self, metric: str, value: float, factor: float = 1.0, at: str = "") -> None:
+    def put(self, metric: str, value: float, factor: float = 1.0, rank: str = "") -> None:
         """Keep a figure in base units; of several under one name the first."""
         if value < 0:
             self.say(f"{metric} is {value:g}, left out")
-        elif (first := self.values.get((metric, at))) is None:
+        elif (first := self.values.get((metric, rank))) is None:
             if len(self.values) < _MOST:
-                self.values[metric, at] = value * factor
+                self.values[metric, rank] = value * factor
         elif first != value * factor:
             self.say(f"{metric} is printed as {first / factor:.10g} and as {value:.10g}: the first is kept")
 
@@ -125,15 +125,15 @@ class Run:
         if len(self.notes) < 100:
             self.notes.append(note)
 
-    def read_early_stopping(self, what: str, text: str) -> None:
+    def read_early_stopping(self, metric: str, text: str) -> None:
         """Take the lines below "Early Stopping Result", of ``what``: latency, ttft or tpot."""
         for match in _ESTIMATE.finditer(text):
-            if (at := percentile(match[1])) and (value := number(match[2])) is not None:
-                self.put(f"{what}_early_stopping", value, NANO, at)
+            if (rank := percentile(match[1])) and (value := number(match[2])) is not None:
+                self.put(f"{metric}_early_stopping", value, NANO, rank)
         if (done := _PROCESSED.search(text)) and (value := number(done[1] or done[2])) is not None:
             self.put("queries", value)
         if lacking := _LACKING.search(text):
-            which = "" if what == "latency" else f"{what.upper()}: "
+            which = "" if metric == "latency" else f"{metric.upper()}: "
             wants = f"{lacking[1]} more queries" if lacking[1] else f"at least {lacking[2]} queries"
             self.early.append(f"{which}early stopping needs {wants}")
 
@@ -143,7 +143,7 @@ class Run:
         if any(m.startswith("query_latency") for m, _ in self.values):  # MultiStream: per query, then per sample
             names = {m: "sample_" + m for m, _ in self.values if m.startswith("latency_") and "early" not in m}
             names |= {m: m.removeprefix("query_") for m, _ in self.values if m.startswith("query_latency")}
-            self.values = {(names.get(m, m), at): value for (m, at), value in self.values.items()}
+            self.values = {(names.get(m, m), rank): value for (m, rank), value in self.values.items()}
         if self.scenario == "Offline":
             issued = self.settings.get("samples_per_query")
             if len(self.generated) == 1:
@@ -154,17 +154,17 @@ class Run:
             self._score()
 
     def _score(self) -> None:
-        at = self.target or {"SingleStream": "90", "MultiStream": "99"}[self.scenario or ""]
+        rank = self.target or {"SingleStream": "90", "MultiStream": "99"}[self.scenario or ""]
         if ("samples_per_query", "") in self.values:
             self.say("up to v1.1 the result of MultiStream is the samples per query that keep the latency limit")
             return
-        printed = self.values.get((f"latency_p{at}", ""))
-        if (estimate := self.values.get(("latency_early_stopping", at))) is not None:
+        printed = self.values.get((f"latency_p{rank}", ""))
+        if (estimate := self.values.get(("latency_early_stopping", rank))) is not None:
             self.values["latency", ""] = estimate
-            self.say(f"latency is the early-stopping estimate at percentile {at}, which is the result by the rules")
+            self.say(f"latency is the early-stopping estimate at percentile {rank}, which is the result by the rules")
         elif printed is not None:
             self.values["latency", ""] = printed
-            self.say(f"latency is percentile {at} as measured: no early-stopping estimate of it is printed")
+            self.say(f"latency is percentile {rank} as measured: no early-stopping estimate of it is printed")
 
     def _guess(self) -> str | None:
         if any(m.startswith("query_latency") for m, _ in self.values):
@@ -200,7 +200,7 @@ class Run:
         if self.verdict is None:
             reasons.append("no line says whether the result is valid: the log is cut or damaged")
         elif self.verdict == "INVALID":
-            because = [f"{what} not satisfied" for what in self.failed] + self.advice + self.early
+            because = [f"{requirement} not satisfied" for requirement in self.failed] + self.advice + self.early
             reasons.append("INVALID: " + ("; ".join(dict.fromkeys(because)) or "LoadGen does not say why"))
         reasons += self._compliance()
         if self.mode is not None and self.mode.replace(" ", "") == "FindPeakPerformance":
@@ -257,7 +257,7 @@ class Run:
                 yield f"short: {issued:g} samples, the rules want the data set or {_FEWEST_SAMPLES}: here {least:g}"
 
     def measure(self, case: str) -> Iterator[Measurement]:
-        for (metric, at), value in self.values.items():
+        for (metric, rank), value in self.values.items():
             unit, direction = better(metric, self.scenario or "")
-            labels = {"percentile": at} if at else {}
+            labels = {"percentile": rank} if rank else {}
             yield Measurement(TOOL, case, metric, value, unit, direction, labels=labels)

@@ -134,20 +134,20 @@ class SummaryReader:
         if match := _RATE.fullmatch(line):
             self._take_rate(self._run(n), match)
         elif match := _PERCENTILE.fullmatch(line):
-            if at := percentile(match[1]):
-                self._put(n, f"{self._name(match[2])}_p{at}", match[3], NANO)
+            if rank := percentile(match[1]):
+                self._put(n, f"{self._name(match[2])}_p{rank}", match[3], NANO)
         elif match := _EXTREME.fullmatch(line):
             self._put(n, f"{self._name(match[2])}_{match[1].lower()}", match[3], NANO)
         elif match := _OVERHEAD.fullmatch(line):
             without = "with" if match[2] == "w/" else "without"
             self._put(n, f"{match[1].lower()}_{without}_overhead", match[3])
         elif match := _TARGET.fullmatch(line):
-            if at := percentile(match[1]):
-                what = "ttft" if match[2] else "latency"
+            if rank := percentile(match[1]):
+                metric = "ttft" if match[2] else "latency"
                 if not match[2]:
-                    self._run(n).target = at
+                    self._run(n).target = rank
                 query = "query_" if self._run(n).scenario == "MultiStream" and not match[2] else ""
-                self._put(n, f"{query}{what}_p{at}", match[3], NANO)
+                self._put(n, f"{query}{metric}_p{rank}", match[3], NANO)
         elif match := _STREAMS.fullmatch(line):
             self._put(n, "samples_per_query", match[1])
         elif line.startswith(("Per-query latency:", "Per-sample latency:")):
@@ -157,8 +157,8 @@ class SummaryReader:
         return True
 
     def _take_rate(self, run: Run, match: re.Match[str]) -> None:
-        which, of, inferred, figure = match.groups()
-        name = f"{of.lower()}_per_second"
+        which, noun, inferred, figure = match.groups()
+        name = f"{noun.lower()}_per_second"
         if which:
             run.completed = True
         if which and which.lower() == "scheduled":

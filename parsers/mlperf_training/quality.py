@@ -80,8 +80,8 @@ def groups(run: Run, benchmark: str | None) -> list[Group]:
 
 def _unit(run: Run, benchmark: str | None) -> str:
     """What the ``epoch_num`` of this run's evaluations counts."""
-    most = max((e.count for e in run.evals if e.unit == "epoch" and e.count is not None), default=0.0)
-    return rules.counts(benchmark, most, run.fact("global_batch_size"))
+    epochs = max((e.count for e in run.evals if e.unit == "epoch" and e.count is not None), default=0.0)
+    return rules.counts(benchmark, epochs, run.fact("global_batch_size"))
 
 
 def unit_of(run: Run, benchmark: str | None, unit: str) -> str:

@@ -108,10 +108,10 @@ def target(benchmark: str | None, name: str, time: float) -> float | None:
     return _TARGETS_BY_METRIC.get(name.lower()) if name else _TARGETS.get(benchmark or "")
 
 
-def counts(benchmark: str | None, most: float, batch: float | None) -> str:
+def counts(benchmark: str | None, largest: float, batch: float | None) -> str:
     """What an ``epoch_num`` that reaches ``most`` counts. BERT's are samples since v1.0, gpt3's tokens."""
     if benchmark == "gpt3":
         return "tokens"
-    if benchmark == "bert" and most >= (batch or 1000):
+    if benchmark == "bert" and largest >= (batch or 1000):
         return "samples"
     return "epoch"

@@ -214,9 +214,9 @@ def _take_eval(run: Run, record: Record) -> None:
             run.evals.append(Eval(record.line, record.key, part, figure, unit, count, record.time))
 
 
-def _new(run: Run, record: Record, what: Any) -> bool:
+def _new(run: Run, record: Record, value: Any) -> bool:
     """Whether this is not a repetition: ranks, and logs printed twice, say the same with the same time."""
-    identity = (record.key, record.time, what)
+    identity = (record.key, record.time, value)
     if record.time is not None and identity in run.seen:
         return False
     run.seen.add(identity)

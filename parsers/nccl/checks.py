@@ -38,9 +38,9 @@ def is_rate(rate: Figure, moved: float, time: Figure) -> bool:
     """Whether ``rate`` is ``moved`` over ``time``, within their rounding."""
     if time.value <= time.half:
         return True
-    least, most = moved / (time.value + time.half), moved / (time.value - time.half)
-    slack = rate.half + 1e-9 * most
-    return least - slack <= rate.value <= most + slack
+    lowest, highest = moved / (time.value + time.half), moved / (time.value - time.half)
+    slack = rate.half + 1e-9 * highest
+    return lowest - slack <= rate.value <= highest + slack
 
 
 @dataclass(frozen=True, slots=True)

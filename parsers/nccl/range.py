@@ -28,9 +28,9 @@ def check_range(runs: Sequence[Run], output: Sequence[Line], command: Sequence[s
     for line in output:
         if "maxbytes" in line.text and (match := _MAX_BYTES.search(line.text)):
             options["most"] = int(match[1])
-    most, size = options.get("most", 0), last.rows[-1].size
-    if size < _following([row.size for row in last.rows], options) <= most:
-        last.ended, last.cut = False, f"the last row is of {size} bytes, and {most} were asked for"
+    largest, size = options.get("most", 0), last.rows[-1].size
+    if size < _following([row.size for row in last.rows], options) <= largest:
+        last.ended, last.cut = False, f"the last row is of {size} bytes, and {largest} were asked for"
 
 
 def _following(sizes: Sequence[int], options: Mapping[str, int]) -> int:

@@ -106,8 +106,8 @@ class Collector:
         }
         rows = [replace(row, machine=names[key]) for key, row in self._rows]
         if several := sum(n > 1 for n in self._repeats.values()):
-            what = "benchmark of a machine has" if several == 1 else "benchmarks of a machine have"
-            self.notes.append(f"{several:,} {what} several results, which count as repeats")
+            subject = "benchmark of a machine has" if several == 1 else "benchmarks of a machine have"
+            self.notes.append(f"{several:,} {subject} several results, which count as repeats")
         return Table(machines, rows, read, dict(self.left_out), tuple(self.notes))
 
     def _names(self) -> dict[tuple[str, tuple[str, ...]], str]:

@@ -85,10 +85,10 @@ def words(value: object) -> str:
     return " ".join(str(value).translate(_DASHES).split())
 
 
-def some(names: Iterable[str], most: int = 8) -> str:
+def some(names: Iterable[str], limit: int = 8) -> str:
     """Return the first ``most`` names of a list, and the number of remaining names."""
     listed = list(names)
-    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+    return ", ".join(listed[:limit]) + (f" and {len(listed) - limit} more" if len(listed) > limit else "")
 
 
 def unpacked(raw: bytes, limit: int = LARGEST_BYTES) -> bytes:
@@ -129,14 +129,14 @@ def records(raw: bytes) -> Records:
 
 def _bounded(rows: int, columns: int) -> None:
     """Raise FleetmarkError if there are too many rows, columns or cells."""
-    for number, most, noun in (
+    for number, limit, noun in (
         (columns, MOST_COLUMNS, "columns"),
         (rows, MOST_ROWS, "rows"),
         (rows * columns, MOST_CELLS, "cells"),
     ):
-        if number > most:
-            what = "remove columns" if noun == "columns" else _PARTS
-            raise FleetmarkError(f"more than {most:,} {noun}; {what}")
+        if number > limit:
+            advice = "remove columns" if noun == "columns" else _PARTS
+            raise FleetmarkError(f"more than {limit:,} {noun}; {advice}")
 
 
 def _heads(columns: Sequence[str]) -> None:
@@ -179,12 +179,12 @@ def _declared(file: pq.ParquetFile) -> None:
     """Raise FleetmarkError if the footer declares more than the limits, or has columns of lists or structures."""
     import pyarrow as pa
 
-    about = file.metadata
-    _bounded(about.num_rows, about.num_columns)
-    if about.num_row_groups * about.num_columns > _MOST_CHUNKS:
+    metadata = file.metadata
+    _bounded(metadata.num_rows, metadata.num_columns)
+    if metadata.num_row_groups * metadata.num_columns > _MOST_CHUNKS:
         raise FleetmarkError(f"more than {_MOST_CHUNKS:,} column chunks; use fewer row groups")
-    groups = [about.row_group(n) for n in range(about.num_row_groups)]
-    chunks = [group.column(n) for group in groups for n in range(about.num_columns)]
+    groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)]
+    chunks = [group.column(n) for group in groups for n in range(metadata.num_columns)]
     declared = sum(max(0, chunk.total_uncompressed_size) for chunk in chunks)
     if max(declared, sum(group.total_byte_size for group in groups)) > LARGEST_BYTES:
         raise FleetmarkError(f"larger than {LARGEST_BYTES >> 20} MiB after decompression; {_PARTS}")
@@ -210,8 +210,10 @@ def _fill(result: _Rows, file: pq.ParquetFile) -> None:
 def _is_text(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
-    of = pa.types
-    return bool(of.is_string(kind) or of.is_binary(kind) or of.is_large_string(kind) or of.is_large_binary(kind))
+    types = pa.types
+    return bool(
+        types.is_string(kind) or types.is_binary(kind) or types.is_large_string(kind) or types.is_large_binary(kind)
+    )
 
 
 def _length(column: pa.Array) -> int:

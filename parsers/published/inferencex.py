@@ -34,8 +34,10 @@ def read(raw: bytes, name: str = "") -> Table:
     """The points in ``raw``; ``name`` is not needed. Raises FleetmarkError where there is none, or it is damaged."""
     scan = find_json(decode(unpacked(raw, parsers.MAX_BYTES)))
     if scan.broken:
-        at = scan.broken[0]
-        raise FleetmarkError(f"the JSON is damaged or incomplete (line {at.at}: {at.reason}); fetch the file again")
+        problem = scan.broken[0]
+        raise FleetmarkError(
+            f"the JSON is damaged or incomplete (line {problem.at}: {problem.reason}); fetch the file again"
+        )
     points = [(point, d.line) for d in scan.documents[:_MOST] if (point := point_of(d.value))]
     if not points:
         raise FleetmarkError("no point of InferenceX (agg_*.json, with hw and tput_per_gpu) in it")

@@ -82,7 +82,7 @@ class _Form:
 
     def missing(self, columns: Iterable[str]) -> list[str]:
         present = set(columns)
-        return [f"{what} ({' or '.join(names)})" for what, names in self.required.items() if not present & {*names}]
+        return [f"{name} ({' or '.join(names)})" for name, names in self.required.items() if not present & {*names}]
 
 
 _INFERENCE = _Form(
@@ -154,7 +154,7 @@ def credit(
     """
 
     def listed(label: str) -> list[str]:
-        return sorted({value for of in machines for value in of.get(label, "").split("+") if value})
+        return sorted({value for machine in machines for value in machine.get(label, "").split("+") if value})
 
     if not figures:
         return
@@ -178,18 +178,18 @@ def read(raw: bytes, name: str = "") -> Table:
     source = records(raw)
     form = _form(source)
     columns = {**form.required, **form.optional}
-    names = {what: [n for n in listed if n in source.columns] for what, listed in columns.items()}
+    names = {key: [n for n in listed if n in source.columns] for key, listed in columns.items()}
     collector = Collector()
     seen: set[tuple[object, ...]] = set()
     tally: Counter[str] = Counter()
     for place, cells in source.rows:
-        row = {what: _first(cells, listed) for what, listed in names.items()}
+        row = {key: _first(cells, listed) for key, listed in names.items()}
         if "UsedModel" in cells:
             row["official"] = cells.get("Model")
-        texts = {what: words(value) for what, value in row.items()}
-        for what in form.required:
-            if not texts[what] and what not in ("result", "units"):
-                raise FleetmarkError(f"{place}: no {what}; a result of MLPerf names it")
+        texts = {key: words(value) for key, value in row.items()}
+        for key in form.required:
+            if not texts[key] and key not in ("result", "units"):
+                raise FleetmarkError(f"{place}: no {key}; a result of MLPerf names it")
         official = "unofficial" not in name.lower() and (
             bool(_OFFICIAL.search(texts["origin"])) or words(cells.get("_cm_experiment")).startswith("mlperf-")
         )
@@ -239,13 +239,13 @@ def _inference(
     standing: Standing | None,
 ) -> None:
     """The figures of one row of Inference: its result, and the power where it was measured."""
-    what = f"{place} ({texts['submitter']} {texts['platform']}, {texts['model']} {texts['scenario']})"
+    subject = f"{place} ({texts['submitter']} {texts['platform']}, {texts['model']} {texts['scenario']})"
     scenario = _SCENARIOS.get(texts["scenario"].lower())
     if scenario is None:
-        raise FleetmarkError(f"{what}: no scenario of MLPerf's, which are {', '.join(_SCENARIOS.values())}")
+        raise FleetmarkError(f"{subject}: no scenario of MLPerf's, which are {', '.join(_SCENARIOS.values())}")
     division, power = texts["division"].lower(), texts["has_power"].lower() == "true"
     version = _version(texts["round"])
-    metric, factor, unit, better = _unit(what, texts["units"])
+    metric, factor, unit, better = _unit(subject, texts["units"])
     model = _model(texts["model"], texts["official"], division)
     if metric == "samples_per_second" and _in_tokens(texts["official"] or model, scenario, version):
         metric = "tokens_per_second"
@@ -261,7 +261,7 @@ def _inference(
     if metric in _DESCRIBING:  # a row for the power alone
         figures = [(metric, factor, unit, better, row["power"] or row["result"])]
     elif texts["power"]:
-        figures.append((*_unit(what, texts["power_units"] or "watts"), row["power"]))
+        figures.append((*_unit(subject, texts["power_units"] or "watts"), row["power"]))
     for n, (metric, factor, unit, better, cell) in enumerate(figures):
         value, why = figure(cell)
         if why:
@@ -303,10 +303,10 @@ def _training(
     texts: Mapping[str, str],
     standing: Standing | None,
 ) -> None:
-    what = f"{place} ({texts['submitter']} {texts['system']}, {texts['model']})"
+    subject = f"{place} ({texts['submitter']} {texts['system']}, {texts['model']})"
     factor = _MINUTES.get(texts["units"].lower())
     if factor is None:
-        raise FleetmarkError(f"{what}: {_no_unit(texts['units'])}; a time to train is in {', '.join(_MINUTES)}")
+        raise FleetmarkError(f"{subject}: {_no_unit(texts['units'])}; a time to train is in {', '.join(_MINUTES)}")
     value, why = figure(row["result"])
     if why:
         collector.leave(f"time_to_train: {why}")
@@ -366,10 +366,12 @@ def _version(text: str) -> str:
     return f"v{match[1]}.{match[2]}" if match else text
 
 
-def _unit(what: str, printed: str) -> tuple[str, float, str, Better]:
+def _unit(subject: str, printed: str) -> tuple[str, float, str, Better]:
     kind = _UNITS.get(printed.lower())
     if kind is None:
-        raise FleetmarkError(f"{what}: {_no_unit(printed)}; MLPerf's are Samples/s, Queries/s, Tokens/s, Latency (ms)")
+        raise FleetmarkError(
+            f"{subject}: {_no_unit(printed)}; MLPerf's are Samples/s, Queries/s, Tokens/s, Latency (ms)"
+        )
     return kind
 
 

@@ -84,7 +84,7 @@ _FIXED = {
 }
 
 
-MICRO = {about.case: message("integer division, stress-ng") for about in _FIXED.values()}  # one-operation benchmarks
+MICRO = {entry.case: message("integer division, stress-ng") for entry in _FIXED.values()}  # one-operation benchmarks
 
 
 def read(raw: bytes, name: str = "") -> Table:
@@ -93,7 +93,7 @@ def read(raw: bytes, name: str = "") -> Table:
     Raises FleetmarkError for another table, and for a row without vendor or server.
     """
     source = records(raw)
-    figures = {c: about for c in source.columns if (about := _column(c)) is not None}
+    figures = {c: entry for c in source.columns if (entry := _column(c)) is not None}
     missing = [c for c in _REQUIRED if c not in source.columns]
     if missing or not figures:
         lacks = f"without {', '.join(missing)}" if missing else "with no figure"
@@ -106,9 +106,9 @@ def read(raw: bytes, name: str = "") -> Table:
     seen: set[tuple[str, ...]] = set()
     for place, cells in source.rows:
         texts = {column: words(cells.get(column)) for column in source.columns}
-        for what in ("vendor", "server"):
-            if not texts[what]:
-                raise FleetmarkError(f"{place}: no {what}; a row is a server type of a vendor")
+        for key in ("vendor", "server"):
+            if not texts[key]:
+                raise FleetmarkError(f"{place}: no {key}; a row is a server type of a vendor")
         if tuple(texts.values()) in seen:
             collector.leave("the same row again")
             continue
@@ -119,14 +119,14 @@ def read(raw: bytes, name: str = "") -> Table:
         if labels["price"] and not labels["currency"]:
             labels["price"], unpriced = "", unpriced + 1
         machine = f"{texts['vendor']}/{texts['server']}"
-        for column, about in figures.items():
+        for column, entry in figures.items():
             value, why = figure(cells.get(column))
             if why:
                 collector.leave("not measured on that type" if why == "no value" else f"{column}: {why}")
                 continue
-            m = Measurement(WORKLOAD, about.case, about.metric, value * about.factor, about.unit, Better.HIGHER)
+            m = Measurement(WORKLOAD, entry.case, entry.metric, value * entry.factor, entry.unit, Better.HIGHER)
             collector.add(
-                machine, {}, labels, Row(machine, m, about.class_, about.kind, place, headline=about.headline)
+                machine, {}, labels, Row(machine, m, entry.class_, entry.kind, place, headline=entry.headline)
             )
     if cut:
         collector.notes.append(f"{cut} types list more GPUs than the table's cells hold: they have no label gpus")

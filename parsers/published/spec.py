@@ -83,7 +83,9 @@ def credit(
             names=joined(named),
             date=retrieved,
         )
-    noticed = [of.get("system", "") or of.get("processor", "") for of in machines if of.get("notice")]
+    noticed = [
+        machine.get("system", "") or machine.get("processor", "") for machine in machines if machine.get("notice")
+    ]
     if noticed:
         yield message(
             "SPEC's notice: the compiler used for {results} ({systems}) optimises one benchmark narrowly. SPEC keeps "
@@ -178,7 +180,7 @@ def _date(text: str) -> str:
 def _named(labels: Mapping[str, str]) -> str:
     """A system's name: vendor, model and size."""
     head = f"{labels['vendor']}/{labels['system']}".strip("/") if labels["system"] else labels["processor"]
-    size = [f"{n} {what}{'s' * (n != '1')}" for what in ("core", "chip") if (n := labels[f"{what}s"])]
+    size = [f"{n} {noun}{'s' * (n != '1')}" for noun in ("core", "chip") if (n := labels[f"{noun}s"])]
     return " ".join(filter(None, [head, "/".join(size)])) if head else ""
 
 
@@ -389,11 +391,11 @@ def _facts(text: str) -> dict[str, str]:
 def _title(text: str) -> dict[str, str]:
     """Vendor and system of a text report: the centred lines between its title and its licence."""
     lines = text.split("\n")[:15]
-    at = next((n for n, line in enumerate(lines) if re.search(r"SPEC.{0,6} ?CPU.{0,40} Result", line)), None)
-    if at is None:
+    start = next((n for n, line in enumerate(lines) if re.search(r"SPEC.{0,6} ?CPU.{0,40} Result", line)), None)
+    if start is None:
         return {}
     named = []
-    for line in lines[at + 1 :]:
+    for line in lines[start + 1 :]:
         if not line.strip() or ":" in line:
             break
         named.append(words(line))

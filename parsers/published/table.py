@@ -107,12 +107,12 @@ def read(raw: bytes, name: str = "") -> Table:
     seen: dict[tuple[object, ...], tuple[str, float]] = {}
     betters: dict[tuple[object, ...], tuple[str, Better]] = {}
     for place, cells in source.rows:
-        texts = {what: words(cells.get(column)) for what, column in columns.items()}
-        for what in ("machine", "benchmark"):
-            if not texts[what]:
-                raise FleetmarkError(f"{place}: no {what}")
+        texts = {key: words(cells.get(column)) for key, column in columns.items()}
+        for required in ("machine", "benchmark"):
+            if not texts[required]:
+                raise FleetmarkError(f"{place}: no {required}")
         where = f"{place} ({texts['machine']}, {texts['benchmark']})"
-        unit, factor, of = _unit(where, texts["unit"])
+        unit, factor, base_unit = _unit(where, texts["unit"])
         metric, better = _metric(where, texts, unit)
         standing = _standing(where, texts.get("standing", ""))
         class_ = texts.get("class") or "other"
@@ -132,9 +132,9 @@ def read(raw: bytes, name: str = "") -> Table:
             value * factor,
             unit,
             better,
-            labels={"of": of} if of else {},
+            labels={"of": base_unit} if base_unit else {},
         )
-        point = (m.workload, m.case, metric, of)
+        point = (m.workload, m.case, metric, base_unit)
         before = betters.setdefault(point, (place, better))
         if before[1] != better:
             raise FleetmarkError(

@@ -58,8 +58,8 @@ def _rates(timed: dict[str, Any], ranks: int) -> Iterator[tuple[str, float, str,
         yield f"{timed['unit']}_per_second_device", units / step / ranks, "1/s", Better.NONE
     if flops := lines.positive(timed, "flops"):
         yield "model_flops", flops / step, "FLOP/s", Better.NONE
-        for name, of in (("mfu", "peak"), ("mfu_measured", "matrix_peak")):
-            if peak := lines.positive(timed, of):
+        for name, peak_name in (("mfu", "peak"), ("mfu_measured", "matrix_peak")):
+            if peak := lines.positive(timed, peak_name):
                 yield name, flops / step / ranks / peak, "1", Better.NONE
     if single := lines.positive(timed, "alone"):
         yield "scaling_efficiency", single / step, "1", Better.NONE  # a device's samples are the same for any number

@@ -26,7 +26,7 @@ MOST_TRIED = 40  # choices whose relaxation is solved
 SHARES = (0.0, 0.5, 0.75, 0.9)  # of what the better plans buy that the alternative may buy
 
 
-def alternatives(question: Question, plan: Plan, most: int = 2, *, seconds: float = 60.0) -> list[Alternative]:
+def alternatives(question: Question, plan: Plan, limit: int = 2, *, seconds: float = 60.0) -> list[Alternative]:
     """The ``most`` cheapest other plans. Each lacks a SKU that the plan buys, and one that each alternative before it
     buys. If there are no more of these, each lacks a SKU at a site. After that, each buys at most half, three quarters
     or nine tenths of what any better plan buys. The list is shorter if there is no other plan, or if ``seconds`` run
@@ -35,7 +35,7 @@ def alternatives(question: Question, plan: Plan, most: int = 2, *, seconds: floa
     end = time.monotonic() + seconds
     others: list[Alternative] = []
     for share, by_site in itertools.product(SHARES, (False, True) if len(question.sites) > 1 else (False,)):
-        while len(others) < most and time.monotonic() < end:
+        while len(others) < limit and time.monotonic() < end:
             counts = [_bought(p, by_site) for p in (plan, *(a.plan for a in others))]
             caps = {
                 key: int(share * min(count[key] for count in counts if key in count))
@@ -44,7 +44,7 @@ def alternatives(question: Question, plan: Plan, most: int = 2, *, seconds: floa
             above = [[key for key, count in bought.items() if count > caps[key]] for bought in counts]
             if not above[0]:
                 return others
-            nearest = _cheapest(question, plan, _hitting(above), caps, (end - time.monotonic()) / (most - len(others)))
+            nearest = _cheapest(question, plan, _hitting(above), caps, (end - time.monotonic()) / (limit - len(others)))
             if nearest is None:
                 break
             others.append(nearest)
@@ -87,14 +87,14 @@ def _hitting(sets: Sequence[Iterable[tuple[str, str]]]) -> list[Choice]:
 
 
 def _cheapest(
-    question: Question, plan: Plan, choices: Sequence[Choice], most: Caps, seconds: float
+    question: Question, plan: Plan, choices: Sequence[Choice], upper: Caps, seconds: float
 ) -> Alternative | None:
     """The cheapest plan that buys no more than ``most`` of the members of one choice. Choices are tried in the order of
     the cost of their relaxations."""
     end = time.monotonic() + seconds
     bounds: list[tuple[float, int]] = []
     for j, choice in enumerate(choices):
-        model = build(question, plan.margin, {key: most[key] for key in choice})
+        model = build(question, plan.margin, {key: upper[key] for key in choice})
         if not len(model.cost):
             continue
         relaxed = highs(model, integer=np.zeros_like(model.integer), seconds=max(end - time.monotonic(), 1.0))
@@ -107,7 +107,7 @@ def _cheapest(
         if (nearest is not None and bound >= nearest[0].objective) or left <= 0:
             least = min(least, bound)
             break
-        caps = {key: most[key] for key in choices[j]}
+        caps = {key: upper[key] for key in choices[j]}
         try:
             candidate = best(
                 question, gap=max(plan.gap, LEAST_GAP), seconds=max(left, 1.0), margin=plan.margin, caps=caps
@@ -125,17 +125,17 @@ def _cheapest(
     candidate, choice = nearest
     before, after = trades(question, plan), trades(question, candidate)
     return Alternative(
-        name=_name({key: most[key] for key in sorted(choice)}),
+        name=_name({key: upper[key] for key in sorted(choice)}),
         plan=candidate,
         extra=candidate.objective - plan.objective,
         least=min(least, candidate.objective) - plan.objective,
-        trades={what: after[what] - before[what] for what in TRADES},
+        trades={quantity: after[quantity] - before[quantity] for quantity in TRADES},
     )
 
 
 def _name(caps: Caps) -> str:
     names = {(s, k): message("{sku} at {site}", sku=s, site=k) if k else s for s, k in caps}
     if any(caps.values()):
-        what = ", ".join(message("{n} {sku}", n=most, sku=names[key]) for key, most in caps.items())
-        return message("with at most {what}", what=what)
+        parts = ", ".join(message("{n} {sku}", n=limit, sku=names[key]) for key, limit in caps.items())
+        return message("with at most {what}", what=parts)
     return message("without {what}", what=", ".join(names.values()))

@@ -101,17 +101,17 @@ def _tables(model: Model, values: Floats) -> tuple[pd.DataFrame, pd.DataFrame]:
 def _filled(q: Question, stock: pd.DataFrame, use: pd.DataFrame) -> pd.DataFrame:
     """The stock with what follows from the decisions: arrivals, installed servers, power."""
     ledger = Ledger(q, stock, use)
-    at = {pair: p for p, pair in enumerate(ledger.pairs)}
-    rows = [at.get(pair, -1) for pair in zip(stock["sku"], stock["site"], strict=True)]
+    position = {pair: p for p, pair in enumerate(ledger.pairs)}
+    rows = [position.get(pair, -1) for pair in zip(stock["sku"], stock["site"], strict=True)]
 
-    def of(values: Floats) -> Floats:
+    def by_pair(values: Floats) -> Floats:
         padded = np.vstack([values, np.zeros((1, ledger.periods))])  # the last row: pairs that are not there
         return np.asarray(padded[rows, stock["period"].to_numpy(int)])
 
     each = [q.skus[s] for s in stock["sku"]]
-    active, installed = of(ledger.active), of(ledger.installed)
+    active, installed = by_pair(ledger.active), by_pair(ledger.installed)
     return stock.assign(
-        arrive=of(ledger.arrive).astype(np.int64),
+        arrive=by_pair(ledger.arrive).astype(np.int64),
         installed=installed.astype(np.int64),
         idle_w=active * np.array([sku.idle_w for sku in each]),
         peak_w=installed * np.array([sku.peak_w for sku in each]),

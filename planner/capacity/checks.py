@@ -170,8 +170,8 @@ def _use(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
             yield message("{workload} at {site}: more servers work than are there for it", workload=w, site=k)
     taken: dict[tuple[str, str, int], float] = {}
     for (s, k, t, pool), servers in normal.items():
-        most = max(failed.get((s, k, t, pool), 0.0), servers)
-        count = math.ceil(most - TOLERANCE * max(most, 1.0)) if pool else most  # no server is in two pools
+        needed = max(failed.get((s, k, t, pool), 0.0), servers)
+        count = math.ceil(needed - TOLERANCE * max(needed, 1.0)) if pool else needed  # no server is in two pools
         taken[s, k, t] = taken.get((s, k, t), 0.0) + count
     for (s, k, t), servers in taken.items():
         active = float(counts[s, k]["active"][t])
@@ -274,16 +274,16 @@ def _limits(q: Question, counts: Counts) -> Iterator[str]:
                 yield message(
                     "{sku} is bought for {site}, where a rack has not the power for one", sku=sku.name, site=k
                 )
-        for what, limit in _room(site):
+        for resource, limit in _room(site):
             if limit is None:
                 continue
-            load = sum((table["installed"] * _takes(sku, site, what) for sku, table in here), np.zeros_like(paid))
+            load = sum((table["installed"] * _takes(sku, site, resource) for sku, table in here), np.zeros_like(paid))
             for t in [t for t, value in enumerate(load) if _over(value, limit)][:1]:
                 yield message(
                     "{site} in {period}: {what} of {n}, the limit is {m}",
                     site=k,
                     period=q.periods[t],
-                    what=what,
+                    what=resource,
                     n=load[t],
                     m=limit,
                 )
@@ -320,11 +320,11 @@ def _room(site: Site) -> list[tuple[str, float | None]]:
     ]
 
 
-def _takes(sku: Sku, site: Site, what: str) -> float:
+def _takes(sku: Sku, site: Site, resource: str) -> float:
     """What one server takes of a limit of a site."""
-    if what not in ("racks", "liquid racks"):
-        return float(getattr(sku, what))
-    if sku.liquid != (what == "liquid racks"):
+    if resource not in ("racks", "liquid racks"):
+        return float(getattr(sku, resource))
+    if sku.liquid != (resource == "liquid racks"):
         return 0.0
     if sku.racks == 0 and site.rack_w and sku.budgeted_w:
         return 1 / max(site.rack_w // sku.budgeted_w, 1)
@@ -344,20 +344,20 @@ def _supply(q: Question, counts: Counts, bought: dict[str, Floats]) -> Iterator[
                     period=q.periods[t],
                     m=limit.most,
                 )
-    for name, most in q.domains_w.items():
+    for name, domain_limit in q.domains_w.items():
         inside = [k for k, site in q.sites.items() if name in [d.strip() for d in (site.domain or k).split(",")]]
         drawn = sum(
             (table["installed"] * q.skus[s].budgeted_w for (s, k), table in counts.items() if k in inside),
             np.zeros(len(q.periods)),
         )
-        for t in [t for t, value in enumerate(drawn) if _over(float(value), most)][:1]:
+        for t in [t for t, value in enumerate(drawn) if _over(float(value), domain_limit)][:1]:
             yield message(
                 "{site} in {period}: {what} of {n}, the limit is {m}",
                 site=name,
                 period=q.periods[t],
                 what="budgeted_w",
                 n=drawn[t],
-                m=most,
+                m=domain_limit,
             )
 
 
@@ -385,15 +385,15 @@ def _money(q: Question, plan: Plan) -> Iterator[str]:
 
 def _left_over(q: Question, plan: Plan, sku: str, site: str, installed: float) -> float:
     """What the plan's orders of a SKU at a site that are in place at the end are worth then, the newest first."""
-    of, mine = q.skus[sku], plan.stock[(plan.stock["sku"] == sku) & (plan.stock["site"] == site)]
+    owned, mine = q.skus[sku], plan.stock[(plan.stock["sku"] == sku) & (plan.stock["site"] == site)]
     ages = [  # in periods at the end
-        len(q.periods) - t - of.lead - of.allowance
+        len(q.periods) - t - owned.lead - owned.allowance
         for t, n in zip(mine["period"], mine["buy"], strict=True)
         for _ in range(int(n))
     ]
-    some = sorted(a for a in ages if a > 0 and (of.age_limit is None or a <= of.age_limit))[: int(installed)]
-    price = min([of.price or 0.0, *(each for _, each in of.breaks)])
-    return float(sum(price * of.residual ** (q.years * age) for age in some))
+    some = sorted(a for a in ages if a > 0 and (owned.age_limit is None or a <= owned.age_limit))[: int(installed)]
+    price = min([owned.price or 0.0, *(each for _, each in owned.breaks)])
+    return float(sum(price * owned.residual ** (q.years * age) for age in some))
 
 
 def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]]:
@@ -414,8 +414,8 @@ def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]
         money[t, "carbon"] += buy * sku.embodied * q.carbon_price / 1000
         watts[t, k] = watts.get((t, k), 0.0) + active * sku.idle_w
     for s, k, w, t, working in zip(*(plan.use[c] for c in (*WHERE, "working")), strict=True):
-        sku, own = q.skus[s], q.skus[s].worth[w].utilisation if w in q.skus[s].worth else None
-        used = q.workloads[w].utilisation if own is None else own
+        sku, specific = q.skus[s], q.skus[s].worth[w].utilisation if w in q.skus[s].worth else None
+        used = q.workloads[w].utilisation if specific is None else specific
         watts[t, k] = watts.get((t, k), 0.0) + working * used * (sku.peak_w - sku.idle_w)
     for (t, k), drawn in watts.items():
         site = q.sites[k]

@@ -238,6 +238,6 @@ def _steps(question: Question, limit: Label) -> Iterator[tuple[int, Question]]:
                 wider = replace(work, sites=work.sites | set(more))
                 yield n, replace(question, workloads={**question.workloads, work.name: wider})
     else:
-        most = len(question.periods) if kind == "age limit" else int(of.amount(question, limit))
-        for n in range(1, most + 1):
+        steps = len(question.periods) if kind == "age limit" else int(of.amount(question, limit))
+        for n in range(1, steps + 1):
             yield n, of.loosened(question, limit, n)

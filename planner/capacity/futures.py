@@ -65,8 +65,8 @@ def allowance(slips: Sequence[float], quantile: float, slipping: int) -> int:
     """The periods to add to a lead time whose orders arrive 0, 1, 2 ... periods late with these probabilities: so many
     that later deliveries of all ``slipping`` SKUs take at most a part of the futures that may fail.
     """
-    most = (1 - quantile) * SPLIT / slipping
-    return next(a for a in range(len(slips)) if sum(slips[a + 1 :]) <= most + 1e-12)
+    tolerated = (1 - quantile) * SPLIT / slipping
+    return next(a for a in range(len(slips)) if sum(slips[a + 1 :]) <= tolerated + 1e-12)
 
 
 def _uniform(n: int, seed: int, *names: str) -> Floats:
@@ -112,14 +112,14 @@ class Fleet:
         spares = np.array([site.spares for site in sites])
         stock = plan.stock
         self.count = np.zeros((periods, len(s), len(k)))
-        at = (stock["period"].to_numpy(int), stock["sku"].map(s).to_numpy(int), stock["site"].map(k).to_numpy(int))
+        cell = (stock["period"].to_numpy(int), stock["sku"].map(s).to_numpy(int), stock["site"].map(k).to_numpy(int))
         self.installed = np.zeros_like(self.count)
-        self.installed[at] = stock["installed"].to_numpy(float)
-        self.count[at] = stock["active"].to_numpy(float)
+        self.installed[cell] = stock["installed"].to_numpy(float)
+        self.count[cell] = stock["active"].to_numpy(float)
         self.count = np.maximum(self.count, self.installed - spares)  # idle servers can be activated, spares cannot
         self.shares = np.zeros((periods, len(s), len(k), len(w)))
         use = plan.use
-        where = [use[name].map(of).to_numpy(int) for name, of in (("sku", s), ("site", k), ("workload", w))]
+        where = [use[name].map(index).to_numpy(int) for name, index in (("sku", s), ("site", k), ("workload", w))]
         self.shares[use["period"].to_numpy(int), *where] = use["servers"].to_numpy(float)
         self.kept, self.guests = kept(question)
         allowed = np.array([[not x.sites or name in x.sites for x in workloads] for name in k])
@@ -127,8 +127,8 @@ class Fleet:
         self.utilisation = np.array(
             [[question.utilisation(n, x) if x in sku.worth else 0.0 for x in w] for n, sku in question.skus.items()]
         )
-        own = {name: [w[x] for x in members] for name, members in question.pools.items() if name}
-        self.pools: list[Pool] = [self._pool(name, members) for name, members in own.items()]
+        members_of_pool = {name: [w[x] for x in members] for name, members in question.pools.items() if name}
+        self.pools: list[Pool] = [self._pool(name, members) for name, members in members_of_pool.items()]
         common = np.array([w[x] for x in question.pools.get("", [])], dtype=np.int64)
         left = self.count - sum((pool.count for pool in self.pools), start=np.zeros_like(self.count))
         self.pools.append(Pool(common, np.maximum(left, 0.0), True))
@@ -163,10 +163,12 @@ class Fleet:
             slip = min(by[sku], len(rows))
             if not slip or not rows["buy"].any():
                 continue
-            own = np.zeros(len(rows))
+            arrivals = np.zeros(len(rows))
             delay = self.question.skus[sku].delay
-            own[delay:] = rows["buy"].to_numpy(float)[: max(len(rows) - delay, 0)]
-            missing = np.cumsum(own) - np.concatenate([np.zeros(slip), np.cumsum(own)[: len(own) - slip]])
+            arrivals[delay:] = rows["buy"].to_numpy(float)[: max(len(rows) - delay, 0)]
+            missing = np.cumsum(arrivals) - np.concatenate(
+                [np.zeros(slip), np.cumsum(arrivals)[: len(arrivals) - slip]]
+            )
             installed = np.maximum(rows["installed"].to_numpy(float) - missing, 0)
             room = np.maximum(installed - self.question.sites[site].spares, 0)
             stock.loc[rows.index, "installed"] = installed

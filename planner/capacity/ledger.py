@@ -73,8 +73,8 @@ class Ledger:
 
     # ------------------------------------------------------------ decisions
 
-    def _stock(self, what: str) -> Floats:
-        return _cube(self.stock, ("sku", "site"), self.pairs, what, self.periods)
+    def _stock(self, column: str) -> Floats:
+        return _cube(self.stock, ("sku", "site"), self.pairs, column, self.periods)
 
     @cached_property
     def buy(self) -> Floats:
@@ -89,9 +89,9 @@ class Ledger:
     def active(self) -> Floats:
         return self._stock("active")
 
-    def _use(self, what: str) -> Floats:
+    def _use(self, column: str) -> Floats:
         keys = [(*self.pairs[p], w) for w, p in self.combos]
-        return _cube(self.use, ("sku", "site", "workload"), keys, what, self.periods)
+        return _cube(self.use, ("sku", "site", "workload"), keys, column, self.periods)
 
     @cached_property
     def servers(self) -> Floats:
@@ -118,10 +118,10 @@ class Ledger:
         arrivals = np.zeros_like(self.buy)
         for p, (s, _) in enumerate(self.pairs):
             arrivals[p] = self._delayed(s, self.buy[p])
-        at = {pair: p for p, pair in enumerate(self.pairs)}
+        row_of_pair = {pair: p for p, pair in enumerate(self.pairs)}
         for c in self.question.fleet:
             if c.arrives is not None and c.count:
-                arrivals[at[c.sku, c.site], c.arrives] += c.count
+                arrivals[row_of_pair[c.sku, c.site], c.arrives] += c.count
         return arrivals
 
     def _delayed(self, sku: str, ordered: Floats) -> Floats:
@@ -185,8 +185,8 @@ class Ledger:
     def _whole(self, pool: str) -> Floats:
         mine = self._marked(lambda w: self.question.pool(w) == pool)[:, None]
         stays = ~self._marked(self.question.yields)[:, None]
-        most = np.maximum(self._by_pair(self.working * mine), self._by_pair(self.servers * mine * stays))
-        return np.ceil(most - _NEAR * np.maximum(most, 1.0))
+        needed = np.maximum(self._by_pair(self.working * mine), self._by_pair(self.servers * mine * stays))
+        return np.ceil(needed - _NEAR * np.maximum(needed, 1.0))
 
     @cached_property
     def of_pool(self) -> Floats:
@@ -214,9 +214,9 @@ class Ledger:
         """(combo,): the utilisation of its servers."""
         return np.array([self.question.utilisation(self.pairs[p][0], w) for w, p in self.combos], dtype=float)
 
-    def _marked(self, of: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
+    def _marked(self, is_marked: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
         """The combos whose workload has a property."""
-        return np.array([of(w) for w, _ in self.combos], dtype=bool)
+        return np.array([is_marked(w) for w, _ in self.combos], dtype=bool)
 
     def _by_pair(self, values: Floats) -> Floats:
         sums = np.zeros_like(self.buy)
@@ -299,8 +299,8 @@ class Ledger:
         done, lacking = self.done(workload), np.zeros(self.periods)
         pool, yields = q.pool(self.workloads[workload]), self._marked(q.yields)
         inside = self._marked(lambda w: q.pool(w) == pool)
-        own = self.pooled.get(pool, self.common)
-        free = np.maximum(own - self._by_pair(self.servers * (inside & ~yields)[:, None]), 0.0)
+        reserve = self.pooled.get(pool, self.common)
+        free = np.maximum(reserve - self._by_pair(self.servers * (inside & ~yields)[:, None]), 0.0)
         guests = self._by_pair(self.working * (inside & yields)[:, None])
         share = np.divide(free, guests, out=np.zeros_like(free), where=guests > 0).clip(max=1.0)
         for lost in q.cases:
@@ -365,8 +365,8 @@ class Ledger:
 
     def supplied(self, supply: Supply) -> Floats:
         """(period,): servers ordered that a limit of supply counts."""
-        of = self.question.supplied(supply)
-        return np.asarray(self.buy[[p for p, (s, _) in enumerate(self.pairs) if s in of]].sum(axis=0))
+        skus = self.question.supplied(supply)
+        return np.asarray(self.buy[[p for p, (s, _) in enumerate(self.pairs) if s in skus]].sum(axis=0))
 
     @cached_property
     def spent(self) -> Floats:
@@ -456,14 +456,14 @@ class Ledger:
 
 
 def _cube(
-    frame: pd.DataFrame, names: Sequence[str], keys: Sequence[tuple[str, ...]], what: str, periods: int
+    frame: pd.DataFrame, names: Sequence[str], keys: Sequence[tuple[str, ...]], column: str, periods: int
 ) -> Floats:
     """(key, period) from long rows; 0 without a row."""
     cube = np.zeros((len(keys), periods))
     if len(frame):
-        at = {key: i for i, key in enumerate(keys)}
-        rows = [at.get(key) for key in zip(*(frame[n] for n in names), strict=True)]
-        for i, t, value in zip(rows, frame["period"], frame[what], strict=True):
+        row_of_key = {key: i for i, key in enumerate(keys)}
+        rows = [row_of_key.get(key) for key in zip(*(frame[n] for n in names), strict=True)]
+        for i, t, value in zip(rows, frame["period"], frame[column], strict=True):
             if i is not None:
                 cube[i, int(t)] += float(value)
     return cube

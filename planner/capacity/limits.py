@@ -70,31 +70,31 @@ def limits(question: Question) -> list[Label]:
 
 def name(question: Question, limit: Label) -> str:
     """The limit in words."""
-    of = limit[1] if len(limit) > 1 else ""
+    subject = limit[1] if len(limit) > 1 else ""
     period = question.periods[int(limit[-1])] if limit[0] in ("demand", "budget") else ""
     if limit[0] == "supply":
         supply = question.supply[int(limit[1])]
-        of = supply.of
+        subject = supply.of
         if supply.period is not None:
-            return message("supply of {what} in {period}", what=of, period=question.periods[supply.period])
+            return message("supply of {what} in {period}", what=subject, period=question.periods[supply.period])
     return {
-        "demand": lambda: message("demand of {workload} in {period}", workload=of, period=period),
-        "power": lambda: message("power at {site}", site=of),
-        "rack units": lambda: message("rack units at {site}", site=of),
-        "ports": lambda: message("ports at {site}", site=of),
-        "racks": lambda: message("positions for racks at {site}", site=of),
-        "liquid racks": lambda: message("liquid-cooled positions at {site}", site=of),
-        "domain power": lambda: message("power of {domain}", domain=of),
-        "supply": lambda: message("supply of {what}", what=of),
-        "lots": lambda: message("lots in which {sku} is sold", sku=of),
-        "windows": lambda: message("windows for retiring at {site}", site=of),
-        "site budget": lambda: message("budget of {site}", site=of),
+        "demand": lambda: message("demand of {workload} in {period}", workload=subject, period=period),
+        "power": lambda: message("power at {site}", site=subject),
+        "rack units": lambda: message("rack units at {site}", site=subject),
+        "ports": lambda: message("ports at {site}", site=subject),
+        "racks": lambda: message("positions for racks at {site}", site=subject),
+        "liquid racks": lambda: message("liquid-cooled positions at {site}", site=subject),
+        "domain power": lambda: message("power of {domain}", domain=subject),
+        "supply": lambda: message("supply of {what}", what=subject),
+        "lots": lambda: message("lots in which {sku} is sold", sku=subject),
+        "windows": lambda: message("windows for retiring at {site}", site=subject),
+        "site budget": lambda: message("budget of {site}", site=subject),
         "budget": lambda: message("budget of {period}", period=period),
-        "spares": lambda: message("spares at {site}", site=of),
-        "lead time": lambda: message("lead time of {sku}", sku=of),
-        "age limit": lambda: message("age limit of {sku}", sku=of),
-        "minimum order": lambda: message("minimum order of {sku}", sku=of),
-        "sites": lambda: message("sites of {workload}", workload=of),
+        "spares": lambda: message("spares at {site}", site=subject),
+        "lead time": lambda: message("lead time of {sku}", sku=subject),
+        "age limit": lambda: message("age limit of {sku}", sku=subject),
+        "minimum order": lambda: message("minimum order of {sku}", sku=subject),
+        "sites": lambda: message("sites of {workload}", workload=subject),
         "survival": lambda: message("survival of a lost failure domain"),
     }[str(limit[0])]()
 
@@ -127,25 +127,25 @@ def unit(question: Question, limit: Label) -> str:
 def without(question: Question, dropped: Collection[Label]) -> Question:
     """The question with limits left out; a dropped demand is 0."""
     for limit in dropped:
-        kind, of = str(limit[0]), str(limit[1]) if len(limit) > 1 else ""
+        kind, subject = str(limit[0]), str(limit[1]) if len(limit) > 1 else ""
         if kind in SITE:
-            question = _site(question, replace(question.sites[of], **{SITE[kind]: None}))  # type: ignore[arg-type]
+            question = _site(question, replace(question.sites[subject], **{SITE[kind]: None}))  # type: ignore[arg-type]
         elif kind == "budget":
             question = _budget(question, int(limit[1]), None)
         elif kind == "age limit":
-            question = _sku(question, replace(question.skus[of], age_limit=None))
+            question = _sku(question, replace(question.skus[subject], age_limit=None))
         elif kind == "sites":
-            question = _work(question, replace(question.workloads[of], sites=frozenset()))
+            question = _work(question, replace(question.workloads[subject], sites=frozenset()))
         elif kind == "survival":
             question = _unsafe(question)
         elif kind == "lots":
-            question = _sku(question, replace(question.skus[of], lot=1))
+            question = _sku(question, replace(question.skus[subject], lot=1))
         elif kind == "windows":
-            question = _site(question, replace(question.sites[of], windows=None))
+            question = _site(question, replace(question.sites[subject], windows=None))
         elif kind == "supply":
             question = _supply(question, int(limit[1]), _ENOUGH)
         elif kind == "domain power":
-            question = replace(question, domains_w={k: w for k, w in question.domains_w.items() if k != of})
+            question = replace(question, domains_w={k: w for k, w in question.domains_w.items() if k != subject})
         else:
             question = loosened(question, limit, amount(question, limit))
     return question
@@ -153,26 +153,26 @@ def without(question: Question, dropped: Collection[Label]) -> Question:
 
 def amount(question: Question, limit: Label) -> float:
     """The size of a limit that is an amount or a count."""
-    kind, of = str(limit[0]), str(limit[1])
+    kind, subject = str(limit[0]), str(limit[1])
     if kind == "demand":
-        return question.workloads[of].point[int(limit[2])]
+        return question.workloads[subject].point[int(limit[2])]
     if kind == "budget":
         return question.budget[int(limit[1])] or 0.0
     if kind == "supply":
         return float(question.supply[int(limit[1])].most)
     if kind == "domain power":
-        return question.domains_w[of]
+        return question.domains_w[subject]
     if kind in SITE or kind == "spares":
-        return float(getattr(question.sites[of], SITE.get(kind, "spares")) or 0.0)
-    return float(getattr(question.skus[of], SKU[kind]) or 0.0)
+        return float(getattr(question.sites[subject], SITE.get(kind, "spares")) or 0.0)
+    return float(getattr(question.skus[subject], SKU[kind]) or 0.0)
 
 
 def loosened(question: Question, limit: Label, by: float) -> Question:
     """The question with a limit that is an amount or a count loosened ``by`` this much."""
-    kind, of = str(limit[0]), str(limit[1])
+    kind, subject = str(limit[0]), str(limit[1])
     now = amount(question, limit)
     if kind == "demand":
-        work, t = question.workloads[of], int(limit[2])
+        work, t = question.workloads[subject], int(limit[2])
         point = [max(now - by, 0.0) if u == t else v for u, v in enumerate(work.point)]
         changed = _work(question, replace(work, point=point))
     elif kind == "budget":
@@ -180,14 +180,14 @@ def loosened(question: Question, limit: Label, by: float) -> Question:
     elif kind == "supply":
         changed = _supply(question, int(limit[1]), int(now + by))
     elif kind == "domain power":
-        changed = replace(question, domains_w={**question.domains_w, of: now + by})
+        changed = replace(question, domains_w={**question.domains_w, subject: now + by})
     elif kind in SITE:
-        changed = _site(question, replace(question.sites[of], **{SITE[kind]: now + by}))  # type: ignore[arg-type]
+        changed = _site(question, replace(question.sites[subject], **{SITE[kind]: now + by}))  # type: ignore[arg-type]
     elif kind == "spares":
-        changed = _site(question, replace(question.sites[of], spares=int(now - by)))
+        changed = _site(question, replace(question.sites[subject], spares=int(now - by)))
     else:
         then = int(now + by) if kind == "age limit" else int(now - by)
-        changed = _sku(question, replace(question.skus[of], **{SKU[kind]: then}))  # type: ignore[arg-type]
+        changed = _sku(question, replace(question.skus[subject], **{SKU[kind]: then}))  # type: ignore[arg-type]
     return changed
 
 
@@ -209,8 +209,8 @@ def _sku(q: Question, sku: Sku) -> Question:
     return replace(q, skus={**q.skus, sku.name: sku})
 
 
-def _supply(q: Question, j: int, most: int) -> Question:
-    return replace(q, supply=[replace(s, most=most) if i == j else s for i, s in enumerate(q.supply)])
+def _supply(q: Question, j: int, maximum: int) -> Question:
+    return replace(q, supply=[replace(s, most=maximum) if i == j else s for i, s in enumerate(q.supply)])
 
 
 def _budget(q: Question, t: int, money: float | None) -> Question:

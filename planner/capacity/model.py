@@ -45,8 +45,8 @@ def build(question: Question, margin: Margin, caps: Caps | None = None) -> Model
     scale = float(cost.max(initial=0.0)) / 1000 or 1.0
     upper, integer = np.full(shape.total, np.inf), np.zeros(shape.total, dtype=bool)
     useful = {"a": shape.needed, "r": shape.needed[shape.lasting], "e": shape.pooled}
-    for block, most in ({"x": shape.order, "n": shape.most} | useful).items():
-        upper[shape.at(block)] = most
+    for block, bound in ({"x": shape.order, "n": shape.most} | useful).items():
+        upper[shape.at(block)] = bound
     upper[shape.at("z")] = upper[shape.at("y")] = upper[shape.at("b")] = 1.0
     upper[_closed(shape)] = 0.0
     for block in ("x", "d", "n", "e", "z", "y", "m", "b"):
@@ -248,10 +248,10 @@ def _limits(rows: Rows, shape: Shape) -> None:
             r = rows.add([("budget", t)], -np.inf, money / unit["money"], unit["money"])
             rows.put(r, x[:, t], load["money"])
             discounts(rows, shape, r, range(len(shape.pairs)), unit["money"], slice(t, t + 1))
-    for (sku, place), most in shape.caps.items():
+    for (sku, place), cap in shape.caps.items():
         capped = [p for p, (s, k) in enumerate(shape.pairs) if s == sku and place in ("", k)]
-        if most and capped:
-            rows.put(rows.add([("cap", sku, place)], -np.inf, float(most)), x[capped].ravel(), 1.0)
+        if cap and capped:
+            rows.put(rows.add([("cap", sku, place)], -np.inf, float(cap)), x[capped].ravel(), 1.0)
 
 
 def _domains(rows: Rows, shape: Shape) -> None:

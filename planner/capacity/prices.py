@@ -24,7 +24,7 @@ PERIODIC = (*SITE, "domain power", "supply")  # one limit with a row for each pe
 SHARE = 0.4  # share of the time for the unchanged question
 
 
-def shadow_prices(question: Question, plan: Plan, *, most: int = MOST, seconds: float = 30.0) -> list[Binding]:
+def shadow_prices(question: Question, plan: Plan, *, limit: int = MOST, seconds: float = 30.0) -> list[Binding]:
     """The ``most`` weighty limits of the relaxation, with the saving from more of each. A step is the need of a server.
 
     Both the question and its neighbour are solved again, to a gap far below the plan's, so that the plan's distance
@@ -38,7 +38,7 @@ def shadow_prices(question: Question, plan: Plan, *, most: int = MOST, seconds: 
     if relaxed is None:
         return []
     steps = {label: _step(question, plan, label) for label in relaxed[1] if label[0] in AMOUNTS}
-    weighty = sorted(steps, key=lambda label: (-relaxed[1][label] * steps[label], str(label)))[:most]
+    weighty = sorted(steps, key=lambda label: (-relaxed[1][label] * steps[label], str(label)))[:limit]
     expected = {label: relaxed[1][label] * steps[label] for label in weighty}
     gap = min(max(AIM * min(expected.values(), default=0.0) / max(relaxed[0], 1e-9), TIGHTEST), LOOSEST)
     before = _solved(model, gap, SHARE * seconds)

@@ -43,8 +43,8 @@ def _breaks(rows: Rows, shape: Shape) -> None:
         sku, here = shape.question.skus[s], [p for p, pair in enumerate(shape.pairs) if pair[0] == s]
         mine = [j for j, (name, _) in enumerate(shape.broken) if name == s]
         labels = [("price break", s, t) for t in range(shape.periods)]
-        most = float(shape.order[here].sum(axis=0).max(initial=0.0))
-        tops = [*(least - 1.0 for least, _ in sku.breaks[1:]), most]
+        largest = float(shape.order[here].sum(axis=0).max(initial=0.0))
+        tops = [*(least - 1.0 for least, _ in sku.breaks[1:]), largest]
         for j, top in zip(mine, tops, strict=True):
             priced = [i for i, (_, number) in enumerate(shape.priced) if number == j]
             for sign, count in ((1.0, sku.breaks[shape.broken[j][1]][0]), (-1.0, top)):
@@ -80,8 +80,8 @@ def _supply(rows: Rows, shape: Shape) -> None:
     """What can be ordered of a SKU or from a vendor, by period."""
     q, x = shape.question, shape.at("x")
     for j, supply in enumerate(q.supply):
-        of = q.supplied(supply)
-        mine = [p for p, (s, _) in enumerate(shape.pairs) if s in of]
+        skus = q.supplied(supply)
+        mine = [p for p, (s, _) in enumerate(shape.pairs) if s in skus]
         periods = range(shape.periods) if supply.period is None else [supply.period]
         r = rows.add([("supply", j, t) for t in periods], -np.inf, float(supply.most))
         rows.put(r, x[mine][:, list(periods)], 1.0)

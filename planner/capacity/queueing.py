@@ -127,10 +127,10 @@ def utilisation_for(
         )
 
     def meets(utilisation: float) -> bool:
-        of = (slots, utilisation * slots, service_s, arrival_cv2, service_cv2)
+        station = (slots, utilisation * slots, service_s, arrival_cv2, service_cv2)
         if quantile is None:
-            return mean_wait(*of) <= target_s - least
-        return (waits_longer if wait else takes_longer)(target_s, *of) <= 1 - quantile
+            return mean_wait(*station) <= target_s - least
+        return (waits_longer if wait else takes_longer)(target_s, *station) <= 1 - quantile
 
     if meets(cap):
         return cap, message("the cap of {cap}: {target} would allow more", cap=f"{cap:g}", target=target)
@@ -147,11 +147,11 @@ def utilisation_for(
 
 
 def _target(target_s: float, quantile: float | None, wait: bool) -> str:
-    what = f"p{quantile * 100:g}" if quantile is not None else message("mean")
+    statistic = f"p{quantile * 100:g}" if quantile is not None else message("mean")
     time = human(target_s, "s")
     if wait:
-        return message("{what} wait of {time}", what=what, time=time)
-    return message("{what} latency of {time}", what=what, time=time)
+        return message("{what} wait of {time}", what=statistic, time=time)
+    return message("{what} latency of {time}", what=statistic, time=time)
 
 
 def _refuse(

@@ -154,10 +154,10 @@ class Shape:
     @cached_property
     def pooled(self) -> Floats:
         """The most servers that are useful per pool of its own and period."""
-        most = np.zeros((len(self.own), self.periods))
+        needed = np.zeros((len(self.own), self.periods))
         mine = np.flatnonzero(self.own_of >= 0)
-        np.add.at(most, self.own_of[mine], self.needed[mine])
-        return np.asarray(np.ceil(most - NEAR))
+        np.add.at(needed, self.own_of[mine], self.needed[mine])
+        return np.asarray(np.ceil(needed - NEAR))
 
     @cached_property
     def remaining(self) -> Floats:
@@ -174,11 +174,11 @@ class Shape:
     @cached_property
     def most(self) -> Floats:
         """The most active servers that are useful and have room, per pair and period. More would only add cost."""
-        most = np.zeros((len(self.pairs), self.periods))
+        bound = np.zeros((len(self.pairs), self.periods))
         common = np.flatnonzero(self.own_of < 0)
-        np.add.at(most, self.pair_of[common], self.needed[common])
-        most = np.ceil(most - NEAR)
-        np.add.at(most, np.array([p for p, _ in self.own], dtype=np.int64), self.pooled)
+        np.add.at(bound, self.pair_of[common], self.needed[common])
+        bound = np.ceil(bound - NEAR)
+        np.add.at(bound, np.array([p for p, _ in self.own], dtype=np.int64), self.pooled)
         for p, (sku, site) in enumerate(zip(self.skus, self.sites, strict=True)):
             for limit, each in (
                 (site.power_w, sku.budgeted_w),
@@ -186,11 +186,11 @@ class Shape:
                 (site.ports, sku.ports),
             ):
                 if limit is not None and each > 0:
-                    most[p] = np.minimum(most[p], max(np.floor(limit / each + NEAR) - site.spares, 0))
+                    bound[p] = np.minimum(bound[p], max(np.floor(limit / each + NEAR) - site.spares, 0))
             early = sku.delay if self.sold(*self.pairs[p]) else self.periods
             old = np.maximum(self.remaining[p, :early] - site.spares, 0)
-            most[p, :early] = np.minimum(most[p, :early], old)
-        return most
+            bound[p, :early] = np.minimum(bound[p, :early], old)
+        return bound
 
     @cached_property
     def order(self) -> Floats:

@@ -61,7 +61,7 @@ def tornado(
     question: Question,
     plan: Plan,
     *,
-    most: int = 40,
+    limit: int = 40,
     seconds: float = 60.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Effect]:
@@ -74,7 +74,7 @@ def tornado(
         return []
     begin, effects = clock(), []
     bases: dict[str, float | None] = {"": base}
-    for one in sorted(_inputs(question, plan), key=lambda i: -i.rank)[:most]:
+    for one in sorted(_inputs(question, plan), key=lambda i: -i.rank)[:limit]:
         if clock() - begin > seconds:
             break
         margin = {w: m for w, m in plan.margin.items() if w != one.covers}

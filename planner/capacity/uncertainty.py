@@ -205,12 +205,12 @@ class _Search:
 
     def learn(self, level: float, met: float) -> bool:
         """Record the share that a level meets; whether it is enough."""
-        at = (level, self._level(met))
-        if at[1] < self.target:
-            self.below = max(self.below, at)
+        point = (level, self._level(met))
+        if point[1] < self.target:
+            self.below = max(self.below, point)
         elif self.above is None or level < self.above[0]:
-            self.above = at
-        return at[1] >= self.target
+            self.above = point
+        return point[1] >= self.target
 
     def next(self) -> float:
         low, start = self.below
@@ -240,8 +240,8 @@ def _need(question: Question, plan: Plan, draws: Draws) -> Floats:
 
 def _with_margin(question: Question, solve: Solve, need: Floats, level: float) -> Plan | Conflict:
     """The plan with every margin at one level (of a normal distribution)."""
-    at = np.quantile(need, float(stats.norm.cdf(level)), axis=0)
-    margin: Margin = {w: tuple(row) for w, row in zip(question.workloads, at.tolist(), strict=True)}
+    quantiles = np.quantile(need, float(stats.norm.cdf(level)), axis=0)
+    margin: Margin = {w: tuple(row) for w, row in zip(question.workloads, quantiles.tolist(), strict=True)}
     plan = solve(question, margin=margin)
     return plan if isinstance(plan, Conflict) or plan.margin else replace(plan, margin=margin)
 

@@ -88,8 +88,8 @@ def difference(slower: Iterable[Facts], faster: Iterable[Facts]) -> list[tuple[s
     """The facts that tell two groups of hosts apart without exception: the name, and each group's values."""
     ours, theirs = list(slower), list(faster)
     result = []
-    for name, of in TELLING.items():
-        here, others = {of(f) for f in ours}, {of(f) for f in theirs}
+    for name, value_of in TELLING.items():
+        here, others = {value_of(f) for f in ours}, {value_of(f) for f in theirs}
         if here and others and not here & others and "" not in here | others and max(len(here), len(others)) <= _FEW:
             result.append((name, " or ".join(sorted(here)), " or ".join(sorted(others))))
     return result

@@ -39,7 +39,7 @@ class Settled:
     campaign: str = ""
 
 
-def settle(own: float, sound: Floats, spread: float, deficit: float, runs: int) -> Settled:
+def settle(level: float, sound: Floats, spread: float, deficit: float, runs: int) -> Settled:
     """``own`` and ``sound``: oriented logarithms (higher is better) of the suspect and of hosts beside it.
     ``spread``: of sound values, at least FLOOR; ``deficit``: the share that matters.
 
@@ -49,7 +49,7 @@ def settle(own: float, sound: Floats, spread: float, deficit: float, runs: int) 
     if not len(sound):
         raise ValueError("no sound value to compare with")
     error = max(spread, FLOOR) * float(np.sqrt(1 + 1 / len(sound)))
-    loss = float(np.median(sound)) - own
+    loss = float(np.median(sound)) - level
     matters = -float(np.log1p(-deficit))
     if loss >= matters and loss >= SURE * error:
         verdict = Verdict.CONFIRMED
@@ -61,25 +61,25 @@ def settle(own: float, sound: Floats, spread: float, deficit: float, runs: int) 
     return Settled(verdict, middle, low, high, len(sound), runs)
 
 
-def settle_tail(own: Floats, sound: Floats, before: int, seed: int = 1) -> Settled | None:
+def settle_tail(values: Floats, sound: Floats, before: int, seed: int = 1) -> Settled | None:
     """A heavy tail: single runs (oriented logarithms) of the suspect, and of sound hosts (a row each).
 
     A tail that does not show is cleared only by twice the runs ``before``. None where the runs are too few.
     """
-    n = min(len(own), sound.shape[1])
+    n = min(len(values), sound.shape[1])
     if n < tails.LEAST_RUNS or not len(sound):
         return None
-    centred = own - np.median(own)
+    centred = values - np.median(values)
     pool = np.sort((sound - np.median(sound, axis=1, keepdims=True)).ravel())
     short, p = tails.against(np.sort(centred), pool, seed)
     worst = -float(centred.min())
     if short >= tails.EFFECT and p <= tails.DISCOVERY:
         verdict = Verdict.CONFIRMED
-    elif short < tails.EFFECT and len(own) >= 2 * before:
+    elif short < tails.EFFECT and len(values) >= 2 * before:
         verdict = Verdict.CLEARED
     else:
         verdict = Verdict.OPEN
-    return Settled(verdict, _share(short), _share(short), _share(worst), len(sound), len(own))
+    return Settled(verdict, _share(short), _share(short), _share(worst), len(sound), len(values))
 
 
 def _share(loss: float) -> float:

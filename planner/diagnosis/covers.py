@@ -44,8 +44,8 @@ def covering(
         cells, slow, left = cells[~done], slow[~done], left[~done]
         if depth == faults or not len(cells):
             break
-        if len(cells) > (most := _STEPS // len(codes)):
-            best = np.argpartition(slow @ odds, -most)[-most:]
+        if len(cells) > (limit := _STEPS // len(codes)):
+            best = np.argpartition(slow @ odds, -limit)[-limit:]
             cells, slow, left = cells[best], slow[best], left[best]
         free = (~slow * against).astype(np.float32)
         more = free @ reached.T.astype(np.float32) + (slow @ against)[:, None]

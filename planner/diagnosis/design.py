@@ -40,8 +40,8 @@ class _Design:
     def __init__(self, posterior: Posterior, size: int) -> None:
         self.posterior, self.size = posterior, size
         self.rng = np.random.default_rng(len(posterior.cells))
-        at = (np.arange(SETS) + self.rng.random()) / SETS
-        rows = np.searchsorted(np.cumsum(posterior.share), at).clip(max=len(posterior.share) - 1)
+        quantiles = (np.arange(SETS) + self.rng.random()) / SETS
+        rows = np.searchsorted(np.cumsum(posterior.share), quantiles).clip(max=len(posterior.share) - 1)
         cells = posterior.cells.astype(np.int64)
         self.lifted = posterior.lifted(size)[rows]
         self.border = posterior.border[rows]
@@ -53,9 +53,9 @@ class _Design:
 
     def group(self, barred: Collection[str], nth: int) -> tuple[list[str], float, float]:
         """The best group from one order of the classes: its hosts, how likely it is slow, and what it is worth."""
-        of = self.posterior.of
+        classes = self.posterior.of
         free = np.array([host not in barred for host in self.posterior.hosts])
-        sizes = np.bincount(of[free], minlength=256)
+        sizes = np.bincount(classes[free], minlength=256)
         hot, of_each = self._ordered(np.flatnonzero((self.mass > _HOT) & (sizes > 0)), sizes, nth)
         cold = int(sizes[self.mass <= _HOT].sum())
         coarse = np.unique(np.linspace(0, len(hot), _COARSE + 1).round().astype(int))
@@ -89,21 +89,21 @@ class _Design:
 
     def _filled(self, wanted: np.ndarray, sizes: np.ndarray, cold: int) -> np.ndarray:
         """How many hosts of each class groups have: those ``wanted``, hosts without a fault, and then the last."""
-        own = np.clip(self.size - (np.cumsum(wanted, axis=1) - wanted), 0, wanted)
-        left = np.clip(self.size - own.sum(axis=1) - cold, 0, None)[:, None]
-        room = sizes - own
+        taken = np.clip(self.size - (np.cumsum(wanted, axis=1) - wanted), 0, wanted)
+        left = np.clip(self.size - taken.sum(axis=1) - cold, 0, None)[:, None]
+        room = sizes - taken
         after = np.cumsum(room[:, ::-1], axis=1)[:, ::-1] - room
-        return np.asarray(own + np.clip(left - after, 0, room))
+        return np.asarray(taken + np.clip(left - after, 0, room))
 
     def _judged(self, counts: np.ndarray, hot: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """How likely each group is slow, and the bits that it says less what splitting a class costs. A class of which
         it has a part has the end of a fault there in proportion."""
-        own = np.zeros((len(counts), 256))
-        np.add.at(own.T, hot, counts.T)
-        parts = own / np.maximum(1, np.bincount(self.posterior.of, minlength=256))
+        members = np.zeros((len(counts), 256))
+        np.add.at(members.T, hot, counts.T)
+        parts = members / np.maximum(1, np.bincount(self.posterior.of, minlength=256))
         parts[:, NODE] = 1.0
         each = 1.0 - np.prod(1.0 - parts[:, self.first] * parts[:, self.second], axis=2)
-        splits = ((own > 0) & (own < sizes)).sum(axis=1)
+        splits = ((members > 0) & (members < sizes)).sum(axis=1)
         return each.mean(axis=1), _bits(each, self.lifted) - _SPLIT * splits
 
     def _across(self, members: list[str], slow: float) -> float:
@@ -115,8 +115,8 @@ class _Design:
 
     def _hosts(self, counts: np.ndarray, free: np.ndarray) -> list[str]:
         chosen: list[int] = []
-        for of in np.flatnonzero(counts):
-            chosen += np.flatnonzero((self.posterior.of == of) & free)[: counts[of]].tolist()
+        for code in np.flatnonzero(counts):
+            chosen += np.flatnonzero((self.posterior.of == code) & free)[: counts[code]].tolist()
         cold = np.flatnonzero((self.mass[self.posterior.of] <= _HOT) & free)
         chosen += cold[: self.size - len(chosen)].tolist()
         return [self.posterior.hosts[n] for n in sorted(chosen)]

@@ -158,9 +158,9 @@ class _Hunt(Settling):
             self._resize(self.sizes[0])
         before = self.runs
         for part in self._uncovered():
-            for own in self._without(part):
-                if own and not self._covered(own):
-                    self._try(self._filled(own))
+            for half in self._without(part):
+                if half and not self._covered(half):
+                    self._try(self._filled(half))
         self._settle()
         return self.runs > before
 
@@ -169,7 +169,7 @@ class _Hunt(Settling):
         guilty = self.guilty()
         if self.blocks:
             both = [[*self.blocks[a], *self.blocks[b]] for a, b in combinations(range(len(self.blocks)), 2)]
-            return [[m for m in own if m not in guilty] for own in both]
+            return [[m for m in half if m not in guilty] for half in both]
         sound = frozenset().union(*self._sound())
         left = [m for m in self.order if m not in sound | guilty]
         parts = [left[start : start + self.size] for start in range(0, len(left), self.size)]
@@ -184,11 +184,13 @@ class _Hunt(Settling):
         ways = [{link[end] for link in links} for end in ((0, 1) if links else (0,))]
         return [[m for m in part if m not in barred] for barred in ways]
 
-    def _covered(self, own: Sequence[str]) -> bool:
+    def _covered(self, members: Sequence[str]) -> bool:
         """Whether every two of these hosts ran together in a sound group."""
-        together = np.eye(len(own), dtype=bool) if len(own) > 1 else np.zeros((len(own), len(own)), dtype=bool)
+        together = (
+            np.eye(len(members), dtype=bool) if len(members) > 1 else np.zeros((len(members), len(members)), dtype=bool)
+        )
         for group in self._sound():
-            here = np.array([m in group for m in own])
+            here = np.array([m in group for m in members])
             together |= here[:, None] & here
         return bool(together.all())
 
@@ -210,33 +212,33 @@ class _Hunt(Settling):
         gap = self.expected - self.rate(slow)
         drop = max(self.loss, MOST_OF * gap) if np.isfinite(gap) else FAILS
         posterior = self._posterior(slow, drop)
-        before, most = len(self.faults), self.runs + MOST_LOOKED
+        before, limit = len(self.faults), self.runs + MOST_LOOKED
         refuted: list[tuple[str, ...]] = []
         settled: list[tuple[str, ...]] = []
-        while self.runs < min(self.most, most):
+        while self.runs < min(self.most, limit):
             known = [f.of for f in self.faults if f.kind != "border"]
-            of, odds = posterior.likeliest([*known, *settled])
-            if odds > (RATHER if of in posterior.borders else SUSPECT):
-                settled.append(of)
-                if of not in posterior.borders and not self.guilty().isdisjoint(of):  # its host is named
+            suspects, odds = posterior.likeliest([*known, *settled])
+            if odds > (RATHER if suspects in posterior.borders else SUSPECT):
+                settled.append(suspects)
+                if suspects not in posterior.borders and not self.guilty().isdisjoint(suspects):  # its host is named
                     continue
-                fault = self.across(of, drop) if of in posterior.borders else self.confirmed(of, drop)
-                if fault is None or set(fault.of) != set(of):
-                    posterior.settle(of, fault=False)
-                    refuted.append(of)
+                fault = self.across(suspects, drop) if suspects in posterior.borders else self.confirmed(suspects, drop)
+                if fault is None or set(fault.of) != set(suspects):
+                    posterior.settle(suspects, fault=False)
+                    refuted.append(suspects)
                 if fault is not None and not any(
                     (f.kind, set(f.of)) == (fault.kind, set(fault.of)) for f in self.faults
                 ):
                     named = self._name(fault)
-                    most = self.runs + MOST_LOOKED
+                    limit = self.runs + MOST_LOOKED
                     if named.kind == "border" or named is not fault:
                         break
                     posterior.settle(fault.of, fault=True)
             elif posterior.more(known) < MORE or not self._step(posterior):
                 break
         if len(self.faults) == before:
-            for of in refuted:
-                if len(of) == 1 and (fault := self.with_halves(of[0], drop)):
+            for suspects in refuted:
+                if len(suspects) == 1 and (fault := self.with_halves(suspects[0], drop)):
                     self._name(fault)
                     break
         return len(self.faults) > before

@@ -41,20 +41,20 @@ def changes(values: Floats, errors: Floats, deficit: float, level: float = DISCO
 
 
 def _segment(values: Floats, errors: Floats, first: int, last: int, deficit: float, level: float) -> list[Change]:
-    own, least = values[first:last], _least(errors[first:last])
-    best = _split(own, least)
+    segment, least = values[first:last], _least(errors[first:last])
+    best = _split(segment, least)
     matters = -float(np.log1p(-deficit))
     if best is not None and best[1] <= level and abs(best[3] - best[2]) >= matters:
-        at, p, before, after = best
-        parts = [(first, first + at), (first + at, last)]
+        split, p, before, after = best
+        parts = [(first, first + split), (first + split, last)]
         inner = [c for a, b in parts for c in _segment(values, errors, a, b, deficit, level)]
-        return [Change(first + at, after - before, before, after, p), *inner]
-    between = _interval(own, least)
+        return [Change(first + split, after - before, before, after, p), *inner]
+    between = _interval(segment, least)
     if between is None or between[2] > level:
         return []
     start, end, p, outside, inside = between
-    around = np.concatenate([own[:start], own[end:]])
-    if min(abs(inside - outside), abs(np.median(own[start:end]) - np.median(around))) < matters:
+    around = np.concatenate([segment[:start], segment[end:]])
+    if min(abs(inside - outside), abs(np.median(segment[start:end]) - np.median(around))) < matters:
         return []  # too little, or one odd campaign
     return [
         Change(first + start, inside - outside, outside, inside, p),

@@ -66,15 +66,15 @@ def judge(pairs: pd.DataFrame, hosts: int, deficit: float) -> tuple[pd.DataFrame
     effects = decompose(a, b, values, hosts)
     able = effects.partners >= PARTNERS
     noise = NORMAL * float(np.median(np.abs(effects.rest))) if len(values) else 0.0
-    own = 1.2533 * noise / np.sqrt(np.maximum(effects.partners, 1))  # the standard error of a median of so many
-    nodes = _low(np.where(able, effects.node, np.nan), deficit, own)
+    errors = 1.2533 * noise / np.sqrt(np.maximum(effects.partners, 1))  # the standard error of a median of so many
+    nodes = _low(np.where(able, effects.node, np.nan), deficit, errors)
     nodes = nodes.rename(columns={"column": "host"}).assign(partners=effects.partners[nodes["column"]])
     guilty = np.zeros(hosts, dtype=bool)
     guilty[nodes["host"].to_numpy(int)] = True
     rest = np.where(guilty[a] | guilty[b], np.nan, effects.rest)
     links = _low(rest, LINK * deficit, np.full(len(rest), noise))
-    at = links["column"].to_numpy(int)
-    return nodes, links.assign(a=a[at], b=b[at], either=~(able[a[at]] & able[b[at]]))
+    columns = links["column"].to_numpy(int)
+    return nodes, links.assign(a=a[columns], b=b[columns], either=~(able[a[columns]] & able[b[columns]]))
 
 
 def _low(effects: Floats, deficit: float, error: Floats) -> pd.DataFrame:

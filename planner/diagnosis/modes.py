@@ -43,13 +43,13 @@ def split(values: Floats, ordered: Floats, least: Floats) -> Modes:
         smallest = np.maximum(LEAST, np.ceil(SHARE * n))[:, None]
         within = np.where((below >= smallest) & (above >= smallest), within, np.inf)
         cut = np.argmin(within, axis=1)
-        at = (np.arange(len(values)), cut)
-        spread = np.sqrt(np.maximum(within[at], 0.0) / np.maximum(n - 2, 1))
-        gap = high[at] - low[at]
+        cell = (np.arange(len(values)), cut)
+        spread = np.sqrt(np.maximum(within[cell], 0.0) / np.maximum(n - 2, 1))
+        gap = high[cell] - low[cell]
         third = gap[:, None] / 3
-        middle = (centred > low[at][:, None] + third) & (centred < high[at][:, None] - third)
+        middle = (centred > low[cell][:, None] + third) & (centred < high[cell][:, None] - third)
         few = np.sum(middle & (np.arange(values.shape[1]) < n[:, None]), axis=1) <= BETWEEN * n
-        chosen = np.isfinite(within[at]) & (gap >= least) & (gap > (DISTANCE + FEW / np.maximum(n, 1)) * spread) & few
+        chosen = np.isfinite(within[cell]) & (gap >= least) & (gap > (DISTANCE + FEW / np.maximum(n, 1)) * spread) & few
     rows = np.flatnonzero(chosen)
     border = (ordered[rows, cut[rows]] + ordered[rows, cut[rows] + 1]) / 2
     upper = values[rows] > border[:, None]

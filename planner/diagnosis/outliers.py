@@ -44,8 +44,8 @@ def judge(values: Floats, error: Floats, deficit: Floats) -> Verdicts:
     """
     step = max(1, BLOCK // max(1, values.shape[1]))
     blocks = [
-        _block(values[at : at + step], error[at : at + step], deficit[at : at + step], at)
-        for at in range(0, max(1, len(values)), step)
+        _block(values[start : start + step], error[start : start + step], deficit[start : start + step], start)
+        for start in range(0, max(1, len(values)), step)
     ]
     tested = pd.concat([b.slow for b in blocks], ignore_index=True)
     judged = sum(b.judged for b in blocks)
@@ -66,11 +66,11 @@ def _block(values: Floats, error: Floats, deficit: Floats, first: int) -> Verdic
     n = np.sum(~np.isnan(ordered), axis=1)
     groups = modes.split(values, ordered, -np.log1p(-deficit))
     single = np.setdiff1d(np.arange(len(values)), groups.rows)
-    own = values[groups.rows]
+    cells = values[groups.rows]
     parts = [
         (0, single, values[single], ordered[single]),
-        (1, groups.rows, np.where(groups.upper, np.nan, own), None),
-        (2, groups.rows, np.where(groups.upper, own, np.nan), None),
+        (1, groups.rows, np.where(groups.upper, np.nan, cells), None),
+        (2, groups.rows, np.where(groups.upper, cells, np.nan), None),
     ]
     frames, judged = [], 0
     for group, rows, chosen, in_order in parts:

@@ -191,7 +191,7 @@ class Panel:
                 if len(group) >= self.size:
                     return
                 if other not in group | guilty and not any(
-                    between(other, own, links, borders, self.labels) for own in group
+                    between(other, member, links, borders, self.labels) for member in group
                 ):
                     group.add(other)
 

@@ -156,9 +156,9 @@ def _by_themselves(
     expected = float(np.median(usual))
     lost = {s: expected - rates[s] for s in gaps if s in rates}
     return [
-        Fault("node", (s,), Reason.INTRA_HOST, _share(own))
-        for s, own in lost.items()
-        if own - (expected - min(usual)) >= max(loss, min(gaps[s], MOST) / 2)
+        Fault("node", (s,), Reason.INTRA_HOST, _share(loss_of_host))
+        for s, loss_of_host in lost.items()
+        if loss_of_host - (expected - min(usual)) >= max(loss, min(gaps[s], MOST) / 2)
     ]
 
 
@@ -171,12 +171,14 @@ def _links(
         across.setdefault(_border(pair, labels), []).append(pair)
     crossed = {_border(pair, labels) for pair in fast}
     faults = []
-    for border, own in across.items():
-        if len(border) == 2 and len(own) >= BORDER and border not in crossed:
-            missing = _share(expected - float(np.median([rates[p] for p in own])))
+    for border, slow_pairs in across.items():
+        if len(border) == 2 and len(slow_pairs) >= BORDER and border not in crossed:
+            missing = _share(expected - float(np.median([rates[p] for p in slow_pairs])))
             faults.append(Fault("border", border, Reason.ALL_ACROSS, missing))
         else:
-            faults += [Fault("link", tuple(sorted(p)), Reason.ONE_PAIR, _share(expected - rates[p])) for p in own]
+            faults += [
+                Fault("link", tuple(sorted(p)), Reason.ONE_PAIR, _share(expected - rates[p])) for p in slow_pairs
+            ]
     return faults
 
 

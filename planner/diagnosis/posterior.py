@@ -104,15 +104,15 @@ class Posterior:
             result |= across[self.border]
         return result
 
-    def settle(self, of: tuple[str, ...], fault: bool) -> None:
+    def settle(self, members: tuple[str, ...], fault: bool) -> None:
         """That host, link or border has a fault, or has none."""
-        if of in self.borders:
-            self._shown = self._shown + np.where((self.border == self.borders.index(of)) == fault, 0.0, -_PROVEN)
+        if members in self.borders:
+            self._shown = self._shown + np.where((self.border == self.borders.index(members)) == fault, 0.0, -_PROVEN)
             self._weigh()
             return
-        self._split(np.array([host == of[0] for host in self.hosts]))
-        self._split(np.array([host == of[-1] for host in self.hosts]))
-        if (code := self._code(of)) == _EMPTY:  # no set has it
+        self._split(np.array([host == members[0] for host in self.hosts]))
+        self._split(np.array([host == members[-1] for host in self.hosts]))
+        if (code := self._code(members)) == _EMPTY:  # no set has it
             return
         self._settled[code] = fault
         self._shown = self._shown + self._contrary(self.cells, code)
@@ -148,7 +148,7 @@ class Posterior:
     def _regrow(self) -> None:
         """Add the sets that explain all runs: they were dropped when the runs so far said little of them."""
         classes = np.unique(self.of[self._suspect])
-        first, second = (classes[at] for at in np.triu_indices(len(classes)))
+        first, second = (classes[side] for side in np.triu_indices(len(classes)))
         two = (first != second) | (np.array(self.sizes)[first] > 1)
         pairs = np.concatenate([np.stack([classes, classes], 1), np.stack([first, second], 1)[two]])
         codes = pairs[:, 0] << 8 | np.where(np.arange(len(pairs)) < len(classes), NODE, pairs[:, 1])
@@ -184,22 +184,22 @@ class Posterior:
         noise = max(self.noise, self.drop / _CLEAR)
         sizes = np.array([size for size, _ in self._runs])
         for size in self.sizes_run():
-            own = sizes == size
-            rates = _cut(np.array([rate for of, rate in self._runs if of == size]), self.drop)
+            of_size = sizes == size
+            rates = _cut(np.array([rate for run_size, rate in self._runs if run_size == size]), self.drop)
             if rates.min() < -self.drop / 2:  # else all are slow, or none
-                result[own] = -self.drop * (rates + self.drop / 2) / noise**2
+                result[of_size] = -self.drop * (rates + self.drop / 2) / noise**2
         return result
 
     def more(self, faults: Iterable[Sequence[str]]) -> float:
         """How likely there are others than those ``faults``."""
-        known = [_EMPTY, *(self._code(of) for of in faults)]
+        known = [_EMPTY, *(self._code(members) for members in faults)]
         return float(self.share[~np.isin(self.cells, known).all(axis=1) | (self.border >= 0)].sum())
 
     def likeliest(self, but: Collection[tuple[str, ...]]) -> tuple[tuple[str, ...], float]:
         """The likeliest host, link or (two labels) border, none of ``but``, and ln of its odds; () where there is
         none. It is one that can be named: hosts that were in the same runs cannot."""
         each = np.bincount(self.cells.ravel(), np.repeat(self.share, FAULTS), 1 << 16)
-        each[[_EMPTY, *(self._code(of) for of in but)]] = 0.0
+        each[[_EMPTY, *(self._code(members) for members in but)]] = 0.0
         single = np.zeros(256, dtype=bool)
         single[: len(self.sizes)] = np.array(self.sizes) == 1
         single[NODE] = True
@@ -207,18 +207,20 @@ class Posterior:
         code = int(each.argmax())
         best = float(each[code])
         ends = [c for c in (code >> 8, code & 255) if c < NODE]
-        of = tuple(self.hosts[int(np.flatnonzero(self.of == c)[0])] for c in ends)
+        likeliest = tuple(self.hosts[int(np.flatnonzero(self.of == c)[0])] for c in ends)
         if self.borders:
             across = np.bincount(self.border[self.border >= 0], self.share[self.border >= 0], len(self.borders))
             across[[self.borders.index(b) for b in but if b in self.borders]] = 0.0
             if across.max() > best:
-                best, of = float(across.max()), self.borders[int(across.argmax())]
-        return (of, log(max(best, 1e-12) / max(1 - best, 1e-12))) if best > 0 else ((), -np.inf)
+                best, likeliest = float(across.max()), self.borders[int(across.argmax())]
+        return (likeliest, log(max(best, 1e-12) / max(1 - best, 1e-12))) if best > 0 else ((), -np.inf)
 
-    def _code(self, of: Sequence[str]) -> int:
+    def _code(self, members: Sequence[str]) -> int:
         """Of a host or a link, whose hosts are classes of their own; else of nothing that there is."""
-        classes = [] if of in self.borders else sorted(int(self.of[self.place[h]]) for h in of if h in self.place)
-        if len(classes) != len(of) or any(self.sizes[c] > 1 for c in classes):
+        classes = (
+            [] if members in self.borders else sorted(int(self.of[self.place[h]]) for h in members if h in self.place)
+        )
+        if len(classes) != len(members) or any(self.sizes[c] > 1 for c in classes):
             return _EMPTY
         return classes[0] << 8 | (classes[1] if len(classes) > 1 else NODE)
 
@@ -266,9 +268,9 @@ class Posterior:
             )
             cells, rows = np.concatenate([cells, branched]), np.concatenate([rows, rows[copies]])
         cells = np.sort(cells, axis=1)
-        own = self.border[rows] < 0
-        _, firsts = np.unique(cells[own].view(np.uint64).ravel(), return_index=True)
-        firsts = np.concatenate([np.flatnonzero(own)[firsts], np.flatnonzero(~own)])
+        inside = self.border[rows] < 0
+        _, firsts = np.unique(cells[inside].view(np.uint64).ravel(), return_index=True)
+        firsts = np.concatenate([np.flatnonzero(inside)[firsts], np.flatnonzero(~inside)])
         self._take(rows[firsts])
         self.cells = cells[firsts]
 
@@ -290,8 +292,8 @@ class Posterior:
         for column in range(FAULTS):
             if column:
                 again = np.where(self.cells[:, column] == self.cells[:, column - 1], again + 1, 0)
-            own = np.maximum(number[:, column] - again, 0) / (again + 1)
-            total *= np.where(self.cells[:, column] == _EMPTY, 1.0, own)
+            choices = np.maximum(number[:, column] - again, 0) / (again + 1)
+            total *= np.where(self.cells[:, column] == _EMPTY, 1.0, choices)
         nodes = ((self.cells & 255) == NODE).sum(axis=1)
         faults = (self.cells != _EMPTY).sum(axis=1)
         with np.errstate(divide="ignore"):
@@ -303,12 +305,12 @@ class Posterior:
         total = np.zeros(len(self.cells))
         noise = max(self.noise, self.drop / _CLEAR)
         for size in {size for size, _ in self._runs}:
-            own = [n for n, (of, _) in enumerate(self._runs) if of == size]
-            rates = _cut(np.array([self._runs[n][1] for n in own]), self.drop)
-            slow = self._slow[:, own].astype(float)
+            runs = [n for n, (run_size, _) in enumerate(self._runs) if run_size == size]
+            rates = _cut(np.array([self._runs[n][1] for n in runs]), self.drop)
+            slow = self._slow[:, runs].astype(float)
             lost = self.drop * slow.sum(axis=1)
             squares = (rates**2).sum() + 2 * self.drop * (slow @ rates) + self.drop * lost
-            total -= (squares - (rates.sum() + lost) ** 2 / len(own)) / (2 * noise**2)
+            total -= (squares - (rates.sum() + lost) ** 2 / len(runs)) / (2 * noise**2)
         return total
 
     def sizes_run(self) -> set[int]:
@@ -317,10 +319,10 @@ class Posterior:
 
     def lifted(self, size: int) -> np.ndarray:
         """By which sets a sound group of this size is faster than by others: what those take for sound was slow."""
-        own = [n for n, (of, _) in enumerate(self._runs) if of == size]
-        if not own:
+        runs = [n for n, (run_size, _) in enumerate(self._runs) if run_size == size]
+        if not runs:
             return np.zeros(len(self.cells), dtype=bool)
-        level = self._slow[:, own].mean(axis=1)
+        level = self._slow[:, runs].mean(axis=1)
         order = np.argsort(level)
         low = level[order[int(np.searchsorted(np.cumsum(self.share[order]), _FEW))]]
         return np.asarray(level > low + 0.5)

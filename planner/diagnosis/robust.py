@@ -46,11 +46,11 @@ def lower_tail(values: Floats, least: float, ordered: Floats | None = None) -> L
     rows, inverse = np.unique(row, return_inverse=True)
     deviations = np.abs(values[rows] - median[rows, None])
     deviations.sort(axis=1)
-    own = below[row, column]
+    deviation = below[row, column]
     without_small, without_large = _at(deviations, n[rows]), _at(deviations, n[rows], large=True)
     usual = deviations[np.arange(len(rows)), n[rows] // 2]
-    spread = np.where(own >= usual[inverse], without_large[inverse], without_small[inverse])
-    return LowerTail(row, column, own, median[row], NORMAL * spread, n[row])
+    spread = np.where(deviation >= usual[inverse], without_large[inverse], without_small[inverse])
+    return LowerTail(row, column, deviation, median[row], NORMAL * spread, n[row])
 
 
 def _at(ordered: Floats, n: Whole, *, large: bool = False) -> Floats:
@@ -61,8 +61,8 @@ def _at(ordered: Floats, n: Whole, *, large: bool = False) -> Floats:
     shift = 0 if large else 1
     last = ordered.shape[1] - 1
     places = [np.minimum((rest - 1) // 2 + shift, last), np.minimum(rest // 2 + shift, last)]
-    at = np.arange(len(ordered))
-    middle = (ordered[at, places[0]] + ordered[at, places[1]]) / 2
+    rows = np.arange(len(ordered))
+    middle = (ordered[rows, places[0]] + ordered[rows, places[1]]) / 2
     return np.where(n > 1, middle, np.nan)
 
 

@@ -17,16 +17,16 @@ PARTNERS = 2  # known-good hosts, each alone, with which a node is slow, and the
 class Settling(Panel):
     """What runs of two hosts say of who is suspected. ``drop``: ln of what such a run loses where it is so."""
 
-    def confirmed(self, of: Sequence[str], drop: float) -> Fault | None:
+    def confirmed(self, members: Sequence[str], drop: float) -> Fault | None:
         """The fault of a host, or of a link between two, where runs of two hosts show it."""
-        if len(of) > 1:
-            links = [(of[0], of[1])]
+        if len(members) > 1:
+            links = [(members[0], members[1])]
         else:
-            lost = self._with_partners(of[0], drop)
+            lost = self._with_partners(members[0], drop)
             slow = {partner: by for partner, by in lost.items() if by > drop / 2}
             if len(slow) == PARTNERS:
-                return Fault("node", tuple(of), Reason.ALL_PARTNERS, share(float(np.median(list(slow.values())))))
-            links = [(of[0], partner) for partner in slow]
+                return Fault("node", tuple(members), Reason.ALL_PARTNERS, share(float(np.median(list(slow.values())))))
+            links = [(members[0], partner) for partner in slow]
         for one, other in links:
             if (across := self._pair(one, other, drop)) > drop / 2:
                 return self._border(one, other, drop) or _link(one, other, across)
@@ -41,14 +41,14 @@ class Settling(Panel):
             return None
         halves = good[:size], good[size : 2 * size]
         slow = []
-        for own, rest in (halves, halves[::-1]):
+        for half, rest in (halves, halves[::-1]):
             search = self._against(drop, partial(_topped, rest, size), partial(self._reference, frozenset(rest)))
-            if search.slow([host, *own[: size - 1]]):
-                slow.append((search, own[: size - 1]))
+            if search.slow([host, *half[: size - 1]]):
+                slow.append((search, half[: size - 1]))
         if len(slow) == len(halves):
             return Fault("node", (host,), Reason.ALL_PARTNERS, share(drop))
-        for search, own in slow:
-            other = own[search.shortest(own, [host]) - 1]
+        for search, half in slow:
+            other = half[search.shortest(half, [host]) - 1]
             if (across := self._pair(host, other, drop)) > drop / 2:
                 return self._border(host, other, drop) or _link(host, other, across)
         return None

@@ -39,25 +39,29 @@ def judge(runs: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
     return tested[(tested["q"] <= DISCOVERY) & (tested["shortfall"] >= EFFECT)].reset_index(drop=True)
 
 
-def against(own: Floats, pool: Floats, seed: int = 1) -> tuple[float, float]:
+def against(values: Floats, pool: Floats, seed: int = 1) -> tuple[float, float]:
     """The shortfall of one host's runs below the ``pool`` of others (both sorted, each run less its host's median), and
     its p.
     """
-    rows = own[None, :]
+    rows = values[None, :]
     short = shortfall(rows, pool)
-    return float(short[0]), float(_p(short, pool, len(own), np.random.default_rng(seed))[0])
+    return float(short[0]), float(_p(short, pool, len(values), np.random.default_rng(seed))[0])
 
 
 _COLUMNS = ("row", "column", "n", "hosts", "shortfall", "normalised", "worst", "usual", "p")
 _NONE = pd.DataFrame({name: pd.Series(dtype=float) for name in _COLUMNS})
 
 
-def _benchmark(row: int, of: pd.DataFrame, seed: int) -> pd.DataFrame | None:
+def _benchmark(row: int, values_of_benchmark: pd.DataFrame, seed: int) -> pd.DataFrame | None:
     """Every host's shortfall in one benchmark and its p; None where hosts or runs are too few."""
-    centred = of["value"] - of.groupby("column")["value"].transform("median")
-    sizes = of.groupby("column")["value"].transform("size")
+    centred = values_of_benchmark["value"] - values_of_benchmark.groupby("column")["value"].transform("median")
+    sizes = values_of_benchmark.groupby("column")["value"].transform("size")
     enough = (sizes >= LEAST_RUNS).to_numpy()
-    columns, values, n = of["column"].to_numpy()[enough], centred.to_numpy(float)[enough], sizes.to_numpy()[enough]
+    columns, values, n = (
+        values_of_benchmark["column"].to_numpy()[enough],
+        centred.to_numpy(float)[enough],
+        sizes.to_numpy()[enough],
+    )
     hosts = len(set(columns))
     if hosts < LEAST_HOSTS:
         return None
@@ -68,12 +72,12 @@ def _benchmark(row: int, of: pd.DataFrame, seed: int) -> pd.DataFrame | None:
         block = np.flatnonzero(n == k)
         block = block[np.argsort(columns[block], kind="stable")]
         rows = np.sort(values[block].reshape(-1, k), axis=1)
-        own = shortfall(rows, pool)
+        shortfalls = shortfall(rows, pool)
         worst = -rows[:, 0]
-        p = _p(own, pool, int(k), np.random.default_rng([seed, row, int(k)]))
-        about = {"row": row, "column": columns[block][::k], "n": k, "hosts": hosts, "shortfall": own}
-        about |= {"normalised": own / scale, "worst": worst, "usual": float(np.median(worst)), "p": p}
-        parts.append(pd.DataFrame(about))
+        p = _p(shortfalls, pool, int(k), np.random.default_rng([seed, row, int(k)]))
+        columns_of_part = {"row": row, "column": columns[block][::k], "n": k, "hosts": hosts, "shortfall": shortfalls}
+        columns_of_part |= {"normalised": shortfalls / scale, "worst": worst, "usual": float(np.median(worst)), "p": p}
+        parts.append(pd.DataFrame(columns_of_part))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -85,14 +89,16 @@ def _pool(values: Floats, columns: npt.NDArray[np.int64], n: npt.NDArray[np.int6
     for k in sorted(set(n)):
         block = np.flatnonzero(n == k)
         block = block[np.argsort(columns[block], kind="stable")]
-        own = shortfall(np.sort(values[block].reshape(-1, k), axis=1), pool)
-        likely = (_p(own, pool, int(k), np.random.default_rng([*seed, int(k)])) <= SUSPECT) & (own >= EFFECT)
+        shortfalls = shortfall(np.sort(values[block].reshape(-1, k), axis=1), pool)
+        likely = (_p(shortfalls, pool, int(k), np.random.default_rng([*seed, int(k)])) <= SUSPECT) & (
+            shortfalls >= EFFECT
+        )
         suspect[block] = np.repeat(likely, k)
     others = len(set(columns[~suspect]))
     return np.sort(values[~suspect]) if others >= LEAST_HOSTS - 1 else pool
 
 
-def _p(own: Floats, pool: Floats, k: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+def _p(shortfalls: Floats, pool: Floats, k: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
     """p of each of ``own`` under draws of ``k`` from ``pool``.
 
     Beyond the last hundredth of the draws the tail is taken for exponential, so that a p below 1/DRAWS exists (after
@@ -101,7 +107,7 @@ def _p(own: Floats, pool: Floats, k: int, rng: np.random.Generator) -> npt.NDArr
     drawn = np.sort(pool[rng.integers(0, len(pool), size=(DRAWS, k))], axis=1)
     drawn -= np.median(drawn, axis=1, keepdims=True)  # as hosts' runs are
     null = np.sort(shortfall(drawn, pool))
-    p = (1 + DRAWS - np.searchsorted(null, own, side="left")) / (1 + DRAWS)
+    p = (1 + DRAWS - np.searchsorted(null, shortfalls, side="left")) / (1 + DRAWS)
     border = null[-(DRAWS // 100)]
     excess = max(float(np.mean(null[null >= border] - border)), 1e-12)
-    return np.where(own > border, 0.01 * np.exp(-(own - border) / excess), p)
+    return np.where(shortfalls > border, 0.01 * np.exp(-(shortfalls - border) / excess), p)

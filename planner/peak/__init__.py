@@ -46,9 +46,9 @@ def memory(facts: Facts) -> Peak | None:
     if not speed:
         return None
     modules = [d for d in facts.dimms if d.size]
-    number, most = _channels(modules), channels(facts)
-    if not number and most:
-        number = min(len(modules), most)
+    number, maximum = _channels(modules), channels(facts)
+    if not number and maximum:
+        number = min(len(modules), maximum)
     if number:
         basis = message("{channels} at {speed} MT/s", channels=count(number, "channel"), speed=f"{speed:,}")
     else:
@@ -108,31 +108,31 @@ def link(*ends: Facts) -> Peak | None:
     return Peak(slower, basis, "the speed that the network driver reports")
 
 
-def own(facts: Facts, of: str, called: str = "fp64") -> Peak | None:
+def own(facts: Facts, component: str, called: str = "fp64") -> Peak | None:
     """What a machine by itself reaches of a kind of rate: ``memory``, ``compute`` (only of doubles: ``called`` says of
     what), ``link`` (to another machine), or that of one of its accelerators (``device``)."""
-    if of == "compute":
+    if component == "compute":
         top = compute.doubles(facts) if called == "fp64" else None
         return Peak(*top, compute.SOURCE) if top else None
-    if of == "memory":
+    if component == "memory":
         return memory(facts)
-    if of == "link":
+    if component == "link":
         return link(facts)
-    return device(facts, of) if of in _OF_DEVICES else None
+    return device(facts, component) if component in _OF_DEVICES else None
 
 
-def device(facts: Facts, of: str) -> Peak | None:
+def device(facts: Facts, component: str) -> Peak | None:
     """What one of the host's accelerators does at most (``pcie``, ``gpu_link``, ``device_memory``, ``device_compute``),
     by its links or its specification; None where they differ, or where neither says it.
     """
     if len({g.name for g in facts.gpus}) != 1:
         return None
     gpu = facts.gpus[0]
-    if of == "pcie":
+    if component == "pcie":
         return _of_link(gpu, facts)
-    if of == "gpu_link":
+    if component == "gpu_link":
         return _between_gpus(gpu, facts)
-    entry = {"device_memory": table.memory, "device_compute": table.dense16}.get(of, lambda _: None)(gpu.name)
+    entry = {"device_memory": table.memory, "device_compute": table.dense16}.get(component, lambda _: None)(gpu.name)
     return Peak(entry.value, message("the specification of {device}", device=gpu.name), entry.source) if entry else None
 
 

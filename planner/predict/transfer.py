@@ -99,10 +99,10 @@ def transfer(
 
 def _record(history: pd.DataFrame, families: Mapping[str, str], facts: pd.DataFrame | None) -> _Record:
     machines, columns = [str(m) for m in history.index.tolist()], [str(c) for c in history.columns]
-    for what, names in (("machine", machines), ("benchmark", columns)):
+    for noun, names in (("machine", machines), ("benchmark", columns)):
         if len(set(names)) < len(names):
             twice = next(n for n in names if names.count(n) > 1)
-            raise FleetmarkError(f"the {what} {twice!r} is on record twice; merge its figures first")
+            raise FleetmarkError(f"the {noun} {twice!r} is on record twice; merge its figures first")
     strays = [m for m in machines if m not in families]
     if strays:
         raise FleetmarkError(f"{len(strays)} machines on record have no family, {strays[0]} among them; name theirs")
@@ -136,13 +136,13 @@ def _predict(
     ignored = {n: "no machine on record has it" for n in known if n not in record.columns}
     x = record.values[rows][:, np.array([record.columns[n] for n in named], dtype=np.intp)]
     rows, x = rows[~np.isnan(x).all(axis=1)], x[~np.isnan(x).all(axis=1)]
-    many, of = len(rows), len(np.unique(record.family[rows]))
+    many, families = len(rows), len(np.unique(record.family[rows]))
     if not named:
         return cannot("none of the known figures is on record", ignored)
-    if many < LEAST_MACHINES or of < LEAST_FAMILIES:
+    if many < LEAST_MACHINES or families < LEAST_FAMILIES:
         need = f"{LEAST_MACHINES} machines of {LEAST_FAMILIES} families are needed"
         with_facts = ", with the facts that were given" if facts else ""
-        return cannot(f"{many} machines of {of} families have it and a known figure{with_facts}; {need}", ignored)
+        return cannot(f"{many} machines of {families} families have it and a known figure{with_facts}; {need}", ignored)
     y, of_facts, family = y[rows], of_facts[rows], np.unique(record.family[rows], return_inverse=True)[1]
     new_facts = np.array([fact_values[n] for n in facts])
     for i, name in enumerate(facts):

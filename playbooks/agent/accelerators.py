@@ -88,8 +88,8 @@ def together(rows):
     """Columns over all devices: power is the sum, clocks the lowest and the mean, heat and memory the highest."""
     columns = {"t": [tidy(t) for t, _ in rows]}
 
-    def reduced(name, of, reduce):
-        values = [[reading.get(of) for reading in readings] for _, readings in rows]
+    def reduced(name, key, reduce):
+        values = [[reading.get(key) for reading in readings] for _, readings in rows]
         column = [None if None in row else tidy(reduce(row)) for row in values]
         if any(value is not None for value in column):
             columns[name] = column

@@ -188,14 +188,14 @@ def check_image(name):
         return {"error": "names no image"}
     if program is None:
         return {"error": "needs %s, which is not on this host" % engine}
-    about = {"engine": engine}
+    described = {"engine": engine}
     for key, words in (("version", ["--version"]), ("image", ["image", "inspect", "--format", "{{.Id}}", image])):
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         ran = subprocess.run([program, *words], check=False, **pipes)
         if ran.returncode:
             return {"error": "is no image that %s has on this host (%s)" % (engine, reason(ran.stderr or ran.stdout))}
-        about[key] = ran.stdout.decode("utf-8", "replace").strip()[:200]
-    return about
+        described[key] = ran.stdout.decode("utf-8", "replace").strip()[:200]
+    return described
 
 
 def reason(output):

@@ -144,8 +144,8 @@ def detach(folder, is_trial):
         os.setsid()
         os.chdir("/")
         log = os.open(os.path.join(folder, "runner.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        for own, standard in ((os.open(os.devnull, os.O_RDONLY), 0), (writing, 1), (log, 2)):
-            os.dup2(own, standard)
+        for source, standard in ((os.open(os.devnull, os.O_RDONLY), 0), (writing, 1), (log, 2)):
+            os.dup2(source, standard)
         close_others()
         if is_trial:
             os.execv(sys.executable, [sys.executable, *BARE, os.path.join(folder, "keeper.py"), folder])

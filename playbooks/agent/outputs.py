@@ -44,8 +44,8 @@ def collect(step, scratch, out):
             elif not is_kept(step, name):
                 left_out.append("%s has a name that is not kept" % shown)
             elif info.st_size > min(FILE_CAP, room):
-                cap, what = (FILE_CAP, "a file") if info.st_size > FILE_CAP else (STEP_CAP, "all files of a run")
-                sizes = (shown, info.st_size >> 20, cap >> 20, what)
+                cap, scope = (FILE_CAP, "a file") if info.st_size > FILE_CAP else (STEP_CAP, "all files of a run")
+                sizes = (shown, info.st_size >> 20, cap >> 20, scope)
                 left_out.append("%s has %d MiB: at most %d MiB of %s are kept" % sizes)
             elif count >= MOST_FILES:
                 left_out.append("%s is one file too many: %d are kept" % (shown, MOST_FILES))

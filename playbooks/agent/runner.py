@@ -104,10 +104,10 @@ class Runner:
     def greet(self, peer):
         """Say whose job this is. Only our own user and root may follow it: others would keep a trial going."""
         peer.setblocking(False)
-        own = is_trusted(peer_of(peer)[1])
+        is_trusted_peer = is_trusted(peer_of(peer)[1])
         with self.mutex:  # an event between its greeting and its place here would wake nobody
             self.tell_one(peer, self.greeting())
-            if own and len(self.followers) < MOST_FOLLOWERS:
+            if is_trusted_peer and len(self.followers) < MOST_FOLLOWERS:
                 self.followers = [*self.followers, peer]
                 return
         peer.close()

@@ -174,16 +174,16 @@ def salvage(folder):
 
 def readable_parts(text):
     """The parts that are whole in the text of a damaged file: those with an old value, and with the way to set it."""
-    parts, at, decoder = [], text.find("{", 1), json.JSONDecoder()
-    while at >= 0 and len(parts) < MOST_PARTS:
-        end = at + 1
+    parts, position, decoder = [], text.find("{", 1), json.JSONDecoder()
+    while position >= 0 and len(parts) < MOST_PARTS:
+        end = position + 1
         try:
-            part, end = decoder.raw_decode(text, at)
+            part, end = decoder.raw_decode(text, position)
             if is_part(part):
                 parts.append(part)
         except (ValueError, RecursionError):
             pass  # cut, or no object
-        at = text.find("{", end)
+        position = text.find("{", end)
     return parts
 
 

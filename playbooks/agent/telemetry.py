@@ -81,11 +81,11 @@ def text(path):
         return ""
 
 
-def spread(items, most):
+def spread(items, limit):
     """At most ``most`` of ``items``, evenly spread, the first and the last among them."""
-    if len(items) <= most:
+    if len(items) <= limit:
         return items
-    return [items[i * (len(items) - 1) // (most - 1)] for i in range(most)]
+    return [items[i * (len(items) - 1) // (limit - 1)] for i in range(limit)]
 
 
 def natural(name):
@@ -97,10 +97,10 @@ def kernel_readers(root):
     """/proc/stat, /proc/loadavg and /proc/pressure."""
     yield root + "/proc/stat", ["cpu_" + kind for kind in TICKS], ticks, "ticks", None
     yield root + "/proc/loadavg", ["load1", "running"], load, "gauge", None
-    for what in ("cpu", "memory", "io"):
-        path = root + "/proc/pressure/" + what
+    for resource in ("cpu", "memory", "io"):
+        path = root + "/proc/pressure/" + resource
         rows = [line.split()[0] for line in text(path).splitlines()]
-        yield path, ["psi_{}_{}".format(what, row) for row in rows], pressure, "counter", None
+        yield path, ["psi_{}_{}".format(resource, row) for row in rows], pressure, "counter", None
 
 
 def sensor_readers(root):
@@ -282,11 +282,11 @@ def columns(sources, rows):
     """(columns by name, {name: min, mean, max}) of the sampled rows."""
     samples = {"t": [tidy(row[0] - rows[0][0]) for row in rows[1:]]}
     overall = {}
-    at = 1
+    start = 1
     for source in sources:
         width = len(source.names)
-        inner = [[row[0], *row[at : at + width]] for row in rows]
-        at += width
+        inner = [[row[0], *row[start : start + width]] for row in rows]
+        start += width
         pairs = [inner[i : i + 2] for i in range(len(inner) - 1)]
         if source.kind == "ticks":
             shares_by_row = [shares(old, new) for old, new in pairs]

@@ -71,11 +71,11 @@ class Trial(object):
             self.tell_keeper("restored")
         return left
 
-    def tell_keeper(self, what):
+    def tell_keeper(self, order):
         """Hand the keeper a line: the old values, then that they are set again."""
         if self.to_keeper:
             try:
-                self.to_keeper.write(json.dumps(what).encode() + b"\n")
+                self.to_keeper.write(json.dumps(order).encode() + b"\n")
                 self.to_keeper.flush()
             except OSError:
                 self.to_keeper = None  # it was killed

@@ -49,7 +49,7 @@ def test_the_next_best_lack_what_the_better_ones_buy() -> None:
         assert check(question, other.plan) == []
         assert other.extra == pytest.approx(other.plan.objective - plan.objective)
     assert trades(question, plan)["servers"] == 100
-    assert [a.name for a in alternatives(question, plan, most=1)] == [first.name]
+    assert [a.name for a in alternatives(question, plan, limit=1)] == [first.name]
 
 
 def test_where_only_one_server_will_do_sites_tell_plans_apart() -> None:
@@ -171,13 +171,13 @@ def test_the_margin_counts_and_the_most_weighty_remain() -> None:
     last = {str(b.name): b for b in bindings}["demand of web in 2028"]
     assert last.more == 1.0  # twice that, by its margin, is the work of a server
     assert last.saves == pytest.approx(100 / 1.1)
-    assert len(shadow_prices(question, plan, most=1)) == 1
+    assert len(shadow_prices(question, plan, limit=1)) == 1
 
 
 def test_without_time_the_relaxation_tells() -> None:
     question = planning.question(3, 5, 3, 5, 300, seed=1)
     plan = solve(question)
     assert isinstance(plan, Plan)
-    bindings = shadow_prices(question, plan, most=3, seconds=0.0)
+    bindings = shadow_prices(question, plan, limit=3, seconds=0.0)
     assert len(bindings) == 3
     assert all(b.relaxed and b.saves is not None and b.saves > 0 for b in bindings)

@@ -97,7 +97,7 @@ def test_energy_and_few_inputs_in_little_time() -> None:
     q = replace(q, skus=hot, energy_price=0.2, pue=1.5)
     energy = by_name(tornado(q, plan()))["energy price"]
     assert energy.at_high == pytest.approx(0.1 * 100 * 100 * 8.766 * 0.2 * 1.5, rel=1e-6)
-    assert len(tornado(q, plan(), most=2)) == 2
+    assert len(tornado(q, plan(), limit=2)) == 2
     ticks = iter(range(1000))
     assert len(tornado(q, plan(), seconds=2.5, clock=lambda: float(next(ticks)))) == 2
 

@@ -150,17 +150,17 @@ def plan(
     for c in checked:
         host = PlannedHost(host=c.host, facts=c.facts, reason=c.reason)
         if c.facts:
-            of = schedule.hosts[c.host.name]
+            host_schedule = schedule.hosts[c.host.name]
             host = replace(
                 host,
-                cases=tuple(_cases(of, kinds[c.host.name], before, options.until)),
-                skipped=of.skipped,
-                unmet=of.unmet,
-                refused=tuple(of.refused),
-                installs=tuple(_installs(of, c.facts)),
-                seconds=ends[c.host.name] if of.steps else 0.0,
-                seconds_least=least[c.host.name] if of.steps else 0.0,
-                disk=max(of.disk.values(), default=0),
+                cases=tuple(_cases(host_schedule, kinds[c.host.name], before, options.until)),
+                skipped=host_schedule.skipped,
+                unmet=host_schedule.unmet,
+                refused=tuple(host_schedule.refused),
+                installs=tuple(_installs(host_schedule, c.facts)),
+                seconds=ends[c.host.name] if host_schedule.steps else 0.0,
+                seconds_least=least[c.host.name] if host_schedule.steps else 0.0,
+                disk=max(host_schedule.disk.values(), default=0),
                 network_s=linked[c.host.name],
                 link=max((nic.speed for nic in c.facts.nics if nic.speed), default=None),
             )
@@ -179,8 +179,8 @@ def plan(
 
 def _first_repeats(schedule: Schedule, number: int) -> Schedule:
     """Return the schedule with only the first ``number`` repeats of every case."""
-    hosts = {n: replace(of, steps=[s for s in of.steps if s.repeat < number]) for n, of in schedule.hosts.items()}
-    kept = {(name, step.id) for name, of in hosts.items() for step in of.steps}
+    hosts = {n: replace(job, steps=[s for s in job.steps if s.repeat < number]) for n, job in schedule.hosts.items()}
+    kept = {(name, step.id) for name, job in hosts.items() for step in job.steps}
     return replace(
         schedule, hosts=hosts, exchanges=tuple(e for e in schedule.exchanges if (e.client, e.client_step) in kept)
     )
@@ -230,7 +230,7 @@ def _installs(schedule: HostSchedule, facts: Facts) -> Iterator[Install]:
 
 def _seconds_linked(schedule: Schedule, seconds: Any) -> dict[str, float]:
     """Return how long each host exchanges data with other hosts, in seconds."""
-    steps = {(name, step.id): step for name, of in schedule.hosts.items() for step in of.steps}
+    steps = {(name, step.id): step for name, job in schedule.hosts.items() for step in job.steps}
     linked: dict[str, float] = dict.fromkeys(schedule.hosts, 0.0)
     measured = set()
     for e in schedule.exchanges:

@@ -24,7 +24,7 @@ def finish_times(
     no host waits for another (``Turns.refuse_together``).
     """
     if turns.bounded:
-        return _in_turn({name: START_S + _alone(of, seconds) for name, of in hosts.items()}, turns)
+        return _in_turn({name: START_S + _alone(job, seconds) for name, job in hosts.items()}, turns)
     return _together(hosts, exchanges, seconds)
 
 
@@ -55,25 +55,25 @@ def _together(hosts: Mapping[str, HostSchedule], exchanges: Sequence[Exchange], 
     place = dict.fromkeys(hosts, 0)
     clock = dict.fromkeys(hosts, START_S)
 
-    def at(host: str) -> Step | None:
+    def next_step(host: str) -> Step | None:
         steps = hosts[host].steps
         return steps[place[host]] if place[host] < len(steps) else None
 
     def stands_at(key: tuple[str, str]) -> bool:
-        step = at(key[0])
+        step = next_step(key[0])
         return step is not None and step.id == key[1]
 
     ready = list(hosts)
     while ready:
         host = ready.pop()
-        step = at(host)
+        step = next_step(host)
         if step is None:
             continue
         key = client_of.get((host, step.id), (host, step.id))
         group = [key, *partners.get(key, ())]
         if not all(map(stands_at, group)):
             continue  # the last host to arrive starts the step
-        client = at(key[0])
+        client = next_step(key[0])
         assert client is not None
         names = [name for name, _ in group]
         wait = MEETING_S if len(group) > 1 else 0.0

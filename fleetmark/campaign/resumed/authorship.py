@@ -49,7 +49,7 @@ def _agrees(request: Request, author: str, inventory: Sequence[str], console: Co
     console.print(f"{author}. Its commands would run on your hosts:")
     rows = [
         *(("workload", repr(name)) for name in chosen),
-        *(("setting", f"{w}.{name}={value!r}") for w, of in settings.items() for name, value in of.items()),
+        *(("setting", f"{w}.{name}={value!r}") for w, values in settings.items() for name, value in values.items()),
         *(("container", f"{name} in {c.in_container}") for name, c in chosen.items() if c.in_container),
         ("repeats", request.rounds or "as the suite has them"),
         ("hosts", f"{count(len(hosts), 'host')}{', as root' if request.become else ''}: {', '.join(map(repr, hosts))}"),

@@ -228,10 +228,10 @@ def adopt(archive: Archive, request: Request, checked: Sequence[Checked], invent
     facts_of_hosts = {name: archive.save_facts(name, able[name][1], able[name][2]) for name in texts}
     before = archive.campaign()
     kept: dict[str, Any] = {name: before[name] for name in _KEPT if name in before}
-    own = {c.host.name: c.host for c in checked}
+    checked_hosts = {c.host.name: c.host for c in checked}
     changed = {
         "suite": request.suite if request.suite in suite_names() else "",
-        "hosts": [host_entry(own[listed.name]) for listed in request.hosts if listed.name in own],
+        "hosts": [host_entry(checked_hosts[listed.name]) for listed in request.hosts if listed.name in checked_hosts],
         "facts": {name: digest(document) for name, document in facts_of_hosts.items()},
         "limit": None,
         "inventory": list(inventory),
@@ -326,7 +326,7 @@ def join(
     if doc is None:
         raise FleetmarkError(f"{archive.path / 'campaign.json'}: it changed in the meantime; start a new campaign")
     by_name = {host.name: facts for host, facts in able} | {host.name: facts for host, facts, _ in new}
-    texts = {name: job_text(doc, of, by_name[name]) for name, of in schedule.hosts.items()}
+    texts = {name: job_text(doc, job, by_name[name]) for name, job in schedule.hosts.items()}
     saved = {host.name: archive.save_facts(host.name, facts, raw) for host, facts, raw in new}
     for name, text in texts.items():
         if request.jobs.get(name) != digest(text):

@@ -167,13 +167,13 @@ def time_limit_s(partition: str, time: str | None) -> float | None:
     """
     asked = _seconds(time) if time is not None else None
     limits = _ask("sinfo", "-h", "-p", partition, "-o", "%L|%l").splitlines()
-    default, _, most = (limits or ["|"])[0].partition("|")
-    limit = _seconds(most)
+    default, _, maximum = (limits or ["|"])[0].partition("|")
+    limit = _seconds(maximum)
     if time is not None:
         if limit is not None and (asked is None or asked > limit):
-            raise FleetmarkError(f"--time {time}: partition {partition} gives a job at most {most}; ask for less")
+            raise FleetmarkError(f"--time {time}: partition {partition} gives a job at most {maximum}; ask for less")
         return asked
-    return next((s for text in (default, most) if (s := _seconds(text)) is not None), None)
+    return next((s for text in (default, maximum) if (s := _seconds(text)) is not None), None)
 
 
 def submit(request: Request, name: str, script: str) -> str:

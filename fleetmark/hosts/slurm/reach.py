@@ -206,12 +206,12 @@ class _FileChannel(Channel):
         data = self._bytes("rc", 0, _SHORT)
         return None if data is None else data.decode(errors="replace")
 
-    def _bytes(self, name: str, offset: int, most: int) -> bytes | None:
+    def _bytes(self, name: str, offset: int, limit: int) -> bytes | None:
         """Up to ``most`` bytes of a file; None while there is none. Raises LinkLost where it cannot be read."""
         try:
             with _open(self._folder / name) as source:
                 source.seek(offset)
-                return source.read(most)
+                return source.read(limit)
         except FileNotFoundError:
             return None
         except OSError as error:

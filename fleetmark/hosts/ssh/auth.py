@@ -41,8 +41,8 @@ def authenticate(host: Host, target: Target, transport: paramiko.Transport, *, p
                 return
     except (paramiko.SSHException, EOFError, OSError) as error:
         raise ReachError(f"{host.name}: the log-in as {target.user} broke off: {words_of(error)}") from None
-    what = f"; tried {', '.join(tried)}" if tried else "; there is no key, agent or password to try"
-    raise ReachError(f"{host.name}: log-in as {target.user} is refused{what}")
+    attempts = f"; tried {', '.join(tried)}" if tried else "; there is no key, agent or password to try"
+    raise ReachError(f"{host.name}: log-in as {target.user} is refused{attempts}")
 
 
 @contextlib.contextmanager

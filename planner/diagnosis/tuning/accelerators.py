@@ -38,10 +38,10 @@ def _gpu_errors(s: Subject) -> Message | None:
 
 def _nvlinks(s: Subject) -> Message | None:
     known = [(g, g.nvlinks) for g in s.facts.gpus if g.nvlinks is not None]
-    most = max((n for _, n in known), default=0)
-    fewer = [n for g, n in known if n < (_specified(g) or most)]
+    highest = max((n for _, n in known), default=0)
+    fewer = [n for g, n in known if n < (_specified(g) or highest)]
     if fewer:
-        expected = max([most, *(_specified(g) for g, _ in known)])
+        expected = max([highest, *(_specified(g) for g, _ in known)])
         gpus = count(len(fewer), "GPU")
         return message("{gpus} with {n} of {most} NVLinks active", gpus=gpus, n=min(fewer), most=expected)
     errors = [g.nvlink_errors for g in s.facts.gpus if g.nvlink_errors]

@@ -15,10 +15,10 @@ _SCALING = "https://docs.kernel.org/networking/scaling.html"
 
 def _mtu(s: Subject) -> Message | None:
     for nic in s.facts.nics:
-        most = _usual_mtu(s, nic)
-        if nic.state == "up" and nic.mtu and most and nic.mtu != most:
+        usual = _usual_mtu(s, nic)
+        if nic.state == "up" and nic.mtu and usual and nic.mtu != usual:
             return message(
-                "MTU of {name} is {mtu}, {most} on most hosts of its kind", name=nic.name, mtu=nic.mtu, most=most
+                "MTU of {name} is {mtu}, {most} on most hosts of its kind", name=nic.name, mtu=nic.mtu, most=usual
             )
     return None
 
@@ -83,7 +83,7 @@ def _of_network(s: Subject) -> list[Nic]:
 
 
 def _set_mtu(s: Subject) -> Setting | None:
-    odd = [_mtu_of(n, str(most)) for n in _of_network(s) if (most := _usual_mtu(s, n)) and most != n.mtu]
+    odd = [_mtu_of(n, str(usual)) for n in _of_network(s) if (usual := _usual_mtu(s, n)) and usual != n.mtu]
     items = odd or [_mtu_of(n, "") for n in _of_network(s) if n.addresses]
     return Setting(tuple(items)) if items else None
 

@@ -64,11 +64,11 @@ def _threads(s: Subject) -> Message | None:
     changes = [c for c in s.trials.get("smt", ()) if c.exceeds(THREADS_MATTER)]
     if not changes:
         return None
-    most = max(changes, key=lambda c: abs(c.ratio.value - 1))
+    largest = max(changes, key=lambda c: abs(c.ratio.value - 1))
     return message(
         "with one thread a core {benchmark} is {ratio} times as good",
-        benchmark=most.title,
-        ratio=f"{most.ratio.value:.2f}",
+        benchmark=largest.title,
+        ratio=f"{largest.ratio.value:.2f}",
     )
 
 

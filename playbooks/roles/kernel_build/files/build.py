@@ -13,14 +13,14 @@ import time
 LOG = "build.log"
 
 
-def run(command, folder, what):
+def run(command, folder, title):
     """One shell command in the folder; ends with the last line of its log where it fails."""
     with open(LOG, "wb") as log:
         status = subprocess.call(["sh", "-c", command], cwd=folder, stdout=log, stderr=subprocess.STDOUT)
     if status:
         with open(LOG, "rb") as log:
             lines = [line for line in log.read()[-4096:].decode(errors="replace").splitlines() if line.strip()]
-        sys.exit("%s failed with exit status %d: %s" % (what, status, lines[-1] if lines else "it printed nothing"))
+        sys.exit("%s failed with exit status %d: %s" % (title, status, lines[-1] if lines else "it printed nothing"))
 
 
 def main():

@@ -128,24 +128,24 @@ class Client:
         body = self.endpoint.request("POST", path, json.dumps(doc).encode(), self.count)
         return answers.Answer(body, wanted, due, self.count)
 
-    def must_answer(self, answer, what):
+    def must_answer(self, answer, subject):
         """An answer that must be one. Raises Mistake with what the endpoint says."""
         self.engine.ask(answer)
         if not figures.failure(answer, exact=False):
             return answer
-        raise prompts.Mistake(self.sentence(answer, what))
+        raise prompts.Mistake(self.sentence(answer, subject))
 
-    def sentence(self, answer, what):
+    def sentence(self, answer, subject):
         problem = figures.failure(answer, exact=False)
         where, detail = self.chosen.url, self.endpoint.hidden(figures.detail(answer, problem))
         if answer.status in (401, 403):
             key = "refuses the key" if self.endpoint.secret else "wants a key: set llm_serve.key_file or key_env"
             return "%s %s (HTTP %d)" % (where, key, answer.status)
         if answer.status == 404:
-            return "%s does not know %s, or the model %s: %s" % (where, what, self.model, detail)
+            return "%s does not know %s, or the model %s: %s" % (where, subject, self.model, detail)
         if problem == "no usage":
             return "%s counts no tokens (stream_options.include_usage), so nothing can be measured" % where
-        return "%s does not answer %s: %s%s" % (where, what, problem, ": " + detail if detail else "")
+        return "%s does not answer %s: %s%s" % (where, subject, problem, ": " + detail if detail else "")
 
     # -- before any load
 
@@ -212,13 +212,13 @@ class Client:
 
     # -- runs
 
-    def run(self, what, **values):
+    def run(self, phase, **values):
         """One run by ``values``, printed."""
         chosen = self.chosen
-        seconds = chosen.probe if what == "probe" else chosen.seconds
+        seconds = chosen.probe if phase == "probe" else chosen.seconds
         common = self.engine, self.make, self.exact
         give_up = None
-        if what == "probe":
+        if phase == "probe":
             warmup = min(chosen.warmup, seconds / 2)
             give_up = self.hopeless
         else:
@@ -229,14 +229,14 @@ class Client:
             seed = "%s/%g" % (chosen.seed, values["rate"])
             result = loads.poisson(*common, values["rate"], warmup, seconds, seed, give_up)
         if result is None:
-            show(run=what, **values, given_up=True)
+            show(run=phase, **values, given_up=True)
             self.settle()
             return None
         self.record(result.pop("answers"), values)
         offset = time.time() - stream.clock()
         result["window"] = [offset + moment for moment in result["window"]]
         hidden = {k: self.endpoint.hidden(v) for k, v in result.pop("details").items()}
-        show(run=what, **values, **result, details=hidden)
+        show(run=phase, **values, **result, details=hidden)
         return result
 
     def record(self, answers, values):
@@ -349,8 +349,8 @@ def numbers(text, kind):
 
 
 def main():
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each stream takes a file
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))  # each stream takes a file
     chosen = options()
     try:
         if chosen.record:

@@ -117,7 +117,7 @@ def arrivals(rng, rate, began, window, planned):
         yield time
 
 
-def highest(probe, start, least, coarse=1.1, most=1e6):
+def highest(probe, start, least, coarse=1.1, limit=1e6):
     """The highest rate that ``probe`` keeps, within a factor of ``coarse``; None where ``least`` is not kept either.
 
     Doubles or halves from ``start`` until one rate is kept and one is not, then halves what lies between. A rate that
@@ -131,9 +131,9 @@ def highest(probe, start, least, coarse=1.1, most=1e6):
         else:
             broken = rate
         if broken is None:
-            if rate >= most:
+            if rate >= limit:
                 return kept
-            rate = min(2 * rate, most)
+            rate = min(2 * rate, limit)
         elif kept is None:
             if rate <= least:
                 return None

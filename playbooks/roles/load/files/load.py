@@ -34,8 +34,8 @@ def options(**more):
     chosen.command = chosen.command[1:] if chosen.command[:1] == ["--"] else chosen.command
     if chosen.half:
         pin(chosen.half)
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each connection takes a file
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))  # each connection takes a file
     return chosen
 
 
@@ -71,7 +71,7 @@ def threads(clients):
     return max(1, min(clients, len(os.sched_getaffinity(0))))
 
 
-def search(probe, limit, most):
+def search(probe, limit, maximum):
     """The number of connections with the highest rate of those that kept ``limit``; None where none did.
 
     ``probe`` gives a number's rate and 99th percentile. Doubles while the limit is kept, then halves the gap. A number
@@ -88,9 +88,9 @@ def search(probe, limit, most):
             broken = clients
         kept = max(rates, default=0)
         if broken is None:
-            if kept >= most:
+            if kept >= maximum:
                 break
-            clients = min(2 * kept, most)
+            clients = min(2 * kept, maximum)
         elif not kept or broken <= max(kept + 1, COARSE * kept):
             break
         else:
@@ -108,17 +108,17 @@ class Client:
         self.chosen, self.command_of, self.read, self.rounded = chosen, command_of, read, rounded
         self.rate = 0.0
 
-    def run(self, what, clients, seconds):
+    def run(self, phase, clients, seconds):
         """One run of the client, printed between marks. Exits where it fails, with its last line on standard error."""
         clients = self.rounded(clients)
         limit = ", limit %g s" % self.chosen.limit if self.chosen.limit else ""
-        print("fleetmark: %s of %d clients%s" % (what, clients, limit), flush=True)
+        print("fleetmark: %s of %d clients%s" % (phase, clients, limit), flush=True)
         argv = self.command_of(clients, seconds, self.rate)
         ran = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         text = ran.stdout.decode(errors="replace")
         sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")
         figures = self.read(text) if ran.returncode == 0 else None
-        print("fleetmark: end of %s, exit status %d" % (what, ran.returncode), flush=True)
+        print("fleetmark: end of %s, exit status %d" % (phase, ran.returncode), flush=True)
         if figures is None:
             lines = [line for line in (ran.stderr.decode(errors="replace") or text).splitlines() if line.strip()]
             sys.exit(lines[-1] if lines else "the client printed nothing")

@@ -93,10 +93,10 @@ def put_back(before):
             say(f"MLC left the prefetchers of {len(left)} CPUs changed; they are as they were before")
 
 
-def transfer(path, how, what):
+def transfer(path, how, action):
     file = os.open(str(path), how)
     try:
-        return what(file)
+        return action(file)
     finally:
         os.close(file)
 

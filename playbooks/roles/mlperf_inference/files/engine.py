@@ -46,8 +46,8 @@ class Engine:
     def issue(self, ids: Sequence[int], indices: Sequence[int]) -> None:
         """Take a query: samples by their numbers, shared out evenly in passes of at most ``batch``."""
         share = min(self.batch, -(-len(ids) // self.instances))
-        for at in range(0, len(ids), share):
-            self.waiting.put((ids[at : at + share], indices[at : at + share]))
+        for start in range(0, len(ids), share):
+            self.waiting.put((ids[start : start + share], indices[start : start + share]))
 
     def flush(self) -> None:
         """Required by LoadGen; no query is delayed, so nothing is pending."""

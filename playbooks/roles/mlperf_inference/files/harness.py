@@ -215,13 +215,13 @@ class Harness:
         qps = settings.server_target_qps
         self._afford(settings.min_query_count / qps, f"at least {settings.min_query_count} requests at {qps:.3g}/s")
 
-    def _afford(self, seconds: float, what: str) -> None:
+    def _afford(self, seconds: float, need: str) -> None:
         """Refuse a run that would exceed the timeout."""
         left = self.ends - time.monotonic()
         needed = max(seconds, self.options.duration)
         if needed > left:
             raise Refusal(
-                f"{self.options.scenario} needs {what}, which takes {needed:.0f} s here, and only {left:.0f} s are "
+                f"{self.options.scenario} needs {need}, which takes {needed:.0f} s here, and only {left:.0f} s are "
                 f"left: set mlperf_inference.timeout higher, or leave out {self.options.scenario}"
             )
 
@@ -252,8 +252,8 @@ class Harness:
         text = self._start(settings, Path("run"))
         valid = re.search(r"Result is *: *VALID", text) is not None
         self.too_short = re.search(r"Min duration satisfied *: *NO", text) is not None
-        at = f" at {settings.server_target_qps:.6g}/s" if self.options.scenario == "Server" else ""
-        say(f"LoadGen says {'VALID' if valid else 'INVALID'}{at}")
+        rate = f" at {settings.server_target_qps:.6g}/s" if self.options.scenario == "Server" else ""
+        say(f"LoadGen says {'VALID' if valid else 'INVALID'}{rate}")
         if valid or keep:
             for name in LOGS:
                 os.replace(Path("run") / name, name)

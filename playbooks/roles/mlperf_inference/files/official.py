@@ -27,8 +27,8 @@ def logs_below(folder):
     for here, _, names in os.walk(folder):
         for name in {SUMMARY, DETAIL, ACCURACY}.intersection(names):
             path = os.path.join(here, name)
-            about = os.stat(path)
-            logs[path] = (about.st_mtime_ns, about.st_size, about.st_ino)
+            info = os.stat(path)
+            logs[path] = (info.st_mtime_ns, info.st_size, info.st_ino)
     return logs
 
 

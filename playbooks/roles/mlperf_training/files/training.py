@@ -87,11 +87,11 @@ def files_below(folder):
         folders.sort()
         for path in [os.path.join(here, name) for name in sorted(names)]:
             try:
-                about = os.stat(path)
+                info = os.stat(path)
             except OSError:
                 continue  # a link to nothing, or gone meanwhile
-            if stat.S_ISREG(about.st_mode):  # opening a pipe would hang
-                files.setdefault((about.st_dev, about.st_ino), (path, about.st_size))
+            if stat.S_ISREG(info.st_mode):  # opening a pipe would hang
+                files.setdefault((info.st_dev, info.st_ino), (path, info.st_size))
     return files
 
 
@@ -170,12 +170,12 @@ def collect(new):
     bad, texts = [], []
     with gzip.open(mllog + ".part", "wb", 6) as out:
         for path, start in new:
-            at = out.tell()
+            offset = out.tell()
             try:
                 some = extract(path, start, out)
             except UNREADABLE as error:
                 bad.append("%s: %s" % (path, getattr(error, "strerror", None) or error))
-                some = out.tell() > at
+                some = out.tell() > offset
             if some is not None:
                 texts.append((not some, path, start))
     logs = [path for other, path, _ in texts if not other]

@@ -213,7 +213,7 @@ add(
     "embedding",
     "basic",
     lambda t, d: [t.ints(d["vocab"], d["rows"]), t.rand(d["vocab"], d["cols"])],
-    lambda at, table: F().embedding(at, table),
+    lambda index, table: F().embedding(index, table),
     lambda d: 0,
     moved=lambda d, size: d["rows"] * (8 + 2 * d["cols"] * size),
     part=lambda inputs, result: ([inputs[0][::16], inputs[1]], [result[0][::16]]),

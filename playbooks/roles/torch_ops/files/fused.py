@@ -183,11 +183,11 @@ add(
 
 def experts(x, counts, up, down):
     """Each expert's two products on its own rows of ``x``, which stand in the order of experts."""
-    parts, at = [], 0
+    parts, start = [], 0
     for expert, count in enumerate(counts):
         if count:
-            parts.append(F().silu(x[at : at + count] @ up[expert]) @ down[expert])
-        at += count
+            parts.append(F().silu(x[start : start + count] @ up[expert]) @ down[expert])
+        start += count
     return torch().cat(parts)
 
 

@@ -101,19 +101,21 @@ def permuted_into(t, d):
     return [t.rand(d["rows"], d["cols"]), t.order(d["rows"]), t.rand(d["rows"], d["cols"])]
 
 
-on_rows("gather", TAIL, lambda x, at: x.gather(-1, at), 0, make=indexed)
+on_rows("gather", TAIL, lambda x, index: x.gather(-1, index), 0, make=indexed)
 on_rows(
     "scatter",
     TAIL,
-    lambda x, at: torch().zeros_like(x).scatter_(0, at[:, None].expand_as(x), x),
+    lambda x, index: torch().zeros_like(x).scatter_(0, index[:, None].expand_as(x), x),
     0,
     make=permuted,
     part=None,
 )
-on_rows("scatter_add", TAIL, lambda x, at: torch().zeros_like(x).scatter_add_(-1, at, x), 1, make=indexed, loose=8)
-on_rows("index_select", TAIL, lambda x, at: x.index_select(0, at), 0, make=permuted, part=None)
-on_rows("index_add", TAIL, lambda x, at, y: x.index_add(0, at, y), 1, make=permuted_into, part=None)
-on_rows("index_copy", TAIL, lambda x, at, y: x.index_copy(0, at, y), 0, make=permuted_into, part=None)
+on_rows(
+    "scatter_add", TAIL, lambda x, index: torch().zeros_like(x).scatter_add_(-1, index, x), 1, make=indexed, loose=8
+)
+on_rows("index_select", TAIL, lambda x, index: x.index_select(0, index), 0, make=permuted, part=None)
+on_rows("index_add", TAIL, lambda x, index, y: x.index_add(0, index, y), 1, make=permuted_into, part=None)
+on_rows("index_copy", TAIL, lambda x, index, y: x.index_copy(0, index, y), 0, make=permuted_into, part=None)
 on_rows("masked_select", TAIL, lambda x: x.masked_select(x > 0), 0, part=None)
 on_rows("nonzero", TAIL, lambda x: (x > 0.5).nonzero(), 0, part=None)
 on_rows("roll", TAIL, lambda x: x.roll(7, -1), 0)
@@ -132,7 +134,7 @@ add(
     "embedding",
     TAIL,
     lambda t, d: [t.ints(d["vocab"], d["rows"], 16), t.rand(d["vocab"], d["cols"])],
-    lambda at, table: F().embedding_bag(at, table, mode="sum"),
+    lambda index, table: F().embedding_bag(index, table, mode="sum"),
     lambda d: 16 * d["rows"] * d["cols"],
     moved=lambda d, size: d["rows"] * (16 * 8 + 17 * d["cols"] * size),
     part=lambda inputs, result: ([inputs[0][::16], inputs[1]], [result[0][::16]]),

@@ -158,7 +158,7 @@ class Bench:
             self.skip("mm/%s" % precision, why)
             return
         set_tf32(torch, precision == "tf32")
-        best, n, at = 0.0, 128, 0
+        best, n, best_size = 0.0, 128, 0
         share = max(0.02, self.chosen.budget) if self.device == "cpu" else 0.002
         try:
             while n <= 8192:
@@ -168,7 +168,7 @@ class Bench:
                 first = self.clock.once(call)
                 samples = [first] if first > SLOW_S else self.clock.sample(call, self.chosen.budget)[0]
                 rate = operator.flops(dims) / min(samples or [first])
-                best, at = (rate, n) if rate > best else (best, at)
+                best, best_size = (rate, n) if rate > best else (best, best_size)
                 took = min(samples or [first])
                 if (took > share and n >= 1024) or took > 0.4:  # the next one takes eight times as long
                     break
@@ -178,7 +178,7 @@ class Bench:
                 self.skip("mm/%s" % precision, "the device lacks it: %s" % first_line(error))
                 return
         self.peaks[precision] = best
-        say(roof=precision, rate=best, size=at, throttled=0)
+        say(roof=precision, rate=best, size=best_size, throttled=0)
 
     # -- cases
 

@@ -165,11 +165,13 @@ def route_to(address, names):
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((address, 9))  # sends nothing
-            own = probe.getsockname()[0]
+            local_address = probe.getsockname()[0]
             for name in names:
                 request = struct.pack("256s", name[:15].encode())
                 try:
-                    if socket.inet_ntoa(fcntl.ioctl(probe.fileno(), 0x8915, request)[20:24]) == own:  # SIOCGIFADDR
+                    if (
+                        socket.inet_ntoa(fcntl.ioctl(probe.fileno(), 0x8915, request)[20:24]) == local_address
+                    ):  # SIOCGIFADDR
                         return name
                 except OSError:
                     continue  # without an IPv4 address
@@ -265,9 +267,9 @@ def all_ranks(options):
                 child.wait()
 
 
-def run(about, add_words, work):
+def run(description, add_words, work):
     """Parse the command line, start the ranks, and be one of them."""
-    parser = argparse.ArgumentParser(description=about)
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--node", type=int, default=0, help="this host's number")
     parser.add_argument("--nodes", type=int, default=1, help="hosts")
     parser.add_argument("--ranks", type=int, default=1, help="processes on each host")
