@@ -92,7 +92,7 @@ def _contrast(sides: Sequence[Floats]) -> Contrast | None:
     """Return the contrast over the benchmarks of both sides, or None if there is no headline."""
     both = np.flatnonzero(np.logical_and(*((~np.isnan(y)).any(axis=0) for y in sides))).tolist()
     try:
-        return Contrast.of((_figures(sides[0]), _figures(sides[1])), both, Pairing.APART) if both else None
+        return Contrast.from_sides((_figures(sides[0]), _figures(sides[1])), both, Pairing.APART) if both else None
     except TooFewFiguresError:
         return None
 
@@ -130,7 +130,7 @@ def fleet(case: Case) -> Row:
         if case.settings["missing"] == 0:
             shifted = _contrast([sides[0], sides[1] + math.log1p(GAIN)])
             detected += shifted is not None and shifted.ratio(_even(BENCHMARKS)).verdict is Verdict.BETTER
-            a, b = (Mean.of(side.mean(axis=1)) for side in sides)
+            a, b = (Mean.from_logs(side.mean(axis=1)) for side in sides)
             of_welch.append(deviate(CONFIDENCE, satterthwaite([a, b])) * math.sqrt(a.variance + b.variance))
             detected_by_welch += b.value - a.value + math.log1p(GAIN) > of_welch[-1]
     n = len(halves)
@@ -204,7 +204,7 @@ def ends(case: Case) -> Row:
     for _ in range(case.trials):
         gain = rng.normal(0, case.settings["apart"] / 100, number)
         a, b = _sides(case.settings, number, rng)
-        contrast = Contrast.of((_figures(a), _figures(b + gain)), range(number), Pairing.APART)
+        contrast = Contrast.from_sides((_figures(a), _figures(b + gain)), range(number), Pairing.APART)
         for n in (int(np.argmin(contrast.deltas)), int(np.argmax(contrast.deltas))):
             ratio = contrast.ratio(np.eye(number)[n])
             interval = ratio.selected(ENDS, number)
@@ -227,12 +227,12 @@ def batches(case: Case) -> Row:
             effect = rng.normal(0, HOST_SD * math.sqrt(icc), case.settings["batches"])[batch]
             effect += rng.normal(0, HOST_SD * math.sqrt(1 - icc), hosts)
             sides.append(_figures(effect[:, None] + rng.normal(0, CELL_SD, (hosts, BENCHMARKS))))
-        contrast = Contrast.of((sides[0], sides[1]), range(BENCHMARKS), Pairing.APART)
+        contrast = Contrast.from_sides((sides[0], sides[1]), range(BENCHMARKS), Pairing.APART)
         by_hosts += _held(contrast.ratio(w))
         alike = [None if s is None else strongest(s, groups) for s in contrast.scores(w)]
         clustered += sum(c is not None for c in alike)
         sides = [s if c is None else replace(s, clusters=c.codes) for s, c in zip(sides, alike, strict=True)]
-        held += _held(Contrast.of((sides[0], sides[1]), range(BENCHMARKS), Pairing.APART).ratio(w))
+        held += _held(Contrast.from_sides((sides[0], sides[1]), range(BENCHMARKS), Pairing.APART).ratio(w))
     n = case.trials
     return {"coverage": held / n, "by_hosts": by_hosts / n, "clustered": clustered / n / 2, "trials": n}
 
@@ -251,7 +251,7 @@ def families(case: Case) -> Row:
         gain = rng.normal(0, 0.15, case.settings["families"])[of] + rng.normal(0, 0.05, number)
         new = math.exp(rng.normal(0, 0.15) + rng.normal(0, 0.05))
         a, b = _sides({"baseline": 6, "candidate": 6, "wider": "equal"}, number, rng)
-        contrast = Contrast.of((_figures(a), _figures(b + gain)), range(number), Pairing.APART)
+        contrast = Contrast.from_sides((_figures(a), _figures(b + gain)), range(number), Pairing.APART)
         by_family = [np.flatnonzero(of == n).tolist() for n in range(case.settings["families"])]
         interval, _why = another_workload(contrast, _even(number), by_family)
         alone, _why = another_workload(contrast, _even(number), [[n] for n in range(number)])

@@ -143,7 +143,7 @@ def _headline(a: Floats, b: Floats) -> tuple[Ratio | None, Estimate | None, list
         return None, None, both
     sides = [Figures(y, np.full_like(y, np.nan), np.full_like(y, np.nan)) for y in (a, b)]
     try:
-        contrast = Contrast.of((sides[0], sides[1]), both, Pairing.APART)
+        contrast = Contrast.from_sides((sides[0], sides[1]), both, Pairing.APART)
     except TooFewFiguresError:
         return None, None, both
     w = np.full(len(both), 1 / len(both))

@@ -43,7 +43,7 @@ class _Test:
 
     name: str
     status: str
-    about: str = ""
+    description: str = ""
     matrix: tuple[tuple[float | None, ...], ...] = ()
 
 
@@ -154,12 +154,12 @@ def _bounded(matrix: Matrix) -> tuple[tuple[float | None, ...], ...]:
 
 
 def _measurements(test: _Test) -> Iterator[Measurement]:
-    unit = _UNIT.search(test.about)
+    unit = _UNIT.search(test.description)
     if not test.matrix or unit is None:
         return
     scale, rate = _SCALES[unit[1]], unit[1] == "GB/s"
     count = len(test.matrix[0])
-    parts = [*_PARTS, ""] if "Total" in test.about and len(test.matrix) == 3 * count else [""]
+    parts = [*_PARTS, ""] if "Total" in test.description and len(test.matrix) == 3 * count else [""]
     size = len(test.matrix) // len(parts)
     totals: list[float] = []
     for n, part in enumerate(parts):
@@ -168,7 +168,7 @@ def _measurements(test: _Test) -> Iterator[Measurement]:
                 value = number(cell * scale) if cell else None
                 if not value:  # N/A, and 0.00 in the text form: not measured
                     continue
-                labels = _ends(test.about, i, j, one_row=len(test.matrix) == 1 < count)
+                labels = _ends(test.description, i, j, one_row=len(test.matrix) == 1 < count)
                 if part:
                     yield _one(test.name, "one_way_bandwidth", value, rate, labels | {"part": part})
                 else:

@@ -110,7 +110,7 @@ class Figures:
     clusters: mixed.Codes | None = None
 
     @classmethod
-    def of(cls, side: pd.DataFrame, names: Sequence[str], repeats: Repeats | None) -> Figures:
+    def from_side(cls, side: pd.DataFrame, names: Sequence[str], repeats: Repeats | None) -> Figures:
         """The benchmarks ``names`` of a side."""
         logs = side[list(names)].to_numpy(float)
         if repeats is None:
@@ -125,7 +125,7 @@ class Figures:
         """Return a subset of the benchmarks for all hosts."""
         return Figures(self.logs[:, columns], self.errors[:, columns], self.degrees[:, columns], self.clusters)
 
-    def less(self, before: Figures) -> Figures:
+    def minus(self, before: Figures) -> Figures:
         """Return the differences from the same hosts ``before``."""
         mine, theirs = self.errors**2, before.errors**2
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -179,11 +179,11 @@ class Contrast:
     gaps: bool
 
     @classmethod
-    def of(cls, sides: tuple[Figures, Figures], columns: Sequence[int], pairing: Pairing) -> Contrast:
+    def from_sides(cls, sides: tuple[Figures, Figures], columns: Sequence[int], pairing: Pairing) -> Contrast:
         """Over the benchmarks in ``columns``. Raises TooFewFiguresError, which says what would be enough."""
         a, b = (side.over(columns) for side in sides)
         if pairing is Pairing.SAME_HOSTS:
-            pairs = b.less(a)
+            pairs = b.minus(a)
             part = pairs.part(message("the pairs of hosts"))
             return cls(_Pinned(np.zeros(len(columns))), part, pairing, (pairs.logs, pairs.logs), pairs.gaps)
         logs, gaps = (a.logs, b.logs), a.gaps or b.gaps

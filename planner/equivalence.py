@@ -139,7 +139,7 @@ def compare(
     if pairing is Pairing.SAME_HOSTS:
         a, b, hosts_out = _same_hosts(a, b)
     both, left_out = _on_both(names, a, b)
-    sides = (Figures.of(a, both, repeats[0]), Figures.of(b, both, repeats[1]))
+    sides = (Figures.from_side(a, both, repeats[0]), Figures.from_side(b, both, repeats[1]))
 
     def refused(why: Message) -> Equivalence:
         each = _each(sides, both, pairing)
@@ -157,13 +157,13 @@ def compare(
     columns = [n for n, name in enumerate(both) if name in share]
     w = np.array([share[n] for n in chosen])
     try:
-        contrast = Contrast.of(sides, columns, pairing)
+        contrast = Contrast.from_sides(sides, columns, pairing)
     except TooFewFiguresError as error:
         return refused(error.why)
     alike = _alike(contrast, w, (a[chosen], b[chosen]), groups, pairing)
     if any(alike):
         sides = (_in_clusters(sides[0], alike[0]), _in_clusters(sides[1], alike[1]))
-        contrast = Contrast.of(sides, columns, pairing)
+        contrast = Contrast.from_sides(sides, columns, pairing)
     each = _each(sides, both, pairing)
     ends = sorted(chosen, key=lambda n: each[n].value)
     workload, workload_why = None, None
@@ -195,7 +195,7 @@ def compare(
 
 def _each(sides: tuple[Figures, Figures], names: Sequence[str], pairing: Pairing) -> dict[str, Ratio]:
     """Return the ratio of each benchmark separately."""
-    return {name: Contrast.of(sides, [n], pairing).ratio(np.ones(1)) for n, name in enumerate(names)}
+    return {name: Contrast.from_sides(sides, [n], pairing).ratio(np.ones(1)) for n, name in enumerate(names)}
 
 
 # --- clusters of hosts ------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ class Fieller(Estimate):
 
 def fieller(upper: npt.NDArray[np.float64], lower: npt.NDArray[np.float64], level: float = CONFIDENCE) -> Fieller:
     """Return mean(``upper``) / mean(``lower``) with Fieller's interval; hosts must be independent, figures positive."""
-    x, y = Mean.of(upper), Mean.of(lower)
+    x, y = Mean.from_logs(upper), Mean.from_logs(lower)
     return of_means(x, y, (len(upper), len(lower)), level, x.df + y.df if len(upper) == len(lower) else None)
 
 

@@ -142,7 +142,7 @@ def fit(y: Floats, clusters: Codes | None = None) -> Fit:
     z = np.where(seen > 0, y - centre, 0.0)  # centred, so that sums of squares keep their precision
     if complete:
         return Fit(centre, hosts, z, seen, np.zeros(0), np.zeros(0), 0.0, True, 1.0, clusters)
-    sums = _Sums.of(z, seen)
+    sums = _Sums.from_arrays(z, seen)
     ratio = _most_likely(sums)
     normal, right, _ = sums.equations(np.array([ratio]))
     inverse = np.linalg.inv(normal[0])
@@ -179,7 +179,7 @@ class _Sums:
     counts: Floats  # hosts by benchmark
 
     @classmethod
-    def of(cls, z: Floats, seen: Floats) -> _Sums:
+    def from_arrays(cls, z: Floats, seen: Floats) -> _Sums:
         k, sums = seen.sum(axis=1), z.sum(axis=1)
         sizes, of_host = np.unique(k, return_inverse=True)
         groups = [np.flatnonzero(of_host == n) for n in range(len(sizes))]

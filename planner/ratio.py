@@ -71,7 +71,7 @@ class Ratio(Estimate):
         return two_sided(math.log(self.value) / se, self.df_many)
 
     def selected(self, rank: int, among: int) -> tuple[float, float] | None:
-        """Return the interval for one of ``of`` ratios selected by value from ``among`` ratios.
+        """Return the interval for one of ``rank`` ratios selected by value from ``among`` ratios.
 
         A selected ratio is extreme partly by chance. Its interval therefore has the level 1 - (1 - level) * of / among,
         which restores the nominal coverage on average. Source: Benjamini & Yekutieli, JASA 100 (2005).
@@ -97,7 +97,7 @@ class Mean:
     units: int = 0
 
     @classmethod
-    def of(cls, logs: npt.NDArray[np.float64]) -> Mean:
+    def from_logs(cls, logs: npt.NDArray[np.float64]) -> Mean:
         """Return the mean of one figure per host."""
         if len(logs) < 2:
             return cls(float(logs.mean()), 0.0, 0.0)
@@ -159,13 +159,13 @@ def welch(a: Sequence[float], b: Sequence[float], level: float = CONFIDENCE) -> 
     Welch, Biometrika 34 (1947). A side of one host says nothing about its fleet: then there is no interval.
     """
     x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    return between(Mean.of(x), Mean.of(y), (len(x), len(y)), level)
+    return between(Mean.from_logs(x), Mean.from_logs(y), (len(x), len(y)), level)
 
 
 def paired(a: Sequence[float], b: Sequence[float], level: float = CONFIDENCE) -> Ratio:
     """The same hosts before (``a``) and after (``b``), in the same order: Student's t on the differences."""
     differences = np.asarray(b, dtype=float) - np.asarray(a, dtype=float)
-    return between(Mean.exact(0.0), Mean.of(differences), (len(differences), len(differences)), level)
+    return between(Mean.exact(0.0), Mean.from_logs(differences), (len(differences), len(differences)), level)
 
 
 def against(fixed: float, b: Sequence[float], level: float = CONFIDENCE) -> Ratio:
@@ -173,7 +173,7 @@ def against(fixed: float, b: Sequence[float], level: float = CONFIDENCE) -> Rati
 
     The interval does not cover the difference between the pinned host and its type, so nothing is tested.
     """
-    ratio = between(Mean.exact(fixed), Mean.of(np.asarray(b, dtype=float)), (1, len(b)), level)
+    ratio = between(Mean.exact(fixed), Mean.from_logs(np.asarray(b, dtype=float)), (1, len(b)), level)
     return replace(ratio, p=None, single=True)
 
 

@@ -65,7 +65,7 @@ def total(a: Floats, b: Floats, clusters: tuple[Codes | None, Codes | None] = (N
     """
     n = (len(a), len(b))
     if not any(c is not None for c in clusters):
-        x, y = Mean.of(a), Mean.of(b)
+        x, y = Mean.from_logs(a), Mean.from_logs(b)
         e = fieller(b, a)
     else:
         x, y = (_mean(side, codes) for side, codes in zip((a, b), clusters, strict=True))
@@ -86,7 +86,7 @@ def total(a: Floats, b: Floats, clusters: tuple[Codes | None, Codes | None] = (N
 
 
 def _mean(scores: Floats, clusters: Codes | None) -> Mean:
-    return Mean.of(scores) if clusters is None else fit(scores[:, None], clusters).mean(np.ones(1))
+    return Mean.from_logs(scores) if clusters is None else fit(scores[:, None], clusters).mean(np.ones(1))
 
 
 def _filled(logs: Floats) -> Floats:

@@ -76,7 +76,7 @@ def test_a_group_begins_when_all_of_it_are_there() -> None:
 def test_hosts_that_take_turns_begin_one_after_another() -> None:
     own = START_S + GAP_S
     hosts = {"a": [step("0", 10)], "b": [step("0", 4)], "c": [step("0", 3)]}
-    two = ends(hosts, turns=Turns(most=2))
+    two = ends(hosts, turns=Turns(limit=2))
     assert two == {"a": pytest.approx(own + 10), "b": pytest.approx(own + 4), "c": pytest.approx(2 * own + 7)}
     racks = Turns(of_label={"rack": 1}, labels={"a": {"rack": "1"}, "b": {"rack": "1"}, "c": {"rack": "2"}})
     assert ends(hosts, turns=racks) == {

@@ -40,13 +40,13 @@ def test_a_drop_is_dated_and_noise_is_none(seed: int) -> None:
     values = rng.normal(0, 0.01, 24)
     assert changes(values, UNKNOWN[:24], 0.03) == []
     (change,) = changes(values + np.where(np.arange(24) >= 14, np.log(0.9), 0.0), UNKNOWN[:24], 0.03)
-    assert abs(change.at - 14) <= 1 and change.change == pytest.approx(np.log(0.9), abs=0.02) and change.p < 1e-3
+    assert abs(change.position - 14) <= 1 and change.change == pytest.approx(np.log(0.9), abs=0.02) and change.p < 1e-3
 
 
 def test_down_and_up_again_are_two_changes_and_one_odd_campaign_is_none() -> None:
     values = np.random.default_rng(1).normal(0, 0.01, 30)
     twice = values + np.where((np.arange(30) >= 10) & (np.arange(30) < 20), -0.2, 0.0)
-    assert [c.at for c in changes(twice, UNKNOWN[:30], 0.03)] == [10, 20]
+    assert [c.position for c in changes(twice, UNKNOWN[:30], 0.03)] == [10, 20]
     values[12] -= 0.3
     assert changes(values, UNKNOWN[:30], 0.03) == []
 
@@ -64,7 +64,7 @@ def test_a_host_that_became_slower_is_named_with_its_date(tmp_path: Path) -> Non
     campaigns(tmp_path)
     result = history(tmp_path, ["stream/*"], [])
     (series,) = result.changed()
-    assert (series.host, series.campaigns[series.changes[0].at]) == ("a", "20260107T000000-x") and series.slower
+    assert (series.host, series.campaigns[series.changes[0].position]) == ("a", "20260107T000000-x") and series.slower
     page = tmp_path / "h.html"
     status, text = run(tmp_path, "--html", str(page))
     assert status == 1 and "1 host became worse for good" in text and "since 2026-01-07" in text

@@ -21,7 +21,7 @@ class LeftOut(UserWarning):
 
 
 def leave_out(item: str, why: FleetmarkError) -> None:
-    """Warn that ``what`` is left out. The command line prints the warning."""
+    """Warn that ``item`` is left out. The command line prints the warning."""
     warnings.warn(LeftOut(f"{item} is left out: {why}"), stacklevel=2)
 
 

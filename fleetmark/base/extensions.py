@@ -55,9 +55,9 @@ def extensions() -> list[Extension]:
 
 
 def gather(noun: str, built_in: Mapping[str, Path], inside: str = "") -> dict[str, Path]:
-    """Map names to files: Fleetmark's ``own`` files and those in the folder ``inside`` of each extension.
+    """Map names to files: Fleetmark's ``built_in`` files and those in the folder ``inside`` of each extension.
 
-    ``what``: the term for messages, such as manifest, suite or parser. A file's name is its stem, and a Python package
+    ``noun``: the term for messages, such as manifest, suite or parser. A file's name is its stem, and a Python package
     counts as one file. Raise FleetmarkError if two folders use the same name.
     """
     paths = dict(built_in)

@@ -21,8 +21,8 @@ class Until:
     """When to stop: the relative half-width of the median's interval, and the fewest and most repeats."""
 
     ci: float
-    least: int
-    most: int
+    minimum: int
+    maximum: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,9 @@ class Adaptive:
         if key in self.done:
             return
         counting = sorted(r for r in case.passed if (host, step.workload, step.subject, r) not in self.rejected)
-        capped = len(case.ended) >= self.until.most
-        hopeless = not case.passed and len(case.ended) >= self.until.least
-        due = len(counting) >= self.until.least and (len(counting) - self.until.least) % CHECK_EVERY == 0
+        capped = len(case.ended) >= self.until.maximum
+        hopeless = not case.passed and len(case.ended) >= self.until.minimum
+        due = len(counting) >= self.until.minimum and (len(counting) - self.until.minimum) % CHECK_EVERY == 0
         if not (due or capped or hopeless):
             return
         widths = [self._width(series, counting) for series in _deciding(case)]
@@ -105,7 +105,7 @@ class Adaptive:
         enough = (
             len(half_widths) == len(widths) > 0
             and max(half_widths) <= self.until.ci
-            and min(n for _, _, n in widths) >= min(self.until.least, self.until.most)
+            and min(n for _, _, n in widths) >= min(self.until.minimum, self.until.maximum)
         )
         if enough or capped or hopeless:
             self.done.add(key)

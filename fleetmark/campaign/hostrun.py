@@ -63,7 +63,7 @@ class Run:
             self.session = None
 
     def expect(self, seconds: float, event: str) -> None:
-        """``what`` has to come within ``seconds``."""
+        """``event`` has to come within ``seconds``."""
         self.deadline, self.expected, self._arrived_before = time.monotonic() + seconds, event, self.arrived
 
     def stands_at(self, step: Step) -> None:

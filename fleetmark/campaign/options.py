@@ -75,16 +75,16 @@ class Options:
 
     @property
     def turns(self) -> Turns:
-        return Turns.of(self.at_once)
+        return Turns.parse(self.at_once)
 
     def check_turns(self) -> None:
         """Raise FleetmarkError if a limit given with --at-once is invalid."""
-        Turns.of(self.at_once)
+        Turns.parse(self.at_once)
 
     @property
     def rounds(self) -> int | None:
         """Return how often each case is scheduled if the command line sets it, else None."""
-        return self.until.most if self.until else self.repeats
+        return self.until.maximum if self.until else self.repeats
 
 
 def campaign_document(
@@ -153,7 +153,7 @@ def command_of(options: Options, seed: int) -> list[str]:
         words += ["--limit", options.limit]
     words += ["--suite", options.suite, "--seed", str(seed)]
     if options.until:
-        words += ["--until-ci", f"{options.until.ci:.4%}", "--max-repeats", str(options.until.most)]
+        words += ["--until-ci", f"{options.until.ci:.4%}", "--max-repeats", str(options.until.maximum)]
     if options.repeats:
         words += ["--repeats", str(options.repeats)]
     for workload, settings in conceal(options.settings or {})[0].items():

@@ -13,16 +13,18 @@ from fleetmark.record.steps import Exchange
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """``most`` hosts at a time, None for all; ``of_label``: so many of each value of a label. ``labels``: of each host;
-    a host without the label stands under the empty value.
+    """Limits on how many hosts work at a time.
+
+    ``limit`` counts all hosts; None is no limit. ``of_label`` limits the hosts of each value of a label. ``labels``:
+    the labels of each host. Hosts without a label share the empty value.
     """
 
-    most: int | None = None
+    limit: int | None = None
     of_label: Mapping[str, int] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, words: Sequence[str]) -> Self:
+    def parse(cls, words: Sequence[str]) -> Self:
         """``8``, and ``rack=4``. Raises FleetmarkError for words that are neither."""
         limit, of_label = None, {}
         for word in words:
@@ -38,7 +40,7 @@ class Turns:
     @property
     def bounded(self) -> bool:
         """Whether any host may have to wait."""
-        return self.most is not None or bool(self.of_label)
+        return self.limit is not None or bool(self.of_label)
 
     def with_labels(self, labels: Mapping[str, Mapping[str, str]]) -> Turns:
         """The same bounds over these hosts."""
@@ -58,7 +60,7 @@ class Turns:
         chosen: list[str] = []
         counts = {label: Counter(self._value(host, label) for host in busy) for label in self.of_label}
         for host in waiting:
-            if self.most is not None and len(busy) + len(chosen) >= self.most:
+            if self.limit is not None and len(busy) + len(chosen) >= self.limit:
                 break
             if all(counts[label][self._value(host, label)] < limit for label, limit in self.of_label.items()):
                 chosen.append(host)

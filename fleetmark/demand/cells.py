@@ -105,7 +105,7 @@ class Cells:
         return list(self._book.sheetnames)
 
     def area(self, name: str, title: str) -> Area | None:
-        """The range of that name; a fault and None if it is missing. ``what``: its content, for the message."""
+        """The range of that name; a fault and None if it is missing. ``title``: its content, for the message."""
         defined = self._book.defined_names.get(name)
         target = "" if defined is None else str(defined.attr_text or "")
         match = re.fullmatch(r"(?:'((?:[^']|'')+)'|([^'!]+))!(\$?[A-Z]+\$?\d+(?::\$?[A-Z]+\$?\d+)?)", target)

@@ -13,13 +13,13 @@ AIR, LIQUID = COOLING = ("air", "liquid")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Valid values of a cell: a number from ``least`` (exclusive if ``above``) to ``most``, a text, or one of
+    """Valid values of a cell: a number from ``minimum`` (exclusive if ``above``) to ``maximum``, a text, or one of
     ``words``. ``integer``: the number is an integer. ``optional``: it may be empty, which means ``empty``.
     """
 
-    what: Message
-    least: float = 0.0
-    most: float = MOST
+    description: Message
+    minimum: float = 0.0
+    maximum: float = MOST
     above: bool = False
     integer: bool = False
     text: bool = False
@@ -31,23 +31,23 @@ class Rule:
     def hint(self) -> Message:
         """The valid values in words, for the person who types."""
         if self.words:
-            return message("{what}: {words}", what=self.what, words=", ".join(self.words))
+            return message("{what}: {words}", what=self.description, words=", ".join(self.words))
         if self.text:
-            return self.what
+            return self.description
         kind = message("a whole number") if self.integer else message("a number")
         if self.above:
-            span = message("above {least}", least=f"{self.least:g}")
-        elif self.most >= MOST:
-            span = message("{least} or more", least=f"{self.least:g}")
+            span = message("above {least}", least=f"{self.minimum:g}")
+        elif self.maximum >= MOST:
+            span = message("{least} or more", least=f"{self.minimum:g}")
         else:
-            span = message("{least} to {most}", least=f"{self.least:g}", most=f"{self.most:g}")
-        if self.above and self.most < MOST:
-            span = message("above {least}, up to {most}", least=f"{self.least:g}", most=f"{self.most:g}")
+            span = message("{least} to {most}", least=f"{self.minimum:g}", most=f"{self.maximum:g}")
+        if self.above and self.maximum < MOST:
+            span = message("above {least}, up to {most}", least=f"{self.minimum:g}", most=f"{self.maximum:g}")
         if self.optional:
             return message(
-                "{what}: {kind}, {span}; empty: {empty}", what=self.what, kind=kind, span=span, empty=self.empty
+                "{what}: {kind}, {span}; empty: {empty}", what=self.description, kind=kind, span=span, empty=self.empty
             )
-        return message("{what}: {kind}, {span}", what=self.what, kind=kind, span=span)
+        return message("{what}: {kind}, {span}", what=self.description, kind=kind, span=span)
 
 
 @dataclass(frozen=True, slots=True)

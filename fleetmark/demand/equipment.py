@@ -26,7 +26,7 @@ def skus(money: str = "") -> tuple[Column, ...]:
         Column(
             "sku_lead",
             message("lead time"),
-            Rule(message("a lead time"), most=1000, integer=True),
+            Rule(message("a lead time"), maximum=1000, integer=True),
             message("periods"),
             INTEGER,
         ),
@@ -43,7 +43,7 @@ def skus(money: str = "") -> tuple[Column, ...]:
         Column(
             "sku_age_limit",
             message("age limit"),
-            Rule(message("an age"), most=1000, integer=True, optional=True, empty=message("none")),
+            Rule(message("an age"), maximum=1000, integer=True, optional=True, empty=message("none")),
             message("periods"),
             INTEGER,
         ),
@@ -66,7 +66,7 @@ def skus(money: str = "") -> tuple[Column, ...]:
         Column(
             "sku_lot",
             message("sold in multiples of"),
-            Rule(message("a count"), least=1, integer=True, optional=True, empty="1"),
+            Rule(message("a count"), minimum=1, integer=True, optional=True, empty="1"),
             message("servers"),
             INTEGER,
         ),
@@ -86,7 +86,7 @@ def skus(money: str = "") -> tuple[Column, ...]:
         Column(
             "sku_residual",
             message("keeps of its price"),
-            Rule(message("a share"), most=1, optional=True, empty=message("nothing")),
+            Rule(message("a share"), maximum=1, optional=True, empty=message("nothing")),
             message("a year"),
             "0.0%",
         ),
@@ -148,7 +148,7 @@ def sites(money: str = "") -> tuple[Column, ...]:
         Column(
             "site_pue",
             message("PUE"),
-            Rule(message("a PUE"), least=1, most=10, optional=True, empty=general),
+            Rule(message("a PUE"), minimum=1, maximum=10, optional=True, empty=general),
             "",
             "0.00",
         ),

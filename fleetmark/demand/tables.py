@@ -23,14 +23,14 @@ def settings(money: str = "") -> tuple[Column, ...]:
         Column(
             "question_discount",
             message("discount rate"),
-            Rule(message("a discount rate"), most=1),
+            Rule(message("a discount rate"), maximum=1),
             message("a year"),
             "0.00%",
         ),
         Column(
             "question_energy_price", message("energy price"), Rule(message("an energy price")), f"{money}/kWh", "0.0000"
         ),
-        Column("question_pue", message("PUE"), Rule(message("a PUE"), least=1, most=10), "", "0.00"),
+        Column("question_pue", message("PUE"), Rule(message("a PUE"), minimum=1, maximum=10), "", "0.00"),
         Column(
             "question_carbon_price", message("carbon price"), Rule(message("a carbon price")), f"{money}/t CO2e", "0.00"
         ),
@@ -40,7 +40,7 @@ def settings(money: str = "") -> tuple[Column, ...]:
         Column(
             "question_quantile",
             message("share of futures in which demand must be met"),
-            Rule(message("a share"), least=0.5, most=0.999),
+            Rule(message("a share"), minimum=0.5, maximum=0.999),
             "",
             "0.0%",
         ),
@@ -52,7 +52,7 @@ def settings(money: str = "") -> tuple[Column, ...]:
         Column(
             "question_outage",
             message("share of time in which one failure domain is down"),
-            Rule(message("a share"), most=1),
+            Rule(message("a share"), maximum=1),
             "",
             "0.00%",
         ),
@@ -91,7 +91,7 @@ def workloads() -> tuple[Column, ...]:
         Column(
             "workload_utilisation",
             message("utilisation"),
-            Rule(message("a utilisation"), most=CAP, above=True),
+            Rule(message("a utilisation"), maximum=CAP, above=True),
             message("share of a server"),
             "0.0%",
         ),
@@ -147,7 +147,7 @@ def fleet() -> tuple[Column, ...]:
         Column(
             "fleet_age",
             message("age at the start"),
-            Rule(message("an age"), most=1000, integer=True),
+            Rule(message("an age"), maximum=1000, integer=True),
             message("periods"),
             INTEGER,
         ),
@@ -192,7 +192,9 @@ def worths() -> tuple[Column, ...]:
             message("unit of the workload"),
             "#,##0.0000",
         ),
-        Column("worth_se", message("standard error of ln E"), Rule(message("a standard error"), most=10), "", "0.0000"),
+        Column(
+            "worth_se", message("standard error of ln E"), Rule(message("a standard error"), maximum=10), "", "0.0000"
+        ),
         Column(
             "worth_df",
             message("degrees of freedom"),
@@ -203,7 +205,9 @@ def worths() -> tuple[Column, ...]:
         Column(
             "worth_utilisation",
             message("utilisation"),
-            Rule(message("a utilisation"), most=CAP, above=True, optional=True, empty=message("that of the workload")),
+            Rule(
+                message("a utilisation"), maximum=CAP, above=True, optional=True, empty=message("that of the workload")
+            ),
             message("share of a server"),
             "0.0%",
         ),
@@ -214,7 +218,7 @@ MEDIAN = Column("demand_median", message("median demand"), Rule(message("a deman
 SIGMA = Column(
     "demand_sd",
     message("standard deviation of ln demand"),
-    Rule(message("a standard deviation"), most=10),
+    Rule(message("a standard deviation"), maximum=10),
     "",
     "0.0000",
 )

@@ -89,7 +89,7 @@ class Channel(ABC):
         """The next line of stdout with its newline; empty when the process has ended.
 
         Raises TimeoutError when none came in ``timeout`` seconds (it may be read for later), Flood for a line of more
-        than ``most`` bytes, LinkLost.
+        than ``limit`` bytes, LinkLost.
         """
         searched = 0
         deadline = _deadline(timeout)
@@ -107,7 +107,7 @@ class Channel(ABC):
             del self._err[:-_KEEP_ERRORS]
 
     def lines(self, timeout: float | None = None, limit: int = MAX_OUTPUT) -> Iterator[bytes]:
-        """Lines of stdout until the process ends; ``timeout`` and ``most`` bytes hold for each."""
+        """Lines of stdout until the process ends; ``timeout`` and ``limit`` bytes hold for each."""
         while line := self.readline(timeout, limit):
             yield line
 

@@ -79,6 +79,6 @@ def document(tool: str, text: str) -> dict[str, Any]:
     """The largest JSON object in ``text``, which may hold other text. Raises ParseError."""
     scan = find_json(text)
     if not scan.documents:
-        line = scan.broken[0].at if scan.broken else None
+        line = scan.broken[0].error_line if scan.broken else None
         raise ParseError(tool, "a whole JSON document", line=line, got=text.strip()[:120])
     return max(scan.documents, key=lambda d: d.end - d.line).value

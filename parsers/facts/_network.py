@@ -82,7 +82,7 @@ def _ring(answer: Mapping[str, Any]) -> dict[str, int | None]:
 
 
 def _interrupts(affinity: Mapping[str, Any], numbers: frozenset[int] | None) -> dict[str, Any]:
-    """The numbers of an interface's interrupts, and how many go to CPUs outside ``own``, its node's."""
+    """The numbers of an interface's interrupts, and how many go to CPUs outside ``numbers``, its node's."""
     keys = {int(key): key for key in affinity if re.fullmatch(r"[0-9]{1,5}", key)}
     if not keys:
         return {}

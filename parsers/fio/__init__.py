@@ -58,7 +58,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     wrong += [m.string.strip() for _, m in matches(FATAL, scan.around)]
     for cut in scan.broken:
         notes.append(
-            f"the JSON that begins on line {cut.line} is cut or damaged at line {cut.at}: nothing of it was read"
+            f"the JSON that begins on line {cut.line} is cut or damaged at line {cut.error_line}; it was not read"
         )
     measurements: list[Measurement] = []
     for jobs in batches:
@@ -237,7 +237,7 @@ def _nothing(scan: JsonScan, wrong: list[str]) -> ParseError:
         return ParseError("fio", "a job that did I/O", got=wrong[0])
     if scan.broken:
         cut = scan.broken[0]
-        return ParseError("fio", f"whole JSON from line {cut.line} on", line=cut.at, got=cut.reason)
+        return ParseError("fio", f"whole JSON from line {cut.line} on", line=cut.error_line, got=cut.reason)
     if scan.documents:
         where = scan.documents[0]
         content = (

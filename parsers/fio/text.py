@@ -157,7 +157,7 @@ class _Normal:
         return bool(match)
 
     def _settle(self, group: int, latency: str) -> None:
-        """Removes ``what`` from the parts that ``group`` still lacks."""
+        """Removes ``latency`` from the parts that ``group`` still lacks."""
         owed = self._owed.get(group, set())
         owed.discard(latency)
         if not owed:

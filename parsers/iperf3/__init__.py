@@ -57,7 +57,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         raise _nothing(scan, runs, errors)
     used = [r for r in some if not r.error] or some
     notes = [
-        f"the JSON that begins on line {cut.line} is cut or damaged at line {cut.at}: nothing of it was read"
+        f"the JSON that begins on line {cut.line} is cut or damaged at line {cut.error_line}; it was not read"
         for cut in scan.broken
     ]
     if len(runs) > 1:
@@ -216,7 +216,7 @@ def _nothing(scan: JsonScan, runs: list[Run], errors: list[str]) -> ParseError:
         return ParseError("iperf3", "a finished test", line=n, got=match["what"].strip())
     if scan.broken:
         cut = scan.broken[0]
-        return ParseError("iperf3", f"whole JSON from line {cut.line} on", line=cut.at, got=cut.reason)
+        return ParseError("iperf3", f"whole JSON from line {cut.line} on", line=cut.error_line, got=cut.reason)
     for run in runs:
         return ParseError("iperf3", "a finished test", line=run.line, got="no data moved")
     first = next(((n, line) for n, line in numbered(scan.around) if line.strip()), None)

@@ -43,7 +43,7 @@ class Run:
     line: int | None = None
 
     def end_early(self, reason: str) -> None:
-        """Notes that the output ends before the test's end; ``what`` is missing."""
+        """Notes that the output ends before the test's end; ``reason`` is missing."""
         self.error, self.cut = cut(f"the test on line {self.line} {reason}"), True
 
     @property

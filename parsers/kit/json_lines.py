@@ -75,7 +75,7 @@ def word(document: dict[str, Any], name: str) -> str:
 
 
 def integer(document: dict[str, Any], name: str, minimum: int, maximum: int = 1 << 50) -> int | None:
-    """A whole number from ``least`` to ``most``; None for anything else."""
+    """A whole number from ``minimum`` to ``maximum``; None for anything else."""
     value = document.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         return None

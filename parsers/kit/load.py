@@ -24,7 +24,7 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 class Section:
     """One run of a client: its numbered lines. ``clients``: its connections; ``limit``: of the 99th percentile, s."""
 
-    what: str = ""
+    title: str = ""
     clients: int | None = None
     limit: float | None = None
     lines: list[tuple[int, str]] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Load:
             return self.cut
         if self.section.status:
             return f"the client ended with exit status {self.section.status}"
-        if self.marked and self.section.what != "run":
+        if self.marked and self.section.title != "run":
             return cut("the search has no last run")
         return cut("the last run has no end") if self.marked and self.section.status is None else None
 

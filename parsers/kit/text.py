@@ -126,10 +126,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """JSON that begins on ``line`` and cannot be read further than line ``at``, where ``reason`` holds."""
+    """JSON that begins on ``line`` and cannot be read further than ``error_line``, where ``reason`` holds."""
 
     line: int
-    at: int
+    error_line: int
     reason: str
 
 
@@ -160,13 +160,15 @@ def find_json(text: str) -> JsonScan:
         try:
             value, resume = _DECODER.raw_decode(text, position)
         except json.JSONDecodeError as error:
-            broken.append(Broken(lines.of(position), lines.of(error.pos), error.msg))
+            broken.append(Broken(lines.line_at(position), lines.line_at(error.pos), error.msg))
             resume = min(max(error.pos, position + 1), _next_at_line_start(text, position))
         except (ValueError, RecursionError):  # an int of thousands of digits; nesting no tool prints
-            broken.append(Broken(lines.of(position), lines.of(position), "Too large a number or too deep a nesting"))
+            broken.append(
+                Broken(lines.line_at(position), lines.line_at(position), "Too large a number or too deep a nesting")
+            )
             resume = _next_at_line_start(text, position)
         else:
-            documents.append(Document(value, lines.of(position), lines.of(resume - 1)))
+            documents.append(Document(value, lines.line_at(position), lines.line_at(resume - 1)))
             around += text[copied:position], "\n" * text.count("\n", position, resume)
             copied = resume
         candidate = _OPENING.search(text, resume)
@@ -183,7 +185,7 @@ class _LineCounter:
     def __init__(self, text: str) -> None:
         self._text, self._at, self._line = text, 0, 1
 
-    def of(self, position: int) -> int:
+    def line_at(self, position: int) -> int:
         if position < self._at:
             return self._line - self._text.count("\n", position, self._at)
         self._line += self._text.count("\n", self._at, position)

@@ -126,7 +126,7 @@ class Run:
             self.notes.append(note)
 
     def read_early_stopping(self, metric: str, text: str) -> None:
-        """Take the lines below "Early Stopping Result", of ``what``: latency, ttft or tpot."""
+        """Take the lines below "Early Stopping Result", of ``metric``: latency, ttft or tpot."""
         for match in _ESTIMATE.finditer(text):
             if (rank := percentile(match[1])) and (value := number(match[2])) is not None:
                 self.put(f"{metric}_early_stopping", value, NANO, rank)

@@ -52,8 +52,8 @@ class Group:
         return f"{text} against {whose} target of {plain(self.target)}"
 
     def notes(self, benchmark: str) -> Iterator[str]:
-        if self.quality.what:
-            yield f"eval_accuracy of {benchmark} is {self.quality.what}"
+        if self.quality.meaning:
+            yield f"eval_accuracy of {benchmark} is {self.quality.meaning}"
         if self.quality.better is Better.NONE:
             yield f"whether a higher or a lower eval_accuracy of {benchmark} is better is not known"
         if self.numbered:

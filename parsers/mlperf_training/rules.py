@@ -17,7 +17,7 @@ class Quality:
 
     metric: str
     better: Better
-    what: str = ""
+    meaning: str = ""
 
     def reaches(self, value: float, target: float) -> bool:
         """Whether ``value`` is as good as ``target``."""
@@ -109,7 +109,7 @@ def target(benchmark: str | None, name: str, time: float) -> float | None:
 
 
 def counts(benchmark: str | None, largest: float, batch: float | None) -> str:
-    """What an ``epoch_num`` that reaches ``most`` counts. BERT's are samples since v1.0, gpt3's tokens."""
+    """What an ``epoch_num`` that reaches ``largest`` counts. BERT's are samples since v1.0, gpt3's tokens."""
     if benchmark == "gpt3":
         return "tokens"
     if benchmark == "bert" and largest >= (batch or 1000):

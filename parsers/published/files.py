@@ -86,7 +86,7 @@ def words(value: object) -> str:
 
 
 def some(names: Iterable[str], limit: int = 8) -> str:
-    """Return the first ``most`` names of a list, and the number of remaining names."""
+    """Return the first ``limit`` names of a list, and the number of remaining names."""
     listed = list(names)
     return ", ".join(listed[:limit]) + (f" and {len(listed) - limit} more" if len(listed) > limit else "")
 

@@ -36,7 +36,7 @@ def read(raw: bytes, name: str = "") -> Table:
     if scan.broken:
         problem = scan.broken[0]
         raise FleetmarkError(
-            f"the JSON is damaged or incomplete (line {problem.at}: {problem.reason}); fetch the file again"
+            f"the JSON is damaged or incomplete (line {problem.error_line}: {problem.reason}); fetch the file again"
         )
     points = [(point, d.line) for d in scan.documents[:_MOST] if (point := point_of(d.value))]
     if not points:

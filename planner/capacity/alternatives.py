@@ -27,7 +27,7 @@ SHARES = (0.0, 0.5, 0.75, 0.9)  # of what the better plans buy that the alternat
 
 
 def alternatives(question: Question, plan: Plan, limit: int = 2, *, seconds: float = 60.0) -> list[Alternative]:
-    """The ``most`` cheapest other plans. Each lacks a SKU that the plan buys, and one that each alternative before it
+    """The ``limit`` cheapest other plans. Each lacks a SKU that the plan buys, and one that each alternative before it
     buys. If there are no more of these, each lacks a SKU at a site. After that, each buys at most half, three quarters
     or nine tenths of what any better plan buys. The list is shorter if there is no other plan, or if ``seconds`` run
     out.
@@ -89,8 +89,10 @@ def _hitting(sets: Sequence[Iterable[tuple[str, str]]]) -> list[Choice]:
 def _cheapest(
     question: Question, plan: Plan, choices: Sequence[Choice], upper: Caps, seconds: float
 ) -> Alternative | None:
-    """The cheapest plan that buys no more than ``most`` of the members of one choice. Choices are tried in the order of
-    the cost of their relaxations."""
+    """Return the cheapest plan that buys at most ``upper`` of the members of one choice.
+
+    Choices are tried in ascending order of the cost of their relaxations.
+    """
     end = time.monotonic() + seconds
     bounds: list[tuple[float, int]] = []
     for j, choice in enumerate(choices):

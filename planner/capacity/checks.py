@@ -334,15 +334,15 @@ def _takes(sku: Sku, site: Site, resource: str) -> float:
 def _supply(q: Question, counts: Counts, bought: dict[str, Floats]) -> Iterator[str]:
     """What can be had is enough for the orders, and what rows and feeds can draw for their servers."""
     for limit in q.supply:
-        ordered = sum(n for s, n in bought.items() if limit.of in (s, q.skus[s].vendor)) + np.zeros(len(q.periods))
-        for t in np.flatnonzero(ordered > limit.most).tolist():
+        ordered = sum(n for s, n in bought.items() if limit.item in (s, q.skus[s].vendor)) + np.zeros(len(q.periods))
+        for t in np.flatnonzero(ordered > limit.maximum).tolist():
             if limit.period in (None, t):
                 yield message(
                     "{n} of {what} are ordered in {period}; {m} can be had",
                     n=int(ordered[t]),
-                    what=limit.of,
+                    what=limit.item,
                     period=q.periods[t],
-                    m=limit.most,
+                    m=limit.maximum,
                 )
     for name, domain_limit in q.domains_w.items():
         inside = [k for k, site in q.sites.items() if name in [d.strip() for d in (site.domain or k).split(",")]]

@@ -74,7 +74,7 @@ def name(question: Question, limit: Label) -> str:
     period = question.periods[int(limit[-1])] if limit[0] in ("demand", "budget") else ""
     if limit[0] == "supply":
         supply = question.supply[int(limit[1])]
-        subject = supply.of
+        subject = supply.item
         if supply.period is not None:
             return message("supply of {what} in {period}", what=subject, period=question.periods[supply.period])
     return {
@@ -159,7 +159,7 @@ def amount(question: Question, limit: Label) -> float:
     if kind == "budget":
         return question.budget[int(limit[1])] or 0.0
     if kind == "supply":
-        return float(question.supply[int(limit[1])].most)
+        return float(question.supply[int(limit[1])].maximum)
     if kind == "domain power":
         return question.domains_w[subject]
     if kind in SITE or kind == "spares":
@@ -210,7 +210,7 @@ def _sku(q: Question, sku: Sku) -> Question:
 
 
 def _supply(q: Question, j: int, maximum: int) -> Question:
-    return replace(q, supply=[replace(s, most=maximum) if i == j else s for i, s in enumerate(q.supply)])
+    return replace(q, supply=[replace(s, maximum=maximum) if i == j else s for i, s in enumerate(q.supply)])
 
 
 def _budget(q: Question, t: int, money: float | None) -> Question:

@@ -45,12 +45,12 @@ def build(question: Question, margin: Margin, caps: Caps | None = None) -> Model
     scale = float(cost.max(initial=0.0)) / 1000 or 1.0
     upper, integer = np.full(shape.total, np.inf), np.zeros(shape.total, dtype=bool)
     useful = {"a": shape.needed, "r": shape.needed[shape.lasting], "e": shape.pooled}
-    for block, bound in ({"x": shape.order, "n": shape.most} | useful).items():
-        upper[shape.at(block)] = bound
-    upper[shape.at("z")] = upper[shape.at("y")] = upper[shape.at("b")] = 1.0
+    for block, bound in ({"x": shape.order, "n": shape.bounds} | useful).items():
+        upper[shape.columns(block)] = bound
+    upper[shape.columns("z")] = upper[shape.columns("y")] = upper[shape.columns("b")] = 1.0
     upper[_closed(shape)] = 0.0
     for block in ("x", "d", "n", "e", "z", "y", "m", "b"):
-        integer[shape.at(block)] = True
+        integer[shape.columns(block)] = True
     rows = Rows()
     _stock(rows, shape)
     _use(rows, shape)
@@ -89,12 +89,12 @@ def _money(shape: Shape) -> Floats:
     }
     cost = np.zeros(shape.total)
     for block, money in each.items():
-        cost[shape.at(block)] = np.outer(money, weight)
+        cost[shape.columns(block)] = np.outer(money, weight)
     for j, (p, b) in enumerate(shape.priced):
-        cost[shape.at("q")[j]] = weight * (skus[p].breaks[shape.broken[b][1]][1] - (skus[p].price or 0.0))
+        cost[shape.columns("q")[j]] = weight * (skus[p].breaks[shape.broken[b][1]][1] - (skus[p].price or 0.0))
     years = q.years * np.arange(shape.periods, 0, -1)  # of age at the end, by the period of arrival
     for j, p in enumerate(shape.kept):
-        cost[shape.at("w")[j]] = -weight[-1] * skus[p].least_price * skus[p].residual ** years
+        cost[shape.columns("w")[j]] = -weight[-1] * skus[p].least_price * skus[p].residual ** years
     return cost
 
 
@@ -103,16 +103,16 @@ def _closed(shape: Shape) -> Ints:
     columns = [np.zeros(0, dtype=np.int64)]
     for p, site in enumerate(shape.sites):
         if site.windows is not None:
-            columns.append(shape.at("d")[p, [t for t in range(shape.periods) if t not in site.windows]])
+            columns.append(shape.columns("d")[p, [t for t in range(shape.periods) if t not in site.windows]])
     for j, p in enumerate(shape.kept):
         limit = shape.skus[p].age_limit
-        columns.append(shape.at("w")[j, : 0 if limit is None else max(shape.periods - limit, 0)])
+        columns.append(shape.columns("w")[j, : 0 if limit is None else max(shape.periods - limit, 0)])
     return np.concatenate(columns)
 
 
 def _stock(rows: Rows, shape: Shape) -> None:
     """i_t = i_(t-1) + x_(t-lead) - d_t; servers leave at their age limit, the oldest first."""
-    x, d, i = (shape.at(block) for block in "xdi")
+    x, d, i = (shape.columns(block) for block in "xdi")
     for p, sku in enumerate(shape.skus):
         held = shape.placed[p].copy()
         held[0] += shape.start[p]
@@ -136,7 +136,7 @@ def _use(rows: Rows, shape: Shape) -> None:
     """Used servers are active, active servers are installed, and spares are kept for a SKU that is active. Pools of
     their own have whole servers of the active ones.
     """
-    n, i, z, x, e = (shape.at(block) for block in "nizxe")
+    n, i, z, x, e = (shape.columns(block) for block in "nizxe")
     labels = [(p, t) for p in range(len(shape.pairs)) for t in range(shape.periods)]
     pools = [("pool", j, t) for j in range(len(shape.own)) for t in range(shape.periods)]
     for r in _enough(rows, shape, [("use", *label) for label in labels], n, shape.pair_of, shape.own_of < 0):
@@ -149,7 +149,7 @@ def _use(rows: Rows, shape: Shape) -> None:
     for j, p in enumerate(shape.spared):
         rows.put(r[p], z[j], -shape.sites[p].spares)
         in_use = rows.add([("in use", p, t) for t in range(shape.periods)], 0.0, np.inf)
-        rows.put(in_use, z[j], shape.most[p])
+        rows.put(in_use, z[j], shape.bounds[p])
         rows.put(in_use, n[p], -1.0)
         # Implied for integer z, but tighter for fractions: all installed servers but the spares can be active.
         tighter = rows.add([("in use", p, t) for t in range(shape.periods)], 0.0, np.inf)
@@ -168,12 +168,12 @@ def _enough(
     Twice if work may be pre-empted: with a failure domain gone, when it makes room, and with everything up, when it
     runs on the servers that the others do not need then.
     """
-    a, last = shape.at("a"), shape.lasting
+    a, last = shape.columns("a"), shape.lasting
     stays, reserve = np.flatnonzero(some & ~shape.yields), np.flatnonzero(some[last])
     r = rows.add(labels, 0.0, np.inf).reshape(servers.shape)
     rows.put(r, servers, 1.0)
     rows.put(r[group[stays]], a[stays], -1.0)
-    rows.put(r[group[last[reserve]]], shape.at("r", reserve), -1.0)
+    rows.put(r[group[last[reserve]]], shape.columns("r", reserve), -1.0)
     if not (some & shape.yields).any():
         return [r]
     normal = rows.add([("normal use", *label[1:]) for label in labels], 0.0, np.inf).reshape(servers.shape)
@@ -184,7 +184,7 @@ def _enough(
 
 def _demand(rows: Rows, shape: Shape) -> None:
     """Demand is met with everything up; if it must survive a failure, by what any one lost domain leaves, too."""
-    q, a, g = shape.question, shape.at("a"), shape.at("g")
+    q, a, g = shape.question, shape.columns("a"), shape.columns("g")
     reserve = {c: j for j, c in enumerate(shape.lasting.tolist())}
     span = range(shape.periods)
     combos: dict[str, list[int]] = {}
@@ -210,7 +210,7 @@ def _demand(rows: Rows, shape: Shape) -> None:
             here = [c for c in mine if shape.pairs[shape.combos[c][0]][1] == k]
             r = rows.add([("gives", w, k, t) for t in span], 0.0, 0.0)
             rows.put(r, a[here], value[here][:, None])
-            rows.put(r, shape.at("r", [reserve[c] for c in here]), value[here][:, None])
+            rows.put(r, shape.columns("r", [reserve[c] for c in here]), value[here][:, None])
             rows.put(r, g[j], -1.0)
         for lost in sorted({name for k in sites[w] for name in q.domains(k)}):
             r = rows.add([("demand", w, t, lost) for t in span], need, np.inf, unit)
@@ -220,7 +220,7 @@ def _demand(rows: Rows, shape: Shape) -> None:
 
 def _limits(rows: Rows, shape: Shape) -> None:
     """Power, rack units and ports of sites; money for purchases by site and by period; caps on purchases."""
-    q, x, i = shape.question, shape.at("x"), shape.at("i")
+    q, x, i = shape.question, shape.columns("x"), shape.columns("i")
     load = {
         "power": np.array([s.budgeted_w for s in shape.skus]),
         "rack units": np.array([s.rack_units for s in shape.skus]),
@@ -256,7 +256,7 @@ def _limits(rows: Rows, shape: Shape) -> None:
 
 def _domains(rows: Rows, shape: Shape) -> None:
     """The power of rows and feeds."""
-    q, i = shape.question, shape.at("i")
+    q, i = shape.question, shape.columns("i")
     watts = np.array([s.budgeted_w for s in shape.skus])
     unit = float(watts.max(initial=0.0)) or 1.0
     for name, limit in q.domains_w.items():

@@ -25,7 +25,7 @@ SHARE = 0.4  # share of the time for the unchanged question
 
 
 def shadow_prices(question: Question, plan: Plan, *, limit: int = MOST, seconds: float = 30.0) -> list[Binding]:
-    """The ``most`` weighty limits of the relaxation, with the saving from more of each. A step is the need of a server.
+    """Return the saving from one step more of each of the ``limit`` weightiest limits. A step is the need of a server.
 
     Both the question and its neighbour are solved again, to a gap far below the plan's, so that the plan's distance
     from the best does not count as a saving. If that gap is wide, several steps are tried, up to a tenth of the limit.

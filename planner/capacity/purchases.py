@@ -20,7 +20,7 @@ def purchases(rows: Rows, shape: Shape) -> None:
 
 def _orders(rows: Rows, shape: Shape) -> None:
     """An order is 0 or at least its minimum, and of whole lots."""
-    x, y, m = shape.at("x"), shape.at("y"), shape.at("m")
+    x, y, m = shape.columns("x"), shape.columns("y"), shape.columns("m")
     for j, p in enumerate(shape.lots):
         r = rows.add([("lot", p, t) for t in range(shape.periods)], 0.0, 0.0)
         rows.put(r, x[p], 1.0)
@@ -38,7 +38,7 @@ def _breaks(rows: Rows, shape: Shape) -> None:
     """At most one price break of a SKU is reached in a period: the last at or below what is ordered. All that is
     ordered has its price then.
     """
-    x, b, q = shape.at("x"), shape.at("b"), shape.at("q")
+    x, b, q = shape.columns("x"), shape.columns("b"), shape.columns("q")
     for s in dict.fromkeys(s for s, _ in shape.broken):
         sku, here = shape.question.skus[s], [p for p, pair in enumerate(shape.pairs) if pair[0] == s]
         mine = [j for j, (name, _) in enumerate(shape.broken) if name == s]
@@ -65,7 +65,7 @@ def _breaks(rows: Rows, shape: Shape) -> None:
 
 def _residual(rows: Rows, shape: Shape) -> None:
     """What is worth something at the end was bought, and is in place then."""
-    x, i, w = shape.at("x"), shape.at("i"), shape.at("w")
+    x, i, w = shape.columns("x"), shape.columns("i"), shape.columns("w")
     for j, p in enumerate(shape.kept):
         delay = shape.skus[p].delay
         r = rows.add([("kept", p, t) for t in range(shape.periods)], -np.inf, 0.0)
@@ -78,12 +78,12 @@ def _residual(rows: Rows, shape: Shape) -> None:
 
 def _supply(rows: Rows, shape: Shape) -> None:
     """What can be ordered of a SKU or from a vendor, by period."""
-    q, x = shape.question, shape.at("x")
+    q, x = shape.question, shape.columns("x")
     for j, supply in enumerate(q.supply):
         skus = q.supplied(supply)
         mine = [p for p, (s, _) in enumerate(shape.pairs) if s in skus]
         periods = range(shape.periods) if supply.period is None else [supply.period]
-        r = rows.add([("supply", j, t) for t in periods], -np.inf, float(supply.most))
+        r = rows.add([("supply", j, t) for t in periods], -np.inf, float(supply.maximum))
         rows.put(r, x[mine][:, list(periods)], 1.0)
 
 
@@ -93,4 +93,4 @@ def discounts(rows: Rows, shape: Shape, row: Ints, pairs: Iterable[int], unit: f
     for j, (p, b) in enumerate(shape.priced):
         if p in here:
             off = shape.skus[p].breaks[shape.broken[b][1]][1] - (shape.skus[p].price or 0.0)
-            rows.put(row, shape.at("q")[j, when], off / unit)
+            rows.put(row, shape.columns("q")[j, when], off / unit)

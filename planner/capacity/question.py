@@ -174,10 +174,10 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """The ``most`` servers of a SKU, or of all of a vendor, that can be ordered in one ``period``, None for each."""
+    """The ``maximum`` servers of a SKU, or of all of a vendor, that can be ordered in one ``period``, None for each."""
 
-    of: str
-    most: int
+    item: str
+    maximum: int
     period: int | None = None
 
 
@@ -261,7 +261,7 @@ class Question:
 
     def supplied(self, supply: Supply) -> list[str]:
         """The SKUs that a limit of supply counts."""
-        return [s for s, sku in self.skus.items() if supply.of in (s, sku.vendor)]
+        return [s for s, sku in self.skus.items() if supply.item in (s, sku.vendor)]
 
     def availability(self, workload: str) -> str:
         """One of ``AVAILABILITY``."""

@@ -166,7 +166,7 @@ def _kernel(model: Model, relaxed: Floats) -> Floats:
         ("a", used),
         ("r", used[shape.lasting]),
     ):
-        upper[shape.at(block, np.flatnonzero(~some))] = 0.0
+        upper[shape.columns(block, np.flatnonzero(~some))] = 0.0
     return upper
 
 
@@ -174,7 +174,7 @@ def _restricted(model: Model, kernel: Floats, gap: float, seconds: float) -> Flo
     """The best plan within the kernel, or None."""
     integer = model.integer.copy()
     for block in "dn":
-        integer[model.shape.at(block)] = False
+        integer[model.shape.columns(block)] = False
     end = time.monotonic() + seconds
     answer = highs(model, integer=integer, upper=kernel, gap=gap, seconds=seconds)
     return None if answer.values is None else _rest(model, answer.values, end)
@@ -205,13 +205,13 @@ def _settings(
     shape = model.shape
     active, orders = shape.part(relaxed, "n"), shape.part(relaxed, "x")
     least = np.array([shape.skus[p].minimum_order for p in shape.ordered])
-    z, y = shape.at("z"), shape.at("y")
+    z, y = shape.columns("z"), shape.columns("y")
     settings: list[tuple[Floats | None, Floats, Floats]] = []
     for above in IN_USE if shape.spared else IN_USE[-1:]:
         lower, upper = model.lower.copy(), kernel.copy()
         lower[z] = upper[z] = active[shape.spared] > above + INTEGRALITY
         lower[y] = upper[y] = orders[shape.ordered] > least[:, None] * min(above, 0.5) + INTEGRALITY
-        lower[shape.at("b")] = upper[shape.at("b")] = _reached(shape, orders)
+        lower[shape.columns("b")] = upper[shape.columns("b")] = _reached(shape, orders)
         answer = highs(
             model, integer=np.zeros_like(model.integer), lower=lower, upper=upper, seconds=end - time.monotonic()
         )
@@ -251,7 +251,7 @@ def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reser
             return None
         values = answer.values
     for t in range(shape.periods):
-        x = shape.at("x")[:, t]
+        x = shape.columns("x")[:, t]
         if (np.abs(values[x] - _in_lots(shape, values[x])) > INTEGRALITY).any():
             now = replace(model, high=model.high - reserve * (when > t))
             low, high = lower.copy(), upper.copy()
@@ -260,7 +260,7 @@ def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reser
             if answer.values is None:  # solve for the best rounding up or down
                 some = none.copy()
                 some[x] = True
-                some[shape.at("m")[:, t]] = True
+                some[shape.columns("m")[:, t]] = True
                 seconds = min(end - time.monotonic(), PERIOD_TIME)
                 answer = highs(now, integer=some, lower=lower, upper=upper, gap=1e-4, seconds=seconds)
             if answer.values is None or time.monotonic() > end:
@@ -270,7 +270,7 @@ def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reser
     if not shape.own:
         return values
     integer = none.copy()
-    integer[shape.at("e")] = True
+    integer[shape.columns("e")] = True
     return highs(model, integer=integer, lower=lower, upper=upper, gap=1e-4, seconds=end - time.monotonic()).values
 
 
@@ -278,10 +278,10 @@ def _rest(model: Model, values: Floats, end: float) -> Floats | None:
     """A full plan from purchases, orders, spares and servers of pools; retirements follow from them."""
     shape = model.shape
     lower, upper = model.lower.copy(), model.upper.copy()
-    for columns in (shape.at(block) for block in "xyzemb"):
+    for columns in (shape.columns(block) for block in "xyzemb"):
         lower[columns] = upper[columns] = np.round(values[columns])
     fixed = lower.copy(), upper.copy()
-    active = shape.at("n")
+    active = shape.columns("n")
     fixed[0][active] = fixed[1][active] = np.ceil(values[active] - INTEGRALITY)
     answer = highs(model, lower=fixed[0], upper=fixed[1], gap=1e-4, seconds=end - time.monotonic())
     if answer.values is None:  # rounding broke a limit of a site
@@ -301,5 +301,5 @@ def _settled(model: Model, values: Floats) -> Floats:
         return np.clip(values, model.lower, model.upper)
     exact = np.clip(used.values, lower, upper)
     exact[model.integer] = values[model.integer]
-    exact[model.shape.at("i")] = np.round(exact[model.shape.at("i")])
+    exact[model.shape.columns("i")] = np.round(exact[model.shape.columns("i")])
     return exact

@@ -97,7 +97,7 @@ class Shape:
         in_time = s.price is not None and s.delay < self.periods
         return in_time and not left_out and self.question.fits(sku, site)
 
-    def at(self, block: str, which: npt.ArrayLike | None = None) -> Ints:
+    def columns(self, block: str, which: npt.ArrayLike | None = None) -> Ints:
         """Columns of a block's variables over all periods: (count, periods), or (periods,) for a single one."""
         j = np.arange(self.count[block]) if which is None else np.asarray(which, dtype=np.int64)
         return self.first[block] + j[..., None] * self.periods + np.arange(self.periods)
@@ -172,7 +172,7 @@ class Shape:
         return left
 
     @cached_property
-    def most(self) -> Floats:
+    def bounds(self) -> Floats:
         """The most active servers that are useful and have room, per pair and period. More would only add cost."""
         bound = np.zeros((len(self.pairs), self.periods))
         common = np.flatnonzero(self.own_of < 0)
@@ -197,7 +197,7 @@ class Shape:
         """The largest useful order, per pair and period."""
         order = np.zeros((len(self.pairs), self.periods))
         for p, (sku, site) in enumerate(zip(self.skus, self.sites, strict=True)):
-            if self.sold(*self.pairs[p]) and self.most[p].any():
-                useful = max(self.most[p].max() + site.spares, sku.minimum_order, *(least for least, _ in sku.breaks))
+            if self.sold(*self.pairs[p]) and self.bounds[p].any():
+                useful = max(self.bounds[p].max() + site.spares, sku.minimum_order, *(least for least, _ in sku.breaks))
                 order[p, : self.periods - sku.delay] = np.ceil(useful / sku.lot) * sku.lot
         return order

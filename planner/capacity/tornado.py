@@ -67,7 +67,7 @@ def tornado(
 ) -> list[Effect]:
     """The inputs by their effect on the cost, the largest first: demands, worths, prices, utilisations, energy price.
 
-    Only the ``most`` inputs that the plan uses most are moved, for about ``seconds``.
+    Only the ``limit`` inputs that the plan uses most are moved, for about ``seconds``.
     """
     base = _relaxed(question, plan.margin)
     if base is None:

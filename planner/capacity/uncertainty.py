@@ -160,14 +160,14 @@ def margined(
                 raise
             break
         if isinstance(candidate, Conflict):
-            refused, search.most = candidate, level
+            refused, search.highest = candidate, level
             continue
         met = _met(question, candidate, draws)
         confidence = stats.norm.cdf(level)
         say(f"margins at {confidence:.1%} confidence: cost {candidate.objective:,.0f}, {met:.1%} of futures met")
         if search.learn(level, met):
             best = candidate if best is None or candidate.objective < best.objective else best
-    level = search.most if search.above is None else search.above[0] + _STEP
+    level = search.highest if search.above is None else search.above[0] + _STEP
     for _ in range(_MORE):
         if best is not None and _met(question, best, fresh) >= quantile:
             return best
@@ -195,7 +195,7 @@ class _Search:
         self.least = 0.5 / n
         self.target = self._level(target)
         self.first = self._level(quantile)
-        self.most = float(stats.norm.ppf(1 - (1 - quantile) / (4 * workloads)))  # as if workloads failed independently
+        self.highest = float(stats.norm.ppf(1 - (1 - quantile) / (4 * workloads)))  # if workloads failed independently
         self.below: tuple[float, float] = (0.0, self._level(at_median))
         self.above: tuple[float, float] | None = None
         self.learn(0.0, at_median)
@@ -215,7 +215,7 @@ class _Search:
     def next(self) -> float:
         low, start = self.below
         if self.above is None:
-            return self.first if low == 0 and self.first < self.most else (low + self.most) / 2
+            return self.first if low == 0 and self.first < self.highest else (low + self.highest) / 2
         high, end = self.above
         part = (self.target - start) / (end - start) if end > start else 0.5
         return low + (high - low) * min(max(part + 0.05, 0.15), 0.85)

@@ -40,7 +40,7 @@ class Settled:
 
 
 def settle(level: float, sound: Floats, spread: float, deficit: float, runs: int) -> Settled:
-    """``own`` and ``sound``: oriented logarithms (higher is better) of the suspect and of hosts beside it.
+    """``level`` and ``sound``: oriented logarithms (higher is better) of the suspect and of hosts beside it.
     ``spread``: of sound values, at least FLOOR; ``deficit``: the share that matters.
 
     Confirmed where the loss matters and lies SURE errors above none; cleared where all of its likely range is below

@@ -101,7 +101,7 @@ class _Hunt(Settling):
         self.sizes = [PAIR] if few else [s for s in (len(self.order) // cut for cut in CUTS) if s >= PAIR]
         self._resize(self.sizes[0])
         posterior = self._posterior(frozenset(), self.loss)
-        while not self.slow() and posterior.more([]) > NONE and self.runs < self.most:
+        while not self.slow() and posterior.more([]) > NONE and self.runs < self.limit:
             if not self._step(posterior):
                 return
 
@@ -128,9 +128,9 @@ class _Hunt(Settling):
 
     def _name(self, fault: Fault) -> Fault:
         """The fault as it is named: a host that is slow with two others, each alone, is no link."""
-        shared = [f for f in self.faults if f.kind == fault.kind == "link" and set(f.of) & set(fault.of)]
+        shared = [f for f in self.faults if f.kind == fault.kind == "link" and set(f.members) & set(fault.members)]
         if shared:
-            (host, *_) = set(shared[0].of) & set(fault.of)
+            (host, *_) = set(shared[0].members) & set(fault.members)
             self.faults = [f for f in self.faults if f not in shared]
             fault = Fault("node", (host,), Reason.ALL_PARTNERS, fault.deficit)
         self.faults.append(fault)
@@ -139,7 +139,7 @@ class _Hunt(Settling):
 
     def search(self) -> None:
         """Name faults until every host and, in parts of all hosts, every two blocks ran as sound ones do."""
-        while self.runs < self.most:
+        while self.runs < self.limit:
             left = [g for g in self.slow() if not self._explained(g) and g not in self.open]
             if not left:
                 if not self._cover():
@@ -215,25 +215,25 @@ class _Hunt(Settling):
         before, limit = len(self.faults), self.runs + MOST_LOOKED
         refuted: list[tuple[str, ...]] = []
         settled: list[tuple[str, ...]] = []
-        while self.runs < min(self.most, limit):
-            known = [f.of for f in self.faults if f.kind != "border"]
+        while self.runs < min(self.limit, limit):
+            known = [f.members for f in self.faults if f.kind != "border"]
             suspects, odds = posterior.likeliest([*known, *settled])
             if odds > (RATHER if suspects in posterior.borders else SUSPECT):
                 settled.append(suspects)
                 if suspects not in posterior.borders and not self.guilty().isdisjoint(suspects):  # its host is named
                     continue
                 fault = self.across(suspects, drop) if suspects in posterior.borders else self.confirmed(suspects, drop)
-                if fault is None or set(fault.of) != set(suspects):
+                if fault is None or set(fault.members) != set(suspects):
                     posterior.settle(suspects, fault=False)
                     refuted.append(suspects)
                 if fault is not None and not any(
-                    (f.kind, set(f.of)) == (fault.kind, set(fault.of)) for f in self.faults
+                    (f.kind, set(f.members)) == (fault.kind, set(fault.members)) for f in self.faults
                 ):
                     named = self._name(fault)
                     limit = self.runs + MOST_LOOKED
                     if named.kind == "border" or named is not fault:
                         break
-                    posterior.settle(fault.of, fault=True)
+                    posterior.settle(fault.members, fault=True)
             elif posterior.more(known) < MORE or not self._step(posterior):
                 break
         if len(self.faults) == before:

@@ -17,11 +17,13 @@ LEAST_SERIES = 5  # campaigns, below which chance cannot be ruled out
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """From campaign ``at`` (a place in the series) on, the level is another: ``change`` of the logarithm (below 0:
-    slower), ``before`` and ``after`` (oriented logarithms), ``p`` by chance at any place of the segment.
+    """A change of level at ``position``, the index of the first campaign after it.
+
+    ``change`` is in logarithms; below 0 is slower. ``before`` and ``after`` are the levels, in oriented logarithms.
+    ``p`` is the probability of such a change by chance, anywhere in the segment.
     """
 
-    at: int
+    position: int
     change: float
     before: float
     after: float
@@ -37,7 +39,7 @@ def changes(values: Floats, errors: Floats, deficit: float, level: float = DISCO
     share) or more; then both parts are searched. Where no split counts, a stretch between two of them may: two changes
     that undo each other hide from single splits. The deviation within them is at least FLOOR and that of repeats.
     """
-    return sorted(_segment(values, errors, 0, len(values), deficit, level), key=lambda c: c.at)
+    return sorted(_segment(values, errors, 0, len(values), deficit, level), key=lambda c: c.position)
 
 
 def _segment(values: Floats, errors: Floats, first: int, last: int, deficit: float, level: float) -> list[Change]:

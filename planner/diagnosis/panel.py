@@ -34,7 +34,7 @@ class Panel:
     least: float  # ln of what matters
     noise: float
     labels: Mapping[str, str]
-    most: int
+    limit: int
     rates: dict[Group, list[float]] = field(default_factory=dict)  # one for each run
     panel: list[Group] = field(default_factory=list)  # groups of one size, to be held against each other
     blocks: list[list[str]] = field(default_factory=list)  # that the panel is made of; none in a campaign's own groups
@@ -151,7 +151,7 @@ class Panel:
         return [m for m in self.order if m in sound]
 
     def guilty(self) -> set[str]:
-        return {f.of[0] for f in self.faults if f.kind == "node"}
+        return {f.members[0] for f in self.faults if f.kind == "node"}
 
     @property
     def blind(self) -> bool:
@@ -160,7 +160,7 @@ class Panel:
 
     def pairs(self, kind: str) -> list[tuple[str, str]]:
         """The links, or borders, that are named."""
-        return [(f.of[0], f.of[1]) for f in self.faults if f.kind == kind]
+        return [(f.members[0], f.members[1]) for f in self.faults if f.kind == kind]
 
     def _against(
         self, drop: float, fill: Callable[[Sequence[str]], Group], sound: Callable[[], float], likely: float = SURELY
@@ -177,7 +177,7 @@ class Panel:
             rate = self.rates[group][n] if n < len(self.rates.get(group, ())) else self.run(group)
             return rate - sound()
 
-        return Search(probe, self.deviation, -drop, self.most, likely)
+        return Search(probe, self.deviation, -drop, self.limit, likely)
 
     def _filled(self, members: Sequence[str], but: Group = frozenset()) -> Group:
         """``members`` with as many others as the size needs: none of ``but`` while there are more; those that ran

@@ -30,12 +30,14 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """``kind``: node, link or border; ``of``: its host, its two hosts, or the two labels. ``deficit``: the share that
-    is missing, 1 where runs failed.
+    """A faulty node, link or border (``kind``).
+
+    ``members``: the host of a node, the two hosts of a link, or the two labels of a border. ``deficit``: the missing
+    share of performance, 1 if runs failed.
     """
 
     kind: str
-    of: tuple[str, ...]
+    members: tuple[str, ...]
     reason: Reason
     deficit: float
 
@@ -107,7 +109,7 @@ def isolate(
         runs += len(by_host)
         gaps = {s: expected - max(r for p, r in rates.items() if s in p) for s in suspects}
         faults += _by_themselves(by_host, gaps, good[:PARTNERS], loss)
-    guilty = {f.of[0] for f in faults}
+    guilty = {f.members[0] for f in faults}
     left = [s for s in suspects if s not in guilty]
     if left:
         wanted = [frozenset((s, g)) for n, s in enumerate(left) for g in _turned(good, n)[:PARTNERS]]
@@ -118,7 +120,7 @@ def isolate(
         confirmed = [rates[p] for g in good if (p := frozenset((host, g))) in rates]
         if confirmed and max(confirmed) < limit:
             faults.append(Fault("node", (host,), Reason.ALL_PARTNERS, _share(expected - float(np.median(confirmed)))))
-    guilty |= {f.of[0] for f in faults}
+    guilty |= {f.members[0] for f in faults}
     unexplained = [p for p in slow if not p & guilty]
     again = together(unexplained) if unexplained else {}
     runs += len(again)

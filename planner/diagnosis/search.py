@@ -15,13 +15,13 @@ class Search:
 
     ``probe`` runs some hosts and gives ln(rate / expected), with ``noise`` (a standard deviation). ``drop``: ln of a
     fault's rate, which tells a slow group from a sound one. ``likely``: ln of the odds at which a group counts as
-    either. ``most``: runs. ``rates``: what ``probe`` gave, in order.
+    either. ``limit``: runs. ``rates``: what ``probe`` gave, in order.
     """
 
     probe: Probe
     noise: float
     drop: float
-    most: int
+    limit: int
     likely: float
     rates: list[float] = field(default_factory=list)
     sound: list[frozenset[str]] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Search:
         if known is not None:
             return known
         odds, repeats = 0.0, 0
-        while abs(odds) < self.likely and repeats < MOST_REPEATS and len(self.rates) < self.most:
+        while abs(odds) < self.likely and repeats < MOST_REPEATS and len(self.rates) < self.limit:
             rate = self.probe(tuple(group))
             self.rates.append(rate)
             odds += self.drop * (rate - self.drop / 2) / self.noise**2

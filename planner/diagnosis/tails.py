@@ -99,7 +99,7 @@ def _pool(values: Floats, columns: npt.NDArray[np.int64], n: npt.NDArray[np.int6
 
 
 def _p(shortfalls: Floats, pool: Floats, k: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
-    """p of each of ``own`` under draws of ``k`` from ``pool``.
+    """p of each of ``shortfalls`` under draws of ``k`` from ``pool``.
 
     Beyond the last hundredth of the draws the tail is taken for exponential, so that a p below 1/DRAWS exists (after
     Knijnenburg et al. 2009).

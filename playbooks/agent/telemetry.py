@@ -82,7 +82,7 @@ def text(path):
 
 
 def spread(items, limit):
-    """At most ``most`` of ``items``, evenly spread, the first and the last among them."""
+    """At most ``limit`` of ``items``, evenly spread, the first and the last among them."""
     if len(items) <= limit:
         return items
     return [items[i * (len(items) - 1) // (limit - 1)] for i in range(limit)]

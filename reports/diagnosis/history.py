@@ -36,7 +36,10 @@ def sentence(series: Series, change: Change) -> Message:
     sign = -1.0 if series.benchmark["better"] == Better.LOWER else 1.0
     before, after = (float(np.exp(sign * level)) for level in (change.before, change.after))
     shown = _shown(series, (before, after))
-    how = {"share": share(abs(float(np.expm1(change.change)))), "date": fmt.moment(series.moments[change.at])[:10]}
+    how = {
+        "share": share(abs(float(np.expm1(change.change)))),
+        "date": fmt.moment(series.moments[change.position])[:10],
+    }
     parts = {"before": shown.quantity(before), "after": shown.quantity(after), "p": f"{max(change.p, 1e-6):.1g}"}
     if change.change < 0:
         return message("{share} worse since {date}: {before} to {after} (p {p})", **how, **parts)
@@ -142,14 +145,14 @@ def plot(series: Series, low: float, high: float) -> str:
         return HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * float(np.log(value / low)) / span
 
     parts = []
-    ends = [0, *(c.at for c in series.changes), len(series.values)]
+    ends = [0, *(c.position for c in series.changes), len(series.values)]
     for first, last in itertools.pairwise(ends):
         level = y(float(np.exp(np.mean(np.log(series.values[first:last])))))
         parts.append(
             f'<path d="M{xs[first]:.1f} {level:.1f}H{xs[last - 1]:.1f}" stroke="currentColor" stroke-opacity=".45"/>'
         )
     for change in series.changes:
-        x = (xs[change.at - 1] + xs[change.at]) / 2
+        x = (xs[change.position - 1] + xs[change.position]) / 2
         colour = "#c0392b" if change.change < 0 else "#1e8449"
         parts.append(f'<path d="M{x:.1f} 0V{HEIGHT}" stroke="{colour}" stroke-dasharray="3 2"/>')
     parts += [

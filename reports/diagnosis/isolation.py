@@ -28,7 +28,7 @@ PAIR = 2
 
 def sentence(fault: Fault) -> Message:
     """Who it is, by how much, and why nobody else."""
-    of, missing = fmt.clean(" - ".join(fault.of)), share(fault.deficit)
+    of, missing = fmt.clean(" - ".join(fault.members)), share(fault.deficit)
     if fault.deficit >= 1:
         return _failure(fault.reason, of)
     match fault.reason:
@@ -76,7 +76,7 @@ def headline(isolated: Isolated) -> Message:
         )
     if not isolated.suspicion.faults:
         return message("No host, link or border makes {case} slow.", case=fmt.clean(case))
-    named = [fmt.clean(" - ".join(f.of)) for f in isolated.suspicion.faults]
+    named = [fmt.clean(" - ".join(f.members)) for f in isolated.suspicion.faults]
     failing = [fault.deficit >= 1 for fault in isolated.suspicion.faults]
     if all(failing):
         return message("{case} fails because of {names}.", case=fmt.clean(case), names=", ".join(named))
@@ -165,7 +165,13 @@ def render(
         "asked": isolated.question,
         "hosts": s.hosts,
         "faults": [
-            (fault, fmt.clean(" - ".join(fault.of)), share(fault.deficit), sentence(fault), isolated.evidence(fault))
+            (
+                fault,
+                fmt.clean(" - ".join(fault.members)),
+                share(fault.deficit),
+                sentence(fault),
+                isolated.evidence(fault),
+            )
             for fault in s.faults
         ],
         "open": open_questions(isolated),
@@ -197,7 +203,7 @@ def as_json(isolated: Isolated) -> str:
         "faults": [
             {
                 "kind": f.kind,
-                "of": list(f.of),
+                "of": list(f.members),
                 "reason": f.reason.value,
                 "deficit": f.deficit,
                 "evidence": isolated.evidence(f),

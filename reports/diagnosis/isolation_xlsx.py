@@ -47,7 +47,7 @@ def _faults(book: Book, isolated: Isolated) -> Sheet:
     faults = isolated.suspicion.faults
     rows = [
         (
-            " - ".join(f.of),
+            " - ".join(f.members),
             word(f.kind),
             Figure(f.deficit, "0.0%"),
             sentence(f),

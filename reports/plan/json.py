@@ -86,7 +86,7 @@ def _terms(ledger: Ledger) -> dict[str, Any]:
             {"domain": name, "limit_w": limit, "power_w": ledger.domain_w(name)} for name, limit in q.domains_w.items()
         ],
         "supply": [
-            {"of": s.of, "most": s.most, "period": None if s.period is None else q.periods[s.period], "ordered": n}
+            {"of": s.item, "most": s.maximum, "period": None if s.period is None else q.periods[s.period], "ordered": n}
             for s in q.supply
             for n in [ledger.supplied(s)]
         ],

@@ -59,7 +59,7 @@ def as_json(dry: DryRun) -> str:
         "command": list(dry.command),
         "seed": dry.seed,
         "settings": dry.settings,
-        "until": {"ci": dry.until.ci, "least": dry.until.least, "most": dry.until.most} if dry.until else None,
+        "until": {"ci": dry.until.ci, "least": dry.until.minimum, "most": dry.until.maximum} if dry.until else None,
         "seconds": dry.seconds,
         "seconds_least": dry.seconds_least,
         "hosts": [_host(host) for host in dry.hosts],

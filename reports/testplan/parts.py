@@ -188,8 +188,8 @@ def _stop_rules(dry: DryRun) -> Iterator[str]:
         yield message(
             "A case stops when the 95% interval of its median is within {width}, after {least} to {most} repeats.",
             width=fmt.percent(dry.until.ci),
-            least=dry.until.least,
-            most=dry.until.most,
+            least=dry.until.minimum,
+            most=dry.until.maximum,
         )
         yield message("If the interval is still wider after the last repeat, the case counts as unstable.")
     yield message("A run that exceeds its time limit fails, and the next run starts.")

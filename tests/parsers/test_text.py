@@ -55,7 +55,7 @@ def test_json_between_other_text() -> None:
 def test_broken_json_hides_no_whole_one() -> None:
     scan = find_json('{"a": {"inner": 1},\n "cut": \n{"b": 2}\n')
     assert [d.value for d in scan.documents] == [{"b": 2}]
-    assert [(b.line, b.at) for b in scan.broken] == [(1, 4)]
+    assert [(b.line, b.error_line) for b in scan.broken] == [(1, 4)]
     assert find_json('{"a": [1, 2').broken[0].line == 1
 
 

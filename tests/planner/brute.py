@@ -324,7 +324,7 @@ def least(q: Question) -> float:
 def _to_be_had(q: Question, pairs: list[tuple[str, str]], t: int, x: tuple[int, ...]) -> bool:
     """Whether vendors sell so many in that period."""
     return all(
-        sum(n for n, (s, _) in zip(x, pairs, strict=True) if limit.of in (s, q.skus[s].vendor)) <= limit.most
+        sum(n for n, (s, _) in zip(x, pairs, strict=True) if limit.item in (s, q.skus[s].vendor)) <= limit.maximum
         for limit in q.supply
         if limit.period in (None, t)
     )

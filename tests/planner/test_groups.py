@@ -38,7 +38,7 @@ def solve(n: int, bad: Callable[[set[str]], float], seed: int = 1, **more: objec
 
 
 def of(suspicion: Suspicion, kind: str) -> list[tuple[str, ...]]:
-    return sorted(f.of for f in suspicion.faults if f.kind == kind)
+    return sorted(f.members for f in suspicion.faults if f.kind == kind)
 
 
 @pytest.mark.parametrize(("n", "host"), [(4, "n003"), (5, "n000"), (8, "n005"), (10, "n009"), (64, "n017")])
@@ -47,7 +47,7 @@ def test_a_slow_node_is_named_in_fewer_runs_than_there_are_pairs(n: int, host: s
     for seed in range(3):
         result = solve(n, lost({host}), seed)
         assert set(of(result, "node")) <= {(host,)}
-        right += [(f.kind, f.of, f.reason) for f in result.faults] == [("node", (host,), Reason.ALL_PARTNERS)]
+        right += [(f.kind, f.members, f.reason) for f in result.faults] == [("node", (host,), Reason.ALL_PARTNERS)]
         assert n < 10 or result.runs < result.all_pairs
     assert right == 3
 
@@ -60,7 +60,7 @@ def test_a_slow_link_is_named_within_a_half_and_across(ends: tuple[str, str]) ->
 @pytest.mark.parametrize("faults", [[{"n003", "n040"}, {"n041", "n044"}], [{"n020"}, {"n007", "n055"}, {"n033"}]])
 def test_several_faults_are_named_within_two_log2_n_groups_each_and_four(faults: list[set[str]]) -> None:
     result = solve(64, lost(*faults, by=0.1))
-    assert sorted(f.of for f in result.faults) == sorted(tuple(sorted(fault)) for fault in faults)
+    assert sorted(f.members for f in result.faults) == sorted(tuple(sorted(fault)) for fault in faults)
     assert result.named_after <= 2 * math.log2(64) * len(faults) + 4
 
 
@@ -69,7 +69,7 @@ def test_two_nodes_of_which_one_is_far_slower() -> None:
     for seed in range(1):
         result = solve(64, bad, seed)
         assert of(result, "node") == [("n003",), ("n040",)]
-        assert result.faults[0].of == ("n003",) and result.faults[0].deficit > 0.9
+        assert result.faults[0].members == ("n003",) and result.faults[0].deficit > 0.9
 
 
 def test_a_sound_fleet_blames_nobody() -> None:
@@ -109,9 +109,9 @@ def test_a_host_that_is_slow_alone_is_named_where_that_explains_its_groups() -> 
         return {h: -0.7 if h == "n001" else -0.3 if h == "n007" else 0.0 for h in hosts}
 
     result = isolate({}, names(8), alone, cluster(lost({"n001"}, by=0.5), 1), deficit=0.1, noise=0.02)
-    assert [(f.of, f.reason) for f in result.faults] == [(("n001",), Reason.INTRA_HOST)] and result.alone == 8
+    assert [(f.members, f.reason) for f in result.faults] == [(("n001",), Reason.INTRA_HOST)] and result.alone == 8
     slower = isolate({}, names(8), alone, cluster(lost({"n001"}, by=0.95), 1), deficit=0.1, noise=0.02)
-    assert [(f.of, f.reason) for f in slower.faults] == [(("n001",), Reason.ALL_PARTNERS)]
+    assert [(f.members, f.reason) for f in slower.faults] == [(("n001",), Reason.ALL_PARTNERS)]
 
 
 def test_noise_comes_from_repeats_where_it_is_not_known() -> None:
@@ -146,7 +146,7 @@ def test_a_host_is_not_named_by_what_sound_hosts_reach_alone_as_well() -> None:
         return {h: -0.9 if h in ("n001", "n006") else 0.1 * int(h[1:]) for h in hosts}
 
     result = isolate({}, names(8), alone, cluster(lost({"n001"}, by=0.5), 1), deficit=0.1, noise=0.02)
-    assert [(f.of, f.reason) for f in result.faults] == [(("n001",), Reason.ALL_PARTNERS)]
+    assert [(f.members, f.reason) for f in result.faults] == [(("n001",), Reason.ALL_PARTNERS)]
     assert result.alone_vary == pytest.approx(math.exp(0.9 + 0.7))
 
 
@@ -164,5 +164,5 @@ def test_who_makes_a_case_fail_is_not_hidden_by_runs_that_vary(n: int, most: int
     everybody = {frozenset(names(n)): [-math.inf] * 3}
     for _ in range(5):
         result = isolate(everybody, names(n), alone_not, together, deficit=0.1)
-        assert [(f.kind, f.of) for f in result.faults] == [("node", ("n002",))]
+        assert [(f.kind, f.members) for f in result.faults] == [("node", ("n002",))]
         assert result.runs <= most and not result.open

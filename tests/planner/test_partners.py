@@ -51,26 +51,26 @@ def suspicion(
 @pytest.mark.parametrize("seed", range(10))
 def test_each_kind_of_fault_is_named_with_its_reason(seed: int) -> None:
     node, _ = suspicion(nodes=["n3"], seed=seed)
-    assert [(f.kind, f.of, f.reason) for f in node.faults] == [("node", ("n3",), Reason.ALL_PARTNERS)]
+    assert [(f.kind, f.members, f.reason) for f in node.faults] == [("node", ("n3",), Reason.ALL_PARTNERS)]
     assert node.faults[0].deficit == pytest.approx(0.8, abs=0.03)
     inside, _ = suspicion(inside=["n3"], seed=seed)
-    assert [(f.kind, f.of, f.reason) for f in inside.faults] == [("node", ("n3",), Reason.INTRA_HOST)]
+    assert [(f.kind, f.members, f.reason) for f in inside.faults] == [("node", ("n3",), Reason.INTRA_HOST)]
     link, _ = suspicion(links=[("n2", "n3")], seed=seed)
-    assert [(f.kind, f.of, f.reason) for f in link.faults] == [("link", ("n2", "n3"), Reason.ONE_PAIR)]
+    assert [(f.kind, f.members, f.reason) for f in link.faults] == [("link", ("n2", "n3"), Reason.ONE_PAIR)]
     border, _ = suspicion(border=True, seed=seed)
-    assert [(f.kind, f.of, f.reason) for f in border.faults] == [("border", ("r1", "r2"), Reason.ALL_ACROSS)]
+    assert [(f.kind, f.members, f.reason) for f in border.faults] == [("border", ("r1", "r2"), Reason.ALL_ACROSS)]
 
 
 def test_two_nodes_that_met_and_a_link() -> None:
     result, fleet = suspicion(nodes=["n0", "n1"], links=[("n4", "n5")])
-    assert {f.of for f in result.faults} == {("n0",), ("n1",), ("n4", "n5")}
+    assert {f.members for f in result.faults} == {("n0",), ("n1",), ("n4", "n5")}
     assert not any(p <= {"n0", "n1"} for p in fleet.ran)  # suspects run with known-good partners only
     assert result.runs < result.all_pairs == 28 and result.bisection == 24
 
 
 def test_a_host_that_met_one_other_only() -> None:
     result, _ = suspicion(nodes=["n3"], rounds=1)
-    assert [(f.kind, f.of) for f in result.faults] == [("node", ("n3",))]
+    assert [(f.kind, f.members) for f in result.faults] == [("node", ("n3",))]
 
 
 def test_a_pair_that_is_fast_again_is_left_open() -> None:
@@ -91,4 +91,4 @@ def test_what_is_within_the_noise_is_not_slow() -> None:
     pairs = [frozenset((a, b)) for a in HOSTS for b in HOSTS if a < b]
     measured = {p: fleet.rate(p) - (0.3 if i % 3 == 0 else 0.0) for i, p in enumerate(pairs)}
     result = isolate(measured, fleet.alone, fleet.together, deficit=0.1, noise=0.1)
-    assert [f.of for f in result.faults] == [("n3",)]
+    assert [f.members for f in result.faults] == [("n3",)]

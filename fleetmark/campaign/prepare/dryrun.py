@@ -144,7 +144,7 @@ def plan(
         return finish_times(scheduled.hosts, scheduled.exchanges, seconds, turns)
 
     ends = finished(schedule)
-    least = finished(_first_repeats(schedule, options.until.least)) if options.until else ends
+    least = finished(_first_repeats(schedule, options.until.minimum)) if options.until else ends
     linked = _seconds_linked(schedule, seconds)
     planned = []
     for c in checked:

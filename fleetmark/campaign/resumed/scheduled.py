@@ -68,7 +68,7 @@ class Request(BaseModel, defer_build=True):
     @property
     def rounds(self) -> int | None:
         """How often each case is scheduled, where the command line sets it."""
-        return self.until.most if self.until else self.repeats
+        return self.until.maximum if self.until else self.repeats
 
 
 def request_of(archive: Archive) -> Request:

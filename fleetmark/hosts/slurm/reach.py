@@ -207,7 +207,7 @@ class _FileChannel(Channel):
         return None if data is None else data.decode(errors="replace")
 
     def _bytes(self, name: str, offset: int, limit: int) -> bytes | None:
-        """Up to ``most`` bytes of a file; None while there is none. Raises LinkLost where it cannot be read."""
+        """Up to ``limit`` bytes of a file; None while there is none. Raises LinkLost where it cannot be read."""
         try:
             with _open(self._folder / name) as source:
                 source.seek(offset)

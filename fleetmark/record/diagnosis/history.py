@@ -23,7 +23,7 @@ MOST = 2000  # campaigns that are read
 @dataclass(frozen=True, slots=True)
 class Series:
     """One benchmark of one host: ``moments`` (ISO 8601), ``campaigns`` and ``values`` (base unit), oldest first;
-    ``changes``, whose ``at`` is a place in them.
+    ``changes``, whose ``position`` is a place in them.
     """
 
     host: str
@@ -130,7 +130,7 @@ def as_json(result: History) -> list[dict[str, Any]]:
                 for m, c, v in zip(s.moments, s.campaigns, s.values, strict=True)
             ],
             "changes": [
-                asdict(c) | {"campaign": s.campaigns[c.at], "share": float(np.expm1(c.change))} for c in s.changes
+                asdict(c) | {"campaign": s.campaigns[c.position], "share": float(np.expm1(c.change))} for c in s.changes
             ],
         }
         for s in result.series

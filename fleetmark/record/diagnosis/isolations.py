@@ -52,7 +52,7 @@ class Isolated:
     def evidence(self, fault: Fault) -> list[str]:
         """The raw files of a fault: its hosts by themselves or in pairs, else all that was run; the campaign's own
         where nothing was."""
-        own = set(fault.of)
+        own = set(fault.members)
         few = [
             name
             for name, groups in zip(self.campaigns, self.ran, strict=False)

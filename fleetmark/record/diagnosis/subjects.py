@@ -131,7 +131,7 @@ def _collectives(table: Table, facts: Mapping[str, Facts]) -> dict[str, Share]:
                     continue
                 own, usual = float(np.exp(values[host])), float(np.exp(np.median(peers)))
                 before = lowest.get(host)
-                if before is None or own / usual < before.own / before.usual:
+                if before is None or own / usual < before.value / before.usual:
                     lowest[host] = Share(title(table.benchmark(int(row))), own, usual, len(peers))
     return lowest
 

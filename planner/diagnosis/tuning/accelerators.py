@@ -58,11 +58,11 @@ def _specified(gpu: Gpu) -> int:
 
 
 def _collective(s: Subject) -> Message | None:
-    if s.collective is not None and s.collective.own < PEERS * s.collective.usual:
+    if s.collective is not None and s.collective.value < PEERS * s.collective.usual:
         return message(
             "{benchmark}: {share} of the median of {n} hosts of its kind",
             benchmark=s.collective.title,
-            share=f"{s.collective.own / s.collective.usual:.0%}",
+            share=f"{s.collective.value / s.collective.usual:.0%}",
             n=s.collective.peers,
         )
     return None

@@ -26,7 +26,7 @@ class Share:
     """A figure of a host beside the median of ``peers`` hosts of its kind, both in the base unit."""
 
     title: str
-    own: float
+    value: float
     usual: float
     peers: int
 

@@ -262,9 +262,9 @@ def _of_supply(at: Places, n: Numbers) -> Iterator[Check]:
             when = at.supply.at(j, 2)
             return f'AND({when}<>"",{when}&""<>{at.period.at(t, 1)}&"")'
 
-        values = [float(supply.most - ordered[t]) if supply.period in (None, t) else None for t in range(n.periods)]
+        values = [float(supply.maximum - ordered[t]) if supply.period in (None, t) else None for t in range(n.periods)]
         cells = _row(n, slack, values.__getitem__, unless)
-        yield Check(message("can be had"), supply.of, message("servers"), cells)
+        yield Check(message("can be had"), supply.item, message("servers"), cells)
 
 
 def _budget(at: Places, n: Numbers) -> Check:

@@ -47,8 +47,8 @@ def _cell(sheet: Sheet, row: int, col: int, column: Column, value: object) -> No
     if rule.words:
         sheet.must_be_one_of(row, col, rule.words)
     elif not rule.text:
-        least = math.nextafter(rule.least, math.inf) if rule.above else rule.least
-        sheet.must_be_number(row, col, least, rule.most, rule.hint)
+        least = math.nextafter(rule.minimum, math.inf) if rule.above else rule.minimum
+        sheet.must_be_number(row, col, least, rule.maximum, rule.hint)
 
 
 def _table(
@@ -265,7 +265,7 @@ def quoted(text: str) -> str:
 
 def _supply(book: Book, at: Places, n: Numbers) -> None:
     q = n.question
-    rows = [[s.of, s.most, None if s.period is None else q.periods[s.period]] for s in q.supply]
+    rows = [[s.item, s.maximum, None if s.period is None else q.periods[s.period]] for s in q.supply]
     _table(book, at.supply, tables.supply(), rows)
 
 
