@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 from fleetmark.base.runtime import (
     calculate_in_one_thread,
     collect_rarely,
-    leave,
+    flushed,
     skip_plugins,
     use_system_allocator,
 )
@@ -21,7 +23,7 @@ def main() -> None:
         code = status()
     except KeyboardInterrupt:  # before there is anything to say of it
         code = 130
-    leave(code)
+    sys.exit(flushed(code))
 
 
 def status() -> int:
