@@ -92,7 +92,7 @@ def agent_graph(texts: dict[str, str]) -> dict[str, set[str]]:
 
 
 def test_no_imports_of_the_agent_go_round_and_what_starts_it_comes_in_order() -> None:
-    texts = {file.stem: file.read_text("utf-8") for file in (HOUSE / "playbooks" / "agent").glob("*.py")}
+    texts = {file.stem: file.read_text("utf-8") for file in (HOUSE / "playbooks" / "agent").rglob("*.py")}
     graph = agent_graph(texts)
     assert graph["outputs"] == {"steps"} and "runner" in graph["job"]
     TopologicalSorter(graph).prepare()  # raises CycleError if there is a cycle

@@ -110,7 +110,7 @@ def campaign_document(
             "ansible-runner": importlib.metadata.version("ansible-runner"),
         },
         "extensions": recorded(schedule.settings),
-        "sha256": manifests | {f"agent/{p.name}": _digest(p) for p in sorted((PLAYBOOKS / "agent").glob("*.py"))},
+        "sha256": manifests | {f"agent/{p.name}": _digest(p) for p in sorted((PLAYBOOKS / "agent").rglob("*.py"))},
     }
 
 
