@@ -18,7 +18,7 @@ from fleetmark.hosts.agent import agent_source, answer_in, fact_sources, sources
 from fleetmark.hosts.reach import MAX_OUTPUT, Channel, Flood, Ran, Reach, ReachError, Stalled
 
 MARK = b"FLEETMARK"  # begins a line of the agent's; a login script may print lines too
-WRITE_S = 30.0  # in which a host reads on; it is sent some 40 KB to tell facts, and 100 KB for a job
+WRITE_S = 30.0  # in which a host reads on; it is sent some 11 KB to tell facts, and 42 KB for a job
 
 # The first suitable Python reads the agent's program from stdin; platform-python is RHEL 8's. An older one does not
 # read stdin and ends with 126; then the next is tried. A separate check would start one more Python on every host.
