@@ -9,13 +9,9 @@ reported, each by a command of its own. Ten thousand hosts (of one million a tho
 
 from __future__ import annotations
 
-import compileall
 import json
-import resource
-import subprocess
 import sys
 import tempfile
-import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -24,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.measuring import FLEETMARK, compile_modules, measured
 from fleetmark import __version__
 from fleetmark.base import schema
 
@@ -82,26 +79,8 @@ def record(root: Path, hosts: int, metrics: int, repeats: int, missing: float = 
     return path
 
 
-def compile_modules() -> None:
-    """Compile the project's modules, as an installed program's are, whatever PYTHONDONTWRITEBYTECODE says here."""
-    root = Path(__file__).parent.parent
-    for package in ("fleetmark", "parsers", "planner", "reports", "workloads"):
-        compileall.compile_dir(root / package, quiet=1)
-
-
-def timed(argv: list[str]) -> tuple[float, float, float]:
-    """Wall seconds, CPU seconds and peak resident memory (MB) of one command."""
-    before, first = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
-    wall = time.perf_counter() - before
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return wall, used.ru_utime + used.ru_stime - first.ru_utime - first.ru_stime, used.ru_maxrss / 1000
-
-
 def scale(millions: int) -> None:
     """What ``compare``, ``diagnose`` and ``report`` of a campaign of so many values cost."""
-    from benchmarks.reports import FLEETMARK, measured
-
     hosts = 10_000 if millions >= 10 else 1000
     with tempfile.TemporaryDirectory() as folder:
         # In a process of its own: what it held would count as the commands' peak.
@@ -129,12 +108,11 @@ def main() -> None:
         print(
             f"{hosts} hosts x {metrics} metrics x {repeats} repeats, {missing}% missing: {path.stat().st_size / 1e6:.0f} MB of Parquet"
         )
-        program = [sys.executable, "-c", "from fleetmark.cli import main; main()"]
-        compare = [*program, "compare", "-b", "gen=a", "-c", "gen=b", "--format", "csv", "--results", folder]
-        wall, cpu, memory = timed(compare)
+        compare = [*FLEETMARK, "compare", "-b", "gen=a", "-c", "gen=b", "--format", "csv", "--results", folder]
+        wall, cpu, memory = measured(compare)
         print(f"fleetmark compare: {wall:.1f} s ({cpu:.1f} s of CPU), {memory:.0f} MB")
-        wall, cpu, memory = timed([sys.executable, "-c", READ, str(path)])
-        print(f"reading five columns with pyarrow: {wall:.1f} s ({cpu:.1f} s of CPU; peak of both {memory:.0f} MB)")
+        wall, cpu, memory = measured([sys.executable, "-c", READ, str(path)])
+        print(f"reading five columns with pyarrow: {wall:.1f} s ({cpu:.1f} s of CPU), {memory:.0f} MB")
 
 
 if __name__ == "__main__":

@@ -15,14 +15,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import platform
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from benchmarks import measuring
 from fleetmark.base.measurement import Better
 from planner.clustered import strongest
 from planner.contrast import Contrast, Figures, Pairing, TooFewFiguresError, another_workload
@@ -42,7 +40,7 @@ from planner.ratio import Mean, Ratio, Verdict, among, between, satterthwaite
 Floats = npt.NDArray[np.float64]
 Row = dict[str, Any]
 
-RESULTS = Path(__file__).parent / "results" / "coverage.json"
+RESULTS = measuring.RESULTS / "coverage.json"
 DOCS = Path(__file__).parent.parent / "docs" / "comparing.md"
 BEGIN, END = "<!-- coverage.json: begin -->\n", "<!-- coverage.json: end -->\n"
 
@@ -336,7 +334,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.docs:
         DOCS.write_text(documented(DOCS.read_text(), json.loads(RESULTS.read_text())))
         return 0
-    start, rows, commit = time.perf_counter(), [], _commit()
+    start, rows, about = time.perf_counter(), [], measuring.circumstances()
     with ProcessPoolExecutor(options.jobs) as pool:
         for row in pool.map(simulate, cases(options.trials, options.seed, options.only)):
             rows.append(row)
@@ -344,19 +342,11 @@ def main(arguments: Sequence[str]) -> int:
     seconds = round(time.perf_counter() - start)
     out = [f"{_line(row)}: {fault}" for row in rows for fault in faults(row)]
     print(f"\n{len(rows)} rows in {seconds:,} s; out of bounds: {len(out)}", *out, sep="\n")
-    about = {"machine": f"{platform.processor() or platform.machine()}, Python {platform.python_version()}"}
-    about |= {"date": datetime.now(UTC).date().isoformat(), "commit": commit}
     options.output.parent.mkdir(parents=True, exist_ok=True)
     text = ",\n".join(json.dumps(row) for row in rows)
     head = json.dumps(about | {"trials": options.trials, "seed": options.seed, "seconds": seconds})[:-1]
     options.output.write_text(f'{head}, "rows": [\n{text}\n]}}\n')
     return 0
-
-
-def _commit() -> str:
-    """Return the current commit of the working tree."""
-    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    return subprocess.run(words, capture_output=True, text=True).stdout.strip() or "unknown"
 
 
 def _line(row: Mapping[str, Any]) -> str:

@@ -20,8 +20,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.comparison import READ, compile_modules
-from benchmarks.reports import FLEETMARK, campaign, measured
+from benchmarks.comparison import READ
+from benchmarks.measuring import FLEETMARK, compile_modules, measured
+from benchmarks.reports import campaign
 from planner.diagnosis import outliers, tails
 from planner.diagnosis.confirm import Verdict, settle
 

@@ -11,8 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.comparison import compile_modules
-from benchmarks.reports import FLEETMARK, measured
+from benchmarks.measuring import FLEETMARK, compile_modules, measured
 
 OUTCOME = {"e": "outcome", "host": "h1", "workload": "w", "case": "c", "subject": "host", "status": "passed"}
 

@@ -1,12 +1,13 @@
 """What the orchestration costs: instant commands on 1, 4 and 16 SSH hosts, beside raw SSH and a naive playbook.
 
-Run as root: ``python -m benchmarks.orchestration [--runs 3] [--hosts 1 4 16]``. The hosts are network namespaces of this machine
+Run as root: ``python -m benchmarks.orchestration [--runs 3] [--hosts 1 4 16] [--before FOLDER] [--output FILE]``. The hosts are network namespaces of this machine
 (tests/fleet), so the work they do is paid here too. Every figure is the median wall time of the whole command, start to exit,
 beside it the CPU seconds that the controller's own processes took, and the median of its ratios to raw in each round.
 
 raw        one ssh process a host, all at once, the six commands in one trip
 raw-trips  one ssh process a host and command, all hosts at once, over one multiplexed connection each
 fleetmark  fleetmark run --suite selftest: facts, schedule, six steps detached with telemetry, archive, parse, table, page
+before     the same by the code of another checkout, FOLDER
 naive      ansible-playbook with one task per command, facts gathered, forks at the number of hosts
 naive-5    the same with nothing configured (5 forks)
 """
@@ -14,6 +15,7 @@ naive-5    the same with nothing configured (5 forks)
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import statistics
@@ -24,6 +26,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.measuring import RESULTS, circumstances
 from tests.fleet.hosts import Fleet
 
 COMMANDS = ["cat /proc/uptime"] * 6
@@ -35,21 +38,28 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--hosts", type=int, nargs="+", default=[1, 4, 16])
     parser.add_argument("--only", nargs="+", default=["raw", "raw-trips", "fleetmark", "naive", "naive-5"])
+    parser.add_argument("--before", type=Path, help="another checkout to measure in turns with this one")
+    parser.add_argument("--output", type=Path, default=RESULTS / "orchestration.json")
     options = parser.parse_args()
+    names = [*options.only, *(["before"] if options.before else [])]
+    rows = []
     print(f"{'hosts':>5} {'way':<10} {'wall s':>8} {'CPU s':>8} {'x raw':>7}   ({options.runs} runs, medians)")
     for count in options.hosts:
         # One folder for all rounds: a file system is slow for half a minute where thousands of files were just removed.
         with Fleet(count) as fleet, tempfile.TemporaryDirectory() as results:
-            methods = _methods(fleet, results)
+            methods = _methods(fleet, results, options.before)
             # In turns: on a machine that others use, what is compared must have had the same neighbours.
-            rounds = [{name: _measure(methods[name]) for name in options.only} for _ in range(options.runs)]
-            for name in options.only:
+            rounds = [{name: _measure(methods[name]) for name in names} for _ in range(options.runs)]
+            for name in names:
                 wall, cpu = (statistics.median(of[name][i] for of in rounds) for i in (0, 1))
                 times = statistics.median(of[name][0] / of["raw"][0] for of in rounds) if "raw" in rounds[0] else None
+                rows.append({"hosts": count, "way": name, "wall_s": wall, "cpu_s": cpu, "times_raw": times})
                 print(
                     f"{count:>5} {name:<10} {wall:8.2f} {cpu:8.2f} {'-' if times is None else f'{times:.2f}':>7}",
                     flush=True,
                 )
+    head = circumstances() | {"load": os.getloadavg()[0], "runs": options.runs}
+    options.output.write_text(json.dumps(head | {"rows": rows}, indent=1) + "\n")
 
 
 def _measure(method: Callable[[], None]) -> tuple[float, float]:
@@ -62,7 +72,7 @@ def _measure(method: Callable[[], None]) -> tuple[float, float]:
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _methods(fleet: Fleet, results: str) -> dict[str, Callable[[], None]]:
+def _methods(fleet: Fleet, results: str, checkout: Path | None) -> dict[str, Callable[[], None]]:
     ssh = ["ssh", "-F", str(fleet.ssh_config), "-o", "BatchMode=yes"]
 
     def raw() -> None:
@@ -75,9 +85,9 @@ def _methods(fleet: Fleet, results: str) -> dict[str, Callable[[], None]]:
                 _all([[*ssh, *shared, host, command] for host in fleet.names])
             _all([[*ssh, *shared, "-O", "exit", host] for host in fleet.names])
 
-    def fleetmark() -> None:
+    def fleetmark(path: Path | None = None) -> None:
         words = ["run", "-i", str(fleet.inventory), "--suite", "selftest", "--results", results]
-        _all([[str(BIN / "fleetmark"), *words]])
+        _all([[str(BIN / "fleetmark"), *words]], **({"PYTHONPATH": str(path)} if path else {}))
 
     def naive(forks: int) -> Callable[[], None]:
         def run() -> None:
@@ -94,15 +104,16 @@ def _methods(fleet: Fleet, results: str) -> dict[str, Callable[[], None]]:
         "raw": raw,
         "raw-trips": raw_trips,
         "fleetmark": fleetmark,
+        "before": lambda: fleetmark(checkout),
         "naive": naive(fleet.size),
         "naive-5": naive(5),
     }
 
 
-def _all(commands: list[list[str]]) -> None:
+def _all(commands: list[list[str]], **env: str) -> None:
     """Run all at once; one that fails ends the benchmark with its output."""
     started = [
-        subprocess.Popen(c, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ}) for c in commands
+        subprocess.Popen(c, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | env) for c in commands
     ]
     for process in started:
         output = process.communicate()[0].decode(errors="replace")

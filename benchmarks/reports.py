@@ -14,20 +14,18 @@ PyPI; docs/performance.md has both from one session.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.comparison import compile_modules, record
+from benchmarks.comparison import record
+from benchmarks.measuring import FLEETMARK, compile_modules, measured
 from fleetmark.record.archive import Archive
 from tests.reports import sample
 
-FLEETMARK = [sys.executable, "-c", "from fleetmark.cli import main; main()"]
 SUPERBENCH = (24.0, 203.0)  # s, MB
 PAGE_LIMIT_MS = 120_000
 
@@ -49,17 +47,6 @@ def campaign(root: Path, hosts: int, metrics: int, repeats: int) -> None:
                     about = {"host": f"h{number}", "workload": workload, "case": case, "repeat": repeat}
                     out.write(json.dumps(event | about) + "\n")
         out.write(json.dumps({"t": "2026-01-01T01:00:01.000Z", "e": "ended", "owed": 0}) + "\n")
-
-
-def measured(argv: list[str], fine: tuple[int, ...] = (0,)) -> tuple[float, float, float]:
-    """Wall seconds, CPU seconds and peak resident memory (MB) of one command, whose status must be ``fine``."""
-    before = time.perf_counter()
-    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - before
-    if os.waitstatus_to_exitcode(status) not in fine:
-        raise SystemExit(f"{' '.join(argv[3:])} ended with status {os.waitstatus_to_exitcode(status)}")
-    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
 
 
 def forms(root: Path) -> None:

@@ -21,16 +21,15 @@ import json
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.measuring import FLEETMARK
 from tests.fleet.hosts import Fleet
 
 _PATIENCE = 20  # campaigns of a group, until one is not stolen from
-PROGRAM = [sys.executable, "-c", "from fleetmark.cli import main; main()"]
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ def halves(fleet: Fleet) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def fleetmark(*words: str) -> str:
-    done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True)
+    done = subprocess.run([*FLEETMARK, *words], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit((done.stdout + done.stderr)[-2000:])
     return done.stdout

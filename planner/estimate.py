@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
 from typing import Self
 
 CONFIDENCE = 0.95
-_MOST_DF, _HIGHEST = 1000, 0.999  # up to which the sum of ``_student`` is short, and exact to 1e-12
 _FARTHEST = math.log(1e300)  # beyond it neither floats nor sheets have room
 
 
@@ -53,38 +51,11 @@ def of_log(log: float) -> float:
 
 
 def deviate(level: float, df: float | None) -> float:
-    """How many standard errors an interval of ``level`` reaches either way: Student's t, or the normal distribution
-    where ``df`` is None or infinite.
+    """Return how many standard errors an interval of ``level`` reaches either way.
+
+    It is a quantile of Student's t, or of the normal distribution if ``df`` is None or infinite.
     """
-    if df and df <= _MOST_DF and float(df).is_integer() and level <= _HIGHEST:
-        return _student(level, int(df))
-    from scipy import special  # its t distribution is that of scipy.stats; to load it takes as long as a small report
+    from scipy import special  # imported lazily: a report of few hosts has no intervals
 
     rank = (1 + level) / 2
     return float(special.ndtri(rank) if df is None or math.isinf(df) else special.stdtrit(df, rank))
-
-
-@cache
-def _student(level: float, df: int) -> float:
-    """The t between whose two signs Student's distribution holds ``level``, by its finite sum for whole ``df``
-    (Abramowitz and Stegun, 1964, 26.7.3 and 26.7.4) and Newton's method, which comes from below as that is concave.
-    """
-    peak = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
-    t, before = 0.0, -1.0
-    while t > before:
-        before = t
-        t += (level - _within(t, df)) / (2 * peak * (1 + t * t / df) ** (-(df + 1) / 2))
-    return before
-
-
-def _within(t: float, df: int) -> float:
-    """The probability of a value between -t and t."""
-    angle = math.atan(t / math.sqrt(df))
-    square = math.cos(angle) ** 2
-    odd = df % 2
-    term = math.cos(angle) if odd else 1.0
-    total = 0.0
-    for power in range(2 + odd, df + 1, 2):
-        total += term
-        term *= square * (power - 1) / power
-    return 2 / math.pi * (angle + math.sin(angle) * total) if odd else math.sin(angle) * total

@@ -177,18 +177,18 @@ def against(fixed: float, b: Sequence[float], level: float = CONFIDENCE) -> Rati
     return replace(ratio, p=None, single=True)
 
 
-def adjusted(ps: Sequence[float]) -> list[float]:
-    """Each p as it counts among all of ``ps``: at 5% of these, at most 5% of what is called a difference is none.
+def adjusted(ps: npt.ArrayLike, tests: int | None = None) -> npt.NDArray[np.float64]:
+    """Return the smallest false discovery rate at which each p counts.
 
-    Benjamini & Hochberg, J. R. Statist. Soc. B 57 (1995).
+    ``ps`` are the smallest p of ``tests`` tests; by default they are all.
+    Source: Benjamini & Hochberg, J. R. Statist. Soc. B 57 (1995).
     """
     values = np.asarray(ps, dtype=float)
-    order = np.argsort(-values, kind="stable")
-    ranks = np.arange(len(values), 0, -1)
-    least = np.minimum.accumulate(np.minimum(values[order] * len(values) / ranks, 1.0))
+    order = np.argsort(values, kind="stable")
+    rates = values[order] * (len(values) if tests is None else tests) / np.arange(1, len(values) + 1)
     result = np.empty(len(values))
-    result[order] = least
-    return [float(p) for p in result]
+    result[order] = np.minimum(1.0, np.minimum.accumulate(rates[::-1])[::-1])
+    return result
 
 
 def among(ratios: Mapping[str, Ratio]) -> dict[str, float]:
@@ -197,7 +197,7 @@ def among(ratios: Mapping[str, Ratio]) -> dict[str, float]:
     if len(tested) == 1:
         return {name: r.p for name, r in tested.items() if r.p is not None}
     ps = {name: p for name, r in tested.items() if (p := r.p_of_many) is not None}
-    return dict(zip(ps, adjusted(list(ps.values())), strict=True))
+    return dict(zip(ps, adjusted(list(ps.values())).tolist(), strict=True))
 
 
 def student(delta: float, variance: float, df: float, level: float, hosts: tuple[int, int]) -> Ratio:

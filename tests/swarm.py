@@ -118,11 +118,11 @@ class Swarm:
 
     async def session(self, agent: Agent, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Facts, then a job and its follower, as agent/session.py has them."""
-        _, _, program, options = [await _document(reader) for _ in range(4)]
+        _, program, options = [await _document(reader) for _ in range(3)]
         facts = await self.facts_of(program, options.decode())
         await asyncio.sleep(self.drawn(_MESSAGE_S))
         self.send(writer, b"o", b"FLEETMARK" + facts + b"\n")
-        *_, job = [await _document(reader) for _ in range(3)]
+        _, job = [await _document(reader) for _ in range(2)]
         await self.say_start(agent, json.loads(job), writer)
         await self.follow(agent, reader, writer)
 

@@ -9,12 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
+from typer.testing import CliRunner
 
-from fleetmark import cli
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.cli.app import app
 from fleetmark.cli.common import INTERRUPTED, OK, SOME_FAILED, USAGE
-from fleetmark.cli.shown import exit_status
+from fleetmark.record.archive import Archive
+from fleetmark.verbs import ended
+from fleetmark.verbs.ended import is_passed
 
 FLEETMARK = Path(sys.executable).with_name("fleetmark")
 
@@ -146,46 +148,50 @@ def test_the_catalogue_shows_every_parameter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statuses", "strict", "status"),
+    ("statuses", "strict", "passed"),
     [
-        (["passed", "passed"], False, OK),
-        (["passed", "skipped"], False, OK),
-        (["passed", "skipped"], True, SOME_FAILED),
-        (["skipped"], False, SOME_FAILED),
-        ([], False, SOME_FAILED),
-        (["passed", "failed"], False, SOME_FAILED),
-        (["passed", "invalid"], False, SOME_FAILED),
-        (["passed", "lost"], False, SOME_FAILED),
+        (["passed", "passed"], False, True),
+        (["passed", "skipped"], False, True),
+        (["passed", "skipped"], True, False),
+        (["skipped"], False, False),
+        ([], False, False),
+        (["passed", "failed"], False, False),
+        (["passed", "invalid"], False, False),
+        (["passed", "lost"], False, False),
     ],
 )
-def test_theexit_status_tells(statuses: list[str], strict: bool, status: int) -> None:
-    assert exit_status(statuses, strict) == status
-    assert INTERRUPTED not in (OK, SOME_FAILED, USAGE)
+def test_a_campaign_passes_if_some_steps_passed_and_no_other_was_worse_than_skipped(
+    statuses: list[str], strict: bool, passed: bool
+) -> None:
+    assert is_passed(statuses, strict) == passed
 
 
-def test_what_the_copy_that_shows_leaves_out_is_a_sentence() -> None:
-    code = (
-        "from fleetmark.base.errors import FleetmarkError, leave_out; from fleetmark.cli import showing\n"
-        "showing._load(); leave_out('h1', FleetmarkError('it is damaged'))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr == "fleetmark: h1 is left out: it is damaged\n"
+@pytest.mark.alone
+@pytest.mark.parametrize(
+    ("error", "status", "sentence"),
+    [
+        (FleetmarkError("the page is broken"), USAGE, "fleetmark: the page is broken"),
+        (KeyboardInterrupt(), INTERRUPTED, "fleetmark: interrupted; the results are stored: fleetmark report "),
+    ],
+)
+def test_an_error_of_showing_keeps_the_measurements(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, status: int, sentence: str
+) -> None:
+    def fail(archive: Archive, *_: object) -> None:
+        stored.append((archive.path / "measurements.parquet").stat().st_size)
+        raise error
 
-
-def test_only_the_typed_verb_is_prepared_and_each_can_be() -> None:
-    every = group(app)
-    assert cli._of_verb(app, ["no-such-verb"]) is app
-    for verb, command in every.commands.items():
-        one = group(cli._of_verb(app, [verb]))
-        assert list(one.commands) == [verb]
-        assert [p.name for p in one.commands[verb].params] == [p.name for p in command.params]
-    assert list(group(app).commands) == list(every.commands)
-
-
-def group(of: typer.Typer) -> typer.core.TyperGroup:
-    command = typer.main.get_command(of)
-    assert isinstance(command, typer.core.TyperGroup)
-    return command
+    stored: list[int] = []
+    monkeypatch.setattr(ended.report, "campaign", fail)
+    done = CliRunner().invoke(app, ["run", "--suite", "selftest", "--results", str(tmp_path)])
+    assert done.exit_code == status
+    assert sentence in done.stderr
+    (size,) = stored
+    (campaign,) = tmp_path.glob("*-selftest-*")
+    assert (campaign / "measurements.parquet").stat().st_size == size > 0
+    assert Archive(campaign).writable(), "the lock is free"
+    events = [event["e"] for event in Archive(campaign).journal()]
+    assert events[-1] == "ended"
 
 
 def test_ctrl_c_while_the_program_loads_ends_it_without_a_word(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
-"""The layers of the packages: no module imports a higher layer or a test module, and no imports form a circle."""
+"""The layers of the packages: no module imports a higher layer or a test module, no imports form a circle, and modules
+and folders stay small."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -24,6 +26,8 @@ FLOORS = (
 HEIGHT = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 ROOMS = ("fleetmark", "workloads", "parsers", "planner", "reports")
 OUTSIDE = ("tests", "benchmarks")
+PRODUCT = (*ROOMS, "playbooks", "benchmarks")
+MAX_MODULES, MAX_LINES = 25, 500  # Python modules per folder, lines per module
 
 
 def modules(rooms: Iterable[str] = ROOMS) -> dict[str, Path]:
@@ -62,11 +66,16 @@ def faults(texts: dict[str, str], paths: dict[str, Path]) -> list[str]:
             above, here = room(paths[other]), room(paths[module])
             if HEIGHT[above] > HEIGHT[here]:
                 up.append(f"{paths[module]}:{line} imports {other}: {above} stands above {here}")
+    return [*up, *circles(graph)]
+
+
+def circles(graph: dict[str, set[str]]) -> list[str]:
+    """Return a sentence that names a circle of imports if there is one."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        return [*up, f"imports go round: {' -> '.join(reversed(error.args[1]))}"]
-    return up
+        return [f"imports go round: {' -> '.join(reversed(error.args[1]))}"]
+    return []
 
 
 def borrowed(module: str, text: str, paths: dict[str, Path]) -> list[str]:
@@ -92,13 +101,21 @@ def agent_graph(texts: dict[str, str]) -> dict[str, set[str]]:
 
 
 def test_no_imports_of_the_agent_go_round_and_what_starts_it_comes_in_order() -> None:
-    texts = {file.stem: file.read_text("utf-8") for file in (HOUSE / "playbooks" / "agent").glob("*.py")}
+    texts = {file.stem: file.read_text("utf-8") for file in (HOUSE / "playbooks" / "agent").rglob("*.py")}
     graph = agent_graph(texts)
     assert graph["outputs"] == {"steps"} and "runner" in graph["job"]
-    TopologicalSorter(graph).prepare()  # raises CycleError if there is a cycle
+    assert circles(graph) == []
     for order in (OF_START, OF_NODE):
         for name, before in ((name, order[:n]) for n, name in enumerate(order)):
             assert graph[name] - {"runner"} <= set(before), f"{name} is executed before what it imports"
+
+
+def test_no_imports_of_tests_and_benchmarks_go_round() -> None:
+    paths = modules(OUTSIDE)
+    texts = {module: (HOUSE / path).read_text("utf-8") for module, path in paths.items()}
+    graph = {m: {other for _, other in imported(text, paths) if other != m} for m, text in texts.items()}
+    assert graph["benchmarks.reports"] >= {"benchmarks.comparison", "benchmarks.measuring"}
+    assert circles(graph) == []
 
 
 def test_a_fault_is_seen_wherever_the_import_stands() -> None:
@@ -139,8 +156,10 @@ def test_the_files_that_begin_first_are_there() -> None:
     assert [name for name in LONGEST if not (HOUSE / "tests" / name.removeprefix("tests/")).is_file()] == []
 
 
-def test_no_folder_is_crowded() -> None:
-    counts: dict[Path, int] = {}
-    for file in modules().values():
-        counts[file.parent] = counts.get(file.parent, 0) + 1
-    assert {str(folder): n for folder, n in counts.items() if n > 25} == {}
+def test_modules_and_folders_of_the_product_stay_small() -> None:
+    files = [HOUSE / path for path in modules(PRODUCT).values()]
+    assert {path.parts[len(HOUSE.parts)] for path in files} == set(PRODUCT)
+    counts = Counter(path.parent.relative_to(HOUSE) for path in files)
+    assert {str(folder): n for folder, n in counts.items() if n > MAX_MODULES} == {}
+    lengths = {str(path.relative_to(HOUSE)): path.read_text("utf-8").count("\n") for path in files}
+    assert {name: n for name, n in lengths.items() if n > MAX_LINES} == {}

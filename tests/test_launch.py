@@ -99,7 +99,7 @@ def test_a_job_is_started_over_the_open_connection() -> None:
         "steps.py",
         "job.py",
         "runner.py",
-        "optional.py",
+        "followers.py",
         "outputs.py",
         "trial.py",
         "keeper.py",

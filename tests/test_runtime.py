@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import resource
 import subprocess
 import sys
@@ -50,3 +51,21 @@ def test_a_closed_stdout_ends_without_an_error() -> None:
     code = "import fleetmark.base.runtime as r; print('x' * 99); r.discard_stdout(); print('y')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(("stdout", "status"), [("| true", 7), (">/dev/full", 7), (">/dev/null", 7)])
+def test_the_program_ends_with_its_status_where_its_output_cannot_be_written(stdout: str, status: int) -> None:
+    code = (
+        "import sys, time; from fleetmark.base.runtime import flushed\n"
+        f"time.sleep(0.2); sys.stdout.write('x'); code = flushed({status}); sys.stderr.write(f'{{code}} '); sys.exit(code)"
+    )
+    done = subprocess.run(
+        ["bash", "-c", f'"$0" -c "$1" {stdout}; exit ${{PIPESTATUS[0]}}', sys.executable, code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"},
+    )
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+    assert ("stdout cannot be written" in done.stderr) == ("full" in stdout)

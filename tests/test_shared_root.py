@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator
 from itertools import cycle, islice
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -129,8 +128,7 @@ RUNNING = (
 def invoke(root: Path, verb: str) -> Result:
     """Run a verb in this process. Every error about wrong input must be a FleetmarkError, which is one sentence."""
     words = [word.replace("FOLDER", str(root.parent)) for word in verb.split()]
-    here = SimpleNamespace(wait_loaded=lambda: None, warm=lambda: None, measure=lambda _: False, show=lambda *_: 0)
-    result = CliRunner().invoke(app, [*words, "--results", str(root)], obj=here if words[0] == "run" else None)
+    result = CliRunner().invoke(app, [*words, "--results", str(root)])
     error = result.exception
     if error is not None and not isinstance(error, SystemExit):
         assert isinstance(error, FleetmarkError), f"{verb}: {error!r}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import ctypes
 import gc
@@ -10,10 +9,9 @@ import logging
 import os
 import resource
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 
@@ -93,29 +91,16 @@ def silence_log(name: str) -> None:
     logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def leave(status: int) -> NoReturn:
-    """End the process with ``status``, once its other threads have ended.
-
-    Without taking every object apart first, as Python does: that takes 0.3 s where pandas is loaded.
-    """
-    status = flushed(status)
-    if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
-        sys.exit(status)  # Python waits for them
-    atexit._run_exitfuncs()  # no part of the documented interface, and as old as the module
-    os._exit(flushed(status))
-
-
 def flushed(status: int) -> int:
-    """``status`` with which to end, once all that was printed is written; 1 for 0 where that cannot be."""
+    """Write all that was printed. Return the exit status: ``status``, or 1 for 0 if stdout cannot be written."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        pass  # `… | head`
+        discard_stdout()  # `… | head`
     except OSError as error:
+        discard_stdout()
         sys.stderr.write(f"fleetmark: stdout cannot be written: {error.strerror}\n")
         status = status or 1
-    with contextlib.suppress(OSError):
-        sys.stderr.flush()
     return status
 
 

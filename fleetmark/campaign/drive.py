@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from fleetmark.base.measurement import Status
 from fleetmark.campaign.adaptive import Adaptive, Rejected, Settled
+from fleetmark.campaign.exchanges import Exchanges, Order
 from fleetmark.campaign.hostrun import STUCK_S, Run
 from fleetmark.campaign.launch import TASK_TIMEOUT_S
 from fleetmark.campaign.listen import Heard, listen, order
@@ -35,8 +36,6 @@ LOOK_S = 30.0
 HERE_S = 10.0  # between two words to a trial: its host ends it, and puts its setting back, after 30 s without any
 STARTS = 64  # jobs that are sent to hosts at a time
 ORDER_S = 5.0  # in which a host reads an order of some 50 bytes
-
-Order = Literal["go", "skip", "fail", "cancel", "drop"]
 
 
 class Drive:
@@ -56,10 +55,7 @@ class Drive:
         self.adaptive = adaptive
         self.archive, self.progress, self.patience_s = archive, progress, patience_s
         self.runs = {run.host: run for run in runs}
-        self.exchanges: dict[tuple[str, str], list[Exchange]] = {}  # of a serving step, one; of a measuring one, any
-        for e in exchanges:
-            self.exchanges[e.server, e.server_step] = [e]
-            self.exchanges.setdefault((e.client, e.client_step), []).append(e)
+        self.exchanges = Exchanges(self.runs, exchanges, self._order, self._excuse)
         self.heard = Heard()
         self.looked = self.launch_heard = self.reminded = time.monotonic()
         self.trials = [run for run in runs if run.trial]
@@ -299,7 +295,7 @@ class Drive:
                 self._record(run, step, outcome)
             self._tell_dropped(run, dropped, outcome)
             for step in dropped:
-                self._meet_all(run.host, step.id)
+                self.exchanges.meet_all(run.host, step.id)
         if answer.state == "nothing":
             self._over(run, "" if not run.pending else "its agent was given nothing to run")
         else:
@@ -317,7 +313,7 @@ class Drive:
                     self.progress.begin(run.host, step.workload, step.case, step.expect_s)
             case replies.Ready(step=number) if number in run.pending and number != run.ready:
                 run.ready = number
-                self._meet_all(run.host, number)
+                self.exchanges.meet_all(run.host, number)
             case replies.Finished(state=state) if state.startswith("left: "):
                 self.archive.note("left", host=run.host, what=state.removeprefix("left: "))
                 run.finishes(state)
@@ -329,10 +325,10 @@ class Drive:
     def _stands(self, run: Run, step: Step) -> None:
         """A host waits at the gate of a step for other hosts, which have deadlines of their own."""
         run.stands_at(step)
-        others = [o for e in self.exchanges.get((run.host, step.id), ()) for o in (e.server, e.client) if o != run.host]
+        others = [o for e in self.exchanges.part_of(run.host, step.id) for o in (e.server, e.client) if o != run.host]
         if not step.serves:
             self.progress.waiting(run.host, step.workload, ", ".join(dict.fromkeys(others)))
-        self._meet_all(run.host, step.id)
+        self.exchanges.meet_all(run.host, step.id)
 
     def _ended_all(self, run: Run, remaining: int | None) -> None:
         """Nothing runs on the host any more."""
@@ -359,13 +355,13 @@ class Drive:
         if step.serves:
             run.pending.discard(step.id)
             self.progress.served(run.host, step.expect_s)
-            self._server_ended(run, step, excuse or result.reason or f"ended with exit status {result.rc}")
+            self.exchanges.server_ended(run, step, excuse or result.reason or f"ended with exit status {result.rc}")
             return
         outcome = self.outcome_of(folder)
         self._ended(run, step, outcome)
         if self.adaptive:
             self._adapt(self.adaptive, run, step, outcome)
-        for exchange in self.exchanges.get((run.host, step.id), ()):
+        for exchange in self.exchanges.part_of(run.host, step.id):
             if exchange.server in self.runs:
                 self._order(self.runs[exchange.server], "cancel", exchange.server_step)
 
@@ -406,7 +402,7 @@ class Drive:
             run.dropped.add(step.id)
             run.pending.discard(step.id)
             self._order(run, "drop", step.id)
-            for exchange in self.exchanges.get((run.host, step.id), ()):
+            for exchange in self.exchanges.part_of(run.host, step.id):
                 if other := self.runs.get(exchange.server):
                     other.dropped.add(exchange.server_step)
                     other.pending.discard(exchange.server_step)
@@ -442,9 +438,9 @@ class Drive:
             self._tell_dropped(run, owed, Outcome(Status.LOST, why))
             self.progress.rows[run.host].state = why
         self.archive.note("over", host=run.host, lost=len(owed), reason=why)
-        for host, step_id in self.exchanges:
+        for host, step_id in self.exchanges.by_step:
             if host == run.host:
-                self._meet_all(host, step_id)
+                self.exchanges.meet_all(host, step_id)
         if not self.leaving:
             self._admit()
 
@@ -454,56 +450,6 @@ class Drive:
             count = Counter(s.workload for s in measuring)
             expected = sum(s.expect_s for s in steps)
             self.progress.dropped(run.host, count, expected, outcome.status, outcome.reason)
-
-    # ------------------------------------------------------------ pairs, and more hosts together
-
-    def _meet_all(self, host: str, step: str) -> None:
-        for exchange in self.exchanges.get((host, step), ()):
-            self._meet(exchange)
-
-    def _meet(self, exchange: Exchange) -> None:
-        """Start an exchange once all its hosts wait at it; cancel it where one of them will not come."""
-        server, client = self.runs.get(exchange.server), self.runs.get(exchange.client)
-        comes = [
-            run is not None and run.phase != "over" and step in run.pending
-            for run, step in ((server, exchange.server_step), (client, exchange.client_step))
-        ]
-        if server and client and all(comes):
-            if client.waiting == exchange.client_step and self._all_ready(exchange):
-                self._order(client, "go", exchange.client_step)
-            elif client.waiting == exchange.client_step and self._all_waiting(exchange):
-                for e in self.exchanges[exchange.client, exchange.client_step]:
-                    if self.runs[e.server].waiting == e.server_step:
-                        self._order(self.runs[e.server], "go", e.server_step)
-        elif server and comes[0]:  # its client will not come
-            self._order(server, "cancel", exchange.server_step)
-        elif client and comes[1] and not comes[0]:
-            step = client.steps[exchange.client_step]
-            what = "node" if step.members else "peer"
-            why = server.why if server and server.why else "it takes no part in this run"
-            if client.waiting == step.id:
-                if cannot := server.cannot.get(step.workload) if server else None:
-                    self._excuse(client, "fail", step.id, f"its {what} {exchange.server} cannot take part: {cannot}")
-                else:
-                    self._excuse(client, "skip", step.id, f"its {what} {exchange.server} is not there: {why}")
-            elif step.members and server and server.phase == "over":  # else it waits for that node until its timeout
-                self._excuse(client, "cancel", step.id, f"its node {exchange.server} was lost: {why}")
-
-    def _all_ready(self, exchange: Exchange) -> bool:
-        every = self.exchanges[exchange.client, exchange.client_step]
-        return all(e.server in self.runs and self.runs[e.server].ready == e.server_step for e in every)
-
-    def _all_waiting(self, exchange: Exchange) -> bool:
-        """Whether all servers of the step wait at it. One that starts early would wait for the late ones."""
-        every = self.exchanges[exchange.client, exchange.client_step]
-        runs = [(self.runs.get(e.server), e.server_step) for e in every]
-        return all(run is not None and step in (run.waiting, run.ready) for run, step in runs)
-
-    def _server_ended(self, run: Run, step: Step, why: str) -> None:
-        exchange = self.exchanges[run.host, step.id][0]
-        client = self.runs.get(exchange.client)
-        if client and client.waiting == exchange.client_step:
-            self._excuse(client, "skip", exchange.client_step, f"its server on {run.host}: {why}")
 
 
 def _busy(holder: replies.Holder) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import importlib.metadata
 import platform
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,26 +22,11 @@ from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import WORK_DIR
 from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
-from fleetmark.record.archive import Archive, utc
+from fleetmark.record.archive import utc
 from fleetmark.record.steps import Schedule, Trial
 from workloads import Suite, workload_of
 from workloads.external import recorded
 from workloads.manifest import files as manifest_files
-
-LONG_S = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """Work of the caller that costs no time where it is done while hosts are busy, and disturbs no measurement.
-
-    ``ahead`` runs while hosts are asked what they are, and ends before this machine measures; ``meanwhile`` runs while
-    others measure for LONG_S or more. ``measure`` writes the measurements, and says whether it could.
-    """
-
-    ahead: Callable[[], None] = lambda: None
-    meanwhile: Callable[[], None] = lambda: None
-    measure: Callable[[Archive], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +52,6 @@ class Options:
     connect_timeout_s: float | None = None
     patience_s: float = 120.0
     until: Until | None = None
-    beside: Beside = Beside()
     slurm: SlurmRequest | None = None
     shared: Path | None = None
     at_once: tuple[str, ...] = ()
@@ -126,7 +110,7 @@ def campaign_document(
             "ansible-runner": importlib.metadata.version("ansible-runner"),
         },
         "extensions": recorded(schedule.settings),
-        "sha256": manifests | {f"agent/{p.name}": _digest(p) for p in sorted((PLAYBOOKS / "agent").glob("*.py"))},
+        "sha256": manifests | {f"agent/{p.name}": _digest(p) for p in sorted((PLAYBOOKS / "agent").rglob("*.py"))},
     }
 
 

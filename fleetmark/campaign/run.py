@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +22,7 @@ from fleetmark.campaign.drive import Drive, fields_of
 from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.judged import Judged, write_measurements
 from fleetmark.campaign.launch import launch
-from fleetmark.campaign.options import LONG_S, Beside, Options, author, campaign_document, resolved
+from fleetmark.campaign.options import Options, author, campaign_document, resolved
 from fleetmark.campaign.outcome import Outcome
 from fleetmark.campaign.prepare import check, hang_up, load_hosts
 from fleetmark.campaign.prepare import schedule as prepare
@@ -318,8 +317,7 @@ def _drive(
     on_record = scheduled.jobs(archive, request)
     with Judged(archive) as judged:
         interrupted = _follow(archive, options, console, checked, credentials, request, on_record, judged, collect)
-        if not options.beside.measure(archive):
-            write_measurements(archive, judged)
+        write_measurements(archive, judged)
         away = [h for h in request.hosts if h.name not in on_record]  # each may join, and owes a number not known yet
         owed = sum(map(len, owed_steps(archive, on_record, ()).values())) + len(away)
         archive.note("ended", owed=owed)
@@ -394,7 +392,6 @@ def _follow(
             else:
                 labels = {c.host.name: c.host.labels for c in checked}
                 _start_all(drive, options, labels, variables, jobs, credentials)
-                _meanwhile(options.beside, runs, checked)
             drive.run()
         except KeyboardInterrupt:
             console.print("stopping the hosts' jobs; what is finished is kept (again to leave at once)")
@@ -447,13 +444,6 @@ def _start_all(
         deploy(lacking)
     for starter in starters.values():
         starter()
-
-
-def _meanwhile(beside: Beside, runs: Sequence[Run], checked: Sequence[Checked]) -> None:
-    """Do the caller's own work while other machines measure, if they measure for long."""
-    local = any(c.host.connection == "local" for c in checked)
-    if not local and any(sum(step.expect_s for step in run.steps.values()) > LONG_S for run in runs):
-        threading.Thread(target=beside.meanwhile, daemon=True).start()
 
 
 def _cells(steps: Sequence[Step], skipped: Mapping[str, str]) -> dict[str, Cell]:

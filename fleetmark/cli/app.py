@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,10 +29,16 @@ from fleetmark.cli.common import (
     Format,
     Root,
     WorkloadFolders,
+    in_a_sentence,
     interruptible,
     say_what_is_left_out,
 )
 from fleetmark.cli.roots import results
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fleetmark.record.archive import Archive
 
 app = typer.Typer(
     help="Characterise servers: run the field's benchmarks over a fleet and read their results.",
@@ -90,7 +95,6 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 @app.command()
 def run(
-    context: typer.Context,
     inventory: Inventory = None,
     suite: Annotated[
         str | None,
@@ -157,8 +161,7 @@ def run(
     fleetmark run -i hosts.yml -s server --dry-run --plan plan.pdf; fleetmark run --slurm --partition gpu --nodes 64
     """
     from fleetmark.campaign import run as campaign
-    from fleetmark.campaign.options import Beside, Options
-    from fleetmark.cli.showing import Showing
+    from fleetmark.campaign.options import Options
     from fleetmark.hosts.preflight import WORK_DIR
     from fleetmark.hosts.slurm.cluster import Request
     from fleetmark.record.campaigns import find
@@ -219,21 +222,33 @@ def run(
     console = Terminal(stderr=as_ is cli_reports.ReportFormat.JSON)
     again = shlex.join(command(root, "run", "--resume", "last"))
     advice = f"finished steps are stored, and hosts may still be running: {again}"
-    with (
-        contextlib.nullcontext(context.obj) if context.obj else Showing() as showing,  # forks before any thread exists
-        interruptible(advice),
-        results(root, "shelves", campaign=resume, writes=True) as here,
-    ):
-        beside = Beside(showing.wait_loaded, showing.warm, showing.measure)
-        options = replace(options, root=here, beside=beside)
+    with interruptible(advice), results(root, "shelves", campaign=resume, writes=True) as here:
+        options = replace(options, root=here)
         if resume:
             archive = find(here, resume)
             interrupted = campaign.resume(archive, options, console)
         else:
             archive, interrupted = campaign.run(options, console)
-        status = showing.show(archive, Format(as_.value), strict)
+        status = _show(archive, as_.value, console, strict)
         archive.close()
     raise typer.Exit(INTERRUPTED if interrupted else status)
+
+
+def _show(archive: Archive, form: str, console: Console, strict: bool) -> int:
+    """Show a campaign that just ended. Return the exit status.
+
+    An error here is one sentence and a status: the measurements are already written, and a store still gets them.
+    """
+    from fleetmark.verbs import ended
+
+    advice = f"the results are stored: fleetmark report {shlex.quote(str(archive.path))}"
+    try:
+        with in_a_sentence(), interruptible(advice):
+            return OK if ended.show(archive, form, console, strict) else SOME_FAILED
+    except typer.Exit as end:
+        return end.exit_code
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else SOME_FAILED
 
 
 def _refuse_plan(dry_run: bool, plan: Path | None, resume: str | None, as_: cli_reports.ReportFormat) -> None:

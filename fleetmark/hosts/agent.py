@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import base64
 import json
-import marshal
 import re
 import zlib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,24 +32,6 @@ BOOT = (
     "except (OSError,RuntimeError) as e:print('FLEETMARK'+json.dumps({'state':'error','error':str(e)}))"
 )  # A Slurm node executes this code with ``node_program`` as first argument; it contains no quotes.
 NODE_BOOT = "import base64,sys,zlib;exec(zlib.decompress(base64.b64decode(sys.argv[1])))"
-
-# The modules that a session loads to report facts, in this order.
-OF_FACTS = ("commands.py", "trim.py", "reading.py", "needed.py", "facts.py")
-# The modules that every job loads; only some jobs need the others.
-OF_EVERY_JOB = (
-    "files.py",
-    "private.py",
-    "lock.py",
-    "steps.py",
-    "job.py",
-    "follow.py",
-    "runner.py",
-    "telemetry.py",
-    "nic_counters.py",
-    "processes.py",
-    "outputs.py",
-    "optional.py",
-)
 
 
 def agent_source(name: str) -> bytes:
@@ -79,19 +59,21 @@ def node_program() -> str:
 
 
 @cache
+def fact_sources() -> Mapping[str, str]:
+    """Return the files that report the facts of a host, by name."""
+    return _texts_in(PLAYBOOKS / "agent" / "facts")
+
+
+@cache
 def sources() -> Mapping[str, str]:
     """Return the files that are stored beside a job, by name."""
-    files = sorted((PLAYBOOKS / "agent").glob("*.py"))
-    others = (*OF_FACTS, "node.py", "session.py")
-    return {file.name: file.read_text() for file in files if file.name not in others}
+    return {
+        name: text for name, text in _texts_in(PLAYBOOKS / "agent").items() if name not in ("node.py", "session.py")
+    }
 
 
-def codes(names: Sequence[str]) -> bytes:
-    """The code of such files, by name, as a Python of the very version of this one reads it, behind the number of that
-    version. A host needs 20 ms to compile the agent itself.
-    """
-    compiled = {name: compile(agent_source(name), name, "exec", dont_inherit=True) for name in names}
-    return MAGIC_NUMBER + marshal.dumps(compiled)
+def _texts_in(folder: Path) -> dict[str, str]:
+    return {file.name: file.read_text() for file in sorted(folder.glob("*.py"))}
 
 
 def payload(job: Mapping[str, Any]) -> bytes:

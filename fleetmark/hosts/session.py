@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from typing import Any
 
-from fleetmark.hosts.agent import OF_EVERY_JOB, OF_FACTS, agent_source, answer_in, codes, sources
+from fleetmark.hosts.agent import agent_source, answer_in, fact_sources, sources
 from fleetmark.hosts.reach import MAX_OUTPUT, Channel, Flood, Ran, Reach, ReachError, Stalled
 
 MARK = b"FLEETMARK"  # begins a line of the agent's; a login script may print lines too
-WRITE_S = 30.0  # in which a host reads on; it is sent some 40 KB to tell facts, and 100 KB for a job
+WRITE_S = 30.0  # in which a host reads on; it is sent some 11 KB to tell facts, and 42 KB for a job
 
 # The first suitable Python reads the agent's program from stdin; platform-python is RHEL 8's. An older one does not
 # read stdin and ends with 126; then the next is tried. A separate check would start one more Python on every host.
@@ -143,10 +143,9 @@ def _once(make: Callable[[], bytes]) -> Callable[[], bytes]:
 
 @_once
 def _program() -> bytes:
-    texts = {name: agent_source(name).decode() for name in OF_FACTS}
-    return _packed(agent_source("session.py")) + _packed(codes(OF_FACTS)) + _packed(json.dumps(texts).encode())
+    return _packed(agent_source("session.py")) + _packed(json.dumps(dict(fact_sources())).encode())
 
 
 @_once
 def _files() -> bytes:
-    return _packed(codes(OF_EVERY_JOB)) + _packed(json.dumps(dict(sources())).encode())
+    return _packed(json.dumps(dict(sources())).encode())

@@ -1,8 +1,8 @@
 """Command output of a host to facts: one module per command, named after it, each a pure function of bytes.
 
 A command's module offers ``parse(raw) -> dict``: plain values in base units (bytes, Hz, W); what the command does not
-know is absent or None. ``load`` reads the document that ``playbooks/agent/facts.py`` prints, and ``normalise`` makes
-the typed ``Facts`` of a host from it. Both refuse, with one sentence, a document that facts.py does not print.
+know is absent or None. ``load`` reads the document that ``playbooks/agent/facts/facts.py`` prints, and ``normalise``
+makes the typed ``Facts`` of a host from it. Both refuse, with one sentence, a document that facts.py does not print.
 """
 
 from __future__ import annotations

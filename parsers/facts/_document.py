@@ -1,4 +1,4 @@
-"""The document that playbooks/agent/facts.py prints, checked before anything in it is used.
+"""The document that playbooks/agent/facts/facts.py prints, checked before anything in it is used.
 
 A host is not trusted: anything else, or a document that is too large, is refused with one sentence.
 """

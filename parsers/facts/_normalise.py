@@ -1,4 +1,4 @@
-"""From the document that playbooks/agent/facts.py prints to the typed facts of one host."""
+"""From the document that playbooks/agent/facts/facts.py prints to the typed facts of one host."""
 
 from __future__ import annotations
 

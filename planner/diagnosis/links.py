@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from planner.diagnosis.outliers import DISCOVERY, FLOOR, LEAST, LIMIT
-from planner.diagnosis.robust import NORMAL, Floats, false_discovery, lower_tail, p_value
+from planner.diagnosis.robust import NORMAL, Floats, lower_tail, p_value
+from planner.ratio import adjusted
 
 PARTNERS = 3  # of a host, from which on its own effect can be told from those of its links
 LINK = 2.0  # how much more a link must lose than a node: what fitting leaves of few partners is uneven
@@ -85,6 +86,6 @@ def _low(effects: Floats, deficit: float, error: Floats) -> pd.DataFrame:
     z = -tail.below / np.fmax(np.fmax(tail.spread, error[tail.column]), FLOOR)
     p = p_value(z, tail.n)
     frame = pd.DataFrame({"column": tail.column, "n": tail.n, "deficit": -np.expm1(-tail.below), "z": z, "p": p})
-    frame["q"] = false_discovery(p, n)
+    frame["q"] = adjusted(p, n)
     counts = ((frame["z"] < LIMIT) | (frame["q"] <= DISCOVERY)) & (frame["n"] >= LEAST)
     return frame[counts].sort_values("z", ignore_index=True)

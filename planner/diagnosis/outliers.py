@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from planner.diagnosis import modes
-from planner.diagnosis.robust import Floats, false_discovery, lower_tail, p_value
+from planner.diagnosis.robust import Floats, lower_tail, p_value
+from planner.ratio import adjusted
 
 LEAST = 8  # hosts of a cohort; fewer say too little of what is usual
 LIMIT = -5.0  # z: in spreads of the others
@@ -49,7 +50,7 @@ def judge(values: Floats, error: Floats, deficit: Floats) -> Verdicts:
     ]
     tested = pd.concat([b.slow for b in blocks], ignore_index=True)
     judged = sum(b.judged for b in blocks)
-    tested["q"] = false_discovery(tested["p"].to_numpy(), judged)
+    tested["q"] = adjusted(tested["p"].to_numpy(), judged)
     slow = tested[((tested["z"] < LIMIT) | (tested["q"] <= DISCOVERY)).to_numpy()]
     return Verdicts(
         slow.sort_values(["column", "z"], ignore_index=True),

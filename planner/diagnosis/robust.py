@@ -75,14 +75,3 @@ def p_value(z: Floats, n: Whole) -> Floats:
 
     freedom = np.maximum(_FREEDOM * n - _SHIFT, 1.0)
     return np.asarray(special.stdtr(freedom, z / np.sqrt(1 + np.pi / 2 / np.maximum(n - 1, 1))), dtype=np.float64)
-
-
-def false_discovery(p: Floats, tests: int) -> Floats:
-    """The smallest false discovery rate at which each of ``p`` counts (Benjamini and Hochberg 1995). ``p`` are the
-    smallest of ``tests`` values.
-    """
-    order = np.argsort(p)
-    raised = p[order] * tests / np.arange(1, len(p) + 1)
-    result = np.empty(len(p))
-    result[order] = np.minimum(1.0, np.minimum.accumulate(raised[::-1])[::-1])
-    return result

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from planner.diagnosis.robust import Floats, false_discovery
+from planner.diagnosis.robust import Floats
+from planner.ratio import adjusted
 
 LEAST_RUNS = 5  # repeats below which a distribution shows nothing
 LEAST_HOSTS = 8
@@ -35,7 +36,7 @@ def judge(runs: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
     """
     tables = [_benchmark(int(row), runs[runs["row"] == row], seed) for row in sorted(runs["row"].unique())]
     tested = pd.concat([t for t in tables if t is not None] or [_NONE], ignore_index=True)
-    tested["q"] = false_discovery(tested["p"].to_numpy(float), len(tested))
+    tested["q"] = adjusted(tested["p"].to_numpy(float), len(tested))
     return tested[(tested["q"] <= DISCOVERY) & (tested["shortfall"] >= EFFECT)].reset_index(drop=True)
 
 

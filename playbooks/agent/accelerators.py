@@ -4,16 +4,39 @@ Imported by the job runner on the host. Standard library only, Python 3.6 and la
 driver that hangs costs its own samples, never the step's or the host's.
 """
 
+import os
 import threading
 import time
+from functools import lru_cache
 
-from accelerator_sources import REASONS, SLOW_SOURCE_S, source_of
+from accelerator_sources import REASONS, SLOW_SOURCE_S, find, source_of
 
 BUDGET = 0.0025  # of one core, for sampling in this process
 MOST = 600  # samples kept: above it every other one is dropped and the interval doubled
 PATIENCE_S = 2.0  # for a driver that does not answer; the step's result must not wait for it
 GAUGES = ("power_w", "clock_hz", "memory_clock_hz", "temp_c", "memory_temp_c", "memory_used", "busy", "memory_busy")
 COUNTERS = ("corrected", "uncorrected")  # memory errors
+DEVICES = ("/dev/nvidiactl", "/dev/dxg", "/dev/davinci_manager", "/sys/module/nvidia", "/sys/module/amdgpu")
+
+
+def watch_of(interval):
+    """Start to sample the host's accelerators; without a device or tool of theirs, start nothing."""
+    return Watch(interval=interval) if any(map(os.path.exists, DEVICES)) or has_tools() else Nothing()
+
+
+@lru_cache(maxsize=None)  # nobody installs one while a job runs
+def has_tools():
+    return any(find(name) for name in ("nvidia-smi", "npu-smi"))
+
+
+class Nothing(object):
+    """Sample nothing, on a host without accelerators."""
+
+    def start(self):
+        pass
+
+    def stop(self):
+        return None
 
 
 class Watch(object):

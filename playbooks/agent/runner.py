@@ -4,17 +4,17 @@ import json
 import os
 import re
 import resource
-import select
 import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 
+import container
+from accelerators import watch_of
 from files import FULL, hold, write_atomic
-from lock import Busy, Lock, is_trusted, peer_of
-from optional import container_of, trial_of, watch_of
+from followers import Followers
+from lock import Busy
 from outputs import FLOODED, OUTPUT_CAP, collect, cut_outputs, output_size
 from processes import GRACE_S, become_subreaper, born, end, end_marked, ended_within, listening, reap_orphans
 from steps import remaining
@@ -22,8 +22,6 @@ from telemetry import Sampler
 
 LISTENS_S = 60  # in which a server listens: a database is laid out first
 RESERVE = 1 << 20  # bytes kept back so that a full disk can still be reported
-MOST_FOLLOWERS = 64
-PUBLIC_S = 0.05  # minimum interval between public connections, which limits the cost of a flood
 UNWATCHED_S = 30.0  # a trial ends and restores its setting after this time without its controller
 ABANDONED_S = 900.0  # a waiting job gives up after this time without its controller
 # Why a step did not start, or why the controller ended it, as recorded on the host; the archive has more detail.
@@ -41,7 +39,7 @@ class Stop(Exception):
 
 
 class Runner:
-    """Runs the steps of one job. Single-threaded but for the lock's server and the telemetry sampler."""
+    """Run the steps of one job. Single-threaded but for the server of ``followers`` and the telemetry samplers."""
 
     def __init__(self, folder, keeper=None):
         self.folder = folder
@@ -50,110 +48,13 @@ class Runner:
         self.trial = trial_of(self.job, folder, keeper)
         self.stopping = None
         self.stopped_at = None
-        self.followers = []
-        self.last_followed = time.monotonic()
-        self.wake_r, self.wake_w = os.pipe()
-        for pipe in (self.wake_r, self.wake_w):
-            os.set_blocking(pipe, False)
-        self.mutex = threading.Lock()
-
-    # -- lock and followers
-
-    def take_lock(self):
-        self.lock = Lock(self.job["work"])
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def greeting(self):
-        job = self.job
-        doc = {
-            "campaign": job["campaign"],
-            "owner": job["owner"],
-            "dir": self.folder,
-            "since": job.get("created"),
-        }
-        return json.dumps(doc).encode() + b"\n"
-
-    def serve(self):
-        public = self.lock.public
-        public_at = 0.0  # time from which the next public connection is accepted
-        while True:
-            with self.mutex:
-                watched = [self.lock.private, *self.followers]
-            pause = max(0.0, public_at - time.monotonic())
-            ready = select.select(watched + ([public] if public and not pause else []), [], [], pause or 60)[0]
-            for sock in ready:
-                if sock is public:
-                    self.greet_public(sock)
-                    public_at = time.monotonic() + PUBLIC_S
-                    continue
-                if sock is self.lock.private:
-                    self.greet(sock.accept()[0])
-                    continue
-                try:
-                    data = sock.recv(64)
-                except OSError:
-                    data = b""
-                if not data:
-                    with self.mutex:
-                        self.followers = [f for f in self.followers if f is not sock]
-                    sock.close()
-                if data or not self.trial:  # a controller that is cut off keeps its connection here, and says nothing
-                    self.last_followed = time.monotonic()
-                self.nudge()
-
-    def greet(self, peer):
-        """Say whose job this is. Only our own user and root may follow it: others would keep a trial going."""
-        peer.setblocking(False)
-        is_trusted_peer = is_trusted(peer_of(peer)[1])
-        with self.mutex:  # an event between its greeting and its place here would wake nobody
-            self.tell_one(peer, self.greeting())
-            if is_trusted_peer and len(self.followers) < MOST_FOLLOWERS:
-                self.followers = [*self.followers, peer]
-                return
-        peer.close()
-
-    def greet_public(self, listener):
-        """Tell a process of any user whose job this is, then close the connection."""
-        peer = listener.accept()[0]
-        peer.setblocking(False)
-        self.tell_one(peer, self.greeting())
-        peer.close()
-
-    def tell_one(self, sock, data):
-        try:
-            sock.send(data)
-        except OSError:
-            pass  # it disconnected; the server loop will notice
-
-    def nudge(self):
-        try:
-            os.write(self.wake_w, b".")
-        except BlockingIOError:
-            pass  # already awake
-
-    def tell(self, event, **more):
-        """Append one event to the event log, then wake the followers."""
-        more.update(e=event, t=time.time())
-        with open(os.path.join(self.folder, "events.jsonl"), "a") as out:
-            out.write(json.dumps(more) + "\n")
-        with self.mutex:
-            watched = list(self.followers)
-        for sock in watched:
-            self.tell_one(sock, b".")
-
-    def sleep(self, seconds):
-        """Wait for an event (a child ends, a follower writes, a signal), at most ``seconds``."""
-        select.select([self.wake_r], [], [], seconds)
-        try:
-            while os.read(self.wake_r, 4096):
-                pass
-        except BlockingIOError:
-            pass
+        self.followers = Followers(self.job, folder)
+        self.tell, self.sleep = self.followers.tell, self.followers.sleep
 
     # -- the job
 
     def run(self):
-        signal.set_wakeup_fd(self.wake_w)
+        signal.set_wakeup_fd(self.followers.wake_w)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, self.on_term)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -187,7 +88,7 @@ class Runner:
 
     def notice_unwatched(self):
         """Ask for the end of a trial whose controller is gone, or cut off."""
-        alone = self.trial and time.monotonic() - self.last_followed > UNWATCHED_S
+        alone = self.trial and self.followers.silence() > UNWATCHED_S
         if alone and not self.stopping:
             self.stopping = "nobody followed for %d s, so the setting was put back" % UNWATCHED_S
             self.stopped_at = time.monotonic()
@@ -240,7 +141,7 @@ class Runner:
             self.tell("wait", step=step["id"])
             while self.order(step) is None:
                 self.check_stop()
-                if time.monotonic() - self.last_followed > ABANDONED_S and not self.followers:
+                if self.followers.silence() > ABANDONED_S and not self.followers.connected:
                     raise Stop("nobody followed for %d s while it waited for its peer" % ABANDONED_S)
                 self.sleep(UNWATCHED_S / 2 if self.trial else 60)
             if self.order(step) != "go":
@@ -298,7 +199,7 @@ class Runner:
             os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
         env = environment(step, scratch, self.job["campaign"])
         result = {
-            "argv": container_of(step).command_of(step, step["argv"], env, scratch),
+            "argv": container.command_of(step, step["argv"], env, scratch),
             "env": {k: ("(redacted)" if SECRET.search(k) else v) for k, v in env.items()},
             "load_before": os.getloadavg()[0],
         }
@@ -311,7 +212,7 @@ class Runner:
             if serve:
                 self.refuse_taken(serve["port"], step["workload"])
                 server = self.spawn(
-                    container_of(step).command_of(step, serve["argv"], env, scratch), env, scratch, out, "server."
+                    container.command_of(step, serve["argv"], env, scratch), env, scratch, out, "server."
                 )
                 self.until_listening(server, serve["port"])
             if step.get("port"):
@@ -324,7 +225,7 @@ class Runner:
             if server:
                 self.end_server(step, server, env)
             # Its client may have been ended by somebody else, or never be watched.
-            container_of(step).remove(step, env)
+            container.remove(step, env)
             reap_orphans()
             if step.get("gate") or result.get("ended") != "exit":
                 end_marked(self.job["campaign"])
@@ -394,7 +295,7 @@ class Runner:
             if when != "?" and born(int(pid)) == when:
                 os.killpg(int(pid), signal.SIGKILL)
         for step in {step.get("container"): step for step in self.job["steps"]}.values():
-            container_of(step).remove(step, environment(step, self.folder, self.job["campaign"]))
+            container.remove(step, environment(step, self.folder, self.job["campaign"]))
         os.unlink(os.path.join(self.folder, "children"))
 
     def refuse_taken(self, port, workload):
@@ -415,7 +316,7 @@ class Runner:
 
     def end_server(self, step, server, env, patience_s=0):
         if not ended_within(server, patience_s):
-            container_of(step).remove(step, env)
+            container.remove(step, env)
         end(server)
 
     def watch(self, step, env, scratch, out, server=None):
@@ -423,7 +324,7 @@ class Runner:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         sampler, devices = self.sampling()
         started, clock = time.time(), time.monotonic()
-        child = self.spawn(container_of(step).command_of(step, step["argv"], env, scratch), env, scratch, out)
+        child = self.spawn(container.command_of(step, step["argv"], env, scratch), env, scratch, out)
         sampler.start()
         devices.start()
         ended, reason = "exit", None
@@ -451,7 +352,7 @@ class Runner:
                 cancelled = time.monotonic() + (GRACE_S if step.get("ends", True) else 0)
             self.sleep(0.01 if not announced else min(1.0, max(0.01, step["timeout_s"] - spent)))
         if ended != "exit":
-            container_of(step).remove(step, env)
+            container.remove(step, env)
         end(child)
         wall = time.monotonic() - clock
         accelerators = devices.stop()
@@ -468,7 +369,7 @@ class Runner:
             "wall_s": wall,
             "cpu_s": step_cpu_s,
             "max_rss": after.ru_maxrss * 1024,
-            "telemetry": sampled(sampler, accelerators, step_cpu_s if container_of(step).is_counted(step) else None),
+            "telemetry": sampled(sampler, accelerators, step_cpu_s if container.is_counted(step) else None),
         }
 
 
@@ -478,6 +379,15 @@ def sampled(sampler, accelerators, step_cpu_s=None):
     if accelerators:
         telemetry["gpus"] = accelerators
     return telemetry
+
+
+def trial_of(job, folder, keeper):
+    """Return the trial of a job that tries a setting; None for other jobs."""
+    if not job.get("setting"):
+        return None
+    from trial import Trial  # few jobs need it
+
+    return Trial(folder, job["setting"], keeper)
 
 
 class Refused(Exception):
@@ -504,7 +414,7 @@ def main(folder, keeper=None):
         name.write("fleetmark-job")  # for ps and top
     runner = Runner(folder, keeper)
     try:
-        runner.take_lock()
+        runner.followers.take_lock()
     except Busy:
         sys.stdout.write("busy\n")
         return

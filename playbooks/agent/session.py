@@ -1,20 +1,17 @@
 """Serve a controller on this host in one process: report facts, start a job, then follow it.
 
 A Python that receives this code over SSH defines ``take(n)``, which returns the next n bytes of stdin or exits.
-Documents follow, each compressed with zlib after its length in 8 digits: facts.py with its imports, and its options.
-If a job may start here, the agent's files and the job come next; the files are loaded while other hosts still report
-their facts. Files are sent both as text and as bytecode, which saves compiling if the Python versions match. follow.py
-handles the rest of the stream. An interrupted session leaves nothing behind: the job is detached, and another process
-starts or follows it. Standard library only, Python 3.6 and later.
+Documents follow, each compressed with zlib after its length in 8 digits: the files of ``facts/``, and the options of
+facts.py. If a job may start here, the agent's files and the job come next; the files are loaded while other hosts
+still report their facts. follow.py handles the rest of the stream. An interrupted session leaves nothing behind: the
+job is detached, and another process starts or follows it. Standard library only, Python 3.6 and later.
 """
 
 import json
-import marshal
 import os
 import sys
 import zlib
-from _frozen_importlib import ModuleSpec
-from _frozen_importlib_external import MAGIC_NUMBER
+from importlib.machinery import ModuleSpec
 
 
 def document(take):
@@ -26,41 +23,31 @@ def say(doc):
     sys.stdout.flush()
 
 
-CODE, TEXTS = {}, {}  # bytecode and text of files, by name
+class Sent(object):
+    """Import the modules whose texts the controller sent."""
 
+    def __init__(self):
+        self.texts = {}  # by file name
 
-def take_code(data):
-    """Keep the code of files, where it is for this version of Python."""
-    if data.startswith(MAGIC_NUMBER):
-        CODE.update(marshal.loads(data[len(MAGIC_NUMBER) :]))
-
-
-class Sent:
-    """An importer for modules that the controller sent as bytecode or text."""
-
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        return ModuleSpec(name, cls) if name + ".py" in CODE or name + ".py" in TEXTS else None
+    def find_spec(self, name, path=None, target=None):
+        return ModuleSpec(name, self) if name + ".py" in self.texts else None
 
     @staticmethod
     def create_module(spec):
         return None
 
-    @staticmethod
-    def exec_module(new):
-        name = new.__name__ + ".py"
-        exec(CODE.get(name) or compile(TEXTS[name], name, "exec"), new.__dict__)
+    def exec_module(self, module):
+        name = module.__name__ + ".py"
+        exec(compile(self.texts[name], name, "exec"), module.__dict__)
 
 
 def main(take):
-    sys.meta_path.insert(-1, Sent)  # before files are looked for
-    sys.modules.update(dict.fromkeys(("bz2", "lzma")))  # shutil does without, and saves 2 ms; we pack no archives
-    take_code(document(take))
-    TEXTS.update(json.loads(document(take).decode()))
+    sent = Sent()
+    sys.meta_path.insert(0, sent)
+    sent.texts.update(json.loads(document(take).decode()))
     say(__import__("facts").gather(json.loads(document(take).decode())))
-    take_code(document(take))
     source = json.loads(document(take).decode())
-    TEXTS.update(source)
+    sent.texts.update(source)
     job = __import__("job")
     for name in ("follow", "runner"):
         __import__(name)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-AGENT = Path(__file__).parents[2] / "playbooks" / "agent"
+AGENT = Path(__file__).parents[2] / "playbooks" / "agent" / "facts"
 
 
 @pytest.fixture

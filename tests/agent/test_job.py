@@ -431,7 +431,7 @@ def test_a_full_disk_fails_the_step_and_is_told(tmp_path: Path) -> None:
 
 
 def test_the_agent_runs_on_python_3_6(tmp_path: Path) -> None:
-    for file in (PLAYBOOKS / "agent").glob("*.py"):
+    for file in (PLAYBOOKS / "agent").rglob("*.py"):
         ran = subprocess.run(
             [Path(sys.executable).with_name("vermin"), "-t=3.6-", "--no-tips", file], capture_output=True, text=True
         )

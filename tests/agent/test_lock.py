@@ -129,17 +129,17 @@ for how in (lambda: lock.connect(sys.argv[1]), lambda: open(sys.argv[1] + "/lock
 
 
 def test_a_flood_of_connections_is_not_served(tmp_path: Path) -> None:
-    """Patch a pause between two public connections into the runner, longer than this test takes."""
+    """Patch a pause between two public connections, longer than this test takes, into the runner's module."""
     job = Job(tmp_path, [step(0, ["true"], gate=True)])
     assert job.start()["state"] == "started"
     pid = next(doc["pid"] for doc, _ in job.follow() if doc["e"] == "start")
     os.kill(pid, signal.SIGKILL)
-    runner = job.folder / "runner.py"
-    text = runner.read_text()
+    module = job.folder / "followers.py"
+    text = module.read_text()
     assert text.count("PUBLIC_S = 0.05") == 1
-    runner.write_text(text.replace("PUBLIC_S = 0.05", "PUBLIC_S = 3600"))
+    module.write_text(text.replace("PUBLIC_S = 0.05", "PUBLIC_S = 3600"))
     (job.folder / "events.jsonl").unlink()
-    with subprocess.Popen([sys.executable, runner, job.folder], stdout=subprocess.PIPE) as again:
+    with subprocess.Popen([sys.executable, job.folder / "runner.py", job.folder], stdout=subprocess.PIPE) as again:
         assert again.stdout and again.stdout.readline() == b"started\n"
         served = [greeted() for _ in range(3)]
         assert served == [True, False, False]

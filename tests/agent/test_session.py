@@ -21,7 +21,6 @@ from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.listen import _opened, order
 from fleetmark.campaign.start import start
 from fleetmark.hosts import session as sent
-from fleetmark.hosts.agent import OF_EVERY_JOB, agent_source, sources
 from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import this_machine
 from fleetmark.hosts.reach import ReachError, Stalled
@@ -61,17 +60,7 @@ def lock_holder() -> int:
         return pid
 
 
-@pytest.mark.parametrize("code", ["compiled here", "of another Python"])
-def test_one_process_tells_starts_and_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    of_this_python = sent.codes
-    for cached in (sent._program, sent._files):
-        monkeypatch.setattr(sent, cached.__name__, cached.__wrapped__)
-    if code == "compiled here":  # by this Python, which is the host's too: texts are not looked at
-        monkeypatch.setattr(sent, "agent_source", _only_session)
-        texts = {name: "no Python" if name in OF_EVERY_JOB else text for name, text in sources().items()}
-        monkeypatch.setattr(sent, "sources", lambda: texts)
-    else:
-        monkeypatch.setattr(sent, "codes", lambda names: b"\0\0\r\n" + of_this_python(names)[4:])
+def test_one_process_tells_starts_and_follows(tmp_path: Path) -> None:
     job = Job(tmp_path, [step(0, ["echo", "out"]), step(1, ["sh", "-c", "exit 7"])])
     one = session(sys.executable)
     facts = facts_of(one)
@@ -82,10 +71,6 @@ def test_one_process_tells_starts_and_follows(tmp_path: Path, monkeypatch: pytes
     assert docs[-1] == {"e": "over", "remaining": 0}
     assert not job.folder.exists()
     one.close()
-
-
-def _only_session(name: str) -> bytes:
-    return agent_source(name) if name == "session.py" else b"no Python"
 
 
 def test_a_job_goes_on_where_its_session_is_cut_off(tmp_path: Path) -> None:
@@ -143,6 +128,7 @@ def test_a_host_that_does_not_read_keeps_nobody_waiting(tmp_path: Path, monkeypa
     deaf.write_text("#!/bin/sh\nprintf 'FLEETMARK{}\\n'\nexec sleep 600\n")
     deaf.chmod(0o755)
     monkeypatch.setattr(sent, "WRITE_S", 0.1)
+    monkeypatch.setattr(sent, "_files", lambda: bytes(1 << 20))  # more than a pipe holds
     one = session(str(deaf))
     assert one.facts(OPTIONS, 60.0, stay=True).out == b"{}\n"
     one.send_agent()
@@ -271,7 +257,7 @@ def _python_with_pid(folder: Path) -> tuple[Path, Path]:
 def test_sysfs_is_asked_where_lscpu_does_not_tell_each_cache(
     monkeypatch: pytest.MonkeyPatch, out: str, enough: bool
 ) -> None:
-    monkeypatch.syspath_prepend(str(AGENT))
+    monkeypatch.syspath_prepend(str(AGENT / "facts"))
     import needed  # type: ignore[import-not-found]
 
     assert needed.has_caches({"out": out}) is enough
@@ -291,7 +277,7 @@ def test_sysfs_is_asked_where_lscpu_does_not_tell_each_cache(
 def test_systemd_is_asked_what_a_host_is_where_files_do_not_tell(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, machine: str, second: str | None, mark: str | None, asked: bool
 ) -> None:
-    monkeypatch.syspath_prepend(str(AGENT))
+    monkeypatch.syspath_prepend(str(AGENT / "facts"))
     import needed
 
     monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "h", "6", "1", machine)))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from planner.diagnosis import links, modes, outliers, tails
-from planner.diagnosis.robust import NORMAL, false_discovery, lower_tail, p_value
+from planner.diagnosis.robust import NORMAL, lower_tail, p_value
 
 METRICS, RUN, HOST, REPEATS = 12, 0.01, 0.003, 3
 
@@ -80,13 +80,6 @@ def test_p_is_how_often_chance_goes_as_far(hosts: int) -> None:
     for p in (1e-2, 1e-3):
         share = np.sum(p_value(z, tail.n) < p) / values.size
         assert 0.7 * p < share < 1.4 * p
-
-
-def test_false_discovery_rates_are_those_of_benjamini_and_hochberg() -> None:
-    p = np.array([0.01, 0.02, 0.03, 0.5])
-    assert false_discovery(p, 4) == pytest.approx([0.04, 0.04, 0.04, 0.5])
-    assert false_discovery(p[:2], 4) == pytest.approx([0.04, 0.04])
-    assert len(false_discovery(p[:0], 4)) == 0
 
 
 def test_two_groups_are_split_and_nobody_is_blamed() -> None:

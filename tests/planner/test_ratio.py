@@ -133,12 +133,19 @@ def test_adjusted_ps_are_those_of_benjamini_and_hochberg() -> None:
     """Their own example (1995, section 3.2): of 15 p values, four stay below 5%."""
     ps = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344]
     ps += [0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
-    result = adjusted(ps)
+    result = adjusted(ps).tolist()
     assert sum(p <= 0.05 for p in result) == 4
     assert result[:4] == pytest.approx([0.0015, 0.003, 0.0095, 0.035625])
     assert result == sorted(result) and max(result) == 1.0
-    assert adjusted(ps[::-1]) == result[::-1]
-    assert adjusted([]) == [] and adjusted([0.03]) == [0.03]
+    assert adjusted(ps[::-1]).tolist() == result[::-1]
+    assert adjusted([]).tolist() == [] and adjusted([0.03]).tolist() == [0.03]
+
+
+def test_the_smallest_ps_of_more_tests_are_adjusted_for_all() -> None:
+    ps = [0.01, 0.02, 0.03, 0.5]
+    assert adjusted(ps, 4) == pytest.approx([0.04, 0.04, 0.04, 0.5])
+    assert adjusted(ps[:2], 4) == pytest.approx([0.04, 0.04])
+    assert len(adjusted([], 4)) == 0
 
 
 def test_one_of_many_is_judged_by_its_adjusted_p() -> None:

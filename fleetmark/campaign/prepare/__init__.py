@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,8 +9,7 @@ from rich.console import Console
 
 from fleetmark.base.text import count
 from fleetmark.campaign import slurm
-from fleetmark.campaign.judged import code
-from fleetmark.campaign.options import Beside, Options
+from fleetmark.campaign.options import Options
 from fleetmark.campaign.schedule import Settings, make_schedule, probes, pythons, refuse_nothing
 from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import Host, load_inventory
@@ -42,8 +40,6 @@ def check(
     ``stay``: keep the connections open for a job. ``leave_late``: return without waiting for a few slow hosts, which
     join the campaign when they answer.
     """
-    ahead = threading.Thread(target=_ahead, args=(options.beside,), daemon=True)
-    ahead.start()
     with console.status(f"collecting the facts of {count(len(hosts), 'host')}"):
         checked = check_hosts(
             hosts,
@@ -61,8 +57,6 @@ def check(
         console.print(f"{names}: {late[0].reason}; the other hosts start now, and late hosts join when they answer")
     for line in unknown_keys([c.unknown_key for c in checked if c.unknown_key]):
         console.print(line)
-    if any(host.connection == "local" for host in hosts):
-        ahead.join()
     return checked
 
 
@@ -87,9 +81,3 @@ def hang_up(checked: Sequence[Checked]) -> None:
     """Close the connections that ``check`` left open."""
     for c in checked:
         c.close()
-
-
-def _ahead(beside: Beside) -> None:
-    """Do slow work while the hosts answer: hash the code, then call the caller's own ``ahead``."""
-    code()
-    beside.ahead()

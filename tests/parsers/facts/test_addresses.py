@@ -13,7 +13,7 @@ from parsers.facts import normalise
 from tests.schedules import facts
 from workloads import load
 
-AGENT = Path(__file__).parents[3] / "playbooks" / "agent" / "facts.py"
+AGENT = Path(__file__).parents[3] / "playbooks" / "agent" / "facts" / "facts.py"
 # interface -> its device below /sys/devices, and its driver
 DEVICES = {
     "eno1": ("pci0000:3a/0000:3a:00.0/0000:3b:00.0", "bus/pci/drivers/ixgbe"),

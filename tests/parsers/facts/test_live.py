@@ -1,4 +1,4 @@
-"""playbooks/agent/facts.py run here, against what this machine says in other ways."""
+"""playbooks/agent/facts/facts.py run here, against what this machine says in other ways."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 from fleetmark.base.facts import Facts
 from parsers.facts import normalise
 
-SCRIPT = Path(__file__).parents[3] / "playbooks" / "agent" / "facts.py"
+SCRIPT = Path(__file__).parents[3] / "playbooks" / "agent" / "facts" / "facts.py"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="facts are gathered on Linux hosts")
 

@@ -1,0 +1,48 @@
+"""Run the program as a user does and measure it, and say where a stored result was measured."""
+
+from __future__ import annotations
+
+import compileall
+import os
+import platform
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+FLEETMARK = [sys.executable, "-c", "from fleetmark.cli import main; main()"]
+RESULTS = Path(__file__).parent / "results"
+
+
+def compile_modules() -> None:
+    """Compile the project's modules, as an installed program's are, whatever PYTHONDONTWRITEBYTECODE says here."""
+    root = Path(__file__).parent.parent
+    for package in ("fleetmark", "parsers", "planner", "reports", "workloads"):
+        compileall.compile_dir(root / package, quiet=1)
+
+
+def measured(argv: list[str], fine: tuple[int, ...] = (0,)) -> tuple[float, float, float]:
+    """Wall seconds, CPU seconds and peak resident memory (MB) of one command, whose status must be ``fine``."""
+    before = time.perf_counter()
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - before
+    if os.waitstatus_to_exitcode(status) not in fine:
+        raise SystemExit(f"{' '.join(argv[3:])} ended with status {os.waitstatus_to_exitcode(status)}")
+    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
+
+
+def circumstances() -> dict[str, str]:
+    """Return the machine, date and commit of a result."""
+    return {
+        "machine": f"{platform.processor() or platform.machine()}, Python {platform.python_version()}",
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": _commit(),
+    }
+
+
+def _commit() -> str:
+    """Return the current commit of the working tree."""
+    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(words, capture_output=True, text=True).stdout.strip() or "unknown"

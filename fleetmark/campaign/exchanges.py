@@ -1,0 +1,86 @@
+"""Start a step of several hosts when all of them wait at it, and cancel it when one of them will not come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+from fleetmark.campaign.hostrun import Run
+from fleetmark.record.steps import Exchange, Step
+
+Order = Literal["go", "skip", "fail", "cancel", "drop"]
+
+
+class Exchanges:
+    """The exchanges of a campaign by the host and id of each of their steps.
+
+    A serving step is part of one exchange; a measuring step of any number. ``order`` sends an order for a step to its
+    host, and ``excuse`` does so with a reason for the archive.
+    """
+
+    def __init__(
+        self,
+        runs: Mapping[str, Run],
+        exchanges: Sequence[Exchange],
+        order: Callable[[Run, Order, str], None],
+        excuse: Callable[[Run, Order, str, str], None],
+    ) -> None:
+        self.runs, self.order, self.excuse = runs, order, excuse
+        self.by_step: dict[tuple[str, str], list[Exchange]] = {}
+        for e in exchanges:
+            self.by_step[e.server, e.server_step] = [e]
+            self.by_step.setdefault((e.client, e.client_step), []).append(e)
+
+    def part_of(self, host: str, step: str) -> Sequence[Exchange]:
+        """Return the exchanges that the step of a host is part of."""
+        return self.by_step.get((host, step), ())
+
+    def meet_all(self, host: str, step: str) -> None:
+        """Start or cancel the exchanges of a host's step, whichever its hosts now allow."""
+        for exchange in self.part_of(host, step):
+            self.meet(exchange)
+
+    def meet(self, exchange: Exchange) -> None:
+        """Start an exchange once all its hosts wait at it; cancel it where one of them will not come."""
+        server, client = self.runs.get(exchange.server), self.runs.get(exchange.client)
+        comes = [
+            run is not None and run.phase != "over" and step in run.pending
+            for run, step in ((server, exchange.server_step), (client, exchange.client_step))
+        ]
+        if server and client and all(comes):
+            if client.waiting == exchange.client_step and self._all_ready(exchange):
+                self.order(client, "go", exchange.client_step)
+            elif client.waiting == exchange.client_step and self._all_waiting(exchange):
+                for e in self.by_step[exchange.client, exchange.client_step]:
+                    if self.runs[e.server].waiting == e.server_step:
+                        self.order(self.runs[e.server], "go", e.server_step)
+        elif server and comes[0]:  # its client will not come
+            self.order(server, "cancel", exchange.server_step)
+        elif client and comes[1] and not comes[0]:
+            step = client.steps[exchange.client_step]
+            what = "node" if step.members else "peer"
+            why = server.why if server and server.why else "it takes no part in this run"
+            if client.waiting == step.id:
+                if cannot := server.cannot.get(step.workload) if server else None:
+                    self.excuse(client, "fail", step.id, f"its {what} {exchange.server} cannot take part: {cannot}")
+                else:
+                    self.excuse(client, "skip", step.id, f"its {what} {exchange.server} is not there: {why}")
+            elif step.members and server and server.phase == "over":  # else it waits for that node until its timeout
+                self.excuse(client, "cancel", step.id, f"its node {exchange.server} was lost: {why}")
+
+    def _all_ready(self, exchange: Exchange) -> bool:
+        every = self.by_step[exchange.client, exchange.client_step]
+        return all(e.server in self.runs and self.runs[e.server].ready == e.server_step for e in every)
+
+    def _all_waiting(self, exchange: Exchange) -> bool:
+        """Whether all servers of the step wait at it. One that starts early would wait for the late ones."""
+        every = self.by_step[exchange.client, exchange.client_step]
+        runs = [(self.runs.get(e.server), e.server_step) for e in every]
+        return all(run is not None and step in (run.waiting, run.ready) for run, step in runs)
+
+    def server_ended(self, run: Run, step: Step, why: str) -> None:
+        """Skip the client's step where it still waits for the serving step that ended."""
+        exchange = self.by_step[run.host, step.id][0]
+        client = self.runs.get(exchange.client)
+        if client and client.waiting == exchange.client_step:
+            self.excuse(client, "skip", exchange.client_step, f"its server on {run.host}: {why}")

@@ -1,0 +1,284 @@
+"""The archive: a campaign is a directory of plain files, and this is the only place that touches them.
+
+campaign.json         the request: suite, seed, settings, command line, hosts, versions, hashes
+journal.jsonl         every change of state, appended and fsynced
+facts/HOST.json       the host, normalised, and the raw command output it was read from
+jobs/HOST.json        the job as it travelled to the host
+raw/HOST/WORKLOAD/CASE/REPEAT/   step.json, result.json (how it ran and ended), stdout, ...
+measurements.parquet  rebuilt from raw at any time
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import re
+import secrets
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from fleetmark.base import schema
+from fleetmark.base.errors import CannotKeep, FleetmarkError
+from fleetmark.base.facts import Facts
+from fleetmark.base.files import decode_json
+from fleetmark.base.inside import (
+    PRIVATE_FOLDER,
+    append_inside,
+    create_inside,
+    folder_inside,
+    folders_below,
+    move_inside,
+    open_new_inside,
+    remove_inside,
+    replace_inside,
+    sync_inside,
+)
+from fleetmark.base.signature import sign
+from fleetmark.record.archive.names import safe_name, utc
+from fleetmark.record.archive.reading import SCHEMA, StoredCampaign
+from fleetmark.record.documents import Scheduled, as_line, facts_document, fault
+from fleetmark.record.drafts import make_draft, remove_unfinished
+
+__all__ = ["Archive", "safe_name", "utc"]
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # the path is valid, but the disk is full or failing
+_ROWS = 1 << 17  # rows per row group in measurements.parquet
+_PART = re.compile(r"\.(campaign\.json|measurements\.parquet|summary\.html)\.[0-9a-f]{8}")  # unfinished writes
+
+
+def _head(campaign: Mapping[str, Any]) -> str:
+    """Return the text of campaign.json, signed by this user."""
+    return json.dumps(sign({"schema": SCHEMA, **campaign}), indent=1)
+
+
+class Archive(StoredCampaign):
+    """The directory of one campaign, to read and write. Writing needs the controller's lock (``writable``).
+
+    Writes follow no symlink below ``root``, the folder that the user named.
+    """
+
+    def __init__(self, path: Path, root: Path | None = None) -> None:
+        """Open ``path`` below the results root ``root``, by default the parent folder of ``path``."""
+        super().__init__(path, root)
+        self._journal: int | None = None
+        self._unsynced = False
+        self._lock: int | None = None
+
+    @classmethod
+    def create(
+        cls,
+        folder: Path,
+        campaign_id: str,
+        campaign: Mapping[str, Any],
+        hosts: Mapping[str, Scheduled] | None = None,
+        root: Path | None = None,
+    ) -> Archive:
+        """A new campaign in ``folder`` with the facts and jobs of ``hosts``: all of it, by one rename, or nothing.
+
+        ``root``: the results root that ``folder`` lies in; ``folder`` itself by default. Raises FleetmarkError if that
+        cannot be written, CannotKeep if the disk is full.
+        """
+        root = root or folder
+        archive = cls(folder / campaign_id, root)
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            with folder_inside(folder, root, make=PRIVATE_FOLDER):
+                remove_unfinished(folder, root)
+            draft, lock = make_draft(folder, root, campaign_id)
+            try:
+                for name in ("facts", "jobs") if hosts else ():
+                    with folder_inside(draft / name, root, make=PRIVATE_FOLDER):
+                        pass
+                for host, scheduled in (hosts or {}).items():
+                    create_inside(draft / "facts" / f"{safe_name(host)}.json", root, scheduled.facts)
+                    create_inside(draft / "jobs" / f"{safe_name(host)}.json", root, scheduled.job)
+                create_inside(draft / "campaign.json", root, _head(campaign))
+                if os.path.lexists(archive.path):
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+                move_inside(draft, archive.path, root)
+                sync_inside(folder, root)
+            except OSError:
+                remove_inside(draft, root)
+                raise
+            finally:
+                os.close(lock)
+        except OSError as error:
+            kind = CannotKeep if error.errno in _FULL else FleetmarkError
+            raise kind(
+                f"cannot make {archive.path}: {error.strerror}; nothing was begun: choose another place with --results"
+            ) from error
+        return archive
+
+    # ------------------------------------------------------------ writing
+
+    def writable(self) -> Archive:
+        """Lock this campaign for one controller. Raise FleetmarkError if another controller holds the lock."""
+        file = self.path / "journal.jsonl"
+        try:
+            self._lock = append_inside(self.path / "controller.lock", self.root)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._journal = append_inside(file, self.root)
+            raw = self._read(file)
+            complete = raw.rfind(b"\n") + 1
+            if raw[complete:].startswith(b"{"):  # a crash left a partial line: do not append to it
+                os.truncate(self._journal, complete)
+            self._remove_parts()
+        except BlockingIOError as error:
+            raise FleetmarkError(f"campaign {self.id} is being driven by another fleetmark on this machine") from error
+        except OSError as error:
+            raise CannotKeep(f"cannot write in {self.path}: {fault(error)}") from error
+        return self
+
+    def _remove_parts(self) -> None:
+        """Remove partly received and partly written files that a killed controller left."""
+        for part in folders_below(self.path / "raw", 4):
+            if part.name.startswith(".part-"):
+                remove_inside(part, self.root)
+        for part in self.path.glob(".*.????????"):
+            if _PART.fullmatch(part.name):
+                remove_inside(part, self.root)
+
+    def close(self) -> None:
+        for handle in (self._journal, self._lock):
+            if handle is not None:
+                os.close(handle)
+        self._journal = self._lock = None
+
+    def note(self, event: str, *, sync: bool = True, **more: Any) -> None:
+        """Append one event to the journal. With ``sync`` it is on disk when this returns; else no later than the next
+        one with it, or ``sync``. Either way it outlives this process.
+        """
+        assert self._journal is not None, "writable() comes first"
+        line = (as_line({"t": utc(), "e": event, **more}) + "\n").encode()
+        before = os.fstat(self._journal).st_size
+        try:
+            while line:
+                line = line[os.write(self._journal, line) :]
+            self._unsynced = True
+            if sync:
+                self._sync(self._journal)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._journal, before)  # no half line
+            raise self._cannot_keep(self.path / "journal.jsonl", error) from error
+
+    def sync(self) -> None:
+        """Have all events so far on disk."""
+        if self._journal is not None:
+            with self.keeping(self.path / "journal.jsonl"):
+                self._sync(self._journal)
+
+    def _sync(self, journal: int) -> None:
+        if self._unsynced:
+            os.fsync(journal)
+            self._unsynced = False
+
+    def save_facts(self, host: str, facts: Facts, raw: Mapping[str, Any]) -> str:
+        """Save a host's facts. Return the stored document, whose SHA-256 goes into campaign.json."""
+        document = facts_document(facts, raw)
+        self.keep(f"facts/{safe_name(host)}.json", document)
+        return document
+
+    def save_job(self, host: str, job: str) -> None:
+        """Save ``job``, a JSON text whose SHA-256 campaign.json contains."""
+        self.keep(f"jobs/{safe_name(host)}.json", job)
+
+    def save_campaign(self, campaign: Mapping[str, Any]) -> None:
+        """Replace campaign.json and sign it as this user."""
+        head = _head(campaign)
+        self.keep("campaign.json", head)
+        if self._campaign is not None:
+            self._campaign = decode_json(head)
+
+    def begin_step(self, host: str, step: Mapping[str, Any]) -> Path:
+        """Create a temporary folder with step.json beside the step's final folder, to fill for ``save_step``."""
+        final = self.raw_dir(host, step)
+        part = final.with_name(f".part-{secrets.token_hex(4)}")
+        with self.keeping(final), folder_inside(part, self.root, make=PRIVATE_FOLDER):
+            create_inside(part / "step.json", self.root, json.dumps({"host": host, **step}))
+        return part
+
+    def new_file(self, folder: Path, name: str) -> BinaryIO:
+        """Open a new file for writing in a folder of ``begin_step``. Raise OSError if that fails."""
+        return open_new_inside(folder / safe_name(name), self.root)
+
+    def append_to(self, name: str) -> int:
+        """Open a file in the campaign's own folder for reading and appending. Return its descriptor. Raise OSError."""
+        return append_inside(self.path / name, self.root)
+
+    def discard(self, path: Path) -> None:
+        """Remove a file or folder of this campaign; ignore errors."""
+        remove_inside(path, self.root)
+
+    def save_step(self, host: str, step: Mapping[str, Any], part: Path, excuse: str = "") -> Path:
+        """Save the folder ``part`` atomically as a finished step.
+
+        If the step is already saved (in a resumed campaign), the first version stays. ``excuse``: why the controller
+        skipped or ended the step.
+        """
+        final = self.raw_dir(host, step)
+        with self.keeping(final):
+            if final.exists():
+                self.discard(part)
+                return final
+            if excuse:
+                replace_inside(part / "step.json", self.root, json.dumps({"host": host, **step, "excuse": excuse}))
+            move_inside(part, final, self.root)
+        return final
+
+    @contextlib.contextmanager
+    def keeping(self, path: Path) -> Iterator[None]:
+        """For writes at ``path``. Raises CannotKeep, with the command to type, where they fail."""
+        try:
+            yield
+        except OSError as error:
+            raise self._cannot_keep(path, error) from error
+
+    def set_aside(self, folder: Path) -> None:
+        """Move the files of a lost step aside, so that a resumed campaign can run the step again."""
+        aside = self.path / "superseded" / utc() / folder.relative_to(self.path / "raw")
+        try:
+            move_inside(folder, aside, self.root)
+        except OSError as error:
+            raise self._cannot_keep(aside, error) from error
+
+    def write_page(self, page: str) -> Path:
+        """Save the campaign's summary page."""
+        return self.keep("summary.html", page)
+
+    def keep(self, name: str, data: bytes | str) -> Path:
+        """Save ``data`` as the file ``name`` of this campaign, replacing an old one. Raise CannotKeep on failure."""
+        file = self.path / name
+        try:
+            replace_inside(file, self.root, data)
+        except OSError as error:
+            raise self._cannot_keep(file, error) from error
+        return file
+
+    def _cannot_keep(self, file: Path, error: OSError) -> CannotKeep:
+        """Return the error for a ``file`` that could not be written, with the command that resumes without loss."""
+        again = shlex.join(["fleetmark", "run", "--resume", str(self.path.resolve())])
+        return CannotKeep(
+            f"cannot write {file}: {fault(error)}; hosts go on with what they have, and keep it: "
+            f"make room, then {again}"
+        )
+
+    def write_measurements(self, rows: Iterable[Mapping[str, Any]]) -> Path:
+        """All measurements of the campaign as one Parquet file of ``base.schema``, replacing the one before.
+
+        ``rows`` are taken a part at a time: no more of them are in memory at once.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        rest, sink = iter(rows), pa.BufferOutputStream()
+        with pq.ParquetWriter(sink, schema.arrow(), compression="zstd") as out:
+            while part := list(islice(rest, _ROWS)):
+                out.write_table(schema.table(part))
+        return self.keep("measurements.parquet", sink.getvalue().to_pybytes())
