@@ -24,6 +24,7 @@ MERGES = "a: &a {x: 1, y: 2}\n" + "".join(
     f"{key}: &{key} {{<<: [{', '.join([f'*{before}'] * 10)}]}}\n"
     for before, key in zip("abcdefgh", "bcdefghi", strict=True)
 )
+COLLIDING = [n * (2**61 - 1) for n in range(1, 20_001)]  # all have the same hash in Python
 HOSTILE = {
     "month 13": ("day: 2027-13-45\n", "month must be in 1..12"),
     "year 0": ("day: 0000-01-01\n", "year 0 is out of range"),
@@ -31,6 +32,9 @@ HOSTILE = {
     "0x_": ("n: 0x_\n", "0x_"),
     "5,000 digits": (f"n: {'9' * 5000}\n", "characters"),
     "a long sexagesimal": (f"n: 1{':10' * 40_000}\n", "characters"),
+    "keys that collide": ("".join(f"{key}: 1\n" for key in COLLIDING), "as a key; put it in quotes"),
+    "merged keys that collide": (f"<<: {{{', '.join(f'{key}: 1' for key in COLLIDING)}}}\n", "put it in quotes"),
+    "an alias as a long key": (f"a: &a {2**61}\n*a : 1\n", "an integer of 19 characters as a key"),
     "no integer": ("n: !!int x\n", "'x'"),
     "an empty integer": ("n: !!int ''\n", "''"),
     "no truth": ("n: !!bool x\n", "'x'"),
@@ -118,6 +122,8 @@ def test_aliases_and_merges_within_the_bounds_are_read(tmp_path: Path) -> None:
     assert read["same"] == {"x": 1, "y": [1, 2]}
     assert read["day"].isoformat() == "2027-01-31"
     assert demand_yaml.read(file).doc["next"] == {"x": 2, "y": [1, 2]}
+    file.write_text(f"{10**17}: 1\n'{2**61}': 2\n")
+    assert door.read_yaml(file) == {10**17: 1, str(2**61): 2}
     deep = "[" * (door.MOST_LEVELS - 1)
     file.write_text(f"a: {deep}{']' * len(deep)}\n")
     assert door.read_yaml(file)

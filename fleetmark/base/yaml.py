@@ -20,12 +20,14 @@ LARGEST_BYTES = 4 << 20  # maximum file size
 MOST_NODES = 400_000  # keys and values per file; an alias counts as all the values it expands to
 MOST_LEVELS = 100  # maximum nesting depth of lists and mappings
 LONGEST_NUMBER = 100  # in characters
+LONGEST_KEY = 18  # characters of an integer as a key: from 2**61 on, integers can be chosen that a dict finds slowly
 _EXPLAINED_BYTES = 64 << 10  # below this size, the slow parser reports errors: its messages are clearer
 _TAGS = frozenset(
     f"tag:yaml.org,2002:{name}"
     for name in ("null", "bool", "int", "float", "str", "timestamp", "seq", "map", "merge", "value")
 )
-_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp")
+_INTEGER = "tag:yaml.org,2002:int"
+_NUMBERS = (_INTEGER, "tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp")
 
 
 class _Fault(yaml.constructor.ConstructorError):
@@ -65,6 +67,9 @@ class _Bounded(Composer):
         if node.tag not in _TAGS:
             tag = node.tag.replace("tag:yaml.org,2002:", "!!", 1)
             raise _Fault(f"the tag {tag[:80]} is not supported; remove it", event.start_mark)
+        is_key = index is None and isinstance(parent, yaml.MappingNode)
+        if is_key and node.tag == _INTEGER and len(node.value) > LONGEST_KEY:
+            raise _Fault(f"an integer of {len(node.value)} characters as a key; put it in quotes", event.start_mark)
         if event.anchor is not None and not isinstance(event, yaml.AliasEvent):
             self._sizes[event.anchor] = self._nodes - before
         return node

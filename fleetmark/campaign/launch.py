@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from fleetmark.base import extensions
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.redact import access, git_credentials, redact, redacted
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.ansible import settings, utf8_locale
+from fleetmark.hosts.ansible_cfg import config_variable
 
 TASK_TIMEOUT_S = int(os.environ.get("ANSIBLE_TASK_TIMEOUT") or 1800)  # of one task: a package manager that hangs
 _FOLDER = "fleetmark-ansible-"  # of what Ansible needs to know, in the system's folder for temporary files
@@ -44,6 +46,10 @@ def launch(
     """
     import ansible_runner
 
+    try:
+        environment = _environment()
+    except FleetmarkError as error:
+        return str(error)
     with _private_folder() as private:
         secrets = {
             "fm_secrets": _write(private / "secrets.json", json.dumps(access(credentials))),
@@ -62,7 +68,7 @@ def launch(
             inventory=[*inventory, hosts],
             forks=min(len(jobs), MAX_FORKS),
             quiet=True,
-            envvars=_environment(),
+            envvars=environment,
             event_handler=lambda event: _hear(
                 event, lambda host, event_name, more: on_event(host, event_name, redacted(more))
             ),
@@ -146,12 +152,17 @@ def _untemplated(value: Any) -> Any:
 
 
 def _environment() -> dict[str, str]:
-    """For the Ansible of this Python: one connection per host, dead links noticed. The user's SSH settings win."""
+    """Return the variables for the Ansible of this Python: one connection per host, dead links noticed.
+
+    The user's SSH settings win. Raise FleetmarkError if Ansible refuses the user's configuration, or if others can
+    change it.
+    """
     theirs = settings()
     # ansible-runner switches host key checking off where nobody switched it on.
     checking = os.environ.get("ANSIBLE_HOST_KEY_CHECKING") or str(theirs.get("host_key_checking", True))
     alive = "-C -o ControlMaster=auto -o ControlPersist=60s -o ServerAliveInterval=5 -o ServerAliveCountMax=3"
     return {
+        **config_variable(),
         **utf8_locale(),
         **({} if theirs.get("ssh_args") else {"ANSIBLE_SSH_ARGS": alive}),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",

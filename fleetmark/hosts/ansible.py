@@ -15,6 +15,7 @@ from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.hosts import plain
+from fleetmark.hosts.ansible_cfg import config_file, config_variable
 
 # Ansible's output is parsed, so it has no colours and is complete; a log file could hold passwords, so there is none.
 _QUIET = {
@@ -26,7 +27,6 @@ _QUIET = {
     "ANSIBLE_LOG_PATH": os.devnull,
     "ANSIBLE_LOAD_CALLBACK_PLUGINS": "0",
 }
-_CONFIGS = ("ansible.cfg", "~/.ansible.cfg", "/etc/ansible/ansible.cfg")  # where Ansible looks, $ANSIBLE_CONFIG apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ def settings() -> Mapping[str, Any]:
 
 
 def _is_configured() -> bool:
-    """Whether anything may differ from Ansible's built-in settings."""
-    return any(k.startswith("ANSIBLE_") for k in os.environ) or any(Path(p).expanduser().exists() for p in _CONFIGS)
+    """Return whether the user changed any setting of Ansible. Raise FleetmarkError like ``config_file``."""
+    return any(k.startswith("ANSIBLE_") for k in os.environ) or config_file() is not None
 
 
 def template(
@@ -222,11 +222,11 @@ def utf8_locale() -> Mapping[str, str]:
 
 
 def _ansible(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    # As a module of this Python: its own scripts need not be on PATH.
-    argv = [sys.executable, "-m", "ansible", *words]
+    # As a module of this Python: its own scripts need not be on PATH. -P: no module comes from the current folder.
+    argv = [sys.executable, "-P", "-m", "ansible", *words]
     return subprocess.run(
         argv,
-        env={**os.environ, **_QUIET, **utf8_locale()},
+        env={**os.environ, **_QUIET, **config_variable(), **utf8_locale()},
         capture_output=True,
         text=True,
         check=False,
