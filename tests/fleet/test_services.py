@@ -4,7 +4,6 @@ of them left behind."""
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,31 +11,16 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.fleet import tools
 from tests.fleet.command import Command, as_ops
 from tests.fleet.hosts import Fleet
 
 pytestmark = pytest.mark.fleet
-UNPACK = Path(__file__).parents[2] / "playbooks/roles/unpacked/files/unpack.sh"
-PACKAGES = {
-    "redis": ("redis-server", "redis-server redis-benchmark"),
-    "nginx": ("nginx wrk", "nginx wrk"),
-    "memcached": ("memcached libmemcached-tools", "memcached memcaslap"),
-    "postgresql": ("postgresql", "initdb postgres psql pgbench"),
-}
 
 
 @pytest.fixture(scope="session")
 def programs() -> dict[str, str]:
-    """Where all hosts see the programs, as they reach no package mirror; unpacked by the role's own script."""
-    folders = {}
-    for name, (packages, commands) in PACKAGES.items():
-        folder = f"/usr/local/share/fleetmark-tests/{name}"
-        words = ["sh", str(UNPACK), folder, packages, commands, ""]
-        unpacked = subprocess.run(words, capture_output=True, text=True, check=False)
-        if unpacked.returncode:
-            pytest.skip(f"{name} cannot be had here: {unpacked.stderr.strip().splitlines()[-1]}")
-        folders[name] = f"{folder}/bin"
-    return folders
+    return {name: tools.unpack(name) for name in ("redis", "nginx", "memcached", "postgresql")}
 
 
 @pytest.fixture
