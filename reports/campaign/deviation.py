@@ -166,15 +166,17 @@ def _medians(values: npt.NDArray[np.float64], group: npt.NDArray[np.intp]) -> np
     return pd.Series(values, copy=False).groupby(group).median().to_numpy()[group]
 
 
-def chosen(keys: Sequence[Key], most: int) -> list[Key]:
-    """At most ``most`` of ``keys``, some of every workload, in their order."""
+def chosen(keys: Sequence[Key], most: int, classes: Mapping[Key, str] | None = None) -> list[Key]:
+    """Return at most ``most`` of ``keys`` in their order: the first of each class, then some of every workload."""
     if len(keys) <= most:
         return list(keys)
+    firsts = {classes[key]: place for place, key in reversed([*enumerate(keys)])} if classes else {}
+    leads = set(firsts.values())
     turns: dict[str, int] = {}
     ranked = []
     for place, key in enumerate(keys):
         turns[key[0]] = turns.get(key[0], 0) + 1
-        ranked.append((turns[key[0]], place))
+        ranked.append((0 if place in leads else turns[key[0]], place))
     return [keys[place] for place in sorted(place for _, place in sorted(ranked)[:most])]
 
 

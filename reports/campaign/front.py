@@ -17,7 +17,8 @@ from reports.campaign.deviation import Deviations, chosen, sentence, title, unli
 from reports.campaign.problems import Problem, resume_command
 from reports.campaign.rows import Rows
 from reports.campaign.tables import NOISY, mixed
-from reports.campaign.view import Key, View
+from reports.campaign.view import Key, Metric, View
+from reports.comparison.titles import class_title
 from reports.hosts.generations import Deviation, by_generation
 from reports.kit import format as fmt
 
@@ -51,6 +52,7 @@ class Benchmark:
 
     key: Key
     title: str
+    class_: str
     unit: str
     better: str
     cells: tuple[Figure, ...]
@@ -152,10 +154,20 @@ def _about(facts: Facts) -> Iterator[str | None]:
 # --- headline figures ------------------------------------------------------------------------------------------------
 
 
+def leading(view: View, most: int) -> list[Metric]:
+    """Return the ``most`` headlines that represent all others, or one of each class if there are more classes."""
+    metrics = {metric[0]: metric for metric in view.headlines}
+    classes = {key: class_of(rows) for key, rows, _ in view.headlines}
+    return [metrics[key] for key in chosen(list(metrics), max(most, len(set(classes.values()))), classes)]
+
+
+def class_of(rows: Rows) -> str:
+    return str(rows["class"][0])
+
+
 def _benchmarks(view: View, against: Against) -> tuple[tuple[Benchmark, ...], int]:
-    metrics = {key: (rows, shown) for key, rows, shown in view.headlines}
-    keys = chosen(list(metrics), MOST_BENCHMARKS)
-    return tuple(_benchmark(view, against, key, *metrics[key]) for key in keys), len(metrics) - len(keys)
+    shown = leading(view, MOST_BENCHMARKS)
+    return tuple(_benchmark(view, against, *metric) for metric in shown), len(view.headlines) - len(shown)
 
 
 def _benchmark(view: View, against: Against, key: Key, rows: Rows, shown: fmt.Shown) -> Benchmark:
@@ -176,6 +188,7 @@ def _benchmark(view: View, against: Against, key: Key, rows: Rows, shown: fmt.Sh
     return Benchmark(
         key,
         title(key),
+        class_title(class_of(rows)),
         shown.unit,
         str(rows["better"][0]),
         tuple(cells),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import math
 from dataclasses import replace
 
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from fleetmark.base.measurement import Better
 from fleetmark.record.figures.measured import Values
@@ -15,11 +17,13 @@ from planner.capacity.nothing import do_nothing
 from planner.capacity.question import Cohort
 from planner.capacity.tornado import Effect
 from reports import html
+from reports.campaign import terminal
 from reports.campaign.deviation import Deviations, heat, percent, unlike
-from reports.campaign.front import front
+from reports.campaign.front import MOST_BENCHMARKS, front
 from reports.campaign.problems import problems
 from reports.campaign.tables import mixed
 from reports.campaign.view import view
+from reports.comparison.titles import class_title
 from reports.kit import format as fmt
 from reports.plan import front as plan_front
 from reports.plan.model import view as plan_view
@@ -86,6 +90,22 @@ def test_four_hundred_benchmarks_leave_a_first_screen() -> None:
     shown = front(seen, problems(seen.results))
     assert len(shown.benchmarks) == 12 and shown.left_out == 394
     assert {b.key[0] for b in shown.benchmarks} == {"fio", "lmbench", "stream"}
+
+
+def test_the_first_screen_and_the_terminal_have_every_class() -> None:
+    results = sample.one()
+    triad = results.values.frame[results.values.frame["metric"] == "triad"]
+    many = [triad.assign(case=f"case-{i:03d}", headline=True) for i in range(60)]
+    more = [triad.assign(case=f"late-{i:02d}", headline=True, **{"class": f"class-{i}"}) for i in range(15)]
+    frame = pd.concat([results.values.frame, *many, *more], ignore_index=True)
+    campaign = replace(results, values=Values(frame))
+    headlines = frame[frame["headline"]]
+    shown = front(view(campaign), [])
+    assert {b.class_ for b in shown.benchmarks} == {class_title(c) for c in headlines["class"].unique()}
+    assert len(shown.benchmarks) == headlines["class"].nunique() > MOST_BENCHMARKS
+    out = io.StringIO()
+    Console(file=out, width=140).print(*terminal.summary(of_campaign(campaign)))
+    assert all(f"late-{i:02d}" in out.getvalue() for i in range(15)) and "case-050" not in out.getvalue()
 
 
 @pytest.mark.parametrize(("part", "text"), [(-0.149, "−15"), (0.004, "0"), (0.031, "+3"), (-1e-9, "0")])
