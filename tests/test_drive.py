@@ -105,6 +105,13 @@ def test_what_a_server_says_of_its_end_reaches_no_other_host(drive: Drive) -> No
     assert drive.runs["h1"].excuses["00000"] == f"its server on h2: {evil}"
 
 
+def test_the_client_of_a_server_that_ended_has_the_servers_last_line(drive: Drive) -> None:
+    tell(drive, "h1", e="wait", step="00000")
+    files = {"stderr": b"a detail\nno space left\n", "result.json": result(rc=1)}
+    say(drive, "h2", *parts("00000", files))
+    assert drive.runs["h1"].excuses["00000"] == "its server on h2: exit status 1: no space left"
+
+
 PART = {"e": "part", "step": "00000", "name": "stdout"}
 BOMB = base64.b64encode(zlib.compress(b"\0" * (replies.MAX_PART + 1))).decode()
 

@@ -168,8 +168,13 @@ def test_what_is_used_and_installed_is_listed(tmp_path: Path) -> None:
     assert first.network == pytest.approx(1.25e9 * first.network_s)
     assert first.skipped and first.skipped["mlc"].startswith("needs mlc.tarball")
     assert not [i for i in first.installs if i.workload in ("fio", "iperf3")], "both tools are already on the host"
-    (host,) = planned(tmp_path, "  hpcc:\n  stream:\n").hosts
-    assert [(i.workload, i.packages) for i in host.installs if i.workload == "stream"]
+    (host,) = planned(tmp_path, "  redis_benchmark:\n  stream:\n").hosts
+    assert {i.workload: i.packages for i in host.installs} == {
+        "redis_benchmark": ("redis-server",),
+        "stream": ("gcc", "libc6-dev"),
+    }
+    (host,) = planned(tmp_path, "  redis_benchmark: {set: {path: /opt/redis}}\n").hosts
+    assert [i.packages for i in host.installs] == [()], "nothing is installed where the user names the programs"
 
 
 def test_with_until_ci_there_is_a_least_and_a_most(tmp_path: Path) -> None:

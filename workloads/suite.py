@@ -91,8 +91,12 @@ def suite_from(document: Mapping[str, Any], name: str) -> Suite:
     return suite
 
 
-def _load(name: str, folder: Path, within: tuple[Path, ...]) -> Suite:
-    """Load the suite ``name`` relative to ``folder``; ``within`` lists the including files, outermost first."""
+def _load(name: str, folder: Path, within: tuple[Path, ...], repeats: int | None = None) -> Suite:
+    """Load the suite ``name`` relative to ``folder``.
+
+    ``within`` lists the including files, outermost first. ``repeats`` is the number that an including suite sets; it
+    overrides the suite's own number.
+    """
     path = _path(name, folder)
     if path is None:
         return Suite(name=name, about=load(name).about, workloads={name: None})
@@ -101,7 +105,10 @@ def _load(name: str, folder: Path, within: tuple[Path, ...]) -> Suite:
         raise FleetmarkError(f"{path}: include: the suites form a cycle ({circle}); remove one include")
     suite = read_model(path, Suite, name=path.stem)
     _check(suite, path)
-    included = [_load(other, path.parent, (*within, path)) for other in suite.include]
+    if repeats:
+        suite = suite.model_copy(update={"repeats": repeats})
+    fixed = suite.repeats if "repeats" in suite.model_fields_set else None
+    included = [_load(other, path.parent, (*within, path), fixed) for other in suite.include]
     workloads = _merged(suite, included)
     if not workloads:
         raise FleetmarkError(f"{path}: workloads: the list is empty; add at least one workload")

@@ -23,7 +23,7 @@ from fleetmark.campaign.exchanges import Exchanges, Order
 from fleetmark.campaign.hostrun import STUCK_S, Run
 from fleetmark.campaign.launch import TASK_TIMEOUT_S
 from fleetmark.campaign.listen import Heard, listen, order
-from fleetmark.campaign.outcome import Outcome, judge
+from fleetmark.campaign.outcome import Outcome, describe_exit, judge
 from fleetmark.campaign.progress import Progress
 from fleetmark.campaign.turns import Turns
 from fleetmark.hosts.reach import ReachError, Stalled
@@ -355,7 +355,8 @@ class Drive:
         if step.serves:
             run.pending.discard(step.id)
             self.progress.served(run.host, step.expect_s)
-            self.exchanges.server_ended(run, step, excuse or result.reason or f"ended with exit status {result.rc}")
+            why = excuse or result.reason or describe_exit(self.archive, folder, result.rc)
+            self.exchanges.server_ended(run, step, why)
             return
         outcome = self.outcome_of(folder)
         self._ended(run, step, outcome)

@@ -91,9 +91,11 @@ def _why_broken(archive: Archive, folder: Path, step: Mapping[str, Any], result:
         return str(step["excuse"])
     if result.ended != "exit":
         return result.reason or f"{result.ended}; no reason was recorded"
-    code = result.rc
-    if code == 0:
-        return ""
+    return describe_exit(archive, folder, result.rc) if result.rc != 0 else ""
+
+
+def describe_exit(archive: Archive, folder: Path, code: int | None) -> str:
+    """Return the exit status of the step in ``folder`` with the last line that it printed."""
     output = archive.tail(folder, "stderr", _LAST_WORDS).strip()
     output = output or archive.tail(folder, "stdout", _LAST_WORDS).strip()
     how = "no exit status was recorded" if code is None else f"exit status {code}"

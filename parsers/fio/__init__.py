@@ -111,7 +111,7 @@ def _meet_target(job: Job, entry: dict[str, Any], notes: list[str]) -> None:
     reached = max((job.values[m] for m in (f"read_{name}", f"write_{name}") if m in job.values), default=None)
     if reached is None or reached <= target / 1e9:
         return
-    above = f"the {rank:g}th percentile of latency is {reached * 1e6:.4g} us, the target {target / 1e3:.4g} us"
+    above = f"the {rank:g}th percentile of latency is {reached * 1e3:.2f} ms, the target {target / 1e6:g} ms"
     if depth <= 1:
         job.error = f"latency target not met even at a queue depth of 1: {above}"
     else:

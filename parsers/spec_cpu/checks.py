@@ -339,7 +339,7 @@ class _Result:
             if r not in few
         ]
         if few:
-            reasons.append(few[0] if len(few) == 1 else f"{len(few)} benchmarks did not have enough runs")
+            reasons.append(few[0] if len(few) == 1 else "some benchmarks did not have enough runs")
         reasons = [s for s in reasons if not _CONTINUED.match(s)]
         if reasons and not self.invalid:
             yield "INVALID RUN by SPEC's rules for publishing: " + "; ".join(reasons)

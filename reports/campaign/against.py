@@ -115,9 +115,12 @@ class Machines:
         self._own: dict[tuple[str, str], Peak | None] = {}
 
     def own(self, of: str, called: str = "") -> Peak | None:
-        """Of their memory, their cores (on what is ``called`` so), or their accelerators."""
+        """Of their memory, their cores (on what is ``called`` so), or their accelerators if all have some: the others
+        measure their processors.
+        """
         if (of, called) not in self._own:
-            self._own[of, called] = _middle([peak.own(facts, of, called) for facts in self._facts])
+            peaks = [peak.own(facts, of, called) for facts in self._facts]
+            self._own[of, called] = None if of.startswith("device") and None in peaks else _middle(peaks)
         return self._own[of, called]
 
     @cached_property

@@ -166,15 +166,15 @@ def _medians(values: npt.NDArray[np.float64], group: npt.NDArray[np.intp]) -> np
     return pd.Series(values, copy=False).groupby(group).median().to_numpy()[group]
 
 
-def chosen(keys: Sequence[Key], most: int) -> list[Key]:
-    """At most ``most`` of ``keys``, some of every workload, in their order."""
+def chosen(keys: Sequence[Key], most: int, always: Container[Key] = ()) -> list[Key]:
+    """Return at most ``most`` of ``keys`` in their order: those in ``always``, then some of every workload."""
     if len(keys) <= most:
         return list(keys)
     turns: dict[str, int] = {}
     ranked = []
     for place, key in enumerate(keys):
         turns[key[0]] = turns.get(key[0], 0) + 1
-        ranked.append((turns[key[0]], place))
+        ranked.append((0 if key in always else turns[key[0]], place))
     return [keys[place] for place in sorted(place for _, place in sorted(ranked)[:most])]
 
 

@@ -6,18 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import Status
+from fleetmark.base.measurement import Kind, Status
 from fleetmark.base.text import count, joined, message
 from fleetmark.base.units import human
 from fleetmark.record.commands import on
 from fleetmark.record.figures.summary import METRIC
-from fleetmark.record.results import status_counts
+from fleetmark.record.results import HostInfo, status_counts
 from reports.campaign.against import NOTHING, Against
 from reports.campaign.deviation import Deviations, chosen, sentence, title, unlike
 from reports.campaign.problems import Problem, resume_command
 from reports.campaign.rows import Rows
 from reports.campaign.tables import NOISY, mixed
-from reports.campaign.view import Key, View
+from reports.campaign.view import Key, Metric, View
+from reports.comparison.titles import class_title
 from reports.hosts.generations import Deviation, by_generation
 from reports.kit import format as fmt
 
@@ -51,6 +52,7 @@ class Benchmark:
 
     key: Key
     title: str
+    class_: str
     unit: str
     better: str
     cells: tuple[Figure, ...]
@@ -122,17 +124,27 @@ def status(view: View) -> str:
 
 
 def _machines(view: View) -> Iterator[str]:
-    """What each generation is: its hosts and the configuration of the first of them."""
-    for generation in view.generations[:MOST_SIDES]:
-        hosts = [h for h in view.hosts if (h.generation or "") == generation]
-        facts = next((h.facts for h in hosts if h.facts is not None), None)
+    """What the machines of each generation are: a line for each set of CPU, memory and accelerators."""
+    kinds: dict[tuple[str, object], list[HostInfo]] = {}
+    for host in view.hosts:
+        kinds.setdefault((host.generation or "", _kind(host.facts)), []).append(host)
+    for (generation, _), hosts in list(kinds.items())[:MOST_SIDES]:
         who = fmt.clean(hosts[0].name) if len(hosts) == 1 else count(len(hosts), "host")
         if generation:
             who = message("{generation} ({hosts})", generation=fmt.clean(generation), hosts=who)
+        facts = hosts[0].facts
         about = joined(_about(facts)) if facts else message("its facts are not known")
         yield message("{who}: {about}", who=who, about=about)
-    if len(view.generations) > MOST_SIDES:
-        yield message("and {n} more", n=len(view.generations) - MOST_SIDES)
+    if len(kinds) > MOST_SIDES:
+        yield message("and {n} more", n=len(kinds) - MOST_SIDES)
+
+
+def _kind(facts: Facts | None) -> object:
+    """Return what tells apart machines whose figures should not be taken together; hosts without facts are alike."""
+    if facts is None:
+        return None
+    gpus = facts.gpus[0].name if facts.gpus else ""
+    return facts.cpu.model, facts.cpu.cores, round((facts.memory or 0) / 2**30, -1), gpus, len(facts.gpus)
 
 
 def _about(facts: Facts) -> Iterator[str | None]:
@@ -152,10 +164,22 @@ def _about(facts: Facts) -> Iterator[str | None]:
 # --- headline figures ------------------------------------------------------------------------------------------------
 
 
+def leading(view: View, most: int) -> list[Metric]:
+    """Return the ``most`` headlines that represent all others, or one of each class if there are more classes."""
+    metrics = {metric[0]: metric for metric in view.headlines}
+    first: dict[str, Key] = {}  # of each class, a guardrail only if there is nothing else
+    for key, rows, _ in sorted(view.headlines, key=lambda metric: str(metric[1]["kind"][0]) == Kind.GUARDRAIL):
+        first.setdefault(class_of(rows), key)
+    return [metrics[key] for key in chosen(list(metrics), max(most, len(first)), set(first.values()))]
+
+
+def class_of(rows: Rows) -> str:
+    return str(rows["class"][0])
+
+
 def _benchmarks(view: View, against: Against) -> tuple[tuple[Benchmark, ...], int]:
-    metrics = {key: (rows, shown) for key, rows, shown in view.headlines}
-    keys = chosen(list(metrics), MOST_BENCHMARKS)
-    return tuple(_benchmark(view, against, key, *metrics[key]) for key in keys), len(metrics) - len(keys)
+    shown = leading(view, MOST_BENCHMARKS)
+    return tuple(_benchmark(view, against, *metric) for metric in shown), len(view.headlines) - len(shown)
 
 
 def _benchmark(view: View, against: Against, key: Key, rows: Rows, shown: fmt.Shown) -> Benchmark:
@@ -176,6 +200,7 @@ def _benchmark(view: View, against: Against, key: Key, rows: Rows, shown: fmt.Sh
     return Benchmark(
         key,
         title(key),
+        class_title(class_of(rows)),
         shown.unit,
         str(rows["better"][0]),
         tuple(cells),

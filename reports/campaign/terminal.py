@@ -19,7 +19,7 @@ from fleetmark.base.text import count, message
 from fleetmark.base.words import word
 from fleetmark.record.results import Results, status_counts
 from reports.campaign.against import Against
-from reports.campaign.front import some
+from reports.campaign.front import leading, some
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
 from reports.campaign.remarks import FEW, Remarks, listed
 from reports.campaign.tables import NOISY, records
@@ -48,7 +48,7 @@ def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
     shown += [Text(_(line), style="dim") for line in first.machines]
     shown.append(Text())
     if first.benchmarks:
-        left_out = len(view.headlines) - MOST_METRICS
+        left_out = len(view.headlines) - len(leading(view, MOST_METRICS))
         shown += [
             _table(view, report.against, _),
             Text(_(meaning(view)), style="dim"),
@@ -130,7 +130,7 @@ def _table(view: View, against: Against, _: Language) -> Table:
     # where a case has one point, its name is enough
     points = Counter(key[:4] for key in {key[:5]: None for key, _rows, _shown in view.headlines})
     case: tuple[str, ...] = ()
-    for key, rows, shown in view.headlines[:MOST_METRICS]:
+    for key, rows, shown in leading(view, MOST_METRICS):
         title = "" if case == key[:2] and not several else f"{fmt.clean(key[0])} {fmt.clean(key[1])}"
         case = key[:2]
         name = fmt.point(key[2], key[3], key[4] if points[key[:4]] > 1 else "{}", key[5])

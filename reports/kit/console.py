@@ -58,8 +58,9 @@ def _table(table: Tabular, _: Language) -> Table:
 
 
 def _width(title: str, cells: Sequence[str]) -> int:
-    """As wide as the longest figure, and as the longest word of the head, up to _WORD."""
-    return max([min(max(map(cell_len, title.split()), default=0), _WORD), *map(cell_len, cells)])
+    """Return the width of the longest figure, or of the title in two lines if that is more, but at most _WORD."""
+    words = max(map(cell_len, title.split()), default=0)
+    return max([min(max(words, (cell_len(title) + 1) // 2), _WORD), *map(cell_len, cells)])
 
 
 def _notes(table: Tabular, _: Language) -> Iterator[Text]:

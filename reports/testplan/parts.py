@@ -253,7 +253,7 @@ def _resources(listed: Sequence[Group]) -> Iterator[Tabular]:
         titles = (
             message("workload"),
             message("hosts"),
-            message("distribution packages"),
+            message("distribution packages, if missing"),
             message("path under tools"),
         )
         keys = ("workload", "hosts", "packages", "path")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,25 +13,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.fleet import tools
 from tests.fleet.command import Command
 
 pytestmark = pytest.mark.fleet
-UNPACK = Path(__file__).parents[2] / "playbooks/roles/unpacked/files/unpack.sh"
-PACKAGES = {"ucx_perftest": "ucx-utils", "qperf": "qperf", "hpcc": "hpcc libopenblas0-pthread", "stress": "stress-ng"}
 
 
 @pytest.fixture(scope="session")
 def programs() -> dict[str, str]:
-    """Where all hosts see the programs, as they reach no package mirror; unpacked by the role's own script."""
-    folders = {}
-    for program, packages in PACKAGES.items():
-        folder = f"/usr/local/share/fleetmark-tests/{program}"
-        command = "stress-ng" if program == "stress" else program
-        unpacked = subprocess.run(["sh", str(UNPACK), folder, packages, command, ""], capture_output=True, text=True)
-        if unpacked.returncode:
-            pytest.skip(f"{program} cannot be had here: {unpacked.stderr.strip().splitlines()[-1]}")
-        folders[program] = f"{folder}/bin"
-    return folders
+    return {name: tools.unpack(name) for name in ("ucx_perftest", "qperf", "hpcc", "stress")}
 
 
 @pytest.fixture

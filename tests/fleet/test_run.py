@@ -17,8 +17,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.fleet import tools
 from tests.fleet.command import FLEETMARK, LONG_S, Command, as_ops
-from tests.fleet.hosts import Fleet
 
 pytestmark = pytest.mark.fleet
 
@@ -33,14 +33,8 @@ workloads:
 
 
 @pytest.fixture(scope="session")
-def lmbench(fleet: Fleet) -> str:
-    """lmbench where all hosts see it, who reach no package mirror; fetched by the role's own script."""
-    place = Path("/usr/local/share/fleetmark-tests/lmbench")
-    script = Path(__file__).parents[2] / "playbooks/roles/lmbench/files/fetch.sh"
-    fetched = subprocess.run(["sh", str(script), str(place)], capture_output=True, text=True, check=False)
-    if fetched.returncode:
-        pytest.skip(f"lmbench cannot be had here: {fetched.stderr.strip().splitlines()[-1]}")
-    return str(place)
+def lmbench() -> str:
+    return tools.fetch_lmbench()
 
 
 @pytest.fixture

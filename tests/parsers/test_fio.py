@@ -83,7 +83,7 @@ def test_a_latency_target_that_is_kept_tells_the_depth() -> None:
 def test_a_latency_target_that_cannot_be_kept_is_invalid() -> None:
     parsed = parsers.parse("fio", _searched(1, 900))
     assert parsed.invalid == (
-        "job j: latency target not met even at a queue depth of 1: the 99th percentile of latency is 900 us, the target 500 us"
+        "job j: latency target not met even at a queue depth of 1: the 99th percentile of latency is 0.90 ms, the target 0.5 ms"
     )
     assert parsers.parse("fio", _searched(8, 520)).notes
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fleetmark.base.facts import Cpu, Dimm, Facts, Nic
+from fleetmark.base.facts import Cpu, Dimm, Facts, Gpu, Nic
 from fleetmark.record.figures.measured import Values
 from fleetmark.record.results import Results
 from fleetmark.verbs import reference
 from reports import html, markdown
-from reports.campaign.against import NOTHING
+from reports.campaign.against import NOTHING, Machines
 from reports.campaign.terminal import summary
 from reports.report import Report, of_campaign
 from tests.commands import run
@@ -122,6 +122,14 @@ def test_linpack_stands_beside_what_the_cores_compute_at_most() -> None:
     )
     for text in everywhere(of):
         assert "of peak" in text and "75%" in text
+
+
+def test_hosts_with_and_without_accelerators_have_no_device_peak_in_common() -> None:
+    base = {**FACTS, "work_dir": "/w"}
+    plain, gpu = Facts(**base), Facts(**base, gpus=(Gpu(index=0, name="NVIDIA H100 80GB HBM3", vendor="nvidia"),))
+    alike = Machines([gpu, gpu]).own("device_memory")
+    assert alike and alike.rate == pytest.approx(3.35e12)
+    assert Machines([plain, gpu]).own("device_memory") is None, "the plain host measured its processors' memory"
 
 
 def test_the_latest_reference_with_something_in_common_stands_beside(tmp_path: Path) -> None:

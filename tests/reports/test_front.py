@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import math
 from dataclasses import replace
 
 import pandas as pd
 import pytest
+from rich.console import Console
 
+from fleetmark.base.facts import Cpu, Gpu
 from fleetmark.base.measurement import Better
 from fleetmark.record.figures.measured import Values
 from planner.capacity.answer import Answer
@@ -15,17 +18,20 @@ from planner.capacity.nothing import do_nothing
 from planner.capacity.question import Cohort
 from planner.capacity.tornado import Effect
 from reports import html
+from reports.campaign import terminal
 from reports.campaign.deviation import Deviations, heat, percent, unlike
-from reports.campaign.front import front
+from reports.campaign.front import MOST_BENCHMARKS, front
 from reports.campaign.problems import problems
 from reports.campaign.tables import mixed
 from reports.campaign.view import view
+from reports.comparison.titles import class_title
 from reports.kit import format as fmt
 from reports.plan import front as plan_front
 from reports.plan.model import view as plan_view
 from reports.report import of_campaign
 from tests.reports import plan_sample, sample
 from tests.reports.pages import Page
+from tests.schedules import facts
 
 ONE = {f"h{i}": [100.0, 100.0] for i in range(5)}
 ALIKE = dict.fromkeys(ONE, "old")
@@ -86,6 +92,45 @@ def test_four_hundred_benchmarks_leave_a_first_screen() -> None:
     shown = front(seen, problems(seen.results))
     assert len(shown.benchmarks) == 12 and shown.left_out == 394
     assert {b.key[0] for b in shown.benchmarks} == {"fio", "lmbench", "stream"}
+
+
+def test_the_first_screen_and_the_terminal_have_every_class() -> None:
+    results = sample.one()
+    triad = results.values.frame[results.values.frame["metric"] == "triad"]
+    many = [triad.assign(case=f"case-{i:03d}", headline=True) for i in range(60)]
+    more = [triad.assign(case=f"late-{i:02d}", headline=True, **{"class": f"class-{i}"}) for i in range(15)]
+    frame = pd.concat([results.values.frame, *many, *more], ignore_index=True)
+    campaign = replace(results, values=Values(frame))
+    headlines = frame[frame["headline"]]
+    shown = front(view(campaign), [])
+    assert {b.class_ for b in shown.benchmarks} == {class_title(c) for c in headlines["class"].unique()}
+    assert len(shown.benchmarks) == headlines["class"].nunique() > MOST_BENCHMARKS
+    out = io.StringIO()
+    Console(file=out, width=140).print(*terminal.summary(of_campaign(campaign)))
+    assert all(f"late-{i:02d}" in out.getvalue() for i in range(15)) and "case-050" not in out.getvalue()
+
+
+def test_a_class_is_represented_by_what_it_measures_rather_than_by_its_guardrail() -> None:
+    results = sample.tiny({"h1": [1.0, 1.0]})
+    own = results.values.frame
+    guard = own.assign(case="a", metric="latency_p99", kind="guardrail", unit="s")
+    many = [own.assign(workload="other", case=f"case-{i:02d}", **{"class": "os"}) for i in range(20)]
+    values = pd.concat([own.iloc[:0], guard, own.assign(case="b"), *many], ignore_index=True).assign(headline=True)
+    shown = front(view(replace(results, values=Values(values))), [])
+    assert {b.title.split()[2] for b in shown.benchmarks if b.class_ == class_title(own["class"][0])} >= {"triad"}
+
+
+def test_machines_with_and_without_accelerators_are_told_apart() -> None:
+    plain = facts(cpu=Cpu(model="EPYC", cores=8))
+    gpus = facts(
+        cpu=Cpu(model="EPYC", cores=8), gpus=tuple(Gpu(index=n, name="H100", vendor="nvidia") for n in range(2))
+    )
+    results = sample.tiny({"h1": [1.0], "h2": [1.0], "h3": [1.0]})
+    known = dict(zip(("h1", "h2", "h3"), (plain, gpus, gpus), strict=True))
+    hosts = tuple(replace(host, facts=known[host.name]) for host in results.hosts)
+    one, two = front(view(replace(results, hosts=hosts)), []).machines
+    assert one.startswith("h1: EPYC, 8 cores") and "H100" not in one
+    assert two.startswith("2 hosts: EPYC, 8 cores") and "2 × H100" in two
 
 
 @pytest.mark.parametrize(("part", "text"), [(-0.149, "−15"), (0.004, "0"), (0.031, "+3"), (-1e-9, "0")])

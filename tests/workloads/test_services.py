@@ -16,7 +16,12 @@ from workloads import Choice, Suite
 @pytest.mark.parametrize(
     ("workload", "settings", "host", "words"),
     [
-        ("pgbench", {}, {"root": True}, "needs an account other than root, as which PostgreSQL refuses to run"),
+        (
+            "pgbench",
+            {},
+            {"root": True, "tools": {}},
+            "needs setpriv, which runs PostgreSQL as nobody because it refuses",
+        ),
         ("pgbench", {"scale": 1000}, {"root": False, "work_free": 9 << 30}, "needs 34.0 GB of free disk under"),
         ("hpcc", {}, {"software": {}}, "needs Open MPI's mpirun (install openmpi-bin, or openmpi) on this host"),
         ("hpcc", {}, {"software": {"mpi": "Intel MPI 2021"}}, "needs Open MPI's mpirun"),

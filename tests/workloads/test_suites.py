@@ -128,6 +128,9 @@ def test_an_including_suite_overrides_what_it_includes(tmp_path: Path) -> None:
     assert [own[name].repeats for name in own] == [4, 7, 1, None]
     fixed = load_suite(write(tmp_path, "fixed", "repeats: 2\ninclude: [base.yml]\n")).chosen()
     assert (fixed["stream"].repeats, fixed["lmbench"].repeats) == (None, 7), "the suite's own repeats count"
+    write(tmp_path, "middle", "include: [base.yml, selftest]\n")
+    outer = load_suite(write(tmp_path, "outer", "repeats: 2\ninclude: [middle.yml]\n"))
+    assert [outer.chosen()[name].repeats or outer.repeats for name in ("stream", "lmbench", "selftest")] == [2, 7, 2]
 
 
 def test_a_workload_of_two_includes_runs_where_either_wants_it(tmp_path: Path) -> None:

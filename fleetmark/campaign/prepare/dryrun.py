@@ -222,10 +222,11 @@ def _half_width(workload: str, case: str, repeats: int, kind: Kind, before: Past
 
 
 def _installs(schedule: HostSchedule, facts: Facts) -> Iterator[Install]:
-    """Yield what is deployed on the host before its first step."""
+    """Yield what is deployed on the host before its first step. A tool with a path needs no package."""
     for d in schedule.deploy:
         if not is_present(d.provides, facts):
-            yield Install(d.workload, d.provides, tuple(d.packages.get(facts.os_family or "", ())))
+            packages = () if d.params.get("path") else d.packages.get(facts.os_family or "", ())
+            yield Install(d.workload, d.provides, tuple(packages))
 
 
 def _seconds_linked(schedule: Schedule, seconds: Any) -> dict[str, float]:

@@ -3,9 +3,14 @@
 From elsewhere only the account ``bench`` gets in, which owns the database ``bench`` and may do nothing else. It has no
 password: whoever reaches the port can use that database while a case runs. The superuser has no
 way in. The database stays for the next case, and goes with the folder.
+
+PostgreSQL refuses to run as root. If this process is root, the programs run as nobody, who owns the database. Their
+only capability is to read everything, because the programs and the database lie in folders of root. access(2) respects
+it because of the secure bit no_setuid_fixup.
 """
 
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -14,6 +19,15 @@ import sys
 import load
 
 ACCESS = "host bench bench all trust\n"
+
+
+def unprivileged():
+    """Return the user id and group id of nobody, and the words before a command that runs as nobody."""
+    nobody = pwd.getpwnam("nobody")
+    ids = ["--reuid=%d" % nobody.pw_uid, "--regid=%d" % nobody.pw_gid, "--clear-groups"]
+    capabilities = ["--%s-caps=-all,+dac_read_search" % kind for kind in ("inh", "ambient")]
+    return nobody.pw_uid, nobody.pw_gid, ["setpriv", "--securebits=+no_setuid_fixup", *ids, *capabilities]
+
 
 chosen = load.options(address=str, port=int, connections=int, buffers=int)
 programs = chosen.command[0]
@@ -25,15 +39,20 @@ settings = {
     "max_connections": chosen.connections + 10,
     "shared_buffers": "%dkB" % (chosen.buffers // 1024),
 }
-server = [os.path.join(programs, "postgres"), "-D", data]
+uid, gid, prefix = unprivileged() if os.geteuid() == 0 else (-1, -1, [])
+server = [*prefix, os.path.join(programs, "postgres"), "-D", data]
 if not os.path.exists(os.path.join(data, "complete")):
     shutil.rmtree(data, ignore_errors=True)
+    os.mkdir(data, 0o700)
+    os.chown(data, uid, gid)
     how = ["-D", data, "-U", "fleetmark", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
-    subprocess.run([os.path.join(programs, "initdb"), *how], stdout=subprocess.DEVNULL, check=True)
+    ran = subprocess.run([*prefix, os.path.join(programs, "initdb"), *how], stdout=subprocess.DEVNULL, check=False)
+    if ran.returncode:
+        sys.exit(ran.returncode)  # initdb has printed why
     with open(os.path.join(data, "pg_hba.conf"), "w") as file:
         file.write(ACCESS)
     orders = "CREATE ROLE bench LOGIN;\n\nCREATE DATABASE bench OWNER bench;\n"
-    single = [server[0], "--single", "-j", "-D", data, "postgres"]
+    single = [*prefix, os.path.join(programs, "postgres"), "--single", "-j", "-D", data, "postgres"]
     ran = subprocess.run(single, input=orders.encode(), stdout=subprocess.DEVNULL, check=False)
     if ran.returncode:
         sys.exit("PostgreSQL could not be set up, exit status %d" % ran.returncode)
