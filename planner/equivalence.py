@@ -127,7 +127,7 @@ def compare(
     - ``mix``: the share of server-hours on ``a`` by benchmark; it may name any benchmark of either side and sums to 1
     - ``weights``: pinned weights, used instead of those from clustering; they disable the second headline
     - ``panel``: the benchmarks that the headline covers; by default, all benchmarks measured on both sides
-    - ``machines``: one row per recorded type of machine, used to find redundant benchmarks
+    - ``machines``: one row per type of machine in the comparison, used to find redundant benchmarks
     - ``quantity``: by benchmark, the quantity that it measures; benchmarks with the same quantity are redundant
     - ``pairing``: how the hosts of the two sides are related
     - ``repeats``: for each side, the precision from repeats, used if the side has a single host
