@@ -230,7 +230,7 @@ def test_prices_give_totals_with_and_without_per_money(tmp_path: Path) -> None:
     ]
     assert asked(tmp_path)["answer"]["totals"] == []
     rented = asked(tmp_path, "--price", "old=1 USD/hour", "--price", "new=2.5 USD/hour")["answer"]
-    assert rented["totals"] == ["34 new replace 100 old and cost 85 USD per hour; 100 old cost 100 USD"]
+    assert rented["totals"] == ["34 new replace 100 old and cost 85 USD per hour; 100 old cost 100 USD per hour"]
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,34 @@ def test_prices_of_several_currencies_or_terms_are_refused(tmp_path: Path, old: 
     words = ("--price", f"old={old}", "--price", f"new={new}")
     error = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "money", *words)
     assert f"prices have several currencies or terms ({shown})" in " ".join(error.split())
-    assert asked(tmp_path, *words)["answer"]["totals"] == []
+    (sentence,) = asked(tmp_path, *words)["answer"]["totals"]
+    assert sentence.startswith(f"No total cost: prices have several currencies or terms ({shown}); ")
+
+
+def test_a_side_without_one_price_is_named(tmp_path: Path) -> None:
+    """Old hosts cost 9,000 EUR. One new host is priced in USD, two in EUR; of the later ones, two have no price."""
+    fleet(tmp_path, ICELAKE | GENOA, labels={"price": "9000", "currency": "EUR"})
+    fleet(tmp_path, {f"l{n}": ("later", 298.0) for n in range(3)}, name="c2")
+    _labelled(tmp_path / "c1", "n0", {"currency": "USD"})
+    _labelled(tmp_path / "c2", "l0", {"price": "9000", "currency": "EUR"})
+    assert asked(tmp_path, "-c", "gen=later")["answer"]["totals"] == [
+        "No total cost: prices of new have several currencies or terms (EUR, USD); give it one price with --price, "
+        "or convert a currency with --rate",
+        "No total cost: 2 of 3 hosts of later have no price",
+    ]
+    _labelled(tmp_path / "c1", "o0", {"currency": "USD"})
+    first, second = asked(tmp_path, "--price", "new=19000 EUR")["answer"]["totals"]
+    assert first == "34 new replace 100 old and cost 646,000 EUR"
+    assert second.startswith("No total cost: prices of old have several currencies or terms (EUR, USD); ")
+
+
+def _labelled(campaign: Path, host: str, labels: Mapping[str, str]) -> None:
+    """Change labels of a host of a campaign."""
+    path = campaign / "campaign.json"
+    doc = json.loads(path.read_text())
+    (about,) = [h for h in doc["hosts"] if h["name"] == host]
+    about["labels"] |= labels
+    path.write_text(json.dumps(doc))
 
 
 def test_a_rate_with_its_date_makes_one_currency(tmp_path: Path) -> None:
