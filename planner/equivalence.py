@@ -57,6 +57,7 @@ class Equivalence:
     - ``gaps``: True if hosts lack figures of the panel, so that ``planner.mixed`` estimates the ratio
     - ``resampled``: the ratio with its bootstrap interval over hosts, if available
     - ``basis``: the method behind the headline
+    - ``strata``: if ``basis`` is strata, the share of each and its hosts on both sides
     - ``geometric``: the geometric mean over all hosts, if ``basis`` is another method
     - ``clusters``: for each side, the clusters that intervals count instead of hosts; None if hosts are independent
     - ``halves``: for each side, groups of benchmarks such that no host ran benchmarks from two groups
@@ -83,6 +84,7 @@ class Equivalence:
     halves: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]] = ((), ())
     basis: Basis = Basis.MEAN
     geometric: Ratio | None = None
+    strata: Sequence[tuple[float, Sequence[str], Sequence[str]]] = ()
 
     @property
     def headline(self) -> Ratio | None:

@@ -23,12 +23,13 @@ class Part:
     """Hold one stratum.
 
     ``share`` is its share of the baseline's machines. ``candidate`` is the comparison within the stratum, or None if
-    the sides have no benchmark in common there.
+    the sides have no benchmark in common there. ``hosts`` are the names of both sides' hosts.
     """
 
     name: str
     share: float
     candidate: Candidate | None
+    hosts: tuple[Sequence[str], Sequence[str]] = ((), ())
 
 
 def refused(candidate: Candidate, why: Message) -> Candidate:
@@ -123,6 +124,7 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
         workload=workload,
         workload_why="" if workload else next((e.workload_why for _, e in matches if not e.workload), ""),
         basis=Basis.STRATA,
+        strata=[(p.share, *p.hosts) for p in parts],
         geometric=before,
         clusters=_NO_CLUSTERS,
         halves=_NO_HALVES,

@@ -95,6 +95,44 @@ def test_sides_that_mix_sizes_are_compared_within_them(tmp_path: Path) -> None:
     assert doc["warnings"][0] == sentences + "32 cores per socket (80%): 1.50; 16 cores per socket (20%): 1.50"
 
 
+def test_the_price_of_sizes_is_that_of_the_fleet_replaced(tmp_path: Path) -> None:
+    """Old hosts are 20% small and 80% large; 100 of them become 67 new ones of these shares, at 1.50 each.
+
+    Small new hosts cost 1,000 and large ones 3,000 EUR: 0.2 x 1,000 + 0.8 x 3,000 = 2,600 each, 174,200 for 67. The new
+    fleet itself has 80% small hosts, 1,400 EUR on average. Old ones cost 0.2 x 500 + 0.8 x 2,000 = 1,700.
+    """
+    two_sizes(tmp_path)
+    for host, price in (("os", "500"), ("ol", "2000"), ("ns", "1000"), ("nl", "3000")):
+        for n in range(2 if host in ("os", "nl") else 8):
+            _labelled(tmp_path / "c1", f"{host}{n}", {"price": price, "currency": "EUR"})
+    sentence = "67 new replace 100 old and cost 174,200 EUR; 100 old cost 170,000 EUR"
+    assert asked(tmp_path)["answer"]["totals"] == [sentence]
+    per_money = asked(tmp_path, "--per", "money")
+    assert per_money["answer"]["totals"] == [sentence]
+    gain = 1.5 * math.exp(0.2 * math.log(500 / 1000) + 0.8 * math.log(2000 / 3000))
+    assert per_money["rows"][0]["ratio"] == pytest.approx(gain)
+
+
+def test_tables_name_the_candidates_of_each_basis(tmp_path: Path) -> None:
+    """New hosts have both sizes of the old ones; later ones have one size, so they are compared by totals."""
+    two_sizes(tmp_path)
+    fleet(tmp_path, {f"l{n}": ("later", 500.0) for n in range(4)}, name="c2", cores={f"l{n}": 64 for n in range(4)})
+    words = ("-b", "gen=old", "-c", "gen=new", "-c", "gen=later")
+    doc = json.loads(run(tmp_path, "compare", *words, "--format", "json"))
+    assert doc["answer"]["classes"][0]["remark"] == "based on totals (later), size by size (new)"
+    terminal = run(tmp_path, "compare", *words).split("Benchmarks\n")[1]
+    assert "size by size" in terminal and "based on totals (later)" not in " ".join(terminal.split())
+
+
+def test_a_guardrail_makes_no_host_unlike_its_peers(tmp_path: Path) -> None:
+    """One host of six loses ten times as many packets; all are as fast."""
+    loss = Bench("iperf3", "udp", "loss", "1", "lower", "net", kind="guardrail")
+    hosts = {f"{side[0]}{n}": (side, 100.0) for side in ("old", "new") for n in range(6)}
+    fleet(tmp_path, hosts)
+    fleet(tmp_path, {h: (side, 10.0 if h == "n0" else 1.0) for h, (side, _) in hosts.items()}, (loss,), name="c2")
+    assert asked(tmp_path)["outliers"] == []
+
+
 def test_tables_say_what_a_class_rests_on(tmp_path: Path) -> None:
     two_sizes(tmp_path / "sizes")
     mixed = {f"o{n}": ("old", 100.0 if n % 2 else 400.0) for n in range(8)}

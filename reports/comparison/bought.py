@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.record.results import HostInfo
-from planner.comparison import Comparison
-from reports.comparison.cell import SERVERS, Cell, Line
+from planner.comparison import Candidate, Comparison
+from reports.comparison.cell import SERVERS, Line
 from reports.comparison.titles import spaced
 from reports.kit import format as fmt
 
 MOST = 6  # sides named
+Strata = Sequence[tuple[float, Sequence[str]]]  # share and hosts of each
 _OF: Mapping[str, tuple[str, Callable[[HostInfo], float | int | None]]] = {
     "money": ("price", lambda _: None),
     "watt": ("watts", lambda _: None),
@@ -89,60 +91,76 @@ def totals(comparison: Comparison, hosts: Sequence[HostInfo], lead: Sequence[Lin
         )
         prices = {}
     sentences = []
-    for k, candidate in enumerate(titles[1:]):
-        cells = [line.cells[k] for line in lead if not line.service]
-        sentences.append(_total(comparison, candidate, prices, cells) if candidate in prices else None)
+    for k, candidate in enumerate(comparison.candidates):
+        if candidate.title in prices:
+            amounts = [(x.class_, e.value) for x in lead if not x.service and (e := x.cells[k].estimate)]
+            sentences.append(_total(comparison, candidate, prices, amounts))
     return (*[sentence for sentence in sentences if sentence][:MOST], *unknown[:MOST])
 
 
 def _total(
-    comparison: Comparison, candidate: str, prices: Mapping[str, _Price], cells: Sequence[Cell]
+    comparison: Comparison, candidate: Candidate, prices: Mapping[str, _Price], ratios: Sequence[tuple[str, float]]
 ) -> Message | None:
-    """Return how many servers of ``candidate`` replace SERVERS of the baseline, and what they cost."""
-    price, base = prices[candidate], prices.get(comparison.baseline)
-    if comparison.per == "money" and base is None:
+    """Return how many servers of ``candidate`` replace SERVERS of the baseline, and what they cost.
+
+    ``ratios``: the classes that the answer covers, each with its ratio. If a class is compared size by size, servers
+    are bought in the baseline's shares of sizes.
+    """
+    price, base = prices[candidate.title], prices.get(comparison.baseline)
+    if not ratios or (comparison.per == "money" and base is None):
         return None
-    same = base.typical / price.typical if base and comparison.per == "money" else 1.0
-    ratios = [cell.estimate.value / same for cell in cells if cell.estimate]
-    if not ratios:
-        return None
-    fewest, most = (math.ceil(SERVERS / r - fmt.ROUNDING) for r in (max(ratios), min(ratios)))
-    numbers = list(dict.fromkeys((fewest, most)))
+    numbers, costs = [], []
+    for class_, ratio in ratios:
+        strata = candidate.classes[class_].strata
+        own, other = ([(share, names[side]) for share, *names in strata] for side in (1, 0))
+        same = base.typical(other) / price.typical(own) if base and comparison.per == "money" else 1.0
+        numbers.append(math.ceil(SERVERS * same / ratio - fmt.ROUNDING))
+        costs.append(numbers[-1] * price.mean(own))
     names = {"n": SERVERS, "baseline": fmt.clean(comparison.baseline)}
     sentence = message(
         "{needed} {candidate} replace {n} {baseline} and cost {cost}",
-        needed="–".join(f"{n:,}" for n in numbers),
-        candidate=fmt.clean(candidate),
-        cost=spaced("–".join(fmt.money(n * price.mean) for n in numbers), price.unit),
+        needed="–".join(dict.fromkeys(f"{n:,}" for n in (min(numbers), max(numbers)))),
+        candidate=fmt.clean(candidate.title),
+        cost=spaced("–".join(dict.fromkeys(fmt.money(cost) for cost in (min(costs), max(costs)))), price.unit),
         **names,
     )
     if base is None:
         return sentence
-    before = spaced(fmt.money(SERVERS * base.mean), base.unit)
+    before = spaced(fmt.money(SERVERS * base.mean()), base.unit)
     return message("{sentence}; {n} {baseline} cost {before}", sentence=sentence, before=before, **names)
 
 
 @dataclass(frozen=True, slots=True)
 class _Price:
-    """Hold the price of a server of one side, and its currency and term as the ``unit``.
+    """Hold the price of each host of one side, and their currency and term as the ``unit``."""
 
-    ``typical`` is the geometric mean, as used for figures per money.
-    """
-
-    mean: float
-    typical: float
+    by_host: Mapping[str, float]
     unit: str
+
+    def mean(self, strata: Strata = ()) -> float:
+        """Return the mean price of a server, weighted by the share of each stratum if there are any."""
+        return _mean(self.by_host, strata)
+
+    def typical(self, strata: Strata = ()) -> float:
+        """Return the geometric mean of the prices, as used for figures per money."""
+        return math.exp(_mean({host: math.log(price) for host, price in self.by_host.items()}, strata))
+
+
+def _mean(values: Mapping[str, float], strata: Strata) -> float:
+    of = strata or [(1.0, list(values))]
+    total = sum(share for share, _ in of)
+    return sum(share * fmean(values[host] for host in hosts) for share, hosts in of) / total
 
 
 def _price(title: str, hosts: Sequence[HostInfo]) -> _Price | Message | None:
-    """Return the price of one side, None if it has no prices, or the reason why they give no price of a server."""
-    numbers = [_number(h.labels.get("price")) for h in hosts]
-    known = [n for n in numbers if n]
+    """Return the prices of one side, None if it has none, or the reason why they give no price of a server."""
+    prices = {h.name.removesuffix(f" ({title})"): _number(h.labels.get("price")) for h in hosts}
+    known = {host: price for host, price in prices.items() if price}
     if not known:
         return None
     name = fmt.clean(title)
-    if lacking := len(numbers) - len(known):
-        return message("{n} of {hosts} of {side} have no price", n=lacking, hosts=count(len(hosts), "host"), side=name)
+    if lacking := len(prices) - len(known):
+        return message("{n} of {hosts} of {side} have no price", n=lacking, hosts=count(len(prices), "host"), side=name)
     units = sorted({_unit(h) for h in hosts})
     if "" in units:
         return message("prices of {side} have no currency", side=name)
@@ -153,7 +171,7 @@ def _price(title: str, hosts: Sequence[HostInfo]) -> _Price | Message | None:
             side=name,
             units=joined(units),
         )
-    return _Price(sum(known) / len(known), math.exp(sum(map(math.log, known)) / len(known)), units[0])
+    return _Price(known, units[0])
 
 
 def _unit(host: HostInfo) -> str:

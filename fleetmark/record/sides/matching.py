@@ -131,7 +131,8 @@ class Matching:
                     (candidate,) = self.pooled(sides[0], [sides[1]]).candidates
                 except FleetmarkError:  # the two sides have no benchmark in common
                     candidate = None
-            parts.append(Part(name, stratum.share, candidate))
+            hosts = [[self.names[m.campaign, m.host] for m in halves[f"{n}{half}"]] for half in "ab"]
+            parts.append(Part(name, stratum.share, candidate, (hosts[0], hosts[1])))
         return parts
 
     def _built(self, halves: Mapping[str, Sequence[Machine]], by: Mapping[str, str]) -> Mapping[str, Side]:
