@@ -22,7 +22,7 @@ from fleetmark.base.words import word
 from planner.contrast import Pairing, Repeats
 from planner.equivalence import Basis, Equivalence, compare
 from planner.fieller import Fieller, fieller
-from planner.guardrail import Guardrail, guardrail, judged_together
+from planner.guardrail import Groups, Guardrail, guardrail, judged_together
 from planner.mix import shares_of
 from planner.ratio import among
 from planner.redundant import families
@@ -231,7 +231,7 @@ def _candidate(
     classes = among_many(classes)
     explained = {name: replace(e, left_out=_explained(e.left_out, benchmarks, a, b)) for name, e in classes.items()}
     standing = pd.concat([s.benchmarks["standing"] for s in (a, b)]).groupby(level=0).agg(_words)
-    guards = _guardrails(benchmarks, means_a, means_b, pairing)
+    guards = _guardrails(benchmarks, means_a, means_b, pairing, groups)
     raw = {} if pairing is not Pairing.APART else _arithmetic(classes, benchmarks, means_a, means_b)
     return Candidate(b.title, explained, excluded, {str(t): str(s) for t, s in standing.items()}, guards, raw)
 
@@ -265,14 +265,16 @@ def _of_one_kind(benchmarks: pd.DataFrame) -> pd.Series:
     return classes
 
 
-def _guardrails(benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing) -> dict[str, Guardrail]:
+def _guardrails(
+    benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing, groups: Groups
+) -> dict[str, Guardrail]:
     """Return the guardrails measured on at least one side."""
     guards = {}
     for title, benchmark in benchmarks[benchmarks["kind"] == Kind.GUARDRAIL].to_dict("index").items():
         x, y = (side[title].dropna() if title in side else pd.Series(dtype=float) for side in (a, b))
         if len(x) or len(y):
             limit = None if math.isnan(benchmark["limit"]) else float(benchmark["limit"])
-            guards[str(title)] = guardrail(x, y, Better(benchmark["better"]), limit, pairing)
+            guards[str(title)] = guardrail(x, y, Better(benchmark["better"]), limit, pairing, groups)
     return judged_together(guards)
 
 

@@ -57,6 +57,7 @@ class Equivalence:
     - ``gaps``: True if hosts lack figures of the panel, so that ``planner.mixed`` estimates the ratio
     - ``resampled``: the ratio with its bootstrap interval over hosts, if available
     - ``basis``: the method behind the headline
+    - ``strata``: if ``basis`` is strata, the share of each and its hosts on both sides
     - ``geometric``: the geometric mean over all hosts, if ``basis`` is another method
     - ``clusters``: for each side, the clusters that intervals count instead of hosts; None if hosts are independent
     - ``halves``: for each side, groups of benchmarks such that no host ran benchmarks from two groups
@@ -83,6 +84,7 @@ class Equivalence:
     halves: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]] = ((), ())
     basis: Basis = Basis.MEAN
     geometric: Ratio | None = None
+    strata: Sequence[tuple[float, Sequence[str], Sequence[str]]] = ()
 
     @property
     def headline(self) -> Ratio | None:
@@ -127,7 +129,7 @@ def compare(
     - ``mix``: the share of server-hours on ``a`` by benchmark; it may name any benchmark of either side and sums to 1
     - ``weights``: pinned weights, used instead of those from clustering; they disable the second headline
     - ``panel``: the benchmarks that the headline covers; by default, all benchmarks measured on both sides
-    - ``machines``: one row per recorded type of machine, used to find redundant benchmarks
+    - ``machines``: one row per type of machine in the comparison, used to find redundant benchmarks
     - ``quantity``: by benchmark, the quantity that it measures; benchmarks with the same quantity are redundant
     - ``pairing``: how the hosts of the two sides are related
     - ``repeats``: for each side, the precision from repeats, used if the side has a single host

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.measurement import Better
-from fleetmark.base.text import message
+from fleetmark.base.text import joined, message
+from planner.clustered import Clusters, strongest
 from planner.contrast import Pairing
-from planner.ratio import Ratio, Verdict, against, among, paired, welch
+from planner.mixed import mean_over
+from planner.ratio import Mean, Ratio, Verdict, against, among, between
+from planner.remarks import numbered
 
 _ZERO = 1e-29  # smaller values are treated as zero
 _ROUNDING = 1e-9
+Groups = tuple[pd.DataFrame | None, pd.DataFrame | None]
+NO_GROUPS: Groups = (None, None)
 
 
 class Held(StrEnum):
@@ -61,13 +65,16 @@ def _adjusted(guard: Guardrail, p: float | None) -> Guardrail:
     if guard.change is None or p is None:
         return guard
     change = replace(guard.change, p_adjusted=p)
-    return replace(guard, change=change, held=_held(change))
+    return replace(guard, change=change, held=held_by(change))
 
 
-def guardrail(a: pd.Series, b: pd.Series, better: Better, limit: float | None, pairing: Pairing) -> Guardrail:
+def guardrail(
+    a: pd.Series, b: pd.Series, better: Better, limit: float | None, pairing: Pairing, groups: Groups = NO_GROUPS
+) -> Guardrail:
     """Return the guardrail for the hosts ``a`` and ``b``, given as oriented logs of host means.
 
-    With a limit, every host must meet it. Without a limit, the candidate must not be worse than the baseline.
+    With a limit, every host must meet it. Without a limit, the candidate must not be worse than the baseline, and the
+    test counts clusters if hosts in one of the ``groups`` (see ``planner.equivalence.compare``) are similar.
     """
     sign = -1.0 if better is Better.LOWER else 1.0
     x, y = (pd.Series(np.exp(sign * side), dtype=float).where(sign * side > np.log(_ZERO), 0.0) for side in (a, b))
@@ -83,33 +90,46 @@ def guardrail(a: pd.Series, b: pd.Series, better: Better, limit: float | None, p
     if not len(x) or not len(y):
         why = message("measured on the baseline only") if len(x) else message("measured on the candidate only")
         return Guardrail(first, second, limit, None, why, n)
-    change = _change(x, y, sign, pairing)
+    change, clusters = _change(x, y, sign, pairing, groups)
     why = message("no limit: compared with the baseline")
-    return Guardrail(first, second, None, _held(change), why, n, change)
+    if clusters:
+        counted = joined(numbered(of_side)[0] for of_side in clusters)
+        why = message("no limit: compared with the baseline; similar hosts count as {clusters}", clusters=counted)
+    return Guardrail(first, second, None, held_by(change), why, n, change)
 
 
-def _held(change: Ratio | None) -> Held:
+def held_by(change: Ratio | None) -> Held:
     """Return the verdict of the test against the baseline; ``change`` is None if all figures are zero."""
     if change is None:
         return Held.KEPT
     return {Verdict.WORSE: Held.BROKEN, Verdict.CANNOT_TELL: Held.CANNOT_TELL}.get(change.verdict, Held.KEPT)
 
 
-def _change(x: pd.Series, y: pd.Series, sign: float, pairing: Pairing) -> Ratio | None:
-    """Return the test of ``y`` against ``x`` by the difference of their means, or None if all figures are zero."""
+def _change(
+    x: pd.Series, y: pd.Series, sign: float, pairing: Pairing, groups: Groups
+) -> tuple[Ratio | None, Sequence[Clusters]]:
+    """Return the test of ``y`` against ``x`` by the difference of their means, and the clusters that it counts.
+
+    There is no test if all figures are zero.
+    """
     scale = float(x.mean()) or float(y.mean())
     if scale == 0:
-        return None
-    if pairing is Pairing.SAME_HOSTS:
-        common = x.index.intersection(y.index)
-        x, y = x[common], y[common]
-    before, after = (sign * side.to_numpy(float) / scale for side in (x, y))
-    return _ratio(before, after, pairing)
-
-
-def _ratio(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], pairing: Pairing) -> Ratio:
-    if pairing is Pairing.SAME_HOSTS:
-        return paired(x.tolist(), y.tolist()) if len(x) else Ratio(1.0)
+        return None, ()
+    before, after = (sign * side / scale for side in (x, y))
     if pairing is Pairing.PINNED:
-        return against(float(x[0]), y.tolist())
-    return welch(x.tolist(), y.tolist())
+        return against(float(before.iloc[0]), after.tolist()), ()
+    if pairing is Pairing.SAME_HOSTS:
+        common = before.index.intersection(after.index)
+        if common.empty:
+            return Ratio(1.0), ()
+        mean, clusters = _mean(after[common] - before[common], groups[1])
+        return between(Mean.exact(0.0), mean, (len(common), len(common))), clusters
+    (first, of_first), (second, of_second) = _mean(before, groups[0]), _mean(after, groups[1])
+    return between(first, second, (len(before), len(after))), [*of_first, *of_second]
+
+
+def _mean(scores: pd.Series, groups: pd.DataFrame | None) -> tuple[Mean, Sequence[Clusters]]:
+    """Return the mean over hosts and the clusters that its variance counts, if any."""
+    values = scores.to_numpy(float)
+    clusters = None if groups is None else strongest(values, groups.reindex(scores.index))
+    return mean_over(values, None if clusters is None else clusters.codes), [clusters] if clusters else []

@@ -111,6 +111,11 @@ class Fit:
         return Mean(value, variance, _degrees(shares, kept), len(shares))
 
 
+def mean_over(scores: Floats, clusters: Codes | None) -> Mean:
+    """Return the mean of one score per host, with its variance over hosts, or over clusters if they are given."""
+    return Mean.of(scores) if clusters is None else fit(scores[:, None], clusters).mean(np.ones(1))
+
+
 def needed(hosts: int, benchmarks: int) -> int:
     """How many figures hosts with gaps must have: as many as a mean of each benchmark and an effect of each host take
     from them, of many hosts no more than of five.

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from fleetmark.base.measurement import Kind
 from planner.comparison import Side
 
 LEAST = 3  # hosts of a side from which on one can be unlike the others
@@ -30,9 +31,10 @@ class Outlier:
 
 def deviations(side: Side) -> pd.DataFrame:
     """Hosts by classes: the ratio to the median of the side less 1, positive where better; the column "" is over all
-    benchmarks. NaN where a host has no figure, or no peer has.
+    benchmarks. Guardrails are no speed and do not count. NaN where a host has no figure, or no peer has.
     """
-    means = side.means.loc[:, side.means.notna().sum() > 1]
+    scored = side.benchmarks.index[side.benchmarks["kind"] != Kind.GUARDRAIL]
+    means = side.means.loc[:, (side.means.notna().sum() > 1) & side.means.columns.isin(scored)]
     values = means.to_numpy(float)
     apart = values - _medians(values.T)
     class_of = side.benchmarks.loc[means.columns, "class"]

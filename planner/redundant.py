@@ -21,8 +21,8 @@ def pinned_weights(
 ) -> dict[str, float]:
     """Title to its weight within its class (summing to 1 there), to be kept with a reference.
 
-    ``machines``: oriented log means, a row per host; ``classes``: title to class; ``kinds``: a row per kind of
-    machine on record, where there are enough of them; ``quantity`` as in ``compare``.
+    ``machines``: oriented log means, a row per host; ``classes``: title to class; ``kinds``: one row per
+    kind of machine, if there are enough of them; ``quantity`` as in ``compare``.
     """
     weights: dict[str, float] = {}
     for name in sorted(set(classes)):

@@ -10,6 +10,7 @@ from fleetmark.base.text import Message, joined, message
 from planner.comparison import Candidate, among_many
 from planner.equivalence import ENDS, Basis, Equivalence
 from planner.estimate import Estimate, of_log
+from planner.guardrail import Guardrail, Held, held_by, judged_together
 from planner.ratio import Mean, Ratio, satterthwaite, student
 from planner.remarks import of_hosts
 
@@ -22,16 +23,20 @@ class Part:
     """Hold one stratum.
 
     ``share`` is its share of the baseline's machines. ``candidate`` is the comparison within the stratum, or None if
-    the sides have no benchmark in common there.
+    the sides have no benchmark in common there. ``hosts`` are the names of both sides' hosts.
     """
 
     name: str
     share: float
     candidate: Candidate | None
+    hosts: tuple[Sequence[str], Sequence[str]] = ((), ())
 
 
 def refused(candidate: Candidate, why: Message) -> Candidate:
-    """Return ``candidate`` without headlines and benchmark ratios, since its sides cannot be matched."""
+    """Return ``candidate`` without headlines, benchmark ratios and verdicts on guardrails without a limit.
+
+    Its sides cannot be matched, for the reason ``why``.
+    """
     classes = {
         name: replace(
             e, ratio=None, work=None, why=why, each={}, lowest=None, highest=None, workload=None, workload_why="",
@@ -41,16 +46,39 @@ def refused(candidate: Candidate, why: Message) -> Candidate:
         )
         for name, e in candidate.classes.items()
     }  # fmt: skip
-    return replace(candidate, classes=classes, arithmetic={})
+    guards = {
+        title: g if g.limit is not None or g.held is None else replace(g, held=Held.CANNOT_TELL, change=None, why=why)
+        for title, g in candidate.guardrails.items()
+    }
+    return replace(candidate, classes=classes, guardrails=guards, arithmetic={})
 
 
 def joined_parts(pooled: Candidate, parts: Sequence[Part]) -> Candidate:
     """Return ``pooled`` with every ratio replaced by the share-weighted geometric mean over the strata.
 
-    If a stratum lacks a class or benchmark, there is no ratio, and the reason names the stratum.
+    Guardrails without a limit have the share-weighted mean of the changes. If a stratum lacks a class or benchmark,
+    there is no ratio, and the reason names the stratum.
     """
     classes = {name: _class(name, e, parts) for name, e in pooled.classes.items()}
-    return replace(pooled, classes=among_many(classes), arithmetic={})
+    guards = judged_together({title: _guardrail(title, g, parts) for title, g in pooled.guardrails.items()})
+    return replace(pooled, classes=among_many(classes), guardrails=guards, arithmetic={})
+
+
+def _guardrail(title: str, pooled: Guardrail, parts: Sequence[Part]) -> Guardrail:
+    if pooled.limit is not None or pooled.held is None:
+        return pooled
+    of = [(p, None if p.candidate is None else p.candidate.guardrails.get(title)) for p in parts]
+    known = [(p.share, g.a, g.b, g.change) for p, g in of if g is not None and g.a is not None and g.b is not None]
+    if len(known) < len(parts):
+        lacking = joined(p.name for p, g in of if g is None or g.held is None)
+        why = message("not measured on both sides in {strata}", strata=lacking)
+        return replace(pooled, held=None, change=None, why=why)
+    total = sum(share for share, *_ in known)
+    a, b = sum(share * a for share, a, _, _ in known) / total, sum(share * b for share, _, b, _ in known) / total
+    unchanged = Ratio(1.0, 1.0, 1.0, p=1.0)  # all figures of a stratum are zero
+    change = join([(share, change or unchanged) for share, _, _, change in known])
+    why = message("no limit: compared with the baseline size by size")
+    return replace(pooled, a=a, b=b, change=change, held=held_by(change), why=why)
 
 
 def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence:
@@ -96,6 +124,7 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
         workload=workload,
         workload_why="" if workload else next((e.workload_why for _, e in matches if not e.workload), ""),
         basis=Basis.STRATA,
+        strata=[(p.share, *p.hosts) for p in parts],
         geometric=before,
         clusters=_NO_CLUSTERS,
         halves=_NO_HALVES,

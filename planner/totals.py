@@ -17,7 +17,7 @@ from planner.contrast import Pairing, of_use
 from planner.equivalence import Basis, Equivalence
 from planner.estimate import Estimate
 from planner.fieller import degrees_of, fieller, of_means
-from planner.mixed import Codes, fit
+from planner.mixed import Codes, mean_over
 from planner.ratio import Mean, Ratio, two_sided
 
 APART = 0.02  # relative difference from the geometric mean above which the ratio of totals becomes the headline
@@ -68,7 +68,7 @@ def total(a: Floats, b: Floats, clusters: tuple[Codes | None, Codes | None] = (N
         x, y = Mean.from_logs(a), Mean.from_logs(b)
         e = fieller(b, a)
     else:
-        x, y = (_mean(side, codes) for side, codes in zip((a, b), clusters, strict=True))
+        x, y = (mean_over(side, codes) for side, codes in zip((a, b), clusters, strict=True))
         e = of_means(y, x, (n[1], n[0]))
     lo, hi = (e.lo, e.hi) if e.lo is not None and e.lo > 0 else (None, None)
     df_many = None if e.df is None else degrees_of(y, x)[1]
@@ -83,10 +83,6 @@ def total(a: Floats, b: Floats, clusters: tuple[Codes | None, Codes | None] = (N
         df_many=df_many,
         clusters=any(c is not None for c in clusters),
     )
-
-
-def _mean(scores: Floats, clusters: Codes | None) -> Mean:
-    return Mean.from_logs(scores) if clusters is None else fit(scores[:, None], clusters).mean(np.ones(1))
 
 
 def _filled(logs: Floats) -> Floats:

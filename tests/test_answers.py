@@ -95,6 +95,44 @@ def test_sides_that_mix_sizes_are_compared_within_them(tmp_path: Path) -> None:
     assert doc["warnings"][0] == sentences + "32 cores per socket (80%): 1.50; 16 cores per socket (20%): 1.50"
 
 
+def test_the_price_of_sizes_is_that_of_the_fleet_replaced(tmp_path: Path) -> None:
+    """Old hosts are 20% small and 80% large; 100 of them become 67 new ones of these shares, at 1.50 each.
+
+    Small new hosts cost 1,000 and large ones 3,000 EUR: 0.2 x 1,000 + 0.8 x 3,000 = 2,600 each, 174,200 for 67. The new
+    fleet itself has 80% small hosts, 1,400 EUR on average. Old ones cost 0.2 x 500 + 0.8 x 2,000 = 1,700.
+    """
+    two_sizes(tmp_path)
+    for host, price in (("os", "500"), ("ol", "2000"), ("ns", "1000"), ("nl", "3000")):
+        for n in range(2 if host in ("os", "nl") else 8):
+            _labelled(tmp_path / "c1", f"{host}{n}", {"price": price, "currency": "EUR"})
+    sentence = "67 new replace 100 old and cost 174,200 EUR; 100 old cost 170,000 EUR"
+    assert asked(tmp_path)["answer"]["totals"] == [sentence]
+    per_money = asked(tmp_path, "--per", "money")
+    assert per_money["answer"]["totals"] == [sentence]
+    gain = 1.5 * math.exp(0.2 * math.log(500 / 1000) + 0.8 * math.log(2000 / 3000))
+    assert per_money["rows"][0]["ratio"] == pytest.approx(gain)
+
+
+def test_tables_name_the_candidates_of_each_basis(tmp_path: Path) -> None:
+    """New hosts have both sizes of the old ones; later ones have one size, so they are compared by totals."""
+    two_sizes(tmp_path)
+    fleet(tmp_path, {f"l{n}": ("later", 500.0) for n in range(4)}, name="c2", cores={f"l{n}": 64 for n in range(4)})
+    words = ("-b", "gen=old", "-c", "gen=new", "-c", "gen=later")
+    doc = json.loads(run(tmp_path, "compare", *words, "--format", "json"))
+    assert doc["answer"]["classes"][0]["remark"] == "based on totals (later), size by size (new)"
+    terminal = run(tmp_path, "compare", *words).split("Benchmarks\n")[1]
+    assert "size by size" in terminal and "based on totals (later)" not in " ".join(terminal.split())
+
+
+def test_a_guardrail_makes_no_host_unlike_its_peers(tmp_path: Path) -> None:
+    """One host of six loses ten times as many packets; all are as fast."""
+    loss = Bench("iperf3", "udp", "loss", "1", "lower", "net", kind="guardrail")
+    hosts = {f"{side[0]}{n}": (side, 100.0) for side in ("old", "new") for n in range(6)}
+    fleet(tmp_path, hosts)
+    fleet(tmp_path, {h: (side, 10.0 if h == "n0" else 1.0) for h, (side, _) in hosts.items()}, (loss,), name="c2")
+    assert asked(tmp_path)["outliers"] == []
+
+
 def test_tables_say_what_a_class_rests_on(tmp_path: Path) -> None:
     two_sizes(tmp_path / "sizes")
     mixed = {f"o{n}": ("old", 100.0 if n % 2 else 400.0) for n in range(8)}
@@ -230,7 +268,7 @@ def test_prices_give_totals_with_and_without_per_money(tmp_path: Path) -> None:
     ]
     assert asked(tmp_path)["answer"]["totals"] == []
     rented = asked(tmp_path, "--price", "old=1 USD/hour", "--price", "new=2.5 USD/hour")["answer"]
-    assert rented["totals"] == ["34 new replace 100 old and cost 85 USD per hour; 100 old cost 100 USD"]
+    assert rented["totals"] == ["34 new replace 100 old and cost 85 USD per hour; 100 old cost 100 USD per hour"]
 
 
 @pytest.mark.parametrize(
@@ -246,7 +284,34 @@ def test_prices_of_several_currencies_or_terms_are_refused(tmp_path: Path, old: 
     words = ("--price", f"old={old}", "--price", f"new={new}")
     error = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "money", *words)
     assert f"prices have several currencies or terms ({shown})" in " ".join(error.split())
-    assert asked(tmp_path, *words)["answer"]["totals"] == []
+    (sentence,) = asked(tmp_path, *words)["answer"]["totals"]
+    assert sentence.startswith(f"No total cost: prices have several currencies or terms ({shown}); ")
+
+
+def test_a_side_without_one_price_is_named(tmp_path: Path) -> None:
+    """Old hosts cost 9,000 EUR. One new host is priced in USD, two in EUR; of the later ones, two have no price."""
+    fleet(tmp_path, ICELAKE | GENOA, labels={"price": "9000", "currency": "EUR"})
+    fleet(tmp_path, {f"l{n}": ("later", 298.0) for n in range(3)}, name="c2")
+    _labelled(tmp_path / "c1", "n0", {"currency": "USD"})
+    _labelled(tmp_path / "c2", "l0", {"price": "9000", "currency": "EUR"})
+    assert asked(tmp_path, "-c", "gen=later")["answer"]["totals"] == [
+        "No total cost: prices of new have several currencies or terms (EUR, USD); give it one price with --price, "
+        "or convert a currency with --rate",
+        "No total cost: 2 of 3 hosts of later have no price",
+    ]
+    _labelled(tmp_path / "c1", "o0", {"currency": "USD"})
+    first, second = asked(tmp_path, "--price", "new=19000 EUR")["answer"]["totals"]
+    assert first == "34 new replace 100 old and cost 646,000 EUR"
+    assert second.startswith("No total cost: prices of old have several currencies or terms (EUR, USD); ")
+
+
+def _labelled(campaign: Path, host: str, labels: Mapping[str, str]) -> None:
+    """Change labels of a host of a campaign."""
+    path = campaign / "campaign.json"
+    doc = json.loads(path.read_text())
+    (about,) = [h for h in doc["hosts"] if h["name"] == host]
+    about["labels"] |= labels
+    path.write_text(json.dumps(doc))
 
 
 def test_a_rate_with_its_date_makes_one_currency(tmp_path: Path) -> None:

@@ -196,8 +196,11 @@ class frozen(dict[str, str]):
         return hash(tuple(self.items()))
 
 
-def test_redundant_benchmarks_are_told_by_the_generations_on_record(tmp_path: Path) -> None:
-    """gcc follows mcf on nine generations; a third benchmark does not: it has half of the weight."""
+def test_redundant_benchmarks_share_a_weight_if_the_generations_compared_show_it(tmp_path: Path) -> None:
+    """gcc follows mcf on nine generations, so each has a quarter of the weight, and a third benchmark half.
+
+    Two of the generations cannot show this: each benchmark then has a third, whatever else is on record.
+    """
     rng = np.random.default_rng(4)
     other = replace(MCF, case="541.leela_r")
     measured, hosts = {}, {}
@@ -209,10 +212,14 @@ def test_redundant_benchmarks_are_told_by_the_generations_on_record(tmp_path: Pa
             measured[name, MCF], measured[name, GCC] = [mcf], [mcf * math.exp(rng.normal(0, 0.005))]
             measured[name, other] = [math.exp(rng.normal(0, 0.5))]
     record(tmp_path, "c", hosts, measured)
-    rows = compared(tmp_path, "--baseline", "gen=g0", "--candidate", "gen=g1")
-    weights = {r["benchmark"]: float(r["weight"]) for r in rows if r["benchmark"]}
-    assert weights["spec_cpu2017 541.leela_r base_ratio"] == pytest.approx(0.5)
-    assert weights["spec_cpu2017 505.mcf_r base_ratio"] == pytest.approx(0.25)
+
+    def weights(*candidates: str) -> list[float]:
+        words = [word for c in candidates for word in ("--candidate", f"gen={c}")]
+        rows = compared(tmp_path, "--baseline", "gen=g0", *words)
+        return [float(r["weight"]) for r in rows if r["benchmark"] and r["candidate"] == "g1"]
+
+    assert weights(*(f"g{n}" for n in range(1, 9))) == pytest.approx([0.25, 0.25, 0.5])
+    assert weights("g1") == pytest.approx([1 / 3, 1 / 3, 1 / 3])
 
 
 def test_pairs_count_within_a_side_only(tmp_path: Path) -> None:
@@ -483,9 +490,10 @@ def test_a_reference_knows_which_benchmarks_are_redundant(tmp_path: Path) -> Non
         hosts[name] = {"gen": name}
         measured |= {(name, MCF): [mcf], (name, GCC): [mcf * 1.001], (name, other): [math.exp(rng.normal(0, 0.5))]}
     record(tmp_path, "c", hosts, measured)
-    run(tmp_path, "reference", "save", "ref", "--from", "gen=g0")
-    rows = compared(tmp_path, "--reference", "ref", "--candidate", "gen=g1")
-    assert sorted(float(r["weight"]) for r in rows if r["benchmark"]) == pytest.approx([0.25, 0.25, 0.5])
+    for name, selector, expected in (("all", "gen=g*", [0.25, 0.25, 0.5]), ("one", "gen=g0", [1 / 3, 1 / 3, 1 / 3])):
+        run(tmp_path, "reference", "save", name, "--from", selector)
+        rows = compared(tmp_path, "--reference", name, "--candidate", "gen=g1")
+        assert sorted(float(r["weight"]) for r in rows if r["benchmark"]) == pytest.approx(expected)
 
 
 def test_a_run_of_several_hosts_counts_for_their_side_alone(tmp_path: Path) -> None:

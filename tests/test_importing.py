@@ -478,16 +478,40 @@ def test_results_of_mlperf_name_round_submitter_and_identifier(mlperf: Path) -> 
     assert "(identifiers 5.1-00" in note and "derived by the user and not sanctioned by MLCommons" in note
 
 
-def test_a_result_with_a_notice_of_specs_is_marked(tmp_path: Path) -> None:
-    notice = (
-        "SPEC has ruled that the compiler used for this result was performing a compilation that\nspecifically improves"
-    )
-    text = (ROOT / "spec_cpu2017" / "intrate_epyc7713.txt").read_text()
-    for name, body in (("old.txt", text), ("new.txt", text + "\n" + notice + "\n")):
+NOTICE = """SPEC has ruled that the compiler used for this result was performing a compilation
+that specifically improves the performance of the 523.xalancbmk_r / 623.xalancbmk_s
+benchmarks using a priori knowledge of the SPEC code and dataset to perform a
+transformation that has narrow applicability."""
+
+
+@absent
+@pytest.mark.parametrize(("suffix", "form"), [("txt", "    {}\n"), ("csv", '"{}"\n')])
+def test_a_result_with_a_notice_of_specs_is_marked(tmp_path: Path, suffix: str, form: str) -> None:
+    """SPEC's notice stands in the compiler notes, line by line, in the report as text and as CSV."""
+    text = (ROOT / "spec_cpu2017" / f"intrate_epyc7713.{suffix}").read_text()
+    first = form.format("The AMD64 AOCC Compiler Suite is available at")
+    assert first in text
+    noticed = text.replace(first, "".join(form.format(line) for line in NOTICE.split("\n")) + first)
+    for name, body in ((f"old.{suffix}", text), (f"new.{suffix}", noticed)):
         (tmp_path / name).write_text(body)
         run(tmp_path, "import", "spec", str(tmp_path / name), "--label", f"gen={name[:3]}")
     doc = json.loads(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
     assert [n for n in doc["footnotes"] if n.startswith("SPEC's notice: the compiler used for 1 result (")]
+
+
+@absent
+def test_a_list_of_specs_does_not_show_its_notice(tmp_path: Path) -> None:
+    """The list has results of Xeon 8480+ of 2023 and of EPYC 9654; only the former may have the notice."""
+    run(tmp_path, "import", "spec", str(SPEC / "cpu2017_int_speed_rate_joined_202507.csv"))
+    expected = "SPEC's lists omit its compiler notice on Intel results of 2022 to February 2024: look up "
+    for candidate, several in (
+        ("*8480+*,chips=2", 1),
+        ("*EPYC 9654,chips=2", 0),
+        ("*8592+*,chips=2,published=2024-07", 0),
+    ):
+        words = ("compare", "-b", "processor=*8380*,chips=2,published=2021*", "-c", f"processor={candidate}")
+        doc = json.loads(run(tmp_path, *words, "--format", "json"))
+        assert len([n for n in doc["footnotes"] if n.startswith(expected)]) == several
 
 
 def _geometric(file: Path, generation: str) -> float:

@@ -137,7 +137,9 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     others = [of[called.short[candidate]] for candidate in dict.fromkeys(q.candidates)]
     _all_matched(q.only, [first, *others])
     panel = panel_of(q.panel, (str(t) for s in (first, *others) for t in s.benchmarks.index)) if q.panel else None
-    kinds = None if q.reference is not None else kinds_on_record(q.root, every, q.only)
+    kinds = None
+    if q.reference is None:
+        kinds = kinds_of([m for machines_of in chosen.values() for m in machines_of], q.root, q.only)
 
     mixed = [m for title, of_side in chosen.items() for m in parted(title, of_side, of[title], names)]
     notes = [*called.notes, *_publishers(q, by, chosen, of), *([pinned.error] if pinned else [])]
@@ -310,12 +312,15 @@ def _all_matched(only: Sequence[str], sides: Sequence[Side]) -> None:
             raise FleetmarkError(f"--only {pattern} matches no benchmark that passed; there are {some(titles)}")
 
 
-def kinds_on_record(root: Path, every: Sequence[Machine], only: Sequence[str]) -> pd.DataFrame | None:
-    """A row per generation on record, for telling which benchmarks are redundant; None below what that takes."""
-    labelled = [m for m in every if "gen" in m.labels]
+def kinds_of(chosen: Sequence[Machine], root: Path, only: Sequence[str] = ()) -> pd.DataFrame | None:
+    """Return one row per generation of the machines ``chosen``, which shows what benchmarks are redundant.
+
+    Other machines on record have no influence. Return None if there are fewer than LEAST_MACHINES generations.
+    """
+    labelled = [m for m in chosen if "gen" in m.labels]
     if len({m.labels["gen"] for m in labelled}) < LEAST_MACHINES:
         return None
-    return side(root, "everything on record", labelled, only=only, by="gen").means
+    return side(root, "all sides", labelled, only=only, by="gen").means
 
 
 def _mix(text: str) -> dict[str, float]:

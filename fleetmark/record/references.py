@@ -85,7 +85,8 @@ def save(
 ) -> Reference:
     """Pin ``side``'s machines under ``name``, as its next version. Raises FleetmarkError for a bad name.
 
-    ``kinds``: a row per kind of machine on record, which shows what benchmarks are redundant; ``by`` as in Reference.
+    ``kinds``: one row per kind of machine in the reference, which shows what benchmarks are redundant; ``by`` as in
+    Reference.
     """
     weights, means = _weights(side, kinds), _means(side)
     rows = [

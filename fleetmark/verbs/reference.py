@@ -11,7 +11,7 @@ from rich.console import Console
 
 from fleetmark.base.text import Message, count
 from fleetmark.record import imports, references
-from fleetmark.record.compare import kinds_on_record
+from fleetmark.record.compare import kinds_of
 from fleetmark.record.machines import machines
 from fleetmark.record.select import choose, distinct_names
 from fleetmark.record.sides import side
@@ -23,11 +23,10 @@ def pin(root: Path, name: str, selector: str, only: Sequence[str] = ()) -> tuple
     """Save a reference, of headlines or of what the patterns ``only`` match; a line that says what it holds, and where
     its machines are not one thing.
     """
-    every = machines(root)
-    chosen = choose(every, selector)
+    chosen = choose(machines(root), selector)
     publisher = imports.publisher(chosen)  # as in a comparison with the same machines
     pinned = side(root, selector, chosen, only=only, by=publisher or "host")
-    reference = references.save(root, name, pinned, chosen, kinds_on_record(root, every, ()), publisher or "host")
+    reference = references.save(root, name, pinned, chosen, kinds_of(chosen, root), publisher or "host")
     counted = count(reference.hosts, "publisher") if publisher and len(chosen) > 1 else count(reference.hosts, "host")
     holds = f"{count(len(reference.side.benchmarks), 'benchmark')} of {counted} ({selector})"
     alone = "" if reference.hosts > 1 else "; one figure, without an error: how others of its kind differ is not known"

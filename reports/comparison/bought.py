@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
-from fleetmark.base.text import Message, joined, message
+from fleetmark.base.text import Message, count, joined, message
 from fleetmark.record.results import HostInfo
-from planner.comparison import Comparison
+from planner.comparison import Candidate, Comparison
 from reports.comparison.cell import SERVERS, Line
 from reports.comparison.titles import spaced
 from reports.kit import format as fmt
 
 MOST = 6  # sides named
+Strata = Sequence[tuple[float, Sequence[str]]]  # share and hosts of each
 _OF: Mapping[str, tuple[str, Callable[[HostInfo], float | int | None]]] = {
     "money": ("price", lambda _: None),
     "watt": ("watts", lambda _: None),
@@ -70,70 +72,112 @@ def totals(comparison: Comparison, hosts: Sequence[HostInfo], lead: Sequence[Lin
     """Return, for each candidate, how many servers replace SERVERS of the baseline and what they cost.
 
     For example: ``34 genoa replace 100 icelake and cost 646,000 EUR; 100 icelake cost 900,000 EUR``. ``lead`` lists the
-    classes that the answer covers. The result is empty if a side has hosts without prices, or if currencies or terms
-    differ.
+    classes that the answer covers. A sentence names each side whose cost is unknown although it has prices.
     """
     if comparison.per not in ("server", "money"):
         return ()
     titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
-    prices = {t: _price([h for h in hosts if h.generation == t]) for t in titles}
-    kinds = {(p.currency, p.term) for p in prices.values() if p}
-    if len(kinds) != 1:
-        return ()
-    ((unit, term),) = kinds
-    base = prices[comparison.baseline]
+    known = {t: _price(t, [h for h in hosts if h.generation == t]) for t in titles}
+    prices = {t: p for t, p in known.items() if isinstance(p, _Price)}
+    unknown = [message("No total cost: {why}", why=p) for p in known.values() if isinstance(p, Message)]
+    if len({p.unit for p in prices.values()}) > 1:
+        units = joined((spaced(fmt.clean(t), p.unit) for t, p in prices.items()), "; ")
+        unknown.append(
+            message(
+                "No total cost: prices have several currencies or terms ({units}); give all sides one with --price, "
+                "or convert a currency with --rate",
+                units=units,
+            )
+        )
+        prices = {}
     sentences = []
-    for k, candidate in enumerate(titles[1:]):
-        price = prices[candidate]
-        if price is None or (comparison.per == "money" and base is None):
-            continue
-        same = base.typical / price.typical if base and comparison.per == "money" else 1.0
-        ratios = [e.value / same for line in lead if not line.service and (e := line.cells[k].estimate)]
-        if not ratios:
-            continue
-        fewest, most = (math.ceil(SERVERS / r - fmt.ROUNDING) for r in (max(ratios), min(ratios)))
-        needed = [f"{n:,}" for n in dict.fromkeys((fewest, most))]
-        cost = [fmt.money(n * price.mean) for n in dict.fromkeys((fewest, most))]
-        values = {
-            "n": SERVERS,
-            "baseline": fmt.clean(comparison.baseline),
-            "needed": "–".join(needed),
-            "candidate": fmt.clean(candidate),
-            "cost": f"{'–'.join(cost)} {fmt.clean(unit)}",
-            "term": fmt.clean(term),
-        }
-        sentence = message("{needed} {candidate} replace {n} {baseline} and cost {cost}", **values)
-        if term:
-            sentence = message("{needed} {candidate} replace {n} {baseline} and cost {cost} per {term}", **values)
-        if base:
-            before = f"{fmt.money(SERVERS * base.mean)} {fmt.clean(unit)}"
-            sentence = message("{sentence}; {n} {baseline} cost {before}", sentence=sentence, before=before, **values)
-        sentences.append(sentence)
-    return tuple(sentences[:MOST])
+    for k, candidate in enumerate(comparison.candidates):
+        if candidate.title in prices:
+            amounts = [(x.class_, e.value) for x in lead if not x.service and (e := x.cells[k].estimate)]
+            sentences.append(_total(comparison, candidate, prices, amounts))
+    return (*[sentence for sentence in sentences if sentence][:MOST], *unknown[:MOST])
+
+
+def _total(
+    comparison: Comparison, candidate: Candidate, prices: Mapping[str, _Price], ratios: Sequence[tuple[str, float]]
+) -> Message | None:
+    """Return how many servers of ``candidate`` replace SERVERS of the baseline, and what they cost.
+
+    ``ratios``: the classes that the answer covers, each with its ratio. If a class is compared size by size, servers
+    are bought in the baseline's shares of sizes.
+    """
+    price, base = prices[candidate.title], prices.get(comparison.baseline)
+    if not ratios or (comparison.per == "money" and base is None):
+        return None
+    numbers, costs = [], []
+    for class_, ratio in ratios:
+        strata = candidate.classes[class_].strata
+        own, other = ([(share, names[side]) for share, *names in strata] for side in (1, 0))
+        same = base.typical(other) / price.typical(own) if base and comparison.per == "money" else 1.0
+        numbers.append(math.ceil(SERVERS * same / ratio - fmt.ROUNDING))
+        costs.append(numbers[-1] * price.mean(own))
+    names = {"n": SERVERS, "baseline": fmt.clean(comparison.baseline)}
+    sentence = message(
+        "{needed} {candidate} replace {n} {baseline} and cost {cost}",
+        needed="–".join(dict.fromkeys(f"{n:,}" for n in (min(numbers), max(numbers)))),
+        candidate=fmt.clean(candidate.title),
+        cost=spaced("–".join(dict.fromkeys(fmt.money(cost) for cost in (min(costs), max(costs)))), price.unit),
+        **names,
+    )
+    if base is None:
+        return sentence
+    before = spaced(fmt.money(SERVERS * base.mean()), base.unit)
+    return message("{sentence}; {n} {baseline} cost {before}", sentence=sentence, before=before, **names)
 
 
 @dataclass(frozen=True, slots=True)
 class _Price:
-    """Hold the price of a server of one side; ``typical`` is the geometric mean, as used for figures per money."""
+    """Hold the price of each host of one side, and their currency and term as the ``unit``."""
 
-    mean: float
-    typical: float
-    currency: str
-    term: str
+    by_host: Mapping[str, float]
+    unit: str
+
+    def mean(self, strata: Strata = ()) -> float:
+        """Return the mean price of a server, weighted by the share of each stratum if there are any."""
+        return _mean(self.by_host, strata)
+
+    def typical(self, strata: Strata = ()) -> float:
+        """Return the geometric mean of the prices, as used for figures per money."""
+        return math.exp(_mean({host: math.log(price) for host, price in self.by_host.items()}, strata))
 
 
-def _price(hosts: Sequence[HostInfo]) -> _Price | None:
-    """Return the price of one side, or None unless all hosts have one in the same currency and for the same term."""
-    numbers = [_number(h.labels.get("price")) for h in hosts]
-    known = [n for n in numbers if n]
-    kinds = {(h.labels.get("currency", ""), h.labels.get("term", "")) for h in hosts}
-    if not known or len(known) < len(numbers) or len(kinds) != 1:
+def _mean(values: Mapping[str, float], strata: Strata) -> float:
+    of = strata or [(1.0, list(values))]
+    total = sum(share for share, _ in of)
+    return sum(share * fmean(values[host] for host in hosts) for share, hosts in of) / total
+
+
+def _price(title: str, hosts: Sequence[HostInfo]) -> _Price | Message | None:
+    """Return the prices of one side, None if it has none, or the reason why they give no price of a server."""
+    prices = {h.name.removesuffix(f" ({title})"): _number(h.labels.get("price")) for h in hosts}
+    known = {host: price for host, price in prices.items() if price}
+    if not known:
         return None
-    ((unit, term),) = kinds
-    if not unit:
-        return None
-    typical = math.exp(sum(map(math.log, known)) / len(known))
-    return _Price(sum(known) / len(known), typical, unit, term)
+    name = fmt.clean(title)
+    if lacking := len(prices) - len(known):
+        return message("{n} of {hosts} of {side} have no price", n=lacking, hosts=count(len(prices), "host"), side=name)
+    units = sorted({_unit(h) for h in hosts})
+    if "" in units:
+        return message("prices of {side} have no currency", side=name)
+    if len(units) > 1:
+        return message(
+            "prices of {side} have several currencies or terms ({units}); give it one price with --price, or convert a "
+            "currency with --rate",
+            side=name,
+            units=joined(units),
+        )
+    return _Price(known, units[0])
+
+
+def _unit(host: HostInfo) -> str:
+    """Return ``USD per hour``, only the currency for a one-time price, or nothing without a currency."""
+    unit, term = (fmt.clean(host.labels.get(key, "")) for key in ("currency", "term"))
+    return message("{unit} per {term}", unit=unit, term=term) if unit and term else unit
 
 
 def _range(hosts: Sequence[HostInfo], per: str) -> str:

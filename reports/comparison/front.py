@@ -194,7 +194,7 @@ def _remark(comparison: Comparison, heads: Sequence[RatioRow]) -> str:
     standing = next((r.standing for r in heads if r.standing), "")
     shared, alone = max(r.benchmarks for r in heads), max(r.one_sided for r in heads)
     of = message("{n} of {all} benchmarks ran on both", n=shared, all=shared + alone) if alone else None
-    based = basis_title({r.basis for r in heads})
+    based = basis_title({r.candidate: r.basis for r in heads if r.ratio is not None})
     return joined([word(standing) if standing else None, of, based])
 
 

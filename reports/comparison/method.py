@@ -60,7 +60,7 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
             message("Class"),
             message(
                 "The weighted geometric mean of its benchmarks' ratios. Benchmarks that rank machines alike share one "
-                "weight (correlation of 0.98 and above over at least 8 generations on record; below that only "
+                "weight (correlation of 0.98 and above over at least 8 generations compared; below that only "
                 "identical figures do), and so do those that measure the same, such as memory bandwidth over all "
                 "cores by several tools. Classes are mixed only by weights that are given."
             ),

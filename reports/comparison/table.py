@@ -141,7 +141,7 @@ def _entry(
         next((r.standing for r in present if r.standing), ""),
         joined(notes, "; "),
         joined([hosts_of(comparison, r) for r in unlike]),
-        basis_title({r.basis for r in present}) or "",
+        basis_title({r.candidate: r.basis for r in present if r.ratio is not None}),
     )
 
 

@@ -23,6 +23,7 @@ from reports.comparison.cell import Cell, Line
 from reports.comparison.front import MOST_SIDES, Around, Front, front
 from reports.comparison.headline import short_titles
 from reports.comparison.model import RatioRow, rows
+from reports.comparison.titles import basis_title
 from reports.kit import console
 from reports.kit import format as fmt
 from reports.kit.language import Language
@@ -226,7 +227,8 @@ def _ratio(
     standing = figure.row.standing if figure.row else ""
     above = head.row.standing if head and head.row else ""
     remarks += [_(word(standing))] if standing and standing != above else []
-    remarks += [_(entry.basis)] if entry.basis else []
+    basis = basis_title({figure.row.candidate: figure.row.basis}) if figure.row else ""
+    remarks += [_(basis)] if basis else []
     remarks += [f"n {entry.hosts}"] if entry.hosts else []
     return Text(figure.text or "–", style=colour or style), Text(", ".join(remarks), style=colour)
 

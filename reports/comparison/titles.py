@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from fleetmark.base.kinds import PEAK
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import WORK_MIX
 from planner.equivalence import Basis
+from reports.kit import format as fmt
 
 _TITLES: Mapping[str, Message] = {
     WORK_MIX: message("your mix"),
@@ -74,8 +75,15 @@ def titled(warning: str) -> str:
     return Message(warning.template, {**warning.values, "class_": class_title(warning.values["class_"])})
 
 
-def basis_title(bases: Collection[str]) -> Message | None:
-    """Return ``based on totals`` or ``size by size``, or None if headlines are means over all hosts."""
-    if Basis.TOTALS in bases:
-        return message("based on totals")
-    return message("size by size") if Basis.STRATA in bases else None
+def basis_title(bases: Mapping[str, str]) -> str:
+    """Return ``based on totals`` or ``size by size``, or nothing if headlines are means over all hosts.
+
+    ``bases``: the basis of each candidate. If they differ, the title names the candidates of each.
+    """
+    titles = {Basis.TOTALS: message("based on totals"), Basis.STRATA: message("size by size")}
+    parts = []
+    for basis, title in titles.items():
+        names = [fmt.clean(candidate) for candidate, of in bases.items() if of == basis]
+        if names:
+            parts.append(title if len(names) == len(bases) else joined([title, f"({joined(names)})"], " "))
+    return joined(parts)

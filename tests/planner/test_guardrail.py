@@ -70,3 +70,20 @@ def test_tables_of_equal_guardrails_have_few_broken(old: int, new: int) -> None:
 
 def test_a_pinned_host_does_not_stand_for_its_kind() -> None:
     assert beside([10], [14, 15, 16], Pairing.PINNED).held is Held.CANNOT_TELL
+
+
+def test_similar_hosts_count_as_their_batches() -> None:
+    """Batches of three hosts lose 8, 10, 12, 14 (mean 11) before and 12, 14, 16, 18 (mean 15) after, 0.1 apart.
+
+    By clusters the variance of each mean is 6.667 / 4, so t = 4 / sqrt(3.333) = 2.19 with 6 degrees, p = 0.071. Over
+    12 hosts it would be 4 / sqrt(2 x 5.46 / 12) = 4.19 with 22 degrees, p = 0.0004.
+    """
+    old = [m + d for m in (8, 10, 12, 14) for d in (-0.1, 0, 0.1)]
+    a, b = losses(old), losses([x + 4 for x in old])
+    groups = pd.DataFrame({"batch": [name for name in "pqrs" for _ in range(3)]}, a.index)
+    alone = guardrail(a, b, Better.LOWER, None, Pairing.APART)
+    assert alone.held is Held.BROKEN and alone.change and alone.change.p == pytest.approx(0.0004, abs=0.00005)
+    guard = guardrail(a, b, Better.LOWER, None, Pairing.APART, (groups, groups))
+    assert guard.held is Held.CANNOT_TELL and guard.change is not None
+    assert guard.change.p == pytest.approx(2 * stats.t.sf(4 / math.sqrt(2 * 20 / 3 / 4), 6), rel=1e-6)
+    assert guard.why == "no limit: compared with the baseline; similar hosts count as 4 batches, 4 batches"

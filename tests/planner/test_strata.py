@@ -7,13 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
 from planner.clustered import Clusters
 from planner.comparison import Candidate
+from planner.contrast import Pairing
 from planner.equivalence import Basis, Equivalence
 from planner.estimate import Estimate, deviate
+from planner.guardrail import Guardrail, Held, guardrail
 from planner.ratio import Ratio, two_sided
 from planner.remarks import of_hosts
 from planner.strata import Part, hosts_of, join, joined_parts, refused
@@ -117,3 +121,42 @@ def test_an_own_workload_that_a_stratum_does_not_know_has_its_reason() -> None:
     assert e.workload is None and e.workload_why == "a side is a single host"
     both = within(replace(pooled, workload_why="too few"), knows, knows)
     assert both.workload and both.workload.interval == pytest.approx((1.0, 2.0)) and both.workload_why == ""
+
+
+def losing(old: list[float], new: list[float]) -> Guardrail:
+    """Return a guardrail without a limit; lower figures are better."""
+    a, b = (-np.log(pd.Series(side, [f"h{n}" for n in range(len(side))])) for side in (old, new))
+    return guardrail(a, b, Better.LOWER, None, Pairing.APART)
+
+
+def test_a_guardrail_is_compared_size_by_size() -> None:
+    """Small hosts lose 1%, large ones 4%, before and after: the baseline has more large ones, the candidate more small.
+
+    Over all hosts the loss falls from 3.4% to 1.6%. Within sizes it rises by half: to 1.5% and to 6%. The shares are
+    20% and 80%: 0.2 x 1 + 0.8 x 4 = 3.4 becomes 0.2 x 1.5 + 0.8 x 6 = 5.1.
+    """
+    small = [0.99, 1.0, 1.01]
+    large = [3.96, 4.0, 4.04]
+    parts = [
+        Part("small", 0.2, Candidate("new", {}, {}, {}, {"loss": losing(small, [1.5 * x for x in small])})),
+        Part("large", 0.8, Candidate("new", {}, {}, {}, {"loss": losing(large, [1.5 * x for x in large])})),
+    ]
+    pooled = losing([*small[:2], *large, *large, *large[:2]], [*small, *small, *small[:2], *large[:2]])
+    assert pooled.held is Held.KEPT or pooled.held is Held.CANNOT_TELL
+    limited = replace(pooled, limit=5.0, change=None)
+    joined = joined_parts(Candidate("new", {}, {}, {}, {"loss": pooled, "limited": limited}), parts).guardrails
+    guard = joined["loss"]
+    assert guard.held is Held.BROKEN and guard.change and math.log(guard.change.value) == pytest.approx(-0.5)
+    assert (guard.a, guard.b) == (pytest.approx(3.4), pytest.approx(5.1))
+    assert guard.why == "no limit: compared with the baseline size by size" and joined["limited"] == limited
+    alone = joined_parts(Candidate("new", {}, {}, {}, {"loss": pooled}), [parts[0], Part("large", 0.8, None)])
+    assert alone.guardrails["loss"].held is None
+    assert alone.guardrails["loss"].why == "not measured on both sides in large"
+
+
+def test_sizes_that_do_not_match_leave_guardrails_open() -> None:
+    worse = losing([0.99, 1.0, 1.01], [1.5, 1.51, 1.52])
+    limited = replace(worse, limit=1.2, change=None)
+    assert worse.held is Held.BROKEN
+    guards = refused(Candidate("new", {}, {}, {}, {"loss": worse, "limited": limited}), message("no")).guardrails
+    assert guards["loss"].held is Held.CANNOT_TELL and guards["loss"].why == "no" and guards["limited"] == limited

@@ -15,6 +15,7 @@ from fleetmark.record.select import Machine
 from fleetmark.record.sides.strata import Places, Sizes, Strata
 from planner.comparison import Candidate, Comparison, Side, among_many
 from planner.equivalence import Equivalence
+from planner.guardrail import judged_together
 from planner.peers import Outlier, outliers
 from planner.remarks import of_hosts
 from planner.strata import Part, hosts_of, joined_parts, named, refused
@@ -90,20 +91,25 @@ class Matching:
             return pool, [], []
         sentences: list[Message] = []
         alike: list[Message] = []
-        for (places, others), classes in _by_machines(base, other, pool).items():
+        for (places, others), measured in _by_machines(base, other, pool).items():
+            some = replace(measured, arithmetic=pool.arithmetic)
             strata = self.sizes.strata((base.title, places), (other.title, others))
-            some = replace(pool, classes={name: pool.classes[name] for name in classes})
             if strata.refused:
                 some = refused(some, strata.refused)
                 sentences.append(message("{name}: {what}", name=other.title, what=strata.refused))
                 self.effects[sentences[-1]] = math.inf
             elif strata.keys:
                 parts = self._stratified(strata, base, other, drop)
-                sentences.append(_matched(base.title, other.title, some, parts, len(pool.classes) > 1))
+                sentence = _matched(base.title, other.title, some, parts, len(pool.classes) > 1)
                 some = joined_parts(some, parts)
+                if some.classes:  # a guardrail has its own remark
+                    sentences.append(sentence)
+                    self.effects[sentence] = max(map(_moved, some.classes.values()))
                 alike += hosts_of(base.title, other.title, some.classes, parts)
-                self.effects[sentences[-1]] = max(map(_moved, some.classes.values()), default=0.0)
-            pool = replace(pool, classes={**pool.classes, **some.classes}, arithmetic=some.arithmetic)
+            guardrails = {**pool.guardrails, **some.guardrails}
+            classes = {**pool.classes, **some.classes}
+            pool = replace(pool, classes=classes, guardrails=guardrails, arithmetic=some.arithmetic)
+        pool = replace(pool, guardrails=judged_together(pool.guardrails))
         return (replace(pool, classes=among_many(pool.classes)) if sentences else pool), sentences, alike
 
     def _stratified(self, strata: Strata, base: Side, other: Side, drop: Drop) -> list[Part]:
@@ -125,7 +131,8 @@ class Matching:
                     (candidate,) = self.pooled(sides[0], [sides[1]]).candidates
                 except FleetmarkError:  # the two sides have no benchmark in common
                     candidate = None
-            parts.append(Part(name, stratum.share, candidate))
+            hosts = [[self.names[m.campaign, m.host] for m in halves[f"{n}{half}"]] for half in "ab"]
+            parts.append(Part(name, stratum.share, candidate, (hosts[0], hosts[1])))
         return parts
 
     def _built(self, halves: Mapping[str, Sequence[Machine]], by: Mapping[str, str]) -> Mapping[str, Side]:
@@ -190,15 +197,23 @@ def _moved(e: Equivalence) -> float:
     return abs(math.log(e.headline.value / e.geometric.value)) if e.headline and e.geometric else 0.0
 
 
-def _by_machines(base: Side, other: Side, pool: Candidate) -> dict[tuple[Places, Places], list[str]]:
-    """Group the classes of a candidate by the machines of both sides that measured the compared benchmarks.
+def _by_machines(base: Side, other: Side, pool: Candidate) -> dict[tuple[Places, Places], Candidate]:
+    """Split a candidate's classes and guardrails by the machines of both sides that measured them.
 
     A machine that did not measure a class says nothing about the sizes in that class.
     """
-    groups: dict[tuple[Places, Places], list[str]] = {}
+    groups: dict[tuple[Places, Places], Candidate] = {}
+    nothing = replace(pool, classes={}, guardrails={})
     for name, e in pool.classes.items():
         if e.each:
-            groups.setdefault((_places(base, e.each), _places(other, e.each)), []).append(name)
+            key = _places(base, e.each), _places(other, e.each)
+            some = groups.get(key, nothing)
+            groups[key] = replace(some, classes={**some.classes, name: e})
+    for title, guard in pool.guardrails.items():
+        if guard.change is not None:
+            key = _places(base, [title]), _places(other, [title])
+            some = groups.get(key, nothing)
+            groups[key] = replace(some, guardrails={**some.guardrails, title: guard})
     return groups
 
 
