@@ -113,7 +113,7 @@ class Fit:
 
 def mean_over(scores: Floats, clusters: Codes | None) -> Mean:
     """Return the mean of one score per host, with its variance over hosts, or over clusters if they are given."""
-    return Mean.of(scores) if clusters is None else fit(scores[:, None], clusters).mean(np.ones(1))
+    return Mean.from_logs(scores) if clusters is None else fit(scores[:, None], clusters).mean(np.ones(1))
 
 
 def needed(hosts: int, benchmarks: int) -> int:
