@@ -67,10 +67,10 @@ def joined_parts(pooled: Candidate, parts: Sequence[Part]) -> Candidate:
 def _guardrail(title: str, pooled: Guardrail, parts: Sequence[Part]) -> Guardrail:
     if pooled.limit is not None or pooled.held is None:
         return pooled
-    of = [(p, None if p.candidate is None else p.candidate.guardrails.get(title)) for p in parts]
-    known = [(p.share, g.a, g.b, g.change) for p, g in of if g is not None and g.a is not None and g.b is not None]
+    pairs = [(p, None if p.candidate is None else p.candidate.guardrails.get(title)) for p in parts]
+    known = [(p.share, g.a, g.b, g.change) for p, g in pairs if g is not None and g.a is not None and g.b is not None]
     if len(known) < len(parts):
-        lacking = joined(p.name for p, g in of if g is None or g.held is None)
+        lacking = joined(p.name for p, g in pairs if g is None or g.held is None)
         why = message("not measured on both sides in {strata}", strata=lacking)
         return replace(pooled, held=None, change=None, why=why)
     total = sum(share for share, *_ in known)

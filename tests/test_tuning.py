@@ -224,25 +224,27 @@ def test_a_link_of_pcie_by_hand(speed: float, width: int, value: float) -> None:
 def test_peaks_of_network_and_accelerators() -> None:
     slow = PORT.model_copy(update={"name": "eth0", "speed": 1.25e8})
     off = PORT.model_copy(update={"name": "ens2", "speed": 1e11, "state": "down"})
-    top = peak.own(sound(nics=(slow, PORT, off)), "link")
-    assert top and (top.rate, top.basis) == (50e9, "a link of 400 Gbit/s") and peak.own(sound(), "link") is None
+    top = peak.component_peak(sound(nics=(slow, PORT, off)), "link")
+    assert (
+        top and (top.rate, top.basis) == (50e9, "a link of 400 Gbit/s") and peak.component_peak(sound(), "link") is None
+    )
     gpu = SXM.model_copy(update={"max_pcie_gen": 5, "max_pcie_width": 16, "bus": "00000000:19:00.0"})
-    link = peak.own(sound(gpus=(gpu,)), "pcie")
+    link = peak.component_peak(sound(gpus=(gpu,)), "pcie")
     assert link and link.basis == "a PCIe link of 32 GT/s x16" and link.rate == pytest.approx(63.015e9, rel=1e-4)
     riser = PcieLink(address="0000:19:00.0", name="H100", speed=2.5, max_speed=16.0, width=8, max_width=8)
-    of_riser = peak.own(sound(gpus=(gpu,), pcie=(riser,)), "pcie")
+    of_riser = peak.component_peak(sound(gpus=(gpu,), pcie=(riser,)), "pcie")
     assert of_riser and of_riser.basis == "a PCIe link of 16 GT/s x8"
-    assert peak.own(sound(gpus=(SXM,)), "pcie") is None
-    memory = peak.own(sound(gpus=(SXM, SXM)), "device_memory")
+    assert peak.component_peak(sound(gpus=(SXM,)), "pcie") is None
+    memory = peak.component_peak(sound(gpus=(SXM, SXM)), "device_memory")
     assert memory and memory.rate == 3.35e12 and "https://" in memory.source
-    dense = peak.own(sound(gpus=(SXM,)), "device_compute")
+    dense = peak.component_peak(sound(gpus=(SXM,)), "device_compute")
     assert dense and dense.rate == 989.5e12
     known = [table.nvlinks(name) for name in ("NVIDIA H200", "NVIDIA L40S", "Tesla T4", "NVIDIA GH200 480GB")]
     assert [e and e.value for e in known] == [18, 0, None, None]
     unknown = SXM.model_copy(update={"name": "Tesla T4"})
     mixed = sound(gpus=(SXM, unknown))
     for of in ("device_memory", "device_compute"):
-        assert peak.own(sound(gpus=(unknown,)), of) is None and peak.own(mixed, of) is None
+        assert peak.component_peak(sound(gpus=(unknown,)), of) is None and peak.component_peak(mixed, of) is None
 
 
 def test_what_was_measured_stands_beside_its_peak(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ class Drive:
         def beside() -> None:
             error: str | None = "Ansible ended unexpectedly"
             try:
-                error = work(lambda host, what, details: self.heard.put((host, what, details)))
+                error = work(lambda host, event, details: self.heard.put((host, event, details)))
             finally:
                 self.heard.put(("", "launch over", (hosts, error)))
 
@@ -207,27 +207,27 @@ class Drive:
         if self.heard.empty():
             self.archive.sync()  # once for all that many hosts sent meanwhile
         try:
-            host, what, details = self.heard.get(timeout=timeout or (HERE_S if self.trials else LOOK_S))
+            host, event, details = self.heard.get(timeout=timeout or (HERE_S if self.trials else LOOK_S))
         except queue.Empty:
             self._notice_stuck()
             return
         if time.monotonic() - self.looked > LOOK_S:
             self._notice_stuck()
-        if what == "launch over":
+        if event == "launch over":
             self._launch_over(*details)
             return
         run = self.runs[host]
-        if what in ("event", "step"):
+        if event in ("event", "step"):
             run.room.release()
         if run.phase == "launching":
             self.launch_heard = time.monotonic()
         if run.phase != "over":
-            self._heard_of(run, what, details)
-        elif what == "step":
+            self._heard_of(run, event, details)
+        elif event == "step":
             self.archive.discard(details[1])
 
-    def _heard_of(self, run: Run, what: str, details: Any) -> None:
-        match what:
+    def _heard_of(self, run: Run, event: str, details: Any) -> None:
+        match event:
             case "event":
                 self._on_event(run, details)
             case "step":
@@ -424,7 +424,7 @@ class Drive:
     def _record(self, run: Run, step: Step, outcome: Outcome) -> None:
         """Journal an outcome. It is on disk before its host is over, and before this process next waits."""
         if not step.serves:
-            self.archive.note("outcome", host=run.host, sync=False, **about(step), **fields_of(outcome))
+            self.archive.note("outcome", host=run.host, sync=False, **identity(step), **fields_of(outcome))
 
     def _over(self, run: Run, why: str) -> None:
         """End a host's part: the steps it still owes are lost, and its peers do not wait for it."""
@@ -469,8 +469,8 @@ def about_case(step: Step) -> tuple[str, str, str]:
     return step.workload, step.case, step.subject
 
 
-def about(step: Step) -> dict[str, Any]:
-    """What identifies a step in the journal."""
+def identity(step: Step) -> dict[str, Any]:
+    """Return the keys that identify a step in the journal."""
     return {"workload": step.workload, "case": step.case, "repeat": step.repeat, "subject": step.subject}
 
 

@@ -58,13 +58,13 @@ class Exchanges:
             self.order(server, "cancel", exchange.server_step)
         elif client and comes[1] and not comes[0]:
             step = client.steps[exchange.client_step]
-            what = "node" if step.members else "peer"
+            role = "node" if step.members else "peer"
             why = server.why if server and server.why else "it takes no part in this run"
             if client.waiting == step.id:
                 if cannot := server.cannot.get(step.workload) if server else None:
-                    self.excuse(client, "fail", step.id, f"its {what} {exchange.server} cannot take part: {cannot}")
+                    self.excuse(client, "fail", step.id, f"its {role} {exchange.server} cannot take part: {cannot}")
                 else:
-                    self.excuse(client, "skip", step.id, f"its {what} {exchange.server} is not there: {why}")
+                    self.excuse(client, "skip", step.id, f"its {role} {exchange.server} is not there: {why}")
             elif step.members and server and server.phase == "over":  # else it waits for that node until its timeout
                 self.excuse(client, "cancel", step.id, f"its node {exchange.server} was lost: {why}")
 

@@ -93,7 +93,7 @@ def _with_peak(facts: Facts) -> Iterator[Part]:
     """The parts whose peak facts tell, whether anything measured them or not."""
     for of in ("compute", "memory", "link", "pcie", "gpu_link", "device_memory"):
         called = "fp64" if of == "compute" else ""
-        if peak.own(facts, of, called) is not None:
+        if peak.component_peak(facts, of, called) is not None:
             yield of, called
 
 
@@ -101,7 +101,7 @@ def _peak(facts: Facts, part: Part) -> Peak | None:
     of, called = part
     if of == "device_compute" and called not in ("bf16", "fp16", ""):
         return None
-    return peak.own(facts, of, called)
+    return peak.component_peak(facts, of, called)
 
 
 def _part(of: str, called: str, class_: str, facts: Facts | None) -> Part:

@@ -95,7 +95,9 @@ def credit(
             results=count(len(noticed), "result"),
             systems=some(noticed, 3),
         )
-    if any(case in _NOTICED_SUITES for case, _ in figures) and (open_ := [_system(of) for of in machines if _open(of)]):
+    if any(case in _NOTICED_SUITES for case, _ in figures) and (
+        open_ := [_system(machine) for machine in machines if _open(machine)]
+    ):
         yield message(
             "SPEC's lists omit its compiler notice on Intel results of 2022 to February 2024: look up {results} "
             "({systems}) at www.spec.org.",

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from fleetmark.base.errors import FleetmarkError
-from planner.capacity import limits as of
+from planner.capacity import limits
 from planner.capacity.best import GAP, best
 from planner.capacity.model import build
 from planner.capacity.question import Conflict, Limit, Margin, Question
@@ -44,7 +44,7 @@ class _Oracle:
         key = frozenset(dropped), relaxed
         if key not in self.answers:
             left = min(PROBE, self.end - time.monotonic())
-            question = of.without(self.question, sorted(key[0], key=str))
+            question = limits.without(self.question, sorted(key[0], key=str))
             self.answers[key] = None if left <= 0 else _possible(question, self.margin, left, relaxed)
         return self.answers[key]
 
@@ -57,7 +57,7 @@ def conflict(question: Question, *, margin: Margin, seconds: float = 60.0) -> Co
     """
     end = time.monotonic() + seconds
     oracle = _Oracle(question, margin, time.monotonic() + (1 - SAVED) * seconds)
-    every = of.limits(question)
+    every = limits.limits(question)
     sets: list[list[Label]] = []
     sure = True
     start = _priced(question, margin, seconds)
@@ -74,7 +74,7 @@ def conflict(question: Question, *, margin: Margin, seconds: float = 60.0) -> Co
         share = max(end - time.monotonic(), 1.0) / (len(least) - j)
         relax, cost = _relaxation(question, margin, limit, share)
         beside = _beside(question, margin, limit, share / 2) if relax is None else []
-        members.append(Limit(of.name(question, limit), relax, of.unit(question, limit), cost, beside))
+        members.append(Limit(limits.name(question, limit), relax, limits.unit(question, limit), cost, beside))
     return Conflict(members, smallest and sure)
 
 
@@ -94,27 +94,27 @@ def _priced(question: Question, margin: Margin, seconds: float) -> set[Label] | 
     model = build(question, margin)
     if not len(model.cost):
         return None
-    stretched = of.elastic(model)
-    prices = of.duals(stretched, seconds)
+    stretched = limits.elastic(model)
+    prices = limits.duals(stretched, seconds)
     if prices is None or prices[0] <= A_LITTLE:
         return None
-    return {of.stands_for(label) for label in prices[1] if label[0] in of.AMOUNTS}
+    return {limits.stands_for(label) for label in prices[1] if label[0] in limits.AMOUNTS}
 
 
 def _orders(every: Sequence[Label]) -> Iterator[list[Label]]:
     """The orders in which limits are dropped: as listed and reversed, amounts first and amounts reversed first."""
     yield list(every)
     yield list(reversed(every))
-    amounts = [limit for limit in every if limit[0] in of.AMOUNTS]
-    yield [*amounts, *(limit for limit in every if limit[0] not in of.AMOUNTS)]
-    yield [*reversed(amounts), *(limit for limit in every if limit[0] not in of.AMOUNTS)]
+    amounts = [limit for limit in every if limit[0] in limits.AMOUNTS]
+    yield [*amounts, *(limit for limit in every if limit[0] not in limits.AMOUNTS)]
+    yield [*reversed(amounts), *(limit for limit in every if limit[0] not in limits.AMOUNTS)]
 
 
 def _irreducible(order: list[Label], start: set[Label] | None, oracle: _Oracle) -> tuple[list[Label], bool]:
     """The limits that remain when dropping any one of them gives a plan, and whether that is proven."""
     keep = list(order)
     if start is not None:
-        fewer = [limit for limit in order if limit not in set(order) - start or limit[0] not in of.AMOUNTS]
+        fewer = [limit for limit in order if limit not in set(order) - start or limit[0] not in limits.AMOUNTS]
         if oracle.possible(set(order) - set(fewer), relaxed=True) is False:
             keep, _ = _filtered(fewer, set(order), lambda out: oracle.possible(out, relaxed=True))
     return _filtered(keep, set(order), oracle.possible)
@@ -161,19 +161,19 @@ def _smaller(every: Sequence[Label], least: Sequence[Label], oracle: _Oracle) ->
 
 def _beside(question: Question, margin: Margin, limit: Label, seconds: float) -> list[str]:
     """Names of limits that are in conflict even without ``limit``; empty if there is a plan then, or time ran out."""
-    oracle = _Oracle(of.without(question, [limit]), margin, time.monotonic() + seconds)
+    oracle = _Oracle(limits.without(question, [limit]), margin, time.monotonic() + seconds)
     if oracle.possible(()) is not False:
         return []
-    every = [other for other in of.limits(question) if other != limit]
+    every = [other for other in limits.limits(question) if other != limit]
     keep, proven = _irreducible(every, _priced(oracle.question, margin, seconds), oracle)
-    return [of.name(question, other) for other in keep] if proven else []
+    return [limits.name(question, other) for other in keep] if proven else []
 
 
 def _relaxation(question: Question, margin: Margin, limit: Label, seconds: float) -> tuple[float | None, float | None]:
     """The least relaxation of this limit alone that gives the question a plan, and the cost of that plan."""
     end = time.monotonic() + seconds
     relax: float | None
-    if limit[0] in of.AMOUNTS:
+    if limit[0] in limits.AMOUNTS:
         relax, changed = _least_amount(question, margin, limit, seconds / 2)
     else:
         relax, changed = _least_step(question, margin, limit, end)
@@ -190,29 +190,29 @@ def _least_amount(
     question: Question, margin: Margin, limit: Label, seconds: float
 ) -> tuple[float | None, Question | None]:
     """The least amount by an elastic programme, with the bounds of a question without the limit."""
-    enough = question if limit[0] == "demand" else of.loosened(question, limit, _plenty(question, limit))
-    model = of.elastic(build(enough, margin), only=limit)
+    enough = question if limit[0] == "demand" else limits.loosened(question, limit, _plenty(question, limit))
+    model = limits.elastic(build(enough, margin), only=limit)
     if limit[0] != "demand":
         high = model.high.copy()
         for row, label in enumerate(model.labels):
-            if of.stands_for(label) == limit:
-                high[row] = of.amount(question, limit) / model.units[row]
+            if limits.stands_for(label) == limit:
+                high[row] = limits.amount(question, limit) / model.units[row]
         model = replace(model, high=high)
     answer = highs(model, gap=1e-6, seconds=seconds)
     if answer.values is None:
         return None, None
-    row = next(r for r, label in enumerate(model.labels) if of.stands_for(label) == limit)
+    row = next(r for r, label in enumerate(model.labels) if limits.stands_for(label) == limit)
     by = max(float(answer.values[-1]), 0.0) * float(model.units[row])
     if limit[0] == "demand":  # the row includes the margin
         factor = margin.get(str(limit[1]), 1.0)
         by /= float(factor[int(limit[2])] if isinstance(factor, Sequence) else factor)
     by *= 1 + A_LITTLE
-    return by, of.loosened(question, limit, by)
+    return by, limits.loosened(question, limit, by)
 
 
 def _plenty(question: Question, limit: Label) -> float:
     """An amount so large that the limit never binds."""
-    return 1e9 * max(of.amount(question, limit), 1.0)
+    return 1e9 * max(limits.amount(question, limit), 1.0)
 
 
 def _least_step(question: Question, margin: Margin, limit: Label, end: float) -> tuple[float | None, Question | None]:
@@ -228,8 +228,8 @@ def _least_step(question: Question, margin: Margin, limit: Label, end: float) ->
 
 def _steps(question: Question, limit: Label) -> Iterator[tuple[int, Question]]:
     kind = limit[0]
-    if kind in of.ALL:
-        yield 1, of.without(question, [limit])
+    if kind in limits.ALL:
+        yield 1, limits.without(question, [limit])
     elif kind == "sites":
         work = question.workloads[str(limit[1])]
         others = [k for k in question.sites if k not in work.sites]
@@ -238,6 +238,6 @@ def _steps(question: Question, limit: Label) -> Iterator[tuple[int, Question]]:
                 wider = replace(work, sites=work.sites | set(more))
                 yield n, replace(question, workloads={**question.workloads, work.name: wider})
     else:
-        steps = len(question.periods) if kind == "age limit" else int(of.amount(question, limit))
+        steps = len(question.periods) if kind == "age limit" else int(limits.amount(question, limit))
         for n in range(1, steps + 1):
-            yield n, of.loosened(question, limit, n)
+            yield n, limits.loosened(question, limit, n)

@@ -138,9 +138,9 @@ def _use(rows: Rows, shape: Shape) -> None:
     """
     n, i, z, x, e = (shape.columns(block) for block in "nizxe")
     labels = [(p, t) for p in range(len(shape.pairs)) for t in range(shape.periods)]
-    pools = [("pool", j, t) for j in range(len(shape.own)) for t in range(shape.periods)]
+    pools = [("pool", j, t) for j in range(len(shape.named_pools)) for t in range(shape.periods)]
     for r in _enough(rows, shape, [("use", *label) for label in labels], n, shape.pair_of, shape.own_of < 0):
-        rows.put(r[np.array([p for p, _ in shape.own], dtype=np.int64)], e, -1.0)
+        rows.put(r[np.array([p for p, _ in shape.named_pools], dtype=np.int64)], e, -1.0)
     if pools:
         _enough(rows, shape, pools, e, shape.own_of, shape.own_of >= 0)
     r = rows.add([("active", *label) for label in labels], 0.0, np.inf).reshape(n.shape)

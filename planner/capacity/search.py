@@ -267,7 +267,7 @@ def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reser
                 return None
             values = answer.values
         lower[x] = upper[x] = _in_lots(shape, values[x])
-    if not shape.own:
+    if not shape.named_pools:
         return values
     integer = none.copy()
     integer[shape.columns("e")] = True

@@ -29,9 +29,9 @@ NEAR = 1e-9  # a count this close above a whole number is that number
 class Shape:
     """The variables of a question and their columns.
 
-    ``pairs``: (sku, site) of x, d, i, n. ``combos``: (pair, workload) of a. ``lasting``: the combos of r. ``own``:
-    (pair, pool) of e; ``own_of``: the number there of each combo, -1 for common servers. ``gives``: (workload, site) of
-    g.
+    ``pairs``: (sku, site) of x, d, i, n. ``combos``: (pair, workload) of a. ``lasting``: the combos of r.
+    ``named_pools``: (pair, pool) of e. ``own_of``: the index of each combo in ``named_pools``, -1 for common servers.
+    ``gives``: (workload, site) of g.
     ``spared``, ``ordered`` and ``lots``: pairs of z, y and m. ``broken``: (SKU, number of its price break) of b;
     ``priced``: (pair, number in ``broken``) of q; ``kept``: pairs of w. ``demand``: workload to demand by period,
     margin included. ``start``: servers in place, per pair; ``placed``: arrivals of orders placed before, per pair and
@@ -64,15 +64,15 @@ class Shape:
         ]
         self.lasting = np.array([j for j, (_, w) in enumerate(self.combos) if q.survives(w)], dtype=np.int64)
         pools = [(p, q.pool(w)) for p, w in self.combos]
-        self.own = [pool for pool in dict.fromkeys(pools) if pool[1]]
-        place = {pool: j for j, pool in enumerate(self.own)}
+        self.named_pools = [pool for pool in dict.fromkeys(pools) if pool[1]]
+        place = {pool: j for j, pool in enumerate(self.named_pools)}
         self.own_of = np.array([place.get(pool, -1) for pool in pools], dtype=np.int64)
         self.gives = sorted({(self.combos[j][1], self.pairs[self.combos[j][0]][1]) for j in self.lasting.tolist()})
         self.spared = [p for p, site in enumerate(self.sites) if site.spares > 0]
         self.ordered = [p for p, sku in enumerate(self.skus) if sku.minimum_order > 1 and self.sold(*self.pairs[p])]
         n = len(self.pairs)
         self.count = {"x": n, "d": n, "i": n, "n": n, "a": len(self.combos)}
-        self.count |= {"r": len(self.lasting), "e": len(self.own), "g": len(self.gives)}
+        self.count |= {"r": len(self.lasting), "e": len(self.named_pools), "g": len(self.gives)}
         self.count |= {"z": len(self.spared), "y": len(self.ordered)}
         self._of_prices()
         self.first, self.total = {}, 0
@@ -154,7 +154,7 @@ class Shape:
     @cached_property
     def pooled(self) -> Floats:
         """The most servers that are useful per pool of its own and period."""
-        needed = np.zeros((len(self.own), self.periods))
+        needed = np.zeros((len(self.named_pools), self.periods))
         mine = np.flatnonzero(self.own_of >= 0)
         np.add.at(needed, self.own_of[mine], self.needed[mine])
         return np.asarray(np.ceil(needed - NEAR))
@@ -178,7 +178,7 @@ class Shape:
         common = np.flatnonzero(self.own_of < 0)
         np.add.at(bound, self.pair_of[common], self.needed[common])
         bound = np.ceil(bound - NEAR)
-        np.add.at(bound, np.array([p for p, _ in self.own], dtype=np.int64), self.pooled)
+        np.add.at(bound, np.array([p for p, _ in self.named_pools], dtype=np.int64), self.pooled)
         for p, (sku, site) in enumerate(zip(self.skus, self.sites, strict=True)):
             for limit, each in (
                 (site.power_w, sku.budgeted_w),

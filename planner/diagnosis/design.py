@@ -53,7 +53,7 @@ class _Design:
 
     def group(self, barred: Collection[str], nth: int) -> tuple[list[str], float, float]:
         """The best group from one order of the classes: its hosts, how likely it is slow, and what it is worth."""
-        classes = self.posterior.of
+        classes = self.posterior.class_of
         free = np.array([host not in barred for host in self.posterior.hosts])
         sizes = np.bincount(classes[free], minlength=256)
         hot, of_each = self._ordered(np.flatnonzero((self.mass > _HOT) & (sizes > 0)), sizes, nth)
@@ -100,7 +100,7 @@ class _Design:
         it has a part has the end of a fault there in proportion."""
         members = np.zeros((len(counts), 256))
         np.add.at(members.T, hot, counts.T)
-        parts = members / np.maximum(1, np.bincount(self.posterior.of, minlength=256))
+        parts = members / np.maximum(1, np.bincount(self.posterior.class_of, minlength=256))
         parts[:, NODE] = 1.0
         each = 1.0 - np.prod(1.0 - parts[:, self.first] * parts[:, self.second], axis=2)
         splits = ((members > 0) & (members < sizes)).sum(axis=1)
@@ -116,8 +116,8 @@ class _Design:
     def _hosts(self, counts: np.ndarray, free: np.ndarray) -> list[str]:
         chosen: list[int] = []
         for code in np.flatnonzero(counts):
-            chosen += np.flatnonzero((self.posterior.of == code) & free)[: counts[code]].tolist()
-        cold = np.flatnonzero((self.mass[self.posterior.of] <= _HOT) & free)
+            chosen += np.flatnonzero((self.posterior.class_of == code) & free)[: counts[code]].tolist()
+        cold = np.flatnonzero((self.mass[self.posterior.class_of] <= _HOT) & free)
         chosen += cold[: self.size - len(chosen)].tolist()
         return [self.posterior.hosts[n] for n in sorted(chosen)]
 

@@ -52,12 +52,12 @@ class Posterior:
         self.place = {host: n for n, host in enumerate(self.hosts)}
         named = set(suspects)
         self._suspect = np.array([host in named for host in self.hosts])
-        self.of = np.where(self._suspect, 0, 1)  # the class of each host
-        n = int((self.of == 0).sum())
+        self.class_of = np.where(self._suspect, 0, 1)  # the class of each host
+        n = int((self.class_of == 0).sum())
         self.sizes = [n, len(self.hosts) - n]
         mixes = [(nodes, links) for nodes in range(FAULTS + 1) for links in range(FAULTS + 1 - nodes)]
         self.labels = np.array([(labels or {}).get(host, "") for host in self.hosts])
-        self.borders: list[tuple[str, ...]] = list(combinations(sorted({*self.labels[self.of == 0]} - {""}), 2))
+        self.borders: list[tuple[str, ...]] = list(combinations(sorted({*self.labels[self.class_of == 0]} - {""}), 2))
         self.cells = np.full((len(mixes) + len(self.borders), FAULTS), _EMPTY, dtype=np.uint16)
         for row, (nodes, links) in enumerate(mixes):
             self.cells[row, : nodes + links] = [0] * links + [NODE] * nodes
@@ -96,7 +96,7 @@ class Posterior:
     def slow(self, inside: np.ndarray) -> np.ndarray:
         """Which sets make a run slow of the hosts ``inside`` (one for each host), who are whole classes."""
         flags = np.zeros(256, dtype=bool)
-        flags[self.of[inside]] = flags[NODE] = True
+        flags[self.class_of[inside]] = flags[NODE] = True
         result = np.asarray((flags[:, None] & flags[None, :]).ravel()[self.cells].any(axis=1))
         if self.borders:
             here = {*self.labels[inside]}
@@ -133,7 +133,7 @@ class Posterior:
     def _across(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Whether links between these classes are across a border that is known."""
         labels = np.full(256, "", dtype=object)
-        labels[self.of] = self.labels
+        labels[self.class_of] = self.labels
         one, other = labels[first], labels[second]
         result = np.zeros(first.shape, dtype=bool)
         for a, b in self._known_borders:
@@ -147,7 +147,7 @@ class Posterior:
 
     def _regrow(self) -> None:
         """Add the sets that explain all runs: they were dropped when the runs so far said little of them."""
-        classes = np.unique(self.of[self._suspect])
+        classes = np.unique(self.class_of[self._suspect])
         first, second = (classes[side] for side in np.triu_indices(len(classes)))
         two = (first != second) | (np.array(self.sizes)[first] > 1)
         pairs = np.concatenate([np.stack([classes, classes], 1), np.stack([first, second], 1)[two]])
@@ -155,7 +155,7 @@ class Posterior:
         refuted = [code for code, fault in self._settled.items() if not fault]
         may = ~np.isin(codes, refuted) & ~self._across(pairs[:, 0], pairs[:, 1])
         inside = np.zeros((256, len(self._runs)), dtype=bool)
-        inside[self.of] = self._inside
+        inside[self.class_of] = self._inside
         known = [code for code, fault in self._settled.items() if fault]
         more = covering(inside, self._odds(), codes[may], pairs[may], known, FAULTS, _EMPTY)
         self._cut_at = len(self._runs)
@@ -207,7 +207,7 @@ class Posterior:
         code = int(each.argmax())
         best = float(each[code])
         ends = [c for c in (code >> 8, code & 255) if c < NODE]
-        likeliest = tuple(self.hosts[int(np.flatnonzero(self.of == c)[0])] for c in ends)
+        likeliest = tuple(self.hosts[int(np.flatnonzero(self.class_of == c)[0])] for c in ends)
         if self.borders:
             across = np.bincount(self.border[self.border >= 0], self.share[self.border >= 0], len(self.borders))
             across[[self.borders.index(b) for b in but if b in self.borders]] = 0.0
@@ -218,7 +218,9 @@ class Posterior:
     def _code(self, members: Sequence[str]) -> int:
         """Of a host or a link, whose hosts are classes of their own; else of nothing that there is."""
         classes = (
-            [] if members in self.borders else sorted(int(self.of[self.place[h]]) for h in members if h in self.place)
+            []
+            if members in self.borders
+            else sorted(int(self.class_of[self.place[h]]) for h in members if h in self.place)
         )
         if len(classes) != len(members) or any(self.sizes[c] > 1 for c in classes):
             return _EMPTY
@@ -228,13 +230,13 @@ class Posterior:
         """Make those of a class who are ``inside`` a class of their own, where a set has the class."""
         live = np.zeros(256, dtype=bool)
         live[self.cells >> 8] = live[self.cells & 255] = True
-        within = np.bincount(self.of[inside], minlength=len(self.sizes))
+        within = np.bincount(self.class_of[inside], minlength=len(self.sizes))
         changed = False
         for old in np.flatnonzero((within > 0) & (within < np.array(self.sizes)) & live[: len(self.sizes)]):
             new = len(self.sizes)
             if new >= _CLASSES:
                 break
-            self.of[inside & (self.of == old)] = new
+            self.class_of[inside & (self.class_of == old)] = new
             self.sizes.append(int(within[old]))
             self.sizes[old] -= int(within[old])
             self._branch(int(old), new)
@@ -244,7 +246,7 @@ class Posterior:
 
     def _torn(self, inside: np.ndarray) -> bool:
         """Whether a class that a set has is only in part ``inside``."""
-        within = np.bincount(self.of[inside], minlength=len(self.sizes))
+        within = np.bincount(self.class_of[inside], minlength=len(self.sizes))
         part = np.flatnonzero((within > 0) & (within < np.array(self.sizes)))
         return bool(np.isin(part, np.concatenate([self.cells >> 8, self.cells & 255])).any())
 

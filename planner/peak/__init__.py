@@ -108,7 +108,7 @@ def link(*ends: Facts) -> Peak | None:
     return Peak(slower, basis, "the speed that the network driver reports")
 
 
-def own(facts: Facts, component: str, called: str = "fp64") -> Peak | None:
+def component_peak(facts: Facts, component: str, called: str = "fp64") -> Peak | None:
     """What a machine by itself reaches of a kind of rate: ``memory``, ``compute`` (only of doubles: ``called`` says of
     what), ``link`` (to another machine), or that of one of its accelerators (``device``)."""
     if component == "compute":

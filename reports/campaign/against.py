@@ -119,7 +119,7 @@ class Machines:
         measure their processors.
         """
         if (of, called) not in self._own:
-            peaks = [peak.own(facts, of, called) for facts in self._facts]
+            peaks = [peak.component_peak(facts, of, called) for facts in self._facts]
             self._own[of, called] = None if of.startswith("device") and None in peaks else _middle(peaks)
         return self._own[of, called]
 

@@ -96,13 +96,13 @@ AVX2, AVX512 = ("avx2", "fma"), ("avx2", "fma", "avx512f")
 )
 def test_the_cores_by_their_instructions(vendor: str, model: str, flags: tuple[str, ...], a_cycle: int) -> None:
     cpu = Cpu(vendor=vendor, model=model, flags=flags, cores=80, max_hz=3.4e9)
-    top = peak.own(facts(cpu=cpu), "compute")
+    top = peak.component_peak(facts(cpu=cpu), "compute")
     assert top is not None and top.rate == pytest.approx(80 * 3.4e9 * a_cycle)
 
 
 def test_what_a_peak_of_the_cores_takes_for_true_is_said() -> None:
     cpu = Cpu(vendor="GenuineIntel", model="Xeon", flags=AVX512, cores=80, max_hz=3.4e9)
-    top = peak.own(facts(cpu=cpu), "compute")
+    top = peak.component_peak(facts(cpu=cpu), "compute")
     words = "80 cores at 3.4 GHz, the highest clock of one, each with 2 units of 512 bits for a x b + c of doubles"
     assert top is not None and top.basis == words
 
@@ -120,13 +120,13 @@ def test_what_a_peak_of_the_cores_takes_for_true_is_said() -> None:
 )
 def test_cores_that_facts_do_not_tell_are_not_guessed(own: dict[str, Any]) -> None:
     known: dict[str, Any] = {"cores": 80, "max_hz": 3.4e9}
-    assert peak.own(facts(cpu=Cpu(**(known | own))), "compute") is None
+    assert peak.component_peak(facts(cpu=Cpu(**(known | own))), "compute") is None
 
 
 def test_a_guest_has_no_peak_of_its_cores() -> None:
     cpu = Cpu(vendor="GenuineIntel", model="Xeon", flags=AVX2, cores=8, max_hz=3e9)
-    assert peak.own(facts(cpu=cpu, virtualisation="kvm"), "compute") is None
-    assert peak.own(facts(cpu=cpu, virtualisation="none"), "compute") is not None
+    assert peak.component_peak(facts(cpu=cpu, virtualisation="kvm"), "compute") is None
+    assert peak.component_peak(facts(cpu=cpu, virtualisation="none"), "compute") is not None
 
 
 def gpus(name: str, **own: Any) -> tuple[Gpu, ...]:
@@ -144,15 +144,17 @@ def gpus(name: str, **own: Any) -> tuple[Gpu, ...]:
     ],
 )
 def test_from_one_gpu_to_another(gpu: tuple[Gpu, ...], rate: float, basis: str) -> None:
-    top = peak.own(facts(gpus=gpu), "gpu_link")
+    top = peak.component_peak(facts(gpus=gpu), "gpu_link")
     assert top is not None and top.rate == pytest.approx(rate, rel=2e-3) and str(top.basis).startswith(basis)
 
 
 def test_links_of_gpus_that_facts_do_not_tell_are_not_guessed() -> None:
-    assert peak.own(facts(gpus=gpus("NVIDIA H100 80GB HBM3")), "gpu_link") is None  # the driver does not say
-    assert peak.own(facts(gpus=gpus("NVIDIA H100 PCIe", nvlinks=6)), "gpu_link") is None  # pairs by bridges
-    assert peak.own(facts(gpus=gpus("NVIDIA GH200 480GB")), "pcie") is None  # the CPU is reached by NVLink-C2C
-    assert peak.own(facts(gpus=gpus("NVIDIA B200")), "ends") is None
+    assert peak.component_peak(facts(gpus=gpus("NVIDIA H100 80GB HBM3")), "gpu_link") is None  # the driver does not say
+    assert peak.component_peak(facts(gpus=gpus("NVIDIA H100 PCIe", nvlinks=6)), "gpu_link") is None  # pairs by bridges
+    assert (
+        peak.component_peak(facts(gpus=gpus("NVIDIA GH200 480GB")), "pcie") is None
+    )  # the CPU is reached by NVLink-C2C
+    assert peak.component_peak(facts(gpus=gpus("NVIDIA B200")), "ends") is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Status
-from fleetmark.campaign.drive import about, fields_of
+from fleetmark.campaign.drive import fields_of, identity
 from fleetmark.campaign.outcome import Outcome
 from fleetmark.campaign.resumed.scheduled import Request
 from fleetmark.record.archive import Archive
@@ -65,4 +65,4 @@ def note_lost(archive: Archive, job: Mapping[str, Any], owed: set[str], why: str
     for step in job["steps"]:
         if step["id"] in owed and not step["serves"]:
             lost = fields_of(Outcome(Status.LOST, why))
-            archive.note("outcome", host=job["host"], **about(Step.from_json(step)), **lost)
+            archive.note("outcome", host=job["host"], **identity(Step.from_json(step)), **lost)

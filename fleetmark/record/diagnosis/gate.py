@@ -255,7 +255,7 @@ def _peak(row: Mapping[Any, Any], host: str, facts: Mapping[str, Callable[[], Fa
     if held.of != "link":
         labels = json.loads(str(row["labels"])) if held.of == "ends" else {}
         of = peak.between(labels.get("from", ""), labels.get("to", "")) if held.of == "ends" else held.of
-        top = peak.own(known[0], of, held.which(str(row["case"]))) if known else None
+        top = peak.component_peak(known[0], of, held.which(str(row["case"]))) if known else None
     else:
         top = peak.link(*known) if len(known) == len(ends) == _PAIR else None
     return top.rate / held.traffic if top else None
