@@ -95,11 +95,13 @@ def credit(
             results=count(len(noticed), "result"),
             systems=some(noticed, 3),
         )
-    if any(case in _NOTICED_SUITES for case, _ in figures) and (open_ := [_system(of) for of in machines if _open(of)]):
+    if any(case in _NOTICED_SUITES for case, _ in figures) and (
+        open_ := list(dict.fromkeys(_system(of) for of in machines if _open(of)))
+    ):
         yield message(
-            "SPEC's lists omit its compiler notice on Intel results of 2022 to February 2024: look up {results} "
+            "SPEC's lists omit its compiler notice on Intel results of 2022 to February 2024: look up {n} "
             "({systems}) at www.spec.org.",
-            results=count(len(open_), "result"),
+            n=count(len(open_), "system"),
             systems=some(open_, 3),
         )
 
