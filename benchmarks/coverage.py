@@ -1,6 +1,7 @@
 """Simulate the coverage of confidence intervals and the rate of false verdicts.
 
-The simulation covers unequal fleet sizes, gaps, batches and benchmarks selected by value.
+The simulation covers unequal fleet sizes, gaps, batches, totals of mixed fleets, strata and benchmarks selected by
+value.
 
 ``python -m benchmarks.coverage [--trials 2000] [--jobs 1] [--only fleet tables] [--output FILE]`` simulates the grid,
 prints a table and writes ``benchmarks/results/coverage.json``. ``python -m benchmarks.coverage --docs`` only updates
@@ -31,11 +32,13 @@ from benchmarks import measuring
 from fleetmark.base.measurement import Better
 from planner.clustered import strongest
 from planner.contrast import Contrast, Figures, Pairing, TooFewFiguresError, another_workload
-from planner.equivalence import ENDS
+from planner.equivalence import ENDS, Basis, compare
 from planner.estimate import CONFIDENCE, deviate
 from planner.fieller import fieller
 from planner.guardrail import Held, guardrail, judged_together
 from planner.ratio import Mean, Ratio, Verdict, among, between, satterthwaite
+from planner.strata import join
+from planner.totals import total, totalled
 
 Floats = npt.NDArray[np.float64]
 Row = dict[str, Any]
@@ -56,6 +59,11 @@ PICKED = (8, 50)  # number of benchmarks from which the extremes are selected
 BATCHES = [(2, 4), (2, 10), (2, 20), (3, 6), (3, 15), (4, 8), (4, 20), (6, 12)]  # (batches, hosts) on each side
 ICCS = (0.0, 0.3, 0.6, 0.8)
 FAMILIES = (3, 5)
+MIXED_SD = 0.3  # standard deviation of the hosts of a mixed fleet, large enough for totals to be the headline
+MIXED = [(2, 10), (3, 15), (4, 20), (6, 12), (6, 30), (12, 24)]  # (batches, hosts) of mixed fleets
+MIXED_ICCS = (0.0, 0.3, 0.8)
+SIZES = [(2, 0), (2, 30), (3, 30)]  # (strata, percentage of missing figures)
+STRATA = [(2, 2), (3, 3), (3, 20), (5, 5), (20, 20)]  # (baseline, candidate) hosts per stratum
 MOST_TRIES = 20  # maximum attempts per trial, since fleets with gaps may have no headline
 
 
@@ -260,6 +268,62 @@ def families(case: Case) -> Row:
     return {"coverage": held / given, "by_benchmarks": plain / given, "trials": given}
 
 
+def totals(case: Case) -> Row:
+    """Return the coverage of the headline of a mixed baseline in batches, and that of totals by hosts.
+
+    The baseline's logs are normal, so the mean of its figures is known. The candidate has as many batches and differs
+    by HOST_SD. ``totals`` is the share of fleets whose headline is the ratio of totals, ``without`` that of headlines
+    without an interval, which count as covering.
+    """
+    rng = np.random.default_rng(case.seed)
+    hosts, icc = case.settings["hosts"], case.settings["icc"]
+    batch = np.arange(hosts) % case.settings["batches"]
+    truth = (HOST_SD**2 - MIXED_SD**2) / 2
+    held = by_hosts = chosen = without = 0
+    for _ in range(case.trials):
+        frames, groups = [], []
+        for name, sd in (("a", MIXED_SD), ("b", HOST_SD)):
+            effect = rng.normal(0, sd * math.sqrt(icc), case.settings["batches"])[batch]
+            effect += rng.normal(0, sd * math.sqrt(1 - icc), hosts)
+            index = [f"{name}{n}" for n in range(hosts)]
+            frames.append(pd.DataFrame({"x": effect}, index))
+            groups.append(pd.DataFrame({"batch": batch.astype(str)}, index))
+        a, b = frames
+        e = totalled(compare(a, b, groups=(groups[0], groups[1])), a, b, Pairing.APART)
+        chosen += e.basis is Basis.TOTALS
+        unbounded = e.headline is None or e.headline.interval is None
+        without += unbounded
+        held += unbounded or _held(e.headline, truth)
+        by_hosts += _held(total(np.exp(a["x"].to_numpy()), np.exp(b["x"].to_numpy())), truth)
+    n = case.trials
+    return {"coverage": held / n, "by_hosts": by_hosts / n, "totals": chosen / n, "without": without / n, "trials": n}
+
+
+def strata(case: Case) -> Row:
+    """Return the coverage of the ratio joined over strata whose gains differ.
+
+    The baseline has ``baseline`` hosts in the first stratum and twice as many in each further one; the candidate has
+    ``candidate`` hosts in each. The gain rises by GAIN from one stratum to the next.
+    """
+    rng = np.random.default_rng(case.seed)
+    shares = [1.0, *[2.0] * (case.settings["strata"] - 1)]
+    truth = float(np.average(GAIN * np.arange(len(shares)), weights=shares))
+    held = given = 0
+    for _ in range(case.trials):
+        parts: list[tuple[float, Ratio]] = []
+        for n, share in enumerate(shares):
+            a, b = _sides({**case.settings, "baseline": int(share) * case.settings["baseline"]}, BENCHMARKS, rng)
+            for y in (a, b):
+                y[rng.random(y.shape) < case.settings["missing"] / 100] = np.nan
+            if contrast := _contrast((a, b + GAIN * n)):
+                parts.append((share, contrast.ratio(_even(len(contrast.deltas)))))
+        ratio = join(parts) if len(parts) == len(shares) else None
+        if ratio is not None and ratio.interval is not None:
+            given += 1
+            held += _held(ratio, truth)
+    return {"coverage": held / given, "without": 1 - given / case.trials, "trials": given}
+
+
 SECTIONS: Mapping[str, Callable[[Case], Row]] = {
     "fleet": fleet,
     "fieller": fiellers,
@@ -268,6 +332,8 @@ SECTIONS: Mapping[str, Callable[[Case], Row]] = {
     "ends": ends,
     "batches": batches,
     "families": families,
+    "totals": totals,
+    "strata": strata,
 }
 
 
@@ -296,6 +362,11 @@ def _grid() -> Iterator[tuple[str, Row, float]]:
     yield from (("ends", pair | {"benchmarks": n, "apart": x}, 0.5) for n in PICKED for x in (0, 5) for pair in some)
     yield from (("batches", {"batches": k, "hosts": n, "icc": icc}, 0.5) for k, n in BATCHES for icc in ICCS)
     yield from (("families", {"families": n}, 0.5) for n in FAMILIES)
+    yield from (("totals", {"batches": k, "hosts": n, "icc": icc}, 1.0) for k, n in MIXED for icc in MIXED_ICCS)
+    for k, missing in SIZES:
+        for a, b in STRATA:
+            pair = {"strata": k, "baseline": a, "candidate": b, "missing": missing}
+            yield from (("strata", pair | {"wider": wider}, 1.0) for wider in SPREADS)
 
 
 def simulate(case: Case) -> Row:
@@ -307,11 +378,12 @@ def faults(row: Mapping[str, Any]) -> Iterator[str]:
     """Yield a description of each value outside its bounds."""
     least = 0.93
     match row["section"]:
-        case "fleet" | "fieller":
+        case "fleet" | "fieller" | "strata":
             most = 0.98 if min(row["baseline"], row["candidate"]) >= 3 else 1.0
             if not least <= row["coverage"] <= most:
                 yield f"coverage {row['coverage']:.1%}"
-            if row["baseline"] == row["candidate"] and row["half"] > 1.15 * row.get("half_welch", row["half"]):
+            equal = row["baseline"] == row["candidate"] and "half_welch" in row
+            if equal and row["half"] > 1.15 * row["half_welch"]:
                 yield f"half-width {row['half'] / row['half_welch']:.2f} times Welch's"
         case "tables" | "guardrails":
             if row["false"] > 0.05:
@@ -390,6 +462,17 @@ def markdown(results: Mapping[str, Any]) -> str:
         ]
         cells = [_three(part, a, b, "coverage") for part in parts] + [_three(tables_of["guardrails"], a, b, "false")]
         lines.append(f"| {a} v {b} | " + " | ".join(cells) + " |")
+    lines += ["", "| batches a side | hosts a side | " + " | ".join(f"ICC {icc:g}" for icc in MIXED_ICCS) + " |"]
+    lines += ["|-|-|" + "-|" * len(MIXED_ICCS)]
+    for k, n in MIXED:
+        of = {r["icc"]: r for r in tables_of["totals"] if (r["batches"], r["hosts"]) == (k, n)}
+        cells = [f"{_percent(of[icc]['coverage'])} ({_percent(of[icc]['by_hosts'])})" for icc in MIXED_ICCS]
+        lines.append(f"| {k} | {n} | " + " | ".join(cells) + " |")
+    lines += ["", "| hosts in a size | " + " | ".join(f"{k} sizes, {m}% missing" for k, m in SIZES) + " |"]
+    lines += ["|-|" + "-|" * len(SIZES)]
+    for a, b in STRATA:
+        parts = [[r for r in tables_of["strata"] if (r["strata"], r["missing"]) == of] for of in SIZES]
+        lines.append(f"| {a} v {b} | " + " | ".join(_three(part, a, b, "coverage") for part in parts) + " |")
     return "\n".join(lines) + "\n"
 
 

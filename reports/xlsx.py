@@ -414,7 +414,7 @@ class _Workbook:
                 own = message("own program {interval}", interval=c.workload) if c.workload else None
                 figures = joined([c.text or "–", needed, own])
                 parts.append(labelled(title, figures))
-            prose.pair(joined([line.title, line.remark]), joined(parts, "; "))
+            prose.pair(line.title, joined([*parts, line.remark], "; "))
 
     def _answer(self, prose: Prose, line: ClassRow) -> None:
         """One candidate and class in a sentence whose numbers are live; benchmarks that disagree come first."""

@@ -96,12 +96,12 @@ def credit(
             systems=some(noticed, 3),
         )
     if any(case in _NOTICED_SUITES for case, _ in figures) and (
-        open_ := [_system(machine) for machine in machines if _open(machine)]
+        open_ := list(dict.fromkeys(_system(machine) for machine in machines if _open(machine)))
     ):
         yield message(
-            "SPEC's lists omit its compiler notice on Intel results of 2022 to February 2024: look up {results} "
+            "SPEC's lists omit its compiler notice on Intel results of 2022 to February 2024: look up {n} "
             "({systems}) at www.spec.org.",
-            results=count(len(open_), "result"),
+            n=count(len(open_), "system"),
             systems=some(open_, 3),
         )
 

@@ -148,6 +148,11 @@ def _by_side(view: View, rows: Rows, shown: fmt.Shown) -> dict[str, list[float]]
     return {g: values for g, values in of.items() if values}
 
 
+def _centre(values: Sequence[float]) -> float:
+    """Return the geometric mean, or the arithmetic mean if a figure is zero."""
+    return float(np.exp(np.mean(np.log(values)))) if min(values) > 0 else float(np.mean(values))
+
+
 def _crowd(
     view: View, _: Language, colours: Mapping[str, str], axis: str, values: Mapping[str, Sequence[float]]
 ) -> Spec:
@@ -155,7 +160,7 @@ def _crowd(
     if len(view.hosts) > charts.MANY_DOTS:
         boxes = [Box(names[g], g, np.quantile(v, _QUANTILES).tolist()) for g, v in values.items()]
         return charts.boxes(boxes, colours, axis)
-    ticks = [(names[g], float(np.exp(np.mean(np.log(v))))) for g, v in values.items()]
+    ticks = [(names[g], _centre(v)) for g, v in values.items()]
     dots = [(names[g], g, value) for g, v in values.items() for value in v]
     return charts.strip(list(names.values()), dots, ticks, {}, colours, axis)
 

@@ -52,8 +52,8 @@ def bought(comparison: Comparison, hosts: Sequence[HostInfo]) -> str:
 def _shared(comparison: Comparison, hosts: Sequence[HostInfo], per: str) -> str:
     titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
     amounts = [(t, _range([h for h in hosts if h.generation == t], per)) for t in titles]
-    units = {t: currency([h for h in hosts if h.generation == t]) if per == "money" else "" for t in titles}
-    known = [spaced(fmt.clean(t), f"{a} {units[t]}".strip()) for t, a in amounts[:MOST] if a]
+    units = {t: sorted({_unit(h) for h in hosts if h.generation == t} - {""}) if per == "money" else [] for t in titles}
+    known = [spaced(fmt.clean(t), a, joined(units[t], "/")) for t, a in amounts[:MOST] if a]
     if len(titles) > MOST:
         known.append(message("and {n} more", n=len(titles) - MOST))
     listed = joined(known)
@@ -61,7 +61,7 @@ def _shared(comparison: Comparison, hosts: Sequence[HostInfo], per: str) -> str:
         return message("Power as measured during the runs") if per == "watt" else ""
     if per != "money":
         return Message(_LISTED[per].template, {"amounts": listed})
-    labels = ("price_date", "term", "exchange_rate")
+    labels = ("price_date", "exchange_rate")
     dates = sorted({fmt.clean(h.labels[k]) for h in hosts for k in labels if h.labels.get(k)})
     if not dates:
         return message("Price of a server: {amounts}; the date of the prices is not known", amounts=listed)

@@ -36,7 +36,7 @@ from reports.comparison.reliance import (
     some,
     threads,
 )
-from reports.comparison.service import Service, services, unserved
+from reports.comparison.service import Service, distance, services, unserved, without
 from reports.comparison.titles import basis_title, class_title, labelled, spaced, titled
 from reports.frontier.points import Family
 from reports.frontier.section import unit_of
@@ -204,11 +204,9 @@ def _remark(comparison: Comparison, heads: Sequence[RatioRow]) -> str:
 def _answer(
     comparison: Comparison, capacity: Sequence[Line], speed: Sequence[Line], served: Sequence[Service], unit: str
 ) -> str:
-    lead = _lead(capacity) or _lead(speed)
+    lead, at_service = _leading(comparison, [*capacity, *speed], served)
     if not lead:
         return _none(comparison)
-    if at_service := bool(served) and all(_is_of_servers(comparison, line) for line in lead):
-        lead = [line for line in lead if line.service]
     amounts = [(c.title, _amount(lead, k)) for k, c in enumerate(comparison.candidates)]
     (title, amount), *others = [(title, amount) for title, amount in amounts if amount]
     opening: str = _opening(comparison, bool(capacity), unit, title, amount)
@@ -228,6 +226,14 @@ def _answer(
     for k, candidate in enumerate(comparison.candidates[: most + 1]):
         tail += dict.fromkeys(labelled(candidate.title, c.remark) for line in lead if (c := line.cells[k]).remark)
     return joined([opening, *tail], "; ")
+
+
+def _leading(comparison: Comparison, lines: Sequence[Line], served: Sequence[Service]) -> tuple[Sequence[Line], bool]:
+    """Return the lines of the answer, and whether they are those at equal service."""
+    lead = _lead([x for x in lines if x.kind == Kind.CAPACITY]) or _lead(lines)
+    if not served or not all(_is_of_servers(comparison, line) for line in lead):
+        return lead, False
+    return [line for line in lead if line.service], True
 
 
 def _opening(comparison: Comparison, work: bool, unit: str, candidate: str, amount: str) -> Message:
@@ -427,9 +433,8 @@ def _guardrails(rows: Sequence[RatioRow]) -> tuple[str, bool]:
 def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
     """Yield the reasons to doubt the answer, each with the answer without its cause if it can be computed."""
     if around.outliers:
-        odd = {o.side for o in around.outliers}
-        other = around.without.get(comparison.baseline)
-        answer, effect = _compared(comparison, other, odd)
+        odd = {o.side: [other.host for other in around.outliers if other.side == o.side] for o in around.outliers}
+        answer, effect = _compared(comparison, around.without.get(comparison.baseline), odd, around.families)
         yield Finding(odd_hosts(around.outliers, answer), effect, "peers")
     matched = any(e.basis is Basis.STRATA for c in comparison.candidates for e in c.classes.values())
     for text, drop in settings(around.hosts, sizes=not matched):
@@ -457,18 +462,32 @@ def _again(comparison: Comparison, around: Around, drop: Drop) -> tuple[str, flo
     drop = {side: hosts for side, hosts in drop.items() if hosts}
     if around.again is None or not drop:
         return "", None
-    return _compared(comparison, around.again(comparison.baseline, drop), set(drop))
+    return _compared(comparison, around.again(comparison.baseline, drop), drop, around.families)
 
 
-def _compared(comparison: Comparison, other: Comparison | None, sides: Collection[str]) -> tuple[str, float | None]:
-    """Return the answer of ``other`` for the candidates affected by a change of ``sides``, and how far it moves."""
-    if other is None:
+def _compared(
+    comparison: Comparison, other: Comparison | None, drop: Drop, families: Sequence[Family]
+) -> tuple[str, float | None]:
+    """Return the answer of ``other``, made without the machines in ``drop``, and how far it moves.
+
+    It covers the candidates that this concerns. There is no answer if ``other`` no longer compares size by size, or at
+    another level of service, because its figures then mean something else.
+    """
+    if other is None or _sized(comparison) != _sized(other):
         return "", None
-    lines = _lines(other, rows_of(other))
-    lead = _lead([x for x in lines if x.kind == Kind.CAPACITY]) or lines
+    before = services(comparison, families)
+    served = services(other, [without(family, drop) for family in families])
+    if [s.line.class_ for s in before] != [s.line.class_ for s in served]:
+        return "", None
+    lead, at_service = _leading(other, [*(s.line for s in served), *_lines(other, rows_of(other))], served)
     amounts = [
         spaced(c.title, _amount(lead, k) or message("no figure"))
         for k, c in enumerate(other.candidates)
-        if comparison.baseline in sides or c.title in sides
+        if comparison.baseline in drop or c.title in drop
     ]
-    return joined(amounts[:MOST_SIDES]), moved(comparison, other)
+    return joined(amounts[:MOST_SIDES]), distance(before, served) if at_service else moved(comparison, other)
+
+
+def _sized(comparison: Comparison) -> set[tuple[str, str]]:
+    """Return the candidates and classes that are compared size by size."""
+    return {(c.title, name) for c in comparison.candidates for name, e in c.classes.items() if e.basis is Basis.STRATA}

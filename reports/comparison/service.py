@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fleetmark.base.measurement import Kind
@@ -51,6 +52,26 @@ def services(comparison: Comparison, families: Sequence[Family]) -> tuple[Servic
     return tuple(
         Service(f, speed, of, _line(comparison, f, speed, of, several=len(listed) > 1)) for f, speed, of in listed
     )
+
+
+def without(family: Family, drop: Mapping[str, Collection[str]]) -> Family:
+    """Return ``family`` without some machines; ``drop`` has their names by side."""
+    sides = {
+        side: {name: points for name, points in machines.items() if name not in drop.get(side, ())}
+        for side, machines in family.sides.items()
+    }
+    return replace(family, sides={side: machines for side, machines in sides.items() if machines})
+
+
+def distance(before: Sequence[Service], after: Sequence[Service]) -> float:
+    """Return how far results at equal service move, as a logarithm; infinite if one disappears."""
+    changes = [0.0]
+    for one, other in zip(before, after, strict=True):
+        for candidate, result in one.results.items():
+            new = other.results[candidate].ratio if candidate in other.results else None
+            if result.ratio is not None:
+                changes.append(math.inf if new is None else abs(math.log(new.value / result.ratio.value)))
+    return max(changes)
 
 
 def unserved(comparison: Comparison, families: Sequence[Family]) -> str:

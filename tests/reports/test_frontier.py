@@ -93,6 +93,21 @@ def rows_of(part: Part, key: str) -> list[dict[str, Any]]:
     return [{c.key: cell.text for c, cell in zip(table.columns, row, strict=True)} for row in table.rows]
 
 
+SLOWER = {1: (80.0, 0.05), 16: (45.0, 0.3), 64: (20.0, 0.8), 128: (18.0, 4.0)}
+
+
+def test_the_answer_without_a_slow_host_is_at_equal_service_too(tmp_path: Path) -> None:
+    """Three new hosts do 3 times the work at every speed, and a fourth is slower. Its latency alone gives 1.32."""
+    old, new = ["o1", "o2", "o3"], ["n1", "n2", "n3"]
+    record(tmp_path, "c-old", {h: {"gen": "old"} for h in old}, measured(old, 1.0))
+    rows = {**measured(new, 3.0), **measured(["n4"], 3.0, loads=SLOWER)}
+    record(tmp_path, "c-new", {h: {"gen": "new"} for h in (*new, "n4")}, rows)
+    doc = json.loads(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
+    assert doc["answer"]["sentence"].startswith("At 50 tokens/s per user, one new accelerator replaces 2.58 (")
+    (sentence,) = [s for s in doc["answer"]["before_you_rely_on_this"] if s.startswith("Unlike its peers: n4")]
+    assert "without it: new 3.00 (" in sentence
+
+
 def test_a_comparison_says_what_one_replaces_at_equal_service(tmp_path: Path) -> None:
     (block,) = compared(tmp_path).frontiers
     part = block.part
