@@ -5,9 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,28 +13,23 @@ import pyarrow.parquet as pq
 import pytest
 
 from parsers.published import files
-
-HOUSE = Path(__file__).parents[1]
+from tests.bombs import Read, reader
 
 MOST_KIB = 500_000  # peak memory of an importing process, including Python and Arrow
-MOST_ADDRESSES = 6 << 30  # bytes of address space; a failure exhausts this limit, not the machine's memory
 HEAD = "machine,benchmark,value,unit"
 ROW = "h1,b1,1,GB/s"
-SCRIPT = """
-import resource, sys
-from pathlib import Path
-from fleetmark.base.errors import FleetmarkError
+READ = """
 from fleetmark.record import imports
-resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[3]), int(sys.argv[3])))
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-try:
-    done = imports.files(Path(sys.argv[1]), "table", [Path(sys.argv[2])])
-    print("imported", len(done[0][0].about["machines"]))
-except FleetmarkError as error:
-    print("refused", error)
-status = Path("/proc/self/status").read_text()
-print(status.partition("VmHWM:")[2].split()[0])  # ru_maxrss would count what the parent had
+def read(file):
+    done = imports.files(file.parent / "results", "table", [file])
+    return len(done[0][0].about["machines"])
 """
+
+
+@pytest.fixture(scope="module")
+def read() -> Iterator[Read]:
+    with reader(READ) as read:
+        yield read
 
 
 def packed(pieces: list[tuple[str, int]]) -> bytes:
@@ -184,36 +177,26 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_is_refused_in_a_sentence_and_in_little_memory(name: str, tmp_path: Path) -> None:
+def test_a_bomb_is_refused_in_a_sentence_and_in_little_memory(name: str, read: Read, tmp_path: Path) -> None:
     title, make, part = BOMBS[name]
     (tmp_path / title).write_bytes(make())
     assert (tmp_path / title).stat().st_size < 4_000_000
-    words = [str(tmp_path / "results"), str(tmp_path / title), str(MOST_ADDRESSES)]
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *words], capture_output=True, text=True, check=False, cwd=HOUSE
-    )
-    assert done.returncode == 0, done.stderr[-400:]
-    sentence, peak = done.stdout.splitlines()
-    assert sentence.startswith("refused ") and part in sentence, sentence[:400]
-    assert int(peak) < MOST_KIB, f"{peak} KiB"
+    outcome, peak = read(tmp_path / title)
+    assert outcome.startswith("refused ") and part in outcome and "\n" not in outcome, outcome[:400]
+    assert 0 < peak < MOST_KIB, f"{peak} KiB"
     assert not list(tmp_path.glob("results/imports/*"))
 
 
-def test_a_file_at_the_bounds_is_imported_in_little_memory(tmp_path: Path) -> None:
+def test_a_file_at_the_bounds_is_imported_in_little_memory(read: Read, tmp_path: Path) -> None:
     more = files.MOST_CELLS // files.MOST_ROWS - 4
     with (tmp_path / "a.csv").open("w") as out:
         out.write(HEAD + "".join(f",l{n}" for n in range(more)) + "\n")
         for n in range(files.MOST_ROWS):
             labels = "".join(f",label {n // 10} {m}" for m in range(more))
             out.write(f"m{n // 10},b{n % 10},{n + 1},GB/s{labels}\n")
-    words = [str(tmp_path / "results"), str(tmp_path / "a.csv"), str(MOST_ADDRESSES)]
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *words], capture_output=True, text=True, check=False, cwd=HOUSE
-    )
-    assert done.returncode == 0, done.stderr[-400:]
-    sentence, peak = done.stdout.splitlines()
-    assert sentence == f"imported {files.MOST_ROWS // 10}"
-    assert int(peak) < MOST_KIB, f"{peak} KiB"
+    outcome, peak = read(tmp_path / "a.csv")
+    assert outcome == f"read {files.MOST_ROWS // 10}"
+    assert 0 < peak < MOST_KIB, f"{peak} KiB"
 
 
 def test_columns_of_parquet_that_repeat_a_text_are_read(tmp_path: Path) -> None:

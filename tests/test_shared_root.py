@@ -17,21 +17,19 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import Result
 from rich.console import Console
-from typer.testing import CliRunner
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.campaign import run as campaign
 from fleetmark.campaign.judged import write_measurements
 from fleetmark.campaign.options import Options
 from fleetmark.campaign.resumed import scheduled
-from fleetmark.cli.app import app
 from fleetmark.record.archive import Archive
 from fleetmark.record.campaigns import campaigns_inside, find
 from fleetmark.verbs.confirm import with_suite
 from tests.drives import save_step
 from tests.records import IOPS, NULL, TRIAD, record
+from tests.watch import WATCH, content, invoke
 
 RULES = """rules:
   - name: bandwidth
@@ -125,16 +123,6 @@ RUNNING = (
 )
 
 
-def invoke(root: Path, verb: str) -> Result:
-    """Run a verb in this process. Every error about wrong input must be a FleetmarkError, which is one sentence."""
-    words = [word.replace("FOLDER", str(root.parent)) for word in verb.split()]
-    result = CliRunner().invoke(app, [*words, "--results", str(root)])
-    error = result.exception
-    if error is not None and not isinstance(error, SystemExit):
-        assert isinstance(error, FleetmarkError), f"{verb}: {error!r}"
-    return result
-
-
 @pytest.fixture
 def root(sound: Path, tmp_path: Path) -> Path:
     shutil.copytree(sound.parent, tmp_path / "shared", symlinks=True)
@@ -173,10 +161,6 @@ def plant_pipe(path: Path, victim: Path) -> None:
 
 
 PLANTS = (plant_link, plant_hard_link, plant_link_above, plant_pipe)
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 @pytest.mark.parametrize("verb", WRITING)
@@ -235,39 +219,6 @@ def test_a_resumed_campaign_writes_through_no_link(root: Path, tmp_path: Path) -
 COMMAND = "{{ lookup('pipe', 'touch CANARY') }}$(touch CANARY)`touch CANARY`;touch CANARY;\n#!/bin/sh\ntouch CANARY\n"
 PATH = "../../../../../../CANARY/planted"
 ADDRESS = "s3://127.0.0.1:9/bucket"
-
-
-class Watch:
-    """Record processes and connections that this process starts, and files that it opens for writing elsewhere."""
-
-    def __init__(self) -> None:
-        self.allowed: tuple[str, ...] = ()
-        self.seen: list[str] = []
-        self.is_on = False
-        sys.addaudithook(self._hook)
-
-    @contextlib.contextmanager
-    def over(self, *allowed: Path) -> Iterator[None]:
-        self.allowed, self.seen, self.is_on = tuple(map(str, allowed)), [], True
-        try:
-            yield
-        finally:
-            self.is_on = False
-
-    def _hook(self, event: str, args: tuple[Any, ...]) -> None:
-        if not self.is_on:
-            return
-        if event in ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.connect"):
-            self.seen.append(f"{event} {args}"[:300])
-        elif event == "socket.getaddrinfo":
-            self.seen.append(f"{event} {args[0]!r}")
-        elif event == "open" and isinstance(args[0], str) and args[0].startswith("/"):
-            is_written = isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-            if is_written and not args[0].startswith(("/dev/", "/proc/self/", *self.allowed)):
-                self.seen.append(f"open {args[0]} to write")
-
-
-WATCH = Watch()
 
 
 def planted(document: Any, text: str) -> Iterator[tuple[str, Any]]:
@@ -337,8 +288,8 @@ def test_nothing_planted_in_a_document_runs_or_is_reached(
         acting = RUNNING if file.name == "campaign.json" else acting
         for turn, text in enumerate(texts):
             file.write_bytes(raw)
-            for key, content in list(islice(hostile(file, text), turn, None, len(texts))):
-                file.write_text(content)
+            for key, text_planted in list(islice(hostile(file, text), turn, None, len(texts))):
+                file.write_text(text_planted)
                 with WATCH.over(root.parent, tmp_path / "cache"):
                     for verb in (*acting, next(reading)):
                         invoke(root, verb)

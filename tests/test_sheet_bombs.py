@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 import xlsxwriter
 
-HOUSE = Path(__file__).parents[1]
+from tests.bombs import Read, reader
 
 MOST_KIB = 500_000
-SCRIPT = """
-import resource, sys
-from pathlib import Path
-from fleetmark.base.errors import FleetmarkError
+READ = """
 from fleetmark.demand import cells, csv
-resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
-path = Path(sys.argv[1])
-try:
-    if path.suffix == ".xlsx":
-        cells.Cells(path, path.read_bytes()).last_row("Sheet1")
-    else:
-        csv.Folder(path.parent).rows(path.name, ["a"], [])
-    print("read")
-except FleetmarkError as error:
-    print("refused", error)
-print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+def read(file):
+    if file.suffix == ".xlsx":
+        return cells.Cells(file, file.read_bytes()).last_row("Sheet1")
+    return csv.Folder(file.parent).rows(file.name, ["a"], [])
 """
+
+
+@pytest.fixture(scope="module")
+def read() -> Iterator[Read]:
+    with reader(READ) as read:
+        yield read
+
+
 SHEET = '<?xml version="1.0"?><worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
 
 
@@ -84,12 +80,9 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_sheet_beyond_the_bounds_is_refused_in_little_memory(name: str, tmp_path: Path) -> None:
+def test_a_sheet_beyond_the_bounds_is_refused_in_little_memory(name: str, read: Read, tmp_path: Path) -> None:
     title, make, part = BOMBS[name]
     (tmp_path / title).write_bytes(make())
-    words = [sys.executable, "-c", SCRIPT, str(tmp_path / title)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=HOUSE, timeout=300)
-    assert done.returncode == 0, done.stderr[-400:]
-    sentence, peak = done.stdout.splitlines()
-    assert sentence.startswith("refused ") and part in sentence, sentence[:400]
-    assert int(peak) < MOST_KIB, f"{peak} KiB"
+    outcome, peak = read(tmp_path / title)
+    assert outcome.startswith("refused ") and part in outcome and "\n" not in outcome, outcome[:400]
+    assert 0 < peak < MOST_KIB, f"{peak} KiB"

@@ -154,7 +154,7 @@ class Figures:
     def __init__(self, text: str) -> None:
         runs = " ".join(set(re.findall(r"[0-9.][0-9.,eE+-]*", text)))  # the same figures in far less text
         words = re.findall(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", runs)
-        words += re.findall(r"[0-9]+(?:,[0-9]{3})+", runs)
+        words += re.findall(r"(?<![0-9])[0-9]++(?:,[0-9]{3})+", runs)  # in linear time, also of 5,000 digits
         for run in set(re.findall(r"[0-9.]{1,400}", runs)):
             parts = run.split(".")
             words += parts + [f"{a}.{b}" for a, b in pairwise(parts)]

@@ -242,6 +242,15 @@ def test_packages_come_out_of_a_folder_of_wheels_and_are_packed_once(tmp_path: P
     assert again.stdout == done.stdout
 
 
+def test_packing_loads_no_module_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pip.py").write_text("open('ran', 'w')\n")
+    wheel(tmp_path / "wheels", "first")
+    done = pack(tmp_path / "a.tar.gz", "3.11", "x86_64", str(tmp_path / "wheels"), "first==1.0")
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_missing_wheel_is_named_with_the_python_and_cpu_it_is_for(tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
     wheel(wheels, "first")

@@ -43,7 +43,7 @@ def pack(archive: Path, python: str, arch: str, wheels: str, requirements: list[
     folder = Path(wheels).expanduser() if wheels else None
     if folder and not folder.is_dir():
         raise Failure(f"mlperf_inference.wheels: there is no folder {folder} on the machine that runs fleetmark")
-    if subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, check=False).returncode:
+    if subprocess.run([sys.executable, "-P", "-m", "pip", "--version"], capture_output=True, check=False).returncode:
         raise Failure(
             f"the Python that runs fleetmark has no pip to fetch packages with: {sys.executable} -m ensurepip, or "
             f"install fleetmark into a virtual environment that has it"
@@ -64,7 +64,7 @@ def _install(target: Path, python: str, arch: str, folder: Path | None, requirem
     if folder:
         words += ["--no-index", f"--find-links={folder}"]
     install = ["install", "--quiet", "--no-compile", "--retries=1", f"--target={target}"]
-    command = [sys.executable, "-m", "pip", *install, *words, *requirements]
+    command = [sys.executable, "-P", "-m", "pip", *install, *words, *requirements]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return
