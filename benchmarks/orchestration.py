@@ -53,13 +53,13 @@ def main() -> None:
             for name in names:
                 wall, cpu = (statistics.median(of[name][i] for of in rounds) for i in (0, 1))
                 times = statistics.median(of[name][0] / of["raw"][0] for of in rounds) if "raw" in rounds[0] else None
-                rows.append({"hosts": count, "way": name, "wall_s": wall, "cpu_s": cpu, "times_raw": times})
+                row = {"hosts": count, "way": name, "runs": options.runs, "load": os.getloadavg()[0]}
+                rows.append(row | {"wall_s": wall, "cpu_s": cpu, "times_raw": times})
                 print(
                     f"{count:>5} {name:<10} {wall:8.2f} {cpu:8.2f} {'-' if times is None else f'{times:.2f}':>7}",
                     flush=True,
                 )
-    head = circumstances() | {"load": os.getloadavg()[0], "runs": options.runs}
-    options.output.write_text(json.dumps(head | {"rows": rows}, indent=1) + "\n")
+    options.output.write_text(json.dumps(circumstances() | {"rows": rows}, indent=1) + "\n")
 
 
 def _measure(method: Callable[[], None]) -> tuple[float, float]:

@@ -6,9 +6,8 @@ import sys
 
 from fleetmark.base.runtime import (
     calculate_in_one_thread,
-    collect_rarely,
     flushed,
-    skip_plugins,
+    skip_last_collection,
     use_system_allocator,
 )
 
@@ -17,12 +16,11 @@ def main() -> None:
     """Run the command line, and end the process with its exit status."""
     use_system_allocator()
     calculate_in_one_thread()
-    collect_rarely()
-    skip_plugins()
     try:
         code = status()
     except KeyboardInterrupt:  # before there is anything to say of it
         code = 130
+    skip_last_collection()
     sys.exit(flushed(code))
 
 
