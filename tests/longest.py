@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 LONGEST = (
-    *("fleet/test_run.py", "fleet/test_torch.py", "fleet/test_slurm.py", "fleet/test_spec_cpu.py"),
+    *(
+        "fleet/test_full.py",
+        "fleet/test_run.py",
+        "fleet/test_torch.py",
+        "fleet/test_slurm.py",
+        "fleet/test_spec_cpu.py",
+    ),
     *("fleet/test_nccl_tests.py", "fleet/test_record.py", "fleet/test_sick.py", "fleet/test_sick_groups.py"),
     *("fleet/test_services.py", "fleet/test_messages.py", "fleet/test_tune.py", "fleet/test_mlperf_training.py"),
     *("fleet/test_mlperf_inference.py", "fleet/test_mlc.py", "fleet/test_credentials.py", "fleet/test_liars.py"),
