@@ -13,7 +13,19 @@ import typer
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.runtime import keep_memory
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible
+from fleetmark.cli.common import (
+    OK,
+    ROOT,
+    SOME_FAILED,
+    AsDocument,
+    AsFormat,
+    DocumentFormat,
+    Format,
+    Output,
+    Root,
+    beside,
+    interruptible,
+)
 from fleetmark.cli.reports import Campaign, Date, Html, Lang, Pdf, ReportFormat, Templates, Xlsx
 from fleetmark.cli.roots import results
 
@@ -123,15 +135,17 @@ def save(
 
 
 @app.command("list")
-def list_(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
+def list_(root: Root = ROOT, output: Output = None, as_: AsDocument = DocumentFormat.TABLE) -> None:
     """List the baselines there are, every version.
 
     Example: fleetmark baseline list
     """
     from fleetmark.verbs import baseline
+    from fleetmark.verbs.documents import files
 
+    asked = files(output)
     with results(root, "shelves") as here:
-        baseline.show(here, Terminal(), as_ is Format.JSON)
+        baseline.show(here, as_.value, beside(as_), asked)
 
 
 def history(

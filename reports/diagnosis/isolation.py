@@ -20,8 +20,8 @@ from reports.diagnosis.html import About, Page
 from reports.diagnosis.sentences import share
 from reports.kit import format as fmt
 from reports.kit.language import Language
+from reports.kit.marks import code, escaped
 from reports.kit.page import Medium, Section, page
-from reports.markdown import code, escaped
 
 PAIR = 2
 

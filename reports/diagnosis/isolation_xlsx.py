@@ -10,8 +10,8 @@ from fleetmark.record.diagnosis.isolations import Isolated
 from reports.diagnosis.html import About
 from reports.diagnosis.isolation import cost, headline, open_questions, sentence, ways
 from reports.diagnosis.tables import Figure, table
+from reports.kit.prose import Prose
 from reports.kit.workbook import COLOURS, INTEGER, Book, Head, Sheet
-from reports.sheets import Prose
 
 
 def render(isolated: Isolated, folder: Path, about: About) -> bytes:

@@ -7,7 +7,7 @@ from planner.diagnosis.finding import Finding
 from reports.diagnosis.sentences import between, certainty, headline, sentence, whose
 from reports.diagnosis.steps import steps
 from reports.kit.language import Language
-from reports.markdown import code, escaped
+from reports.kit.marks import code, escaped
 
 
 def render(diagnosis: Diagnosis, _: Language) -> str:

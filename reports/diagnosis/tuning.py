@@ -18,7 +18,7 @@ from reports.diagnosis import trial
 from reports.hosts import roofs as under_roofs
 from reports.kit import format as fmt
 from reports.kit.language import Language
-from reports.markdown import escaped
+from reports.kit.marks import escaped
 
 MANY = 4  # hosts that a line names
 MOST_ROOFS = 20  # hosts with their peak, the lowest share first

@@ -13,8 +13,9 @@ from reports.diagnosis.sentences import benchmark, certainty, headline, sentence
 from reports.diagnosis.steps import steps
 from reports.diagnosis.tables import Figure, Row, table
 from reports.hosts import roofs as under_roofs
+from reports.kit.prose import Prose
 from reports.kit.workbook import COLOURS, INTEGER, PERCENT, Book, Head, Sheet, form_for
-from reports.sheets import PARTS, Prose, tab
+from reports.sheets import PARTS, tab
 from workloads import declared
 
 _SHARE = "0.0%"

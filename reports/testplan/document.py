@@ -16,8 +16,8 @@ from reports.diagnosis.html import Page
 from reports.kit import console
 from reports.kit import format as fmt
 from reports.kit.language import Language
+from reports.kit.marks import as_line, code, escaped, part_lines, written
 from reports.kit.page import Medium, Section, page
-from reports.markdown import as_line, code, escaped, part_lines, written
 from reports.testplan.parts import parts, title
 
 

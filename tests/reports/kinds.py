@@ -1,0 +1,80 @@
+"""A document of every kind, from records that are made here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import workloads
+from fleetmark.base.measurement import Better, Measurement, Parsed
+from fleetmark.hosts.slurm.cluster import Node
+from fleetmark.record.campaigns import Summary
+from fleetmark.record.diagnosis import baselines
+from planner.estimate import Estimate
+from planner.predict.transfer import Prediction
+from planner.ratio import Ratio
+from reports.kit.document import Document
+from reports.lists import campaigns, catalogue, measurements, nodes, predictions, saved
+from reports.lists.predictions import BenchmarkPrediction
+from tests.commands import run
+from tests.fleets import sick
+
+DAY = "2026-11-22T10:00:00Z"
+
+
+def _campaigns(root: Path) -> Document:
+    return campaigns.document(
+        [
+            Summary("20261122T100000-quick-0001", root, DAY, "quick", 1200, {"passed": 9000, "failed": 2}, True),
+            Summary("=2+3", root, DAY, "standard", 3, {"passed": 3}, False),
+            Summary("c3", root, "", "", None, {}, False, f"{root}/campaign.json: not JSON"),
+        ],
+        str(root),
+    )
+
+
+def _baselines(root: Path) -> Document:
+    sick(root)
+    run(root, "baseline", "save", "genoa", "--from", "last")
+    return saved.baselines(baselines.baselines(root))
+
+
+def _nodes(_: Path) -> Document:
+    return nodes.document([Node("n1", "gpu", "idle", 192, 1536 << 30, ("gen=genoa",), "gpu:h100:8", "n1")])
+
+
+def _measurements(_: Path) -> Document:
+    listed = (
+        Measurement("iperf3", "tcp", "bitrate", 1.2487e9, "B/s", Better.HIGHER, "n1>n2", {"streams": "4"}),
+        Measurement("iperf3", "tcp", "retransmits", 17, "1", Better.LOWER),
+    )
+    fields = [{"metric": m.metric, "value": m.value, "unit": m.unit} for m in listed]
+    return measurements.document("iperf3", [Parsed("3.18", listed)], fields)
+
+
+def _predictions(_: Path) -> Document:
+    log = Estimate(3.0, 2.9, 3.1)
+    known = Prediction("stream triad", log, 0.9, ratio=Ratio(1.5, 1.4, 1.6), machines=("a", "b"), families=2)
+    silent = Prediction("fio iops", None, 0.9, "too few machines")
+    listed = [BenchmarkPrediction(p, unit, "higher") for p, unit in ((known, "B/s"), (silent, "1/s"))]
+    return predictions.document(listed)
+
+
+def _overview(_: Path) -> Document:
+    manifests = [workloads.load(name) for name in workloads.names()]
+    return catalogue.overview(manifests, [workloads.load_suite(name) for name in workloads.suite_names()])
+
+
+def _workload(_: Path) -> Document:
+    return catalogue.workload(workloads.load("fio"))
+
+
+KINDS: Mapping[str, Callable[[Path], Document]] = {
+    "campaigns": _campaigns,
+    "baselines": _baselines,
+    "nodes": _nodes,
+    "measurements": _measurements,
+    "predictions": _predictions,
+    "workloads": _overview,
+    "workload": _workload,
+}
