@@ -148,7 +148,9 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would run, how long and what it needs; change nothing.")
     ] = False,
-    plan: Annotated[Path | None, typer.Option(help="With --dry-run: write a test plan (.md, .pdf or .html).")] = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="With --dry-run: write a test plan (.md, .pdf, .html, ...).")
+    ] = None,
     lang: cli_reports.Lang = "en",
     as_: Annotated[
         cli_reports.ReportFormat, typer.Option("--format", help="table or json; with --dry-run also md.")

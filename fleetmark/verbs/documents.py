@@ -48,18 +48,19 @@ def documents_of(
     appendix: bool = False,
     raw: bool = False,
     output: Sequence[Path] | None = (),
+    option: str = "--output",
 ) -> Documents:
-    """What the options ask for; ``output``: files whose extension says their kind. Raises FleetmarkError, before any
-    work, for what could not be written or is unknown.
+    """What the options ask for; ``output``: files whose extension says their kind, as ``option`` names them. Raises
+    FleetmarkError, before any work, for what could not be written or is unknown.
     """
     named = {kind: path for kind, path in paths.items() if path is not None}
     for kind, path in named.items():
         _can_be_written(kind, path)
     for path in output or ():
-        kind = kind_of("--output", path, EXTENSIONS)
-        _can_be_written("output", path)
+        kind = _kind_of(option, path)
+        _can_be_written(option.removeprefix("--"), path)
         if kind in named:
-            raise FleetmarkError(f"--output {path}: {named[kind]} is the {path.suffix} file already; name one")
+            raise FleetmarkError(f"{option} {path}: {named[kind]} is the {path.suffix} file already; name one")
         named[kind] = path
     twice = [p for p in named.values() if [q.resolve() for q in named.values()].count(p.resolve()) > 1]
     if twice:
@@ -76,11 +77,11 @@ def files(output: Sequence[Path] | None, lang: str = ENGLISH) -> Documents:
     return documents_of({}, lang, None, None, output=output)
 
 
-def kind_of(option: str, path: Path, extensions: Mapping[str, str]) -> str:
+def _kind_of(option: str, path: Path) -> str:
     """Return the kind of document by the extension of its file. Raises FleetmarkError for any other."""
-    if path.suffix not in extensions:
-        raise FleetmarkError(f"{option} {path}: unknown document type; use the extension {', '.join(extensions)}")
-    return extensions[path.suffix]
+    if path.suffix not in EXTENSIONS:
+        raise FleetmarkError(f"{option} {path}: unknown document type; use the extension {', '.join(EXTENSIONS)}")
+    return EXTENSIONS[path.suffix]
 
 
 def _can_be_written(kind: str, path: Path) -> None:

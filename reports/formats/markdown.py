@@ -15,7 +15,7 @@ from reports.kit.tabular import Tabular
 def render(document: Document, _: Language) -> str:
     """Return the document in this language. Charts are left out."""
     lines = [f"# {as_line(_(document.answer or document.title))}", ""]
-    lines += [f"- {escaped(_(line))}" for line in document.about]
+    lines += [f"- {escaped(_(line))}" for line in document.facts]
     for section in document.sections_for("markdown"):
         lines += _section(section, _)
     return written(lines)

@@ -22,8 +22,9 @@ def render(document: Document, language: Language) -> bytes:
     book = Book(document.answer or document.title, document.created, language)
     readme = book.sheet(message("Readme"), "#1F3A5F")
     tabs = {}
-    for _, table in _tables(document):
-        sheet = book.sheet(table.title, COLOURS[0])
+    for section, table in _tables(document):
+        alike = {e.key for e in section.exhibits if isinstance(e, Tabular)} <= {table.key}
+        sheet = book.sheet(section.title if section.title and alike else table.title, COLOURS[0])
         _table(sheet, table)
         tabs[sheet.name] = table.title
     _readme(Prose(readme, readme.top(document.answer or document.title, document.title)), document, tabs)
@@ -54,7 +55,7 @@ def _found(section: Section, findings: Sequence[Finding]) -> Tabular:
 
 
 def _readme(prose: Prose, document: Document, tabs: dict[str, str]) -> None:
-    prose.sentences(document.about)
+    prose.sentences(document.facts)
     for section in document.sections_for("xlsx"):
         spoken = [e for e in section.exhibits if isinstance(e, Note | Command)]
         if spoken:

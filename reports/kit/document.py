@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fleetmark.base.text import Message, message
+from reports.kit import format as fmt
 from reports.kit.charts import Chart
 from reports.kit.tabular import Tabular, Tone
 
 Kind = Literal["terminal", "html", "pdf", "xlsx", "markdown", "json", "csv"]
 PAGES: tuple[Kind, ...] = ("html", "pdf", "xlsx")  # formats with room for details
+FILES: tuple[Kind, ...] = ("html", "pdf", "xlsx", "markdown", "json", "csv")  # all but the terminal
 WIDE = 7  # columns that fit on an upright page
 
 
@@ -78,6 +80,12 @@ class Document:
     folder: Path | None = None
     created: str = ""
     data: Any = None
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What a file says below the answer: ``about``, and when it was made."""
+        made = (message("Created {moment}", moment=fmt.moment(self.created)),) if self.created else ()
+        return (*self.about, *made)
 
     def sections_for(self, kind: Kind) -> list[Section]:
         """The sections that this format has; none without exhibits."""

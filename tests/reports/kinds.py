@@ -7,6 +7,12 @@ from pathlib import Path
 
 import workloads
 from fleetmark.base.measurement import Better, Measurement, Parsed
+from fleetmark.campaign.options import Options
+from fleetmark.campaign.prepare.dryrun import plan
+from fleetmark.campaign.prepare.past import Past
+from fleetmark.campaign.schedule import make_schedule
+from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.preflight import Checked
 from fleetmark.hosts.slurm.cluster import Node
 from fleetmark.record.campaigns import Summary
 from fleetmark.record.diagnosis import baselines
@@ -16,8 +22,11 @@ from planner.ratio import Ratio
 from reports.kit.document import Document
 from reports.lists import campaigns, catalogue, measurements, nodes, predictions, saved
 from reports.lists.predictions import BenchmarkPrediction
+from reports.testplan import document as testplan
 from tests.commands import run
 from tests.fleets import sick
+from tests.schedules import facts
+from workloads import load_suite
 
 DAY = "2026-11-22T10:00:00Z"
 
@@ -69,6 +78,15 @@ def _workload(_: Path) -> Document:
     return catalogue.workload(workloads.load("fio"))
 
 
+def _testplan(root: Path) -> Document:
+    (root / "mine.yml").write_text("about: x\nworkloads:\n  stream:\n  fio:\n  mlc:\n")
+    suite, name = load_suite(str(root / "mine.yml")), str(root / "mine.yml")
+    hosts = [(Host(f"h{n}", f"h{n}", f"h{n}"), facts(product=f"p{n}")) for n in range(2)]
+    checked = [Checked(host, None, known, {}) for host, known in hosts]
+    schedule = make_schedule(hosts, suite, {}, campaign="x", seed=1, repeats=None)
+    return testplan.document(plan(Options(suite=name), suite, checked, schedule, Past(), 1), DAY)
+
+
 KINDS: Mapping[str, Callable[[Path], Document]] = {
     "campaigns": _campaigns,
     "baselines": _baselines,
@@ -77,4 +95,5 @@ KINDS: Mapping[str, Callable[[Path], Document]] = {
     "predictions": _predictions,
     "workloads": _overview,
     "workload": _workload,
+    "test plan": _testplan,
 }
