@@ -18,9 +18,7 @@ from fleetmark.cli.common import (
     ROOT,
     SOME_FAILED,
     AsDocument,
-    AsFormat,
     DocumentFormat,
-    Format,
     Output,
     Root,
     beside,
@@ -155,11 +153,12 @@ def history(
     host: Annotated[list[str] | None, typer.Option("--host", help="Only this host; repeatable.")] = None,
     everything: Annotated[bool, typer.Option("--everything", help="Every metric, not only the headlines.")] = False,
     html: Html = None,
+    output: Output = None,
     lang: Lang = "en",
     templates: Templates = None,
     date: Date = None,
     root: Root = ROOT,
-    as_: AsFormat = Format.TABLE,
+    as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
     """Show metrics of hosts over all campaigns, and when one changed for good; exit status 1 where one became worse.
 
@@ -169,18 +168,19 @@ def history(
     from fleetmark.verbs.documents import documents_of
 
     with interruptible("no document was written"), keep_memory():
-        documents = documents_of({"html": html}, lang, templates, date)
-        console = Terminal(stderr=as_ is Format.JSON)
+        documents = documents_of({"html": html}, lang, templates, date, output=output)
         command = shlex.join(["fleetmark", *sys.argv[1:]])
         wanted = tuple(metric or ()), tuple(host or ())
         with results(root) as here:
-            good = telling.show(here, *wanted, everything, as_ is Format.JSON, command, console, documents)
+            good = telling.show(here, *wanted, everything, as_.value, command, beside(as_), documents)
     raise typer.Exit(OK if good else SOME_FAILED)
 
 
 class GateFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
+    MD = "md"
+    CSV = "csv"
     JUNIT = "junit"
     PROMETHEUS = "prometheus"
 
@@ -189,10 +189,14 @@ def gate(
     rules: Annotated[Path, typer.Argument(help="A YAML file of rules (docs/diagnosis.md), or acceptance.")],
     campaign: Campaign = "last",
     hosts: Annotated[str | None, typer.Option(help="Only these hosts: host=n7; gen=genoa.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write json, junit, prometheus there.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write FILE.html, .pdf, .xlsx, .md, .csv, or --format there.")
+    ] = None,
     lang: Lang = "en",
     root: Root = ROOT,
-    as_: Annotated[GateFormat, typer.Option("--format", help="table, json, junit or prometheus.")] = GateFormat.TABLE,
+    as_: Annotated[
+        GateFormat, typer.Option("--format", help="table, md, csv, json, junit or prometheus.")
+    ] = GateFormat.TABLE,
 ) -> None:
     """Hold a campaign against acceptance rules; exit status 1 where one is broken or its data is missing.
 
@@ -200,12 +204,12 @@ def gate(
     """
     from fleetmark.record.campaigns import find
     from fleetmark.verbs import gate as gating
+    from fleetmark.verbs.documents import files
 
-    if output is not None and as_ is GateFormat.TABLE:
-        raise FleetmarkError("--output: needs --format json, junit or prometheus")
+    asked = files([output] if output is not None and as_.value not in gating.PLAIN else None, lang)
     console = Terminal(stderr=as_ is not GateFormat.TABLE)
     with results(root, campaign=campaign) as here:
-        accepted = gating.check(find(here, campaign), rules, hosts, as_.value, output, lang, console)
+        accepted = gating.check(find(here, campaign), rules, hosts, as_.value, output, console, asked)
     raise typer.Exit(OK if accepted else SOME_FAILED)
 
 

@@ -12,6 +12,8 @@ from reports.kit.language import Language
 from reports.kit.page import Medium, page
 from reports.kit.page import Section as Heading
 
+MOST_LINKS = 12  # to sections, at the top of the page
+
 
 def render(document: Document, language: Language, *, templates: Path | None = None, medium: Medium = "screen") -> str:
     """Return the page. ``templates``, ``medium`` and errors as for ``reports.html.render``."""
@@ -22,7 +24,7 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         "campaign": {"id": document.title, "fleetmark_version": __version__},
         "scales": False,
         "document": document,
-        "sections": [Heading(section.key, section.title) for section in sections if section.title],
+        "sections": [Heading(section.key, section.title) for section in sections if section.title][:MOST_LINKS],
         "content": [(section, _runs(section.exhibits, document.folder)) for section in sections],
         "link": lambda path: _link(document.folder, path),
     }

@@ -95,4 +95,4 @@ def _notes(table: Tabular, rows: Sequence[Row], _: Language) -> Iterator[Text]:
         for row in rows:
             if column.role == "note" and row[n].text:
                 names = ", ".join(fmt.clean(_(cell.text)) for cell in row[:_NAMES] if cell.text)
-                yield Text(f"{names}: {fmt.clean(_(row[n].text))}", style="dim")
+                yield Text(f"{names}: {fmt.clean(_(row[n].text))}", style=STYLES[row[n].tone] or "dim")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import yaml
+
 import workloads
 from fleetmark.base.measurement import Better, Measurement, Parsed
 from fleetmark.campaign.options import Options
@@ -16,15 +18,20 @@ from fleetmark.hosts.preflight import Checked
 from fleetmark.hosts.slurm.cluster import Node
 from fleetmark.record.campaigns import Summary
 from fleetmark.record.diagnosis import baselines
+from fleetmark.record.diagnosis.gate import hold, read_rules
+from fleetmark.record.diagnosis.history import history
 from planner.estimate import Estimate
 from planner.predict.transfer import Prediction
 from planner.ratio import Ratio
+from reports.diagnosis import gate
+from reports.diagnosis import history as history_report
 from reports.kit.document import Document
 from reports.lists import campaigns, catalogue, measurements, nodes, predictions, saved
 from reports.lists.predictions import BenchmarkPrediction
 from reports.testplan import document as testplan
 from tests.commands import run
-from tests.fleets import sick
+from tests.fleets import sick, usual
+from tests.records import TRIAD, record
 from tests.schedules import facts
 from workloads import load_suite
 
@@ -87,6 +94,27 @@ def _testplan(root: Path) -> Document:
     return testplan.document(plan(Options(suite=name), suite, checked, schedule, Past(), 1), DAY)
 
 
+def _gate(root: Path) -> Document:
+    archive = sick(root)
+    rules = [
+        {"name": "bandwidth", "metric": "stream/*/triad", "at_least": "250 GB/s"},
+        {"name": "ghost", "metric": "nothing/*/*", "at_least": 1, "severity": "warn"},
+    ]
+    (root / "rules.yml").write_text(yaml.safe_dump({"about": "x", "rules": rules}))
+    return gate.document(hold(archive, read_rules(root / "rules.yml"), "rules.yml"))
+
+
+def _history(root: Path) -> Document:
+    for day in range(1, 9):
+        slower = {
+            key: [value * (0.9 if day > 5 and key[1] == TRIAD else 1) for value in values]
+            for key, values in usual(("a", "b"), seed=day).items()
+        }
+        archive = record(root, f"202601{day:02}T000000-x", {"a": {}, "b": {}}, slower)
+        archive.save_campaign(archive.campaign() | {"created": f"2026-01-{day:02}T00:00:00Z"})
+    return history_report.document(history(root, [], []), DAY, "fleetmark history")
+
+
 KINDS: Mapping[str, Callable[[Path], Document]] = {
     "campaigns": _campaigns,
     "baselines": _baselines,
@@ -96,4 +124,6 @@ KINDS: Mapping[str, Callable[[Path], Document]] = {
     "workloads": _overview,
     "workload": _workload,
     "test plan": _testplan,
+    "gate": _gate,
+    "history": _history,
 }
