@@ -215,9 +215,10 @@ def gate(
 
 def tuning(
     campaign: Campaign = "last",
+    output: Output = None,
     lang: Lang = "en",
     root: Root = ROOT,
-    as_: Annotated[ReportFormat, typer.Option("--format", help="table, json or md.")] = ReportFormat.TABLE,
+    as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
     """Say what could be set differently on a campaign's hosts, by rules on their facts; changes nothing.
 
@@ -225,6 +226,8 @@ def tuning(
     """
     from fleetmark.record.campaigns import find
     from fleetmark.verbs import tuning as advising
+    from fleetmark.verbs.documents import files
 
+    asked = files(output, lang)
     with results(root, campaign=campaign) as here:
-        advising.show(find(here, campaign), as_.value, lang, Terminal(stderr=as_ is not ReportFormat.TABLE))
+        advising.show(find(here, campaign), as_.value, beside(as_), asked)

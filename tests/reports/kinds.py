@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 import workloads
+from fleetmark.base.facts import Dimm
 from fleetmark.base.measurement import Better, Measurement, Parsed
 from fleetmark.campaign.options import Options
 from fleetmark.campaign.prepare.dryrun import plan
@@ -20,17 +21,21 @@ from fleetmark.record.campaigns import Summary
 from fleetmark.record.diagnosis import baselines
 from fleetmark.record.diagnosis.gate import hold, read_rules
 from fleetmark.record.diagnosis.history import history
+from fleetmark.record.diagnosis.trials import Tried
+from fleetmark.record.diagnosis.tuning import tune
+from planner.diagnosis.trial import Change
+from planner.diagnosis.tuning.rules import RULES
 from planner.estimate import Estimate
 from planner.predict.transfer import Prediction
 from planner.ratio import Ratio
-from reports.diagnosis import gate
+from reports.diagnosis import gate, trial, tuning
 from reports.diagnosis import history as history_report
 from reports.kit.document import Document
 from reports.lists import campaigns, catalogue, measurements, nodes, predictions, saved
 from reports.lists.predictions import BenchmarkPrediction
 from reports.testplan import document as testplan
 from tests.commands import run
-from tests.fleets import sick, usual
+from tests.fleets import campaign, sick, usual
 from tests.records import TRIAD, record
 from tests.schedules import facts
 from workloads import load_suite
@@ -115,6 +120,28 @@ def _history(root: Path) -> Document:
     return history_report.document(history(root, [], []), DAY, "fleetmark history")
 
 
+def _tuning(root: Path) -> Document:
+    archive = campaign(root, usual(("a", "b")))
+    dimms = tuple(Dimm(slot=f"{n}", size=32 << 30, type="DDR5", rated_mts=4800, configured_mts=4800) for n in range(24))
+    for host in "ab":
+        archive.save_facts(host, facts(dimms=dimms, boost=host == "a", governor="powersave"), {})
+    return tuning.document(tune(archive))
+
+
+def _trial(_: Path) -> Document:
+    changes = (
+        Change("stream all-cores triad", Ratio(1.104, 1.09, 1.12), 3),
+        Change("fio randread iops", Ratio(0.9, 0.85, 0.95), 3),
+        Change("lmbench null", Ratio(1.0), 1),
+    )
+    tried = Tried("a", "hugepages", ("thp",), ("always",), ("madvise",), changes, "trials/x", left="x was 1", lost=2)
+    return trial.document(tried)
+
+
+def _rules(_: Path) -> Document:
+    return trial.rules(RULES)
+
+
 KINDS: Mapping[str, Callable[[Path], Document]] = {
     "campaigns": _campaigns,
     "baselines": _baselines,
@@ -126,4 +153,7 @@ KINDS: Mapping[str, Callable[[Path], Document]] = {
     "test plan": _testplan,
     "gate": _gate,
     "history": _history,
+    "tuning": _tuning,
+    "trial": _trial,
+    "rules": _rules,
 }

@@ -49,6 +49,7 @@ TABLE = Tabular("rates", message("measured"), COLUMNS, ROWS)
 NOT_IN_RECORD = {
     "machines": {"number", "memory", "time"},
     "workloads": {"cases", "repeats", "time"},
+    "roofs": {"share"},
 }
 SAMPLE = Document(
     title="20260101T000000-x",
