@@ -17,6 +17,7 @@ from fleetmark.campaign.schedule import make_schedule
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import Checked
 from fleetmark.hosts.slurm.cluster import Node
+from fleetmark.record import profiles
 from fleetmark.record.campaigns import Summary
 from fleetmark.record.diagnosis import baselines
 from fleetmark.record.diagnosis.gate import hold, read_rules
@@ -33,9 +34,11 @@ from reports.diagnosis import history as history_report
 from reports.kit.document import Document
 from reports.lists import campaigns, catalogue, measurements, nodes, predictions, saved
 from reports.lists.predictions import BenchmarkPrediction
+from reports.profile.document import document as profile_document
 from reports.testplan import document as testplan
 from tests.commands import run
 from tests.fleets import campaign, sick, usual
+from tests.profiles import record_generations
 from tests.records import TRIAD, record
 from tests.schedules import facts
 from workloads import load_suite
@@ -142,6 +145,21 @@ def _rules(_: Path) -> Document:
     return trial.rules(RULES)
 
 
+def _profile(root: Path) -> Document:
+    record_generations(root)
+    resources = ["cpu=spec_cpu2017/*/base_ratio", "mem=stream/*/triad"]
+    profiled = profiles.profile(root, "nginx/*/rps", resources, None)
+    gains = profiles.gains_of(profiled, profiles.upgrades(["mem=1.2@800", "cpu=2,mem=1.5@4000"]))
+    predictions = [profiles.predict(root, profiled, "gen=turin", "gen=icelake")]
+    return profile_document(profiled, gains, predictions)
+
+
+def _cannot_profile(root: Path) -> Document:
+    record_generations(root)
+    resources = ["cpu=spec_cpu2017/*/base_ratio", "mem=stream/*/triad"]
+    return profile_document(profiles.profile(root, "nginx/*/rps", resources, "gen=icelake"), [], [])
+
+
 KINDS: Mapping[str, Callable[[Path], Document]] = {
     "campaigns": _campaigns,
     "baselines": _baselines,
@@ -153,6 +171,8 @@ KINDS: Mapping[str, Callable[[Path], Document]] = {
     "test plan": _testplan,
     "gate": _gate,
     "history": _history,
+    "profile": _profile,
+    "profile refused": _cannot_profile,
     "tuning": _tuning,
     "trial": _trial,
     "rules": _rules,

@@ -50,6 +50,7 @@ NOT_IN_RECORD = {
     "machines": {"number", "memory", "time"},
     "workloads": {"cases", "repeats", "time"},
     "roofs": {"share"},
+    "upgrades": {"gain_per_1000"},
 }
 SAMPLE = Document(
     title="20260101T000000-x",
