@@ -24,7 +24,7 @@ from fleetmark.cli.common import (
     beside,
     interruptible,
 )
-from fleetmark.cli.reports import Campaign, Date, Html, Lang, Pdf, ReportFormat, Templates, Xlsx
+from fleetmark.cli.reports import Campaign, Date, Html, Lang, Pdf, Templates, Xlsx
 from fleetmark.cli.roots import results
 
 
@@ -58,7 +58,8 @@ def diagnose(
     templates: Templates = None,
     date: Date = None,
     root: Root = ROOT,
-    as_: Annotated[ReportFormat, typer.Option("--format", help="table, json or md.")] = ReportFormat.TABLE,
+    output: Output = None,
+    as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
     """Name the hosts and links that are slower than their peers, with evidence; exit status 1 where there are any.
 
@@ -80,15 +81,15 @@ def diagnose(
         others = {"--confirm": confirm, "--against": against, "--everything": everything}
         if other := next((name for name, value in others.items() if value), None):
             raise FleetmarkError(f"{other} with --isolate: it looks for who makes one case slow, and nothing else")
-        documents = documents_of(paths, lang, templates, date)
+        documents = documents_of(paths, lang, templates, date, output=output)
         reached = Where(tuple(inventory or ()), become)
         with results(root, campaign=campaign, writes=True) as here:
             healthy = _isolate(find(here, campaign), isolate, border, reached, as_, documents, command)
         raise typer.Exit(OK if healthy else SOME_FAILED)
     where = Where(tuple(inventory or ()), become) if confirm else None
     with interruptible("no document was written; the same command goes on"), keep_memory():
-        documents = documents_of(paths, lang, templates, date)
-        console = Terminal(stderr=as_ is not ReportFormat.TABLE)
+        documents = documents_of(paths, lang, templates, date, output=output)
+        console = beside(as_)
         with results(root, campaign=campaign, writes=confirm) as here:
             baseline = baselines.load(here, against) if against is not None else None
             question = diagnosing.Question(find(here, campaign), everything, baseline, command, where)
@@ -97,12 +98,12 @@ def diagnose(
 
 
 def _isolate(
-    archive: Any, case: str, border: str | None, where: Any, as_: ReportFormat, documents: Any, command: str
+    archive: Any, case: str, border: str | None, where: Any, as_: DocumentFormat, documents: Any, command: str
 ) -> bool:
     from fleetmark.record.diagnosis.isolations import question
     from fleetmark.verbs import isolate as isolating
 
-    console = Terminal(stderr=as_ is not ReportFormat.TABLE)
+    console = beside(as_)
     with interruptible("what is finished is kept; the same command goes on"):
         return isolating.show(archive, question(archive, case, border), where, as_.value, console, documents, command)
 

@@ -89,7 +89,7 @@ def _broken(acceptance: Acceptance) -> Tabular:
         names = ", ".join(hosts[:NAMED])
         if len(hosts) > NAMED:
             names = message("{hosts}: {names}, …", hosts=count(len(hosts), "host"), names=names)
-        result = text if severity is Severity.FAIL else message("warning {result}", result=text)
+        result = text if severity is Severity.FAIL else message("warning: {result}", result=text)
         rows.append((Cell(names), Cell(rule), Cell(result)))
     return Tabular("broken", message("Not kept"), columns, tuple(rows))
 

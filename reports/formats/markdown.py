@@ -28,17 +28,17 @@ def _section(section: Section, _: Language) -> Iterator[str]:
         if kind is Finding:
             yield from _findings([e for e in exhibits if isinstance(e, Finding)], _)
         else:
-            yield from (line for exhibit in exhibits for line in _exhibit(exhibit, _))
+            yield from (line for exhibit in exhibits for line in _exhibit(exhibit, section, _))
 
 
-def _exhibit(exhibit: Exhibit, _: Language) -> Iterator[str]:
+def _exhibit(exhibit: Exhibit, section: Section, _: Language) -> Iterator[str]:
     match exhibit:
         case Note():
             yield f"- {escaped(_(exhibit.text))}"
         case Command():
-            yield f"- {escaped(_(exhibit.text))}{_(': ')}{code(exhibit.command)}"
+            yield f"- {escaped(exhibit.lead(_))}{code(exhibit.command)}"
         case Tabular():
-            yield from tabular(exhibit, _)
+            yield from ("", *tabular(exhibit, _, above=section.title))
         case Finding():
             yield from _findings([exhibit], _)
         case Chart():

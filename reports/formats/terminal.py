@@ -30,7 +30,8 @@ def render(document: Document, _: Language) -> Iterator[RenderableType]:
 def _parts(document: Document, _: Language) -> Iterator[RenderableType]:
     if document.answer:
         yield Text(fmt.clean(_(document.answer)), style=f"bold {STYLES[document.tone]}".strip())
-    yield from (Text(fmt.clean(_(line)), style="dim") for line in document.about)
+    if document.about:
+        yield Text(" · ".join(fmt.clean(_(line)) for line in document.about), style="dim")
     for number, section in enumerate(document.sections_for("terminal")):
         if section.title:
             if number or document.answer:
@@ -45,13 +46,13 @@ def _section(section: Section, _: Language) -> Iterator[RenderableType]:
         if kind is Finding:
             yield from _findings([e for e in exhibits if isinstance(e, Finding)], _)
         elif kind is Note and len(exhibits) > NOTES:
-            yield from (part for e in exhibits[:NOTES] for part in _exhibit(e, _))
+            yield from (part for e in exhibits[:NOTES] for part in _exhibit(e, section, _))
             yield Text(_(count(len(exhibits) - NOTES, "further note")), style="dim")
         else:
-            yield from (part for e in exhibits for part in _exhibit(e, _))
+            yield from (part for e in exhibits for part in _exhibit(e, section, _))
 
 
-def _exhibit(exhibit: Exhibit, _: Language) -> Iterator[RenderableType]:
+def _exhibit(exhibit: Exhibit, section: Section, _: Language) -> Iterator[RenderableType]:
     match exhibit:
         case Note():
             yield Text(fmt.clean(_(exhibit.text)), style="dim" if exhibit.quiet else STYLES[exhibit.tone])
@@ -59,7 +60,7 @@ def _exhibit(exhibit: Exhibit, _: Language) -> Iterator[RenderableType]:
             yield Text(fmt.clean(_(exhibit.text)))
             yield unwrapped(f"  {fmt.clean(exhibit.command)}", "cyan")
         case Tabular():
-            yield from console.tabular(exhibit, _)
+            yield from console.tabular(exhibit, _, above=section.title)
         case Finding():
             yield from _findings([exhibit], _)
         case Chart():

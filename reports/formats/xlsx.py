@@ -12,9 +12,17 @@ from reports.kit.prose import Prose
 from reports.kit.tabular import Cell, Column, Tabular
 from reports.kit.workbook import COLOURS, GENERAL, Book, Head, Sheet, cell, form_for
 
-_ROLES = {"name": "strong", "side": "strong", "note": "wrap", "code": "code", "text": "wrap", "verdict": "text"}
+_ROLES = {
+    "name": "strong",
+    "side": "strong",
+    "note": "wrap",
+    "code": "code",
+    "file": "code",
+    "text": "wrap",
+    "verdict": "text",
+}
 _TONES = {"good": "ok", "bad": "worse", "unsure": "unsure", "strong": "strong"}
-_WIDEST = {"note": 60, "code": 60, "text": 50}  # characters
+_WIDEST = {"note": 60, "code": 60, "file": 60, "text": 50}  # characters
 
 
 def render(document: Document, language: Language) -> bytes:

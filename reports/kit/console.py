@@ -20,7 +20,16 @@ _WORD = 11  # columns
 _NAMES = 2  # cells that tell a row
 MOST_ROWS = 24  # of a table; more would scroll what matters off the screen
 MANY = 1000  # rows above which a listing is plain text: laying out ten thousand takes four seconds
-STYLES: Mapping[Tone, str] = {"": "", "good": "green", "bad": "red", "unsure": "yellow", "strong": "bold"}
+STYLES: Mapping[Tone, str] = {
+    "": "",
+    "good": "green",
+    "bad": "red",
+    "unsure": "yellow",
+    "strong": "bold",
+    "hot1": "",
+    "hot2": "",
+    "hot3": "red",
+}
 Row = tuple[Cell, ...]
 
 
@@ -34,14 +43,17 @@ def show(parts: Sequence[Part], _: Language) -> Iterator[RenderableType]:
             yield from tabular(table, _)
 
 
-def tabular(table: Tabular, _: Language) -> Iterator[RenderableType]:
-    """A table with what follows it: how many rows it leaves out, and notes that have no room in a column."""
+def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[RenderableType]:
+    """A table with what follows it: how many rows it leaves out, and notes that have no room in a column.
+
+    ``above``: the heading that it stands under, which it does not say again.
+    """
     yield Text()
     if len(table.rows) > MANY and table.listing:
         yield unwrapped(_aligned(table, _))
         return
     rows = table.rows if table.listing else table.rows[:MOST_ROWS]
-    yield _table(table, rows, _)
+    yield _table(table, rows, "" if table.listing or table.title == above else table.title, _)
     if len(table.rows) > len(rows):
         yield Text(_(message("and {n} more", n=len(table.rows) - len(rows))), style="dim")
     yield from _notes(table, rows, _)
@@ -55,9 +67,9 @@ def _aligned(table: Tabular, _: Language) -> str:
     return "\n".join("  ".join(s(t, w) for s, t, w in zip(sides, row, widths, strict=True)).rstrip() for row in rows)
 
 
-def _table(table: Tabular, rows: Sequence[Row], _: Language) -> Table:
+def _table(table: Tabular, rows: Sequence[Row], title: str, _: Language) -> Table:
     shown = Table(
-        title=None if table.listing else fmt.clean(_(table.title)),
+        title=fmt.clean(_(title)) or None,
         title_justify="left",
         title_style="",
         box=box.SIMPLE_HEAD,

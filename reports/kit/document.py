@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -45,6 +45,11 @@ class Command:
 
     text: str
     command: str
+
+    def lead(self, _: Callable[[str], str]) -> str:
+        """What stands before the command on its line."""
+        text = fmt.clean(_(self.text))
+        return f"{text} " if text.endswith((".", "。")) else f"{text}{_(': ')}"
 
 
 Exhibit = Note | Finding | Command | Tabular | Chart

@@ -23,9 +23,9 @@ def written(lines: Iterable[str]) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 
 
-def tabular(table: Tabular, _: Language) -> Iterator[str]:
-    """A table under its title."""
-    if table.title:
+def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[str]:
+    """A table under its title, which it does not say again where it stands under the same heading ``above``."""
+    if table.title != above:
         yield from ("", f"### {escaped(_(table.title))}", "")
     yield from table_head([_(c.title) for c in table.columns], "".join("r" if c.right else "l" for c in table.columns))
     rows = table.rows if table.listing else table.rows[:MOST_ROWS]

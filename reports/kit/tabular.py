@@ -12,19 +12,20 @@ from fleetmark.base.units import human, scale_for, significant
 from reports.kit import format as fmt
 
 _NUMBER = re.compile(r"-?[\d,]+(?:\.(\d+))?(%?)")
-Tone = Literal["", "good", "bad", "unsure", "strong"]
+Tone = Literal["", "good", "bad", "unsure", "strong", "hot1", "hot2", "hot3"]  # hot: how far, on a map of heat
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """``key``: its name in JSON and CSV. ``role``: ``name`` tells rows apart, ``side`` too (a generation or candidate);
-    ``note`` is a sentence that few rows have, ``code`` something to type or a file. ``formula``: what computes it in a
+    ``note`` is a sentence that few rows have, ``code`` something to type, ``file`` paths below the
+    document's folder, with "; " between them. ``formula``: what computes it in a
     workbook, with ``{key}`` for the cell of another column in the same row.
     """
 
     key: str
     title: str
-    role: Literal["name", "side", "text", "number", "verdict", "note", "code"] = "text"
+    role: Literal["name", "side", "text", "number", "verdict", "note", "code", "file"] = "text"
     formula: str = ""
 
     @property

@@ -19,19 +19,23 @@ from fleetmark.hosts.preflight import Checked
 from fleetmark.hosts.slurm.cluster import Node
 from fleetmark.record import profiles
 from fleetmark.record.campaigns import Summary
-from fleetmark.record.diagnosis import baselines
+from fleetmark.record.diagnosis import baselines, diagnose, isolations
 from fleetmark.record.diagnosis.gate import hold, read_rules
 from fleetmark.record.diagnosis.history import history
+from fleetmark.record.diagnosis.roofs import roofs_of
 from fleetmark.record.diagnosis.trials import Tried
 from fleetmark.record.diagnosis.tuning import tune
+from planner.diagnosis.partners import Fault, Reason, Suspicion
 from planner.diagnosis.trial import Change
 from planner.diagnosis.tuning.rules import RULES
 from planner.estimate import Estimate
 from planner.predict.transfer import Prediction
 from planner.ratio import Ratio
-from reports.diagnosis import gate, trial, tuning
+from reports.diagnosis import document as diagnosis
+from reports.diagnosis import gate, isolation, trial, tuning
 from reports.diagnosis import history as history_report
 from reports.kit.document import Document
+from reports.kit.language import Language
 from reports.lists import campaigns, catalogue, measurements, nodes, predictions, saved
 from reports.lists.predictions import BenchmarkPrediction
 from reports.profile.document import document as profile_document
@@ -160,6 +164,28 @@ def _cannot_profile(root: Path) -> Document:
     return profile_document(profiles.profile(root, "nginx/*/rps", resources, "gen=icelake"), [], [])
 
 
+def _diagnosis(root: Path) -> Document:
+    archive = sick(root)
+    return diagnosis.document(diagnose(archive), roofs_of(archive), DAY, "fleetmark diagnose last", Language())
+
+
+def _brief(root: Path) -> Document:
+    return diagnosis.brief(diagnose(sick(root)))
+
+
+def _isolation(root: Path) -> Document:
+    archive = sick(root)
+    faults = (
+        Fault("node", ("n2",), Reason.ALL_PARTNERS, 0.9),
+        Fault("link", ("n3", "n4"), Reason.ONE_PAIR, 1.0),
+    )
+    suspicion = Suspicion(faults, 8, 9, (frozenset(("n5", "n6")),))
+    asked = isolations.question(archive, "iperf3/tcp-1")
+    return isolation.document(
+        isolations.Isolated(archive.id, asked, suspicion, ("isolations/x",)), root, DAY, "fleetmark"
+    )
+
+
 KINDS: Mapping[str, Callable[[Path], Document]] = {
     "campaigns": _campaigns,
     "baselines": _baselines,
@@ -174,6 +200,9 @@ KINDS: Mapping[str, Callable[[Path], Document]] = {
     "profile": _profile,
     "profile refused": _cannot_profile,
     "tuning": _tuning,
+    "diagnosis": _diagnosis,
+    "brief diagnosis": _brief,
+    "isolation": _isolation,
     "trial": _trial,
     "rules": _rules,
 }
