@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from fleetmark.base.text import count, joined, message
 from fleetmark.base.words import word
@@ -21,50 +20,40 @@ from reports.comparison.model import RatioRow
 from reports.comparison.table import Figure, table
 from reports.kit import format as fmt
 from reports.kit.language import Language
-from reports.kit.tabular import Part
+from reports.kit.marks import MOST_ROWS, as_line, code, escaped, part_lines, table_head, table_row, written
 from reports.report import Report
 
 MOST_PROBLEMS = 50  # causes
 MOST_HOSTS = 6  # named of a list
-MOST_ROWS = 400  # of headlines
-
-# What CommonMark, and the kinds of it with tables and formulas, takes for markup within a line. An underscore within
-# a word is none, and names are full of them.
-_MARKUP = re.compile(r"[\\`*{}\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-_BEGINS = re.compile(r"^([#+=>-]|\d+(?=[.)]))")  # what makes a heading, a list or a quotation of a line
 
 
 def render(report: Report) -> str:
     """The report as Markdown in its language."""
     _ = report.language
     parts = _campaign(report, _) if report.comparison is None else _comparison(report, report.comparison, _)
-    tables = (line for part in report.parts for line in _part(part, _))
-    return _written([*parts, *tables, *_problems(report.problems, _), *_provenance(report, _)])
-
-
-def _written(lines: Iterable[str]) -> str:
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
+    tables = (line for part in report.parts for line in part_lines(part, _))
+    return written([*parts, *tables, *_problems(report.problems, _), *_provenance(report, _)])
 
 
 def _comparison(report: Report, comparison: Comparison, _: Language) -> Iterator[str]:
     first = comparison_front(comparison, report.rows, report.around)
-    yield from (f"# {_line(_(first.answer))}", "")
-    yield from (f"{_line(_(line))}  " for line in (first.sides, first.basis, *first.totals, first.bought) if line)
+    yield from (f"# {as_line(_(first.answer))}", "")
+    yield from (f"{as_line(_(line))}  " for line in (first.sides, first.basis, *first.totals, first.bought) if line)
     yield ""
     worse = f"**{_('Gets worse:')}**"
-    yield from (f"- {worse} {_text(_(line))}" for line in first.worse)
+    yield from (f"- {worse} {escaped(_(line))}" for line in first.worse)
     if first.unsure:
-        yield f"- **{_('May get worse:')}** {_text(_(first.unsure))}"
+        yield f"- **{_('May get worse:')}** {escaped(_(first.unsure))}"
     if not first.worse and not first.unsure and first.lines:
         yield f"- {_('Nothing that was measured gets worse.')}"
     if first.guardrails:
-        yield f"- {_text(_(first.guardrails))}"
+        yield f"- {escaped(_(first.guardrails))}"
     if first.not_measured:
-        yield f"- {_text(_(message('Not measured: {areas}', areas=first.not_measured)))}"
+        yield f"- {escaped(_(message('Not measured: {areas}', areas=first.not_measured)))}"
     yield ""
     yield from _classes(first, _)
     yield from ("", f"## {_('Before you rely on this')}", "")
-    yield from (f"- {_text(_(line))}" for line in (*(r.text for r in first.before), *first.legend))
+    yield from (f"- {escaped(_(line))}" for line in (*(r.text for r in first.before), *first.legend))
     yield from _benchmarks(comparison, report.rows, _)
     excluded = [row for row in report.rows if row.left_out]
     if excluded:
@@ -74,9 +63,9 @@ def _comparison(report: Report, comparison: Comparison, _: Language) -> Iterator
             reasons.setdefault(row.note, {})[row.benchmark] = None
         for reason, titles in sorted(reasons.items(), key=lambda item: -len(item[1])):
             some = ", ".join(list(titles)[:MOST_HOSTS]) + (", …" if len(titles) > MOST_HOSTS else "")
-            yield f"- {_text(_(reason))}: {_text(some)} ({_(count(len(titles), 'benchmark'))})"
+            yield f"- {escaped(_(reason))}: {escaped(some)} ({_(count(len(titles), 'benchmark'))})"
     if comparison.notes:
-        yield from ("", f"## {_('Notes')}", "", *(f"- {_text(_(note))}" for note in comparison.notes))
+        yield from ("", f"## {_('Notes')}", "", *(f"- {escaped(_(note))}" for note in comparison.notes))
 
 
 def _classes(first: Front, _: Language) -> Iterator[str]:
@@ -85,11 +74,11 @@ def _classes(first: Front, _: Language) -> Iterator[str]:
         return
     needs = [*first.candidates] if first.becomes else []
     heads = [_("class of work"), *first.candidates, *(f"{_(first.becomes)}: {c}" for c in needs)]
-    yield from _head(heads, "l" + "r" * (len(heads) - 1))
+    yield from table_head(heads, "l" + "r" * (len(heads) - 1))
     for line in first.lines:
         title = joined([line.title, line.remark])
         cells = [_figure(cell, _) for cell in line.cells]
-        yield _row([_(title), *cells, *(_(cell.needed) or "–" for cell in line.cells if needs)])
+        yield table_row([_(title), *cells, *(_(cell.needed) or "–" for cell in line.cells if needs)])
 
 
 def _figure(cell: Cell, _: Language) -> str:
@@ -104,9 +93,9 @@ def _benchmarks(comparison: Comparison, rows: Sequence[RatioRow], _: Language) -
     below = table(comparison, rows)
     titles = [c.title for c in comparison.candidates]
     if below.groups:
-        yield from ("", f"## {_('Benchmarks')}", "", _line(_(below.usual)), "")
+        yield from ("", f"## {_('Benchmarks')}", "", as_line(_(below.usual)), "")
         heads = [_("benchmark"), comparison.baseline, *titles, *(f"{t}: {_('ratio')}" for t in titles)]
-        yield from _head(heads, "l" + "r" * (len(heads) - 1))
+        yield from table_head(heads, "l" + "r" * (len(heads) - 1))
     for group in below.groups:
         for entry in (group.head, *group.entries):
             name = entry.benchmark or f"{_(group.title)} ({group.class_})"
@@ -121,14 +110,14 @@ def _benchmarks(comparison: Comparison, rows: Sequence[RatioRow], _: Language) -
                 f"{v} {entry.unit}".strip() if v else "" for v in (entry.baseline, *(f.value for f in entry.figures))
             ]
             ratios = [_ratio(figure, _) for figure in entry.figures]
-            yield _row([joined([name, _(about)]), *values, *ratios])
+            yield table_row([joined([name, _(about)]), *values, *ratios])
     if below.guards:
         heads = [_("guardrail"), _("candidate"), comparison.baseline, _("candidate's value"), _("limit"), "", _("note")]
-        yield from ("", f"## {_('Guardrails')}", "", *_head(heads, "llrrrll"))
+        yield from ("", f"## {_('Guardrails')}", "", *table_head(heads, "llrrrll"))
         for guard in below.guards:
             figures = [guard.baseline, guard.candidate, guard.limit]
             row = guard.row
-            yield _row([row.benchmark, row.candidate, *figures, _(word(row.verdict)), _(row.note)])
+            yield table_row([row.benchmark, row.candidate, *figures, _(word(row.verdict)), _(row.note)])
 
 
 def _ratio(figure: Figure, _: Language) -> str:
@@ -141,25 +130,25 @@ def _campaign(report: Report, _: Language) -> Iterator[str]:
     first = report.front
     counts = status_counts(view.results.outcomes)
     total = sum(counts.values())
-    yield from (f"# {_line(campaign.id)}", "", f"**{_line(_(first.status))}**", "")
+    yield from (f"# {as_line(campaign.id)}", "", f"**{as_line(_(first.status))}**", "")
     state = [
         _("{n} {status}", n=f"{counts[s]:,}", status=_(word(s)))
         for s in counts
         if counts[s] or s not in WORST_FIRST  # the count of passed runs is given even where it is 0
     ]
     runs, hosts = _(count(total, "run")), _(count(len(view.hosts), "host"))
-    yield _line(_("{runs} on {hosts}: {state}", runs=runs, hosts=hosts, state=", ".join(state)))
+    yield as_line(_("{runs} on {hosts}: {state}", runs=runs, hosts=hosts, state=", ".join(state)))
     yield ""
-    yield from (f"- {_line(_(line))}" for line in first.machines)
+    yield from (f"- {as_line(_(line))}" for line in first.machines)
     if first.means:
-        yield from ("", f"## {_('What it means')}", "", *(f"- {_line(_(line))}" for line in first.means))
+        yield from ("", f"## {_('What it means')}", "", *(f"- {as_line(_(line))}" for line in first.means))
     if first.odd:
-        yield from ("", f"## {_('What is odd')}", "", *(f"- {_line(_(line))}" for line in first.odd))
+        yield from ("", f"## {_('What is odd')}", "", *(f"- {as_line(_(line))}" for line in first.odd))
     if first.next:
-        steps = (f"- {_text(_(advice))}{_(': ')}{_code(command)}" for advice, command in first.next)
+        steps = (f"- {escaped(_(advice))}{_(': ')}{code(command)}" for advice, command in first.next)
         yield from ("", f"## {_('What to do next')}", "", *steps)
     if not campaign.finished:
-        yield from ("", f"{_('The campaign is not finished. Go on with it:')} {_code(resume_command(view.results))}")
+        yield from ("", f"{_('The campaign is not finished. Go on with it:')} {code(resume_command(view.results))}")
     yield from ("", f"## {_('Headlines')}", "")
     yield from _headlines(view, report.against, _)
 
@@ -174,7 +163,7 @@ def _headlines(view: View, against: Against, _: Language) -> Iterator[str]:
     peak = [_("of peak")] if against.shares else []
     times = [_("times {reference}", reference=against.reference)] if against.reference else []
     heads = [_("metric"), *who, _("value"), _("unit"), *peak, *times, _("spread"), "CV", "n", _("better")]
-    yield from _head(heads, "l" + "l" * len(who) + "rl" + "r" * len(peak + times) + "rrrl")
+    yield from table_head(heads, "l" + "l" * len(who) + "rl" + "r" * len(peak + times) + "rrrl")
     for key, rows, shown in view.by_metric(frame.head(MOST_ROWS)):
         title = f"{key[0]} {key[1]} {fmt.point(key[2], key[3], key[4], key[5])}"
         for r in records(rows):
@@ -183,25 +172,15 @@ def _headlines(view: View, against: Against, _: Language) -> Iterator[str]:
             beside = against.of(key, view.generations[0] if of_hosts else str(r["generation"]))
             known = [*([beside.share] if peak else []), *([_(beside.times)] if times else [])]
             noise = [extent, fmt.percent(r["cv"]), str(r["n"])]
-            yield _row([title, *side, shown.number(r["value"]), shown.unit, *known, *noise, _(fmt.better(r["better"]))])
+            yield table_row(
+                [title, *side, shown.number(r["value"]), shown.unit, *known, *noise, _(fmt.better(r["better"]))]
+            )
     yield ""
     if len(frame) > MOST_ROWS:
         yield from (_("{rows} more are in the HTML report.", rows=_(count(len(frame) - MOST_ROWS, "row"))), "")
-    yield from (_line(f"{_(meaning(view))} {_(legend({*frame['interval']}))}"), "")
-    yield from (f"- {_text(_(note))}" for note in footnotes(frame["standing"]))
+    yield from (as_line(f"{_(meaning(view))} {_(legend({*frame['interval']}))}"), "")
+    yield from (f"- {escaped(_(note))}" for note in footnotes(frame["standing"]))
     yield ""
-
-
-def _part(part: Part, _: Language) -> Iterator[str]:
-    """A part that is made of tables."""
-    yield from ("", f"## {_text(_(part.title))}", "")
-    yield from (f"- {_text(_(note))}" for note in part.notes)
-    for listed in part.tables:
-        yield from ("", f"### {_text(_(listed.title))}", "")
-        yield from _head([_(c.title) for c in listed.columns], "".join("r" if c.right else "l" for c in listed.columns))
-        yield from (_row([_(cell.text) for cell in row]) for row in listed.rows[:MOST_ROWS])
-        if len(listed.rows) > MOST_ROWS:
-            yield from ("", _(message("and {n} more", n=len(listed.rows) - MOST_ROWS)))
 
 
 def _problems(problems: Sequence[Problem], _: Language) -> Iterator[str]:
@@ -212,8 +191,8 @@ def _problems(problems: Sequence[Problem], _: Language) -> Iterator[str]:
         names = joined([*p.hosts[:MOST_HOSTS], "…" if len(p.hosts) > MOST_HOSTS else None])
         what = [_(count(p.runs, "run"))] if p.runs else []
         where = _("{what} on {hosts}", what=joined([*what, *p.workloads]), hosts=names) if what else names
-        yield f"- **{_(word(p.status))}**, {_text(where)}: {_text(_(p.reason))}"
-        yield f"  - {_(p.advice)}{_(': ')}{_code(p.command)}"
+        yield f"- **{_(word(p.status))}**, {escaped(where)}: {escaped(_(p.reason))}"
+        yield f"  - {_(p.advice)}{_(': ')}{code(p.command)}"
     if len(problems) > MOST_PROBLEMS:
         causes = _(count(len(problems) - MOST_PROBLEMS, "further cause"))
         yield f"- {_('{causes}: see the HTML report.', causes=causes)}"
@@ -222,49 +201,17 @@ def _problems(problems: Sequence[Problem], _: Language) -> Iterator[str]:
 
 def _provenance(report: Report, _: Language) -> Iterator[str]:
     campaign = report.campaign
-    yield from ("", f"## {_('Provenance')}", "", f"- {_('Run it again')}: {_code(fmt.typed(campaign.command))}")
-    yield f"- Fleetmark {_text(campaign.fleetmark_version)}, {fmt.moment(campaign.created)}"
+    yield from ("", f"## {_('Provenance')}", "", f"- {_('Run it again')}: {code(fmt.typed(campaign.command))}")
+    yield f"- Fleetmark {escaped(campaign.fleetmark_version)}, {fmt.moment(campaign.created)}"
     for c in report.campaigns:
         about = [
             fmt.moment(c.created),
             _("suite {suite}, seed {seed}", suite=c.suite, seed=c.seed) if c.suite else "",
             *(f"{tool} {version}" for tool, version in sorted(c.tool_versions.items())),
         ]
-        yield f"- {_('Campaign')} {_code(c.id)}: {_text(joined(about))}"
+        yield f"- {_('Campaign')} {code(c.id)}: {escaped(joined(about))}"
         if c is not campaign:
-            yield f"  - {_code(fmt.typed(c.command))}"
-        yield from (f"  - {_text(_(note))}" for note in c.notes)
-        yield from (f"  - SHA-256 {_code(digest)}: {_text(file)}" for file, digest in c.hashes.items())
+            yield f"  - {code(fmt.typed(c.command))}"
+        yield from (f"  - {escaped(_(note))}" for note in c.notes)
+        yield from (f"  - SHA-256 {code(digest)}: {escaped(file)}" for file, digest in c.hashes.items())
     yield ""
-
-
-def _head(cells: Sequence[str], sides: str) -> list[str]:
-    """A table's head; ``sides``: l or r for each column."""
-    return [_row(cells), f"|{'|'.join('-:' if s == 'r' else '-' for s in sides)}|"]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_text, cells))} |"
-
-
-def _text(text: str) -> str:
-    """``text`` as nothing but text, where it stands within a line."""
-    shown = fmt.clean(text).replace("&", "&amp;").replace("<", "&lt;")
-    return _MARKUP.sub(lambda m: f"\\{m[0]}", shown)
-
-
-def _line(text: str) -> str:
-    """``text`` as nothing but text, where it begins a line."""
-    return _BEGINS.sub(lambda m: f"{m[0]}\\" if m[0].isdigit() else f"\\{m[0]}", _text(text.strip()))
-
-
-def _code(text: str) -> str:
-    """``text`` as code, whatever is in it: more backticks around it than it has in a row."""
-    shown = fmt.clean(text)
-    fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", shown)), default=0))
-    room = " " if "`" in shown else ""
-    return f"{fence}{room}{shown}{room}{fence}"
-
-
-# For other documents in Markdown.
-escaped, as_line, code, head, row, written, part_lines = _text, _line, _code, _head, _row, _written, _part

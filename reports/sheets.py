@@ -9,13 +9,13 @@ from fleetmark.base.words import word
 from fleetmark.record.results import CampaignInfo
 from reports.hosts.columns import side_by_side
 from reports.kit import format as fmt
+from reports.kit.prose import Prose
 from reports.kit.tabular import Cell, Part
 from reports.kit.workbook import COLOURS, Book, Head, Sheet, cell, form_for
 from reports.report import Report
 
 MOST_NAMED = 20  # hosts named in one cell
 ALIKE = message("A column holds hosts that are configured alike; orange: unlike most of its side.")
-_LEFT = 26  # characters, the width of what stands left of prose
 
 
 def named(hosts: Sequence[str]) -> str:
@@ -23,39 +23,6 @@ def named(hosts: Sequence[str]) -> str:
     more = len(hosts) - MOST_NAMED
     listed = ", ".join(hosts[:MOST_NAMED])
     return message("{hosts} and {n} more", hosts=listed, n=f"{more:,}") if more > 0 else listed
-
-
-class Prose:
-    """A sheet that is read from top to bottom: headings, sentences, and pairs of a name and its text."""
-
-    def __init__(self, sheet: Sheet, row: int) -> None:
-        self.sheet, self.row = sheet, row
-        sheet.width(0, _LEFT)
-        sheet.width(1, 100)
-
-    def heading(self, text: str) -> None:
-        self.row += 1
-        self.sheet.text(self.row, 0, text, "heading")
-        self.row += 1
-
-    def pair(self, name: str, text: str, role: str = "wrap") -> None:
-        if text:
-            self.sheet.text(self.row, 0, name, "strong")
-            self.sheet.text(self.row, 1, text, role)
-            self.row += 1
-
-    def sentences(self, texts: Iterable[str], role: str = "wrap") -> None:
-        for text in texts:
-            self.sheet.text(self.row, 1, text, role)
-            self.row += 1
-
-    def tabs(self, tabs: Mapping[str, Message]) -> None:
-        """What each tab is, with a way there."""
-        self.heading(message("Tabs"))
-        for name, text in tabs.items():
-            self.sheet.link(self.row, 0, name)
-            self.sheet.text(self.row, 1, text, "wrap")
-            self.row += 1
 
 
 def provenance(prose: Prose, report: Report) -> None:

@@ -27,9 +27,9 @@ from reports.comparison.xlsx.classes import ClassRow
 from reports.comparison.xlsx.grid import FIRST_ROW, form_of, grid
 from reports.comparison.xlsx.sources import LIVE, sources
 from reports.kit.format import ROUNDING
+from reports.kit.prose import Prose
 from reports.kit.workbook import COLOURS, GRID, INTEGER, PERCENT, RATIO, Book, Head, Sheet, cell, literal
 from reports.report import Report
-from reports.sheets import Prose
 
 # Columns of the tab Benchmarks.
 _BEFORE = (

@@ -22,6 +22,7 @@ from fleetmark.cli.app import app
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import Checked
 from fleetmark.record.steps import Exchange, HostSchedule, Step
+from reports.formats import html, markdown
 from reports.kit.language import Language, language
 from reports.testplan import document
 from tests.commands import refused
@@ -183,7 +184,7 @@ def test_with_until_ci_there_is_a_least_and_a_most(tmp_path: Path) -> None:
     assert case.repeats == 50 and case.half_width == 0.02
     assert dry.seconds_least == pytest.approx(START_S + 6 * (case.seconds + GAP_S))
     assert dry.seconds == pytest.approx(START_S + 50 * (case.seconds + GAP_S))
-    assert "It takes" in document.markdown(dry, "2026-01-01T00:00:00Z", Language())
+    assert "It takes" in markdown.render(document.document(dry, "2026-01-01T00:00:00Z"), Language())
 
 
 # --- documents --------------------------------------------------------------------------------------------------------
@@ -191,8 +192,8 @@ def test_with_until_ci_there_is_a_least_and_a_most(tmp_path: Path) -> None:
 
 def test_a_plan_says_the_same_in_every_format(tmp_path: Path) -> None:
     dry = planned(tmp_path, "  stream:\n  fio:\n  mlc:\n  nccl_tests: {where: has_nvidia}\n", hosts=3)
-    written = document.markdown(dry, "2026-01-01T00:00:00Z", Language())
-    page = document.render(dry, "2026-01-01T00:00:00Z", Language())
+    written = markdown.render(document.document(dry, "2026-01-01T00:00:00Z"), Language())
+    page = html.render(document.document(dry, "2026-01-01T00:00:00Z"), Language())
     for heading in (
         "Machines",
         "Workloads",
@@ -206,8 +207,8 @@ def test_a_plan_says_the_same_in_every_format(tmp_path: Path) -> None:
         assert case in written and case in page
     assert "needs mlc.tarball" in written and "needs mlc.tarball" in page
     assert "| nccl_tests | h1, h2, h3 | has_nvidia |" in written.replace("\\_", "_")
-    assert "测试计划" in document.markdown(dry, "2026-01-01T00:00:00Z", language("zh-CN"))
-    listed = json.loads(document.as_json(dry))
+    assert "测试计划" in markdown.render(document.document(dry, "2026-01-01T00:00:00Z"), language("zh-CN"))
+    listed = document.as_json(dry)
     assert [host["seconds"] for host in listed["hosts"]] == [host.seconds for host in dry.hosts]
 
 
@@ -219,7 +220,7 @@ def test_hosts_that_differ_stand_apart_and_silent_ones_are_named(tmp_path: Path)
     gone = Checked(Host("gone", "gone", "gone"), None, None, None, "no route")
     of = make_schedule(list(zip(named, own, strict=True)), load_suite(text), {}, campaign="x", seed=1, repeats=None)
     dry = plan(Options(suite=text), load_suite(text), [*asked, gone], of, Past(), 1)
-    written = document.markdown(dry, "2026-01-01T00:00:00Z", Language())
+    written = markdown.render(document.document(dry, "2026-01-01T00:00:00Z"), Language())
     assert "| 1 | h0, h2 | 2 |" in written and "| 2 | h1 | 1 |" in written
     assert "gone does not answer: no route" in written
 
@@ -266,7 +267,7 @@ def test_a_plan_is_written_by_its_name(tmp_path: Path) -> None:
         (["--plan", "plan.md"], "--plan without --dry-run"),
         (
             ["--dry-run", "--plan", "plan.docx"],
-            "--plan plan.docx: unknown document type; use the extension .md, .pdf or .html",
+            "--plan plan.docx: unknown document type; use the extension .html, .pdf, .xlsx, .md, .json, .csv",
         ),
         (["--dry-run", "--plan", "none/plan.md"], "--plan none/plan.md: there is no folder none"),
         (["--dry-run", "--resume", "last"], "--dry-run with --resume"),

@@ -82,7 +82,7 @@ def test_what_is_broken_names_its_worst_run(tmp_path: Path) -> None:
     scaled(values, "n03", TRIAD, 0.8)
     acceptance = hold(campaign(tmp_path, values), read_rules(rules(tmp_path, BANDWIDTH)), "rules.yml")
     assert {(r.host, r.evidence) for r in acceptance.results if r.evidence} == {("n03", "raw/x")}
-    checks = json.loads(gate.as_json(acceptance))["checks"]
+    checks = gate.as_json(acceptance)["checks"]
     assert [c["evidence"] for c in checks if c["evidence"]] == ["raw/x"]
     assert ">raw/x</failure>" in gate.junit(acceptance)
 

@@ -87,12 +87,14 @@ def test_an_import_is_on_record_and_no_campaign(tmp_path: Path, tidy: Path) -> N
     assert json.loads(run(tmp_path, "campaigns", "--format", "json")) == []
 
 
-def test_the_same_file_again_says_that_it_is_there(tmp_path: Path, tidy: Path) -> None:
+def test_the_same_file_again_says_that_it_is_there(tmp_path: Path, tidy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
     run(tmp_path, "import", "table", str(tidy))
     other = tidy.with_name("other name.csv")
     other.write_bytes(tidy.read_bytes())
     for file in (tidy, other):
-        assert f"{tidy} is there already" in run(tmp_path, "import", "table", str(file))
+        text = run(tmp_path, "import", "table", str(file))
+        assert f"{tidy} is there already" in text and f"{tmp_path}/imports/table-tidy-figures-" in text
     assert len(list((tmp_path / "imports").iterdir())) == 1
     (doc,) = json.loads(run(tmp_path, "import", "table", str(tidy), "--format", "json"))
     assert (doc["new"], doc["machines"], doc["labels"]) == (False, 4, {"gen": 2, "watts": 2})
@@ -538,7 +540,7 @@ SPARECORES = ROOT / "sparecores_published" / "sc_servers.csv"
 
 @pytest.mark.skipif(not SPARECORES.exists(), reason=f"corpus absent: no {SPARECORES} (set FLEETMARK_CORPUS)")
 def test_cloud_types_are_machines(tmp_path: Path) -> None:
-    output = run(tmp_path, "import", "sparecores", str(SPARECORES))
+    output = " ".join(run(tmp_path, "import", "sparecores", str(SPARECORES)).split())
     assert "46,103 figures of 3,614 machines from 3,614 rows" in output
     raw = pd.read_csv(SPARECORES).set_index("server")["stressng_full_best_bogo_ops_s"]
     row = of(compared(tmp_path, "host=aws/m6i.4xlarge", "host=aws/m7g.4xlarge"), "stress-ng div16 bogo_ops")

@@ -17,8 +17,8 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import isolations
 from fleetmark.record.diagnosis.isolations import FOLDER, Isolated
 from planner.diagnosis.partners import Fault, Reason, Suspicion
-from reports.diagnosis import isolation, isolation_xlsx
-from reports.diagnosis.html import About
+from reports.diagnosis import isolation
+from reports.formats import html, markdown, xlsx
 from reports.kit.language import language
 from tests.commands import refused
 from tests.fleets import HOSTS, Values, campaign, ring, usual
@@ -95,11 +95,11 @@ def test_every_reason_is_a_sentence(tmp_path: Path) -> None:
         Fault("border", ("r1", "r2"), Reason.ALL_ACROSS, 0.3),
     )
     result = Isolated(archive.id, asked, Suspicion(faults, 8, 9, (frozenset(("n5", "n6")),)), ("isolations/x",))
-    text = isolation.markdown(result, language("en"))
-    assert text.startswith("**iperf3 tcp is slow and fails because of n1, n2, n3 - n4, r1 - r2.**")
+    text = markdown.render(isolation.document(result, archive.path, "", "fleetmark"), language("en"))
+    assert text.startswith("# iperf3 tcp is slow and fails because of n1, n2, n3 - n4, r1 - r2.")
     assert "n1 is 50% slower than others by itself" in text and "n3 - n4 fails; both work with others" in text
     assert "n5 - n6 was slow in the campaign and fast when it ran again" in text
-    reasons = [f["reason"] for f in json.loads(isolation.as_json(result))["faults"]]
+    reasons = [f["reason"] for f in isolation.as_json(result)["faults"]]
     assert reasons == [str(r) for r in Reason]
 
 
@@ -110,15 +110,15 @@ def test_a_failure_is_not_called_slow_and_has_its_raw_files_in_every_form(tmp_pa
     ran = (tuple(map(frozenset, (("n1", "n2", "n3"),))), (frozenset(("n2", "n3")),))
     result = Isolated(archive.id, asked, Suspicion((fault,), 8, 9, ()), ("isolations/all", "isolations/pair"), ran)
     assert result.evidence(fault) == ["isolations/pair/raw"]
-    assert json.loads(isolation.as_json(result))["faults"][0]["evidence"] == ["isolations/pair/raw"]
+    assert isolation.as_json(result)["faults"][0]["evidence"] == ["isolations/pair/raw"]
     for lang, answer, file in (("en", "iperf3 tcp fails because of n2.", "raw files"), ("zh-CN", "失败", "原始文件")):
-        about = About("2026-01-01T00:00:00Z", "fleetmark", language(lang))
-        book = openpyxl.load_workbook(io.BytesIO(isolation_xlsx.render(result, archive.path, about)))
+        document = isolation.document(result, archive.path, "2026-01-01T00:00:00Z", "fleetmark")
+        book = openpyxl.load_workbook(io.BytesIO(xlsx.render(document, language(lang))))
         assert len(book.sheetnames) == 3
-        cells = [str(c.value) for row in book.worksheets[1].iter_rows() for c in row if c.value is not None]
+        cells = [str(c.value) for tab in book.worksheets for row in tab.iter_rows() for c in row if c.value is not None]
         assert any(answer in cell for cell in cells) and file in cells
         assert {str(Reason.ALL_PARTNERS), "isolations/pair/raw"} <= set(cells)
-        page = isolation.render(result, archive.path, about)
+        page = html.render(document, language(lang))
         assert answer in page and "isolations/pair/raw" in page
 
 
@@ -126,7 +126,7 @@ def test_the_workbook_of_a_sound_fleet_names_nobody(tmp_path: Path) -> None:
     sound(tmp_path)
     assert answered(tmp_path, "--xlsx", str(tmp_path / "i.xlsx"))[0] == 0
     book = openpyxl.load_workbook(tmp_path / "i.xlsx")
-    values = [cell.value for row in book["Faults"].iter_rows() for cell in row]
+    values = [cell.value for row in book["Readme"].iter_rows() for cell in row]
     assert "Nobody is named." in values and book["Runs"].max_row > 3
 
 

@@ -11,7 +11,10 @@ import pytest
 from fleetmark.record import listing
 from fleetmark.record.archive import Archive
 from fleetmark.record.campaigns import Summary, campaigns, summarise
-from reports.terminal import campaigns as shown
+from reports.formats import terminal
+from reports.kit.console import MANY
+from reports.kit.language import Language
+from reports.lists import campaigns as shown
 
 INDEX = ".campaigns.jsonl"
 
@@ -107,7 +110,9 @@ def test_a_root_that_cannot_be_written_is_listed(tmp_path: Path) -> None:
 
 
 def test_many_campaigns_are_plain_lines(tmp_path: Path) -> None:
-    summaries = [Summary(f"c{n}", tmp_path, "2026-11-22T10:00:00Z", "quick", 1, {"passed": n}, True) for n in (1, 20)]
-    lines = shown.text(summaries).splitlines()
-    assert lines[0].split() == ["campaign", "created", "suite", "hosts", "outcomes"]
-    assert lines[2] == "c20       2026-11-22T10:00  quick  1      20 passed"
+    day = "2026-11-22T10:00:00Z"
+    many = [Summary(f"c{n}", tmp_path, day, "quick", 1, {"passed": n}, True) for n in range(MANY + 1)]
+    (text,) = [part for part in terminal.render(shown.document(many, "root"), Language()) if str(part)]
+    lines = str(text).splitlines()
+    assert lines[0].split() == ["campaign", "created", "suite", "hosts", "outcomes", "state"]
+    assert lines[21] == "c20       2026-11-22 10:00  quick      1  20 passed" and len(lines) == MANY + 2

@@ -15,9 +15,10 @@ from fleetmark.base.facts import Cpu, Disk, Gpu, Nic
 from fleetmark.base.terminal import Terminal
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.ssh.target import Target, UnknownKey, scans
+from reports.formats import terminal
 from reports.hosts.terminal import Entry, _model, table
-from reports.kit.language import language
-from reports.terminal import catalogue
+from reports.kit.language import Language, language
+from reports.lists import catalogue
 from tests.schedules import facts
 
 WIDTHS = (80, 100, 140)
@@ -119,7 +120,7 @@ def test_one_host_is_no_plural() -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", workloads.names())
 def test_a_workload_is_shown_in_words(name: str, width: int) -> None:
-    text = printed(width, *catalogue.workload(workloads.load(name)))
+    text = printed(width, *terminal.render(catalogue.workload(workloads.load(name)), Language()))
     assert not re.search(r"\{\{|\}\}|\{%|facts\.", text), text
     assert "…" not in text
     manifest = workloads.load(name)

@@ -409,7 +409,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     table = run(tmp_path, "tuning", "last")
     assert "CPU boost is off: 1 host (a) (fact only: no gain was measured)" in " ".join(table.split())
     assert "921.6 GB/s" in table
-    assert "**5 boost**" in run(tmp_path, "tuning", "last", "--format", "md")
+    assert "### 5 boost" in run(tmp_path, "tuning", "last", "--format", "md")
     assert "建议" in run(tmp_path, "tuning", "last", "--lang", "zh-CN")
 
 

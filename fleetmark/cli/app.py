@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,10 +24,14 @@ from fleetmark.cli.common import (
     ROOT,
     SOME_FAILED,
     USAGE,
+    AsDocument,
     AsFormat,
+    DocumentFormat,
     Format,
+    Output,
     Root,
     WorkloadFolders,
+    beside,
     in_a_sentence,
     interruptible,
     say_what_is_left_out,
@@ -149,7 +152,9 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would run, how long and what it needs; change nothing.")
     ] = False,
-    plan: Annotated[Path | None, typer.Option(help="With --dry-run: write a test plan (.md, .pdf or .html).")] = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="With --dry-run: write a test plan (.md, .pdf, .html, ...).")
+    ] = None,
     lang: cli_reports.Lang = "en",
     as_: Annotated[
         cli_reports.ReportFormat, typer.Option("--format", help="table or json; with --dry-run also md.")
@@ -325,8 +330,9 @@ def import_(
     label: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A label of its machines: gen=h200, gpus=8.")
     ] = None,
+    output: Output = None,
     root: Root = ROOT,
-    as_: AsFormat = Format.TABLE,
+    as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
     """Record published results (MLPerf, SPEC, Spare Cores) or a tidy table of your own, to compare machines with.
 
@@ -334,15 +340,13 @@ def import_(
     fleetmark import vllm_bench run.json --machine h200-a --label gen=h200 --label gpus=8
     """
     from fleetmark.record import imports as importing
-    from reports.terminal import imports as terminal
+    from fleetmark.verbs import documents
+    from reports.lists import imports as import_list
 
+    asked = documents.files(output)
     with results(root, "shelves", writes=True) as here:
         imported, failed = importing.files(here, kind, files, machine, label or ())
-    if as_ is Format.JSON:
-        typer.echo(json.dumps([i.as_json() for i in imported], indent=1))
-    else:
-        for line in terminal.lines(imported):
-            Terminal().print(line, soft_wrap=True)
+    documents.show(import_list.document(imported), as_.value, beside(as_), asked)
     for sentence in failed:
         typer.echo(f"fleetmark: {sentence}", err=True)
     raise typer.Exit(USAGE if failed else OK)
@@ -355,18 +359,21 @@ def predict(
     baseline: Annotated[str | None, typer.Option("--baseline", "-b", help="Machines that ratios are against.")] = None,
     family: Annotated[str, typer.Option(help="The label that tells families of machines apart.")] = "gen",
     level: Annotated[float, typer.Option(min=0.5, max=0.99, help="Of the intervals.")] = 0.9,
+    output: Output = None,
     root: Root = ROOT,
-    as_: AsFormat = Format.TABLE,
+    as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
     """Say what a machine would show on benchmarks that it was not measured on, from the machines on record.
 
     Example: fleetmark predict --machine host=new1 --baseline gen=icelake
     """
     from fleetmark.verbs import predict as predicting
+    from fleetmark.verbs.documents import files
 
+    asked = files(output)
     with results(root) as here:
         predictions = predicting.predict(here, machine, tuple(target or ()), baseline, family, level)
-    predicting.show(predictions, Terminal(), as_ is Format.JSON)
+    predicting.show(predictions, as_.value, beside(as_), asked)
 
 
 references = typer.Typer(help="Pinned reference machines: scores against them never drift.", no_args_is_help=True)
@@ -396,15 +403,17 @@ def reference_save(
 
 
 @references.command("list")
-def reference_list(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
+def reference_list(root: Root = ROOT, output: Output = None, as_: AsDocument = DocumentFormat.TABLE) -> None:
     """List the references there are, every version.
 
     Example: fleetmark reference list
     """
     from fleetmark.verbs import reference
+    from fleetmark.verbs.documents import files
 
+    asked = files(output)
     with results(root, "shelves") as here:
-        reference.show(here, Terminal(), as_ is Format.JSON)
+        reference.show(here, as_.value, beside(as_), asked)
 
 
 @app.command()
@@ -430,10 +439,11 @@ def hosts(
     """
     from fleetmark.hosts.preflight import WORK_DIR
     from fleetmark.verbs import hosts as survey
+    from fleetmark.verbs.documents import files
 
     _refuse_slurm(slurm, None, {"--partition": partition}, {"-i": inventory, "--limit": limit, "-b": become or None})
     if slurm:
-        survey.show_nodes(survey.nodes(partition), Terminal(stderr=as_ is Format.JSON), as_ is Format.JSON)
+        survey.show_nodes(survey.nodes(partition), as_.value, Terminal(stderr=as_ is Format.JSON), files(None))
         raise typer.Exit(OK)
     console = Terminal(stderr=as_ is Format.JSON)
     with interruptible("nothing was changed anywhere"):
@@ -444,15 +454,17 @@ def hosts(
 
 
 @app.command()
-def campaigns(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
+def campaigns(root: Root = ROOT, output: Output = None, as_: AsDocument = DocumentFormat.TABLE) -> None:
     """List the campaigns under a results root.
 
     Example: fleetmark campaigns --results /data/fleetmark
     """
     from fleetmark.verbs import catalogue
+    from fleetmark.verbs.documents import files
 
+    asked = files(output)
     with results(root, "list") as here:
-        catalogue.show_campaigns(here, Terminal(), as_ is Format.JSON)
+        catalogue.show_campaigns(here, as_.value, beside(as_), asked)
 
 
 @app.command()
@@ -461,19 +473,25 @@ def parse(
     files: Annotated[list[Path] | None, typer.Argument(help="The tool's output; - is stdin.")] = None,
     command: Annotated[str, typer.Option(help="The tool's command line, if the output omits it.")] = "",
     folders: WorkloadFolders = None,
+    output: Output = None,
     root: Root = ROOT,
-    as_: AsFormat = Format.TABLE,
+    as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
     """Parse tool output: one object per measurement, base units. With a campaign: rebuild it from raw files.
 
     Examples: fleetmark parse fio out.json --format json; fleetmark parse last
     """
     from fleetmark.verbs import parse as reparse
+    from fleetmark.verbs.documents import files as asked
 
     if files:
-        raise typer.Exit(reparse.files(what, files, command, Terminal(), as_ is Format.JSON))
+        raise typer.Exit(reparse.files(what, files, command, as_.value, beside(as_), asked(output)))
+    json_ = as_ is DocumentFormat.JSON
+    if output or not (json_ or as_ is DocumentFormat.TABLE):
+        option = "--output" if output else f"--format {as_.value}"
+        raise FleetmarkError(f"{option}: parsing a campaign again gives no document; use `fleetmark report {what}`")
     with results(root, campaign=what, writes=True) as here:
-        raise typer.Exit(reparse.campaign(what, here, Terminal(stderr=as_ is Format.JSON), as_ is Format.JSON))
+        raise typer.Exit(reparse.campaign(what, here, beside(as_), json_))
 
 
 app.add_typer(cli_workloads.app, name="workloads")

@@ -51,7 +51,28 @@ WorkloadFolders = Annotated[
         help="Also use the workloads in this folder; repeatable. Or set FLEETMARK_WORKLOADS.",
     ),
 ]
+
+
+class DocumentFormat(StrEnum):
+    """How a document is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    MD = "md"
+    CSV = "csv"
+
+
+AsDocument = Annotated[DocumentFormat, typer.Option("--format", help="table, json, md or csv.")]
+Output = Annotated[
+    list[Path] | None,
+    typer.Option("--output", "-o", help="Also write FILE.html, .pdf, .xlsx, .md, .json or .csv; repeatable."),
+]
 AsFormat = Annotated[Format, typer.Option("--format", help="json: nothing but JSON on stdout.")]
+
+
+def beside(form: DocumentFormat) -> Terminal:
+    """Return the console for what is said beside a document: stdout is the document's where a program reads it."""
+    return Terminal(stderr=form is not DocumentFormat.TABLE)
 
 
 @contextlib.contextmanager

@@ -13,8 +13,18 @@ import typer
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.runtime import keep_memory
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible
-from fleetmark.cli.reports import Campaign, Date, Html, Lang, Pdf, ReportFormat, Templates, Xlsx
+from fleetmark.cli.common import (
+    OK,
+    ROOT,
+    SOME_FAILED,
+    AsDocument,
+    DocumentFormat,
+    Output,
+    Root,
+    beside,
+    interruptible,
+)
+from fleetmark.cli.reports import Campaign, Date, Html, Lang, Pdf, Templates, Xlsx
 from fleetmark.cli.roots import results
 
 
@@ -48,7 +58,8 @@ def diagnose(
     templates: Templates = None,
     date: Date = None,
     root: Root = ROOT,
-    as_: Annotated[ReportFormat, typer.Option("--format", help="table, json or md.")] = ReportFormat.TABLE,
+    output: Output = None,
+    as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
     """Name the hosts and links that are slower than their peers, with evidence; exit status 1 where there are any.
 
@@ -70,15 +81,15 @@ def diagnose(
         others = {"--confirm": confirm, "--against": against, "--everything": everything}
         if other := next((name for name, value in others.items() if value), None):
             raise FleetmarkError(f"{other} with --isolate: it looks for who makes one case slow, and nothing else")
-        documents = documents_of(paths, lang, templates, date)
+        documents = documents_of(paths, lang, templates, date, output=output)
         reached = Where(tuple(inventory or ()), become)
         with results(root, campaign=campaign, writes=True) as here:
             healthy = _isolate(find(here, campaign), isolate, border, reached, as_, documents, command)
         raise typer.Exit(OK if healthy else SOME_FAILED)
     where = Where(tuple(inventory or ()), become) if confirm else None
     with interruptible("no document was written; the same command goes on"), keep_memory():
-        documents = documents_of(paths, lang, templates, date)
-        console = Terminal(stderr=as_ is not ReportFormat.TABLE)
+        documents = documents_of(paths, lang, templates, date, output=output)
+        console = beside(as_)
         with results(root, campaign=campaign, writes=confirm) as here:
             baseline = baselines.load(here, against) if against is not None else None
             question = diagnosing.Question(find(here, campaign), everything, baseline, command, where)
@@ -87,12 +98,12 @@ def diagnose(
 
 
 def _isolate(
-    archive: Any, case: str, border: str | None, where: Any, as_: ReportFormat, documents: Any, command: str
+    archive: Any, case: str, border: str | None, where: Any, as_: DocumentFormat, documents: Any, command: str
 ) -> bool:
     from fleetmark.record.diagnosis.isolations import question
     from fleetmark.verbs import isolate as isolating
 
-    console = Terminal(stderr=as_ is not ReportFormat.TABLE)
+    console = beside(as_)
     with interruptible("what is finished is kept; the same command goes on"):
         return isolating.show(archive, question(archive, case, border), where, as_.value, console, documents, command)
 
@@ -123,15 +134,17 @@ def save(
 
 
 @app.command("list")
-def list_(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
+def list_(root: Root = ROOT, output: Output = None, as_: AsDocument = DocumentFormat.TABLE) -> None:
     """List the baselines there are, every version.
 
     Example: fleetmark baseline list
     """
     from fleetmark.verbs import baseline
+    from fleetmark.verbs.documents import files
 
+    asked = files(output)
     with results(root, "shelves") as here:
-        baseline.show(here, Terminal(), as_ is Format.JSON)
+        baseline.show(here, as_.value, beside(as_), asked)
 
 
 def history(
@@ -141,11 +154,12 @@ def history(
     host: Annotated[list[str] | None, typer.Option("--host", help="Only this host; repeatable.")] = None,
     everything: Annotated[bool, typer.Option("--everything", help="Every metric, not only the headlines.")] = False,
     html: Html = None,
+    output: Output = None,
     lang: Lang = "en",
     templates: Templates = None,
     date: Date = None,
     root: Root = ROOT,
-    as_: AsFormat = Format.TABLE,
+    as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
     """Show metrics of hosts over all campaigns, and when one changed for good; exit status 1 where one became worse.
 
@@ -155,18 +169,19 @@ def history(
     from fleetmark.verbs.documents import documents_of
 
     with interruptible("no document was written"), keep_memory():
-        documents = documents_of({"html": html}, lang, templates, date)
-        console = Terminal(stderr=as_ is Format.JSON)
+        documents = documents_of({"html": html}, lang, templates, date, output=output)
         command = shlex.join(["fleetmark", *sys.argv[1:]])
         wanted = tuple(metric or ()), tuple(host or ())
         with results(root) as here:
-            good = telling.show(here, *wanted, everything, as_ is Format.JSON, command, console, documents)
+            good = telling.show(here, *wanted, everything, as_.value, command, beside(as_), documents)
     raise typer.Exit(OK if good else SOME_FAILED)
 
 
 class GateFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
+    MD = "md"
+    CSV = "csv"
     JUNIT = "junit"
     PROMETHEUS = "prometheus"
 
@@ -175,10 +190,14 @@ def gate(
     rules: Annotated[Path, typer.Argument(help="A YAML file of rules (docs/diagnosis.md), or acceptance.")],
     campaign: Campaign = "last",
     hosts: Annotated[str | None, typer.Option(help="Only these hosts: host=n7; gen=genoa.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write json, junit, prometheus there.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write FILE.html, .pdf, .xlsx, .md, .csv, or --format there.")
+    ] = None,
     lang: Lang = "en",
     root: Root = ROOT,
-    as_: Annotated[GateFormat, typer.Option("--format", help="table, json, junit or prometheus.")] = GateFormat.TABLE,
+    as_: Annotated[
+        GateFormat, typer.Option("--format", help="table, md, csv, json, junit or prometheus.")
+    ] = GateFormat.TABLE,
 ) -> None:
     """Hold a campaign against acceptance rules; exit status 1 where one is broken or its data is missing.
 
@@ -186,20 +205,21 @@ def gate(
     """
     from fleetmark.record.campaigns import find
     from fleetmark.verbs import gate as gating
+    from fleetmark.verbs.documents import files
 
-    if output is not None and as_ is GateFormat.TABLE:
-        raise FleetmarkError("--output: needs --format json, junit or prometheus")
+    asked = files([output] if output is not None and as_.value not in gating.PLAIN else None, lang)
     console = Terminal(stderr=as_ is not GateFormat.TABLE)
     with results(root, campaign=campaign) as here:
-        accepted = gating.check(find(here, campaign), rules, hosts, as_.value, output, lang, console)
+        accepted = gating.check(find(here, campaign), rules, hosts, as_.value, output, console, asked)
     raise typer.Exit(OK if accepted else SOME_FAILED)
 
 
 def tuning(
     campaign: Campaign = "last",
+    output: Output = None,
     lang: Lang = "en",
     root: Root = ROOT,
-    as_: Annotated[ReportFormat, typer.Option("--format", help="table, json or md.")] = ReportFormat.TABLE,
+    as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
     """Say what could be set differently on a campaign's hosts, by rules on their facts; changes nothing.
 
@@ -207,6 +227,8 @@ def tuning(
     """
     from fleetmark.record.campaigns import find
     from fleetmark.verbs import tuning as advising
+    from fleetmark.verbs.documents import files
 
+    asked = files(output, lang)
     with results(root, campaign=campaign) as here:
-        advising.show(find(here, campaign), as_.value, lang, Terminal(stderr=as_ is not ReportFormat.TABLE))
+        advising.show(find(here, campaign), as_.value, beside(as_), asked)

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import ROOT, AsFormat, Format, Root
+from fleetmark.cli.common import ROOT, AsDocument, DocumentFormat, Output, Root, beside
 from fleetmark.cli.reports import Lang
 from fleetmark.cli.roots import results
 
@@ -31,18 +30,20 @@ def profile(
     save: Annotated[str | None, typer.Option(help="Keep the profile under this name; again: its next version.")] = None,
     lang: Lang = "en",
     root: Root = ROOT,
-    as_: AsFormat = Format.TABLE,
+    output: Output = None,
+    as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
     """Say what a workload is short of, what more of it gives, and what other machines would do.
 
     Example: fleetmark profile -t nginx/*/rps -r cpu=spec_cpu2017/*/base_ratio -r mem=stream/*/triad --save web
     """
     from fleetmark.record import profiles as profiling
-    from reports.kit.language import language
-    from reports.profile import terminal as profile_terminal
+    from fleetmark.verbs import documents
+    from reports.profile.document import document
 
     if baseline and not machine:
         raise FleetmarkError(f"--baseline {baseline}: against which machines? Name them by --machine gen=turin")
+    asked = documents.files(output, lang)
     offered = profiling.upgrades(upgrade or ())
     with results(root, writes=bool(save)) as here:
         profiled = profiling.profile(here, target, resource, select)
@@ -50,8 +51,4 @@ def profile(
         predictions = [profiling.predict(here, profiled, m, baseline) for m in machine or ()]
         if save:
             profiled = profiling.save(here, save, profiled)
-    if as_ is Format.JSON:
-        typer.echo(profile_terminal.to_json(profiled, gains, predictions))
-    else:
-        for part in profile_terminal.show(profiled, gains, predictions, language(lang)):
-            Terminal().print(part)
+    documents.show(document(profiled, gains, predictions), as_.value, beside(as_), asked)

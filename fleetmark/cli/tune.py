@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible
+from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsDocument, DocumentFormat, Output, Root, beside, interruptible
 from fleetmark.cli.reports import Lang
 from fleetmark.cli.roots import results
 
@@ -33,7 +32,8 @@ def tune(
     become: Annotated[bool, typer.Option("--become", "-b", help="Root on the host, which --try needs.")] = False,
     lang: Lang = "en",
     root: Root = ROOT,
-    as_: AsFormat = Format.TABLE,
+    output: Output = None,
+    as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
     """Say what a rule would set on a host; --try sets it, measures and puts it back, and says the gain.
 
@@ -42,25 +42,25 @@ def tune(
     from fleetmark.record.campaigns import find
     from fleetmark.verbs import tune as trying
     from fleetmark.verbs.confirm import Where
+    from fleetmark.verbs.documents import files
 
     _refuse(host, rule, try_, list_, become, {"--to": to, "--on": on, "--case": case})
-    json_ = as_ is Format.JSON
-    console = Terminal(stderr=json_)
+    shown = as_.value, beside(as_), files(output, lang)
     if list_:
-        trying.rules(lang, json_, console)
+        trying.rules(*shown)
         raise typer.Exit(OK)
     assert host is not None  # as _refuse has it
     with results(root, campaign=campaign, writes=try_) as here:
         archive = find(here, campaign)
         if rule is None:
-            trying.of_host(archive, host, lang, json_, console)
+            trying.of_host(archive, host, *shown)
             raise typer.Exit(OK)
         asked = trying.Question(host, rule, to, on, tuple(case or ()), blocks, Where(tuple(inventory or ()), become))
         if not try_:
-            trying.preview(archive, asked, lang, json_, console)
+            trying.preview(archive, asked, *shown)
             raise typer.Exit(OK)
         with interruptible("the setting is put back, and what is finished is kept; the same command goes on"):
-            good = trying.attempt(archive, asked, lang, json_, console)
+            good = trying.attempt(archive, asked, *shown)
     raise typer.Exit(OK if good else SOME_FAILED)
 
 

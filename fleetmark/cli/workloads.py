@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import OK, USAGE, AsFormat, Format, WorkloadFolders
+from fleetmark.cli.common import OK, USAGE, AsDocument, DocumentFormat, Output, WorkloadFolders, beside
 
 
 class _Workloads(TyperGroup):
@@ -33,15 +32,17 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of workl
 def show(
     name: Annotated[str | None, typer.Argument(help="The workload to show in full.")] = None,
     folders: WorkloadFolders = None,
-    as_: AsFormat = Format.TABLE,
+    output: Output = None,
+    as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
     """Show all workloads and suites, or one workload with its cases, parameters and metrics.
 
     Example: fleetmark workloads fio
     """
     from fleetmark.verbs import catalogue
+    from fleetmark.verbs.documents import files
 
-    catalogue.show_workloads(name, Terminal(), as_ is Format.JSON)
+    catalogue.show_workloads(name, as_.value, beside(as_), files(output))
 
 
 @app.command()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import typer
 from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
@@ -14,8 +12,10 @@ from fleetmark.record.campaigns import find
 from fleetmark.record.commands import command
 from fleetmark.record.diagnosis import baselines, read
 from fleetmark.record.references import Reference
+from fleetmark.verbs import documents
+from fleetmark.verbs.documents import Documents
 from reports.kit import format as fmt
-from reports.terminal import baselines as terminal
+from reports.lists import saved as lists
 
 
 def save(root: Path, name: str, campaign: str, everything: bool, reference: str | None = None) -> str:
@@ -53,10 +53,6 @@ def _of_reference(root: Path, pinned: Reference, everything: bool) -> tuple[figu
     return figures.read(files, machines, which=which, spread=True), list(last)
 
 
-def show(root: Path, console: Console, as_json: bool) -> None:
-    """List every version of every baseline."""
-    listed = baselines.baselines(root)
-    if as_json:
-        typer.echo(json.dumps([b.as_json() for b in listed], indent=1))
-    else:
-        console.print(terminal.table(listed))
+def show(root: Path, form: str, console: Console, files: Documents) -> None:
+    """List every version of every baseline, as ``form`` and as the files asked for."""
+    documents.show(lists.baselines(baselines.baselines(root)), form, console, files)

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import write_atomic
 from fleetmark.record.archive import utc
-from reports.kit.language import Language, language
+from reports.kit.language import ENGLISH, Language, language
 
 if TYPE_CHECKING:
+    from reports.kit.document import Document
     from reports.kit.page import Medium
+
+EXTENSIONS = {".html": "html", ".pdf": "pdf", ".xlsx": "xlsx", ".md": "md", ".json": "json", ".csv": "csv"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +47,21 @@ def documents_of(
     date: str | None,
     appendix: bool = False,
     raw: bool = False,
+    output: Sequence[Path] | None = (),
+    option: str = "--output",
 ) -> Documents:
-    """What the options ask for. Raises FleetmarkError, before any work, for what could not be written or is unknown."""
+    """What the options ask for; ``output``: files whose extension says their kind, as ``option`` names them. Raises
+    FleetmarkError, before any work, for what could not be written or is unknown.
+    """
     named = {kind: path for kind, path in paths.items() if path is not None}
     for kind, path in named.items():
         _can_be_written(kind, path)
+    for path in output or ():
+        kind = _kind_of(option, path)
+        _can_be_written(option.removeprefix("--"), path)
+        if kind in named:
+            raise FleetmarkError(f"{option} {path}: {named[kind]} is the {path.suffix} file already; name one")
+        named[kind] = path
     twice = [p for p in named.values() if [q.resolve() for q in named.values()].count(p.resolve()) > 1]
     if twice:
         raise FleetmarkError(f"{twice[0]}: two documents cannot be one file; give each a name of its own")
@@ -56,6 +70,18 @@ def documents_of(
     if raw and "xlsx" not in named:
         raise FleetmarkError("--raw without --xlsx: the values stand in a workbook; add --xlsx FILE")
     return Documents(named, language(lang), templates, _date(date), appendix, raw)
+
+
+def files(output: Sequence[Path] | None, lang: str = ENGLISH) -> Documents:
+    """Return the files that ``--output`` names, each of the kind that its extension says."""
+    return documents_of({}, lang, None, None, output=output)
+
+
+def _kind_of(option: str, path: Path) -> str:
+    """Return the kind of document by the extension of its file. Raises FleetmarkError for any other."""
+    if path.suffix not in EXTENSIONS:
+        raise FleetmarkError(f"{option} {path}: unknown document type; use the extension {', '.join(EXTENSIONS)}")
+    return EXTENSIONS[path.suffix]
 
 
 def _can_be_written(kind: str, path: Path) -> None:
@@ -88,13 +114,63 @@ def _date(text: str | None) -> str | None:
     return utc((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
+def show(document: Document, form: str, console: Console, documents: Documents) -> None:
+    """Write the document's files, then print it as ``form``: table, json, md or csv."""
+    forms = renderers(document, documents)
+    write(documents, forms, console)
+    if form != "table":
+        typer.echo(forms[form](), nl=False)
+        return
+    from reports.formats import terminal
+
+    for part in terminal.render(document, documents.language):
+        console.print(part)
+
+
+def renderers(document: Document, documents: Documents) -> dict[str, Callable[[], bytes]]:
+    """Return a renderer of the document by kind; each loads its libraries when it is called."""
+    spoken, templates = documents.language, documents.templates
+
+    def html() -> bytes:
+        from reports.formats import html
+
+        return html.render(document, spoken, templates=templates).encode()
+
+    def pdf() -> bytes:
+        from reports.formats import pdf
+
+        return pdf.render(document, spoken, templates=templates)
+
+    def xlsx() -> bytes:
+        from reports.formats import xlsx
+
+        return xlsx.render(document, spoken)
+
+    def markdown() -> bytes:
+        from reports.formats import markdown
+
+        return markdown.render(document, spoken).encode()
+
+    def json() -> bytes:
+        from reports.formats import json
+
+        return json.render(document).encode()
+
+    def csv() -> bytes:
+        from reports.formats import csv
+
+        return csv.render(document).encode()
+
+    return {"html": html, "pdf": pdf, "xlsx": xlsx, "md": markdown, "json": json, "csv": csv}
+
+
 def page_and_pdf(page: Callable[[Medium], str]) -> dict[str, Callable[[], bytes]]:
     """Renderers of one ``page``: for the screen as HTML, for paper as PDF."""
 
     def pdf() -> bytes:
-        from reports import pdf
+        from reports.formats.pdf import of_html
 
-        return pdf.of_html(page("paper"))
+        return of_html(page("paper"))
 
     return {"html": lambda: page("screen").encode(), "pdf": pdf}
 

@@ -11,29 +11,31 @@ from rich.console import Console
 from fleetmark.base.files import write_atomic
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis.gate import Acceptance, hold, read_rules
+from fleetmark.verbs import documents
+from fleetmark.verbs.documents import Documents
 from reports.diagnosis import gate
-from reports.kit.language import language
+from reports.formats import json
 
-_FORMS: Mapping[str, Callable[[Acceptance], str]] = {
-    "json": gate.as_json,
+# Formats that --output writes whatever its name ends in.
+PLAIN: Mapping[str, Callable[[Acceptance], str]] = {
+    "json": lambda acceptance: json.render(gate.document(acceptance)),
     "junit": gate.junit,
     "prometheus": gate.prometheus,
 }
 
 
 def check(
-    archive: Archive, rules: Path, only: str | None, form: str, output: Path | None, lang: str, console: Console
+    archive: Archive, rules: Path, only: str | None, form: str, output: Path | None, console: Console, files: Documents
 ) -> bool:
-    """Hold a campaign against the rules of a file; show it, or write it to ``output``. Whether it is accepted."""
-    spoken = language(lang)
+    """Hold a campaign against the rules of a file, and show it. Return whether it is accepted.
+
+    ``output``: where a plain format goes, stdout where None; ``files``: its documents.
+    """
     acceptance = hold(archive, read_rules(rules), str(rules), only)
-    if form in _FORMS:
-        text = _FORMS[form](acceptance)
-        if output is None:
-            typer.echo(text, nl=not text.endswith("\n"))
-        else:
-            write_atomic(output, text)
+    if form not in PLAIN:
+        documents.show(gate.document(acceptance), form, console, files)
+    elif output is None:
+        typer.echo(PLAIN[form](acceptance).removesuffix("\n"))
     else:
-        for part in gate.table(acceptance, spoken):
-            console.print(part)
+        write_atomic(output, PLAIN[form](acceptance))
     return acceptance.accepted

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import typer
 from rich.console import Console
 
 from fleetmark.record.archive import utc
-from fleetmark.record.diagnosis.history import as_json, history
-from fleetmark.verbs.documents import Documents, write
-from reports.diagnosis import history as report
-from reports.diagnosis.html import About
+from fleetmark.record.diagnosis.history import history
+from fleetmark.verbs import documents
+from fleetmark.verbs.documents import Documents
+from reports.diagnosis.history import document
 
 
 def show(
@@ -21,18 +19,12 @@ def show(
     metrics: Sequence[str],
     hosts: Sequence[str],
     everything: bool,
-    programs: bool,
+    form: str,
     command: str,
     console: Console,
-    documents: Documents,
+    files: Documents,
 ) -> bool:
-    """Show the series that fit, for ``programs`` as JSON, and write the page. Whether no host became worse for good."""
+    """Show the series that fit as ``form``, and write the files asked for. Whether no host became worse for good."""
     result = history(root, metrics, hosts, everything=everything)
-    about = About(documents.date or utc(), command, documents.language)
-    write(documents, {"html": lambda: report.render(result, about, templates=documents.templates).encode()}, console)
-    if programs:
-        typer.echo(json.dumps(as_json(result), indent=1))
-    else:
-        for part in report.table(result, documents.language):
-            console.print(part)
+    documents.show(document(result, files.date or utc(), command), form, console, files)
     return not any(s.slower for s in result.series)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import typer
 from rich.console import Console
@@ -17,9 +17,11 @@ from fleetmark.hosts.preflight import Checked, check_hosts
 from fleetmark.hosts.slurm import cluster
 from fleetmark.hosts.slurm.cluster import Node
 from fleetmark.record.steps import Schedule
-from reports.hosts.slurm import table as slurm_table
+from fleetmark.verbs import documents
+from fleetmark.verbs.documents import Documents
 from reports.hosts.terminal import Entry, table
 from reports.kit.language import ENGLISH, language
+from reports.lists import nodes as node_list
 from workloads import load_suite
 
 
@@ -84,9 +86,6 @@ def nodes(partition: str | None) -> list[Node]:
     return cluster.nodes(partition)
 
 
-def show_nodes(listed: Sequence[Node], console: Console, as_json: bool) -> None:
-    """Print what Slurm says of nodes, as a table or as JSON."""
-    if as_json:
-        typer.echo(json.dumps([asdict(node) | {"labels": node.labels} for node in listed], indent=1))
-    else:
-        console.print(slurm_table(listed))
+def show_nodes(listed: Sequence[Node], form: str, console: Console, files: Documents) -> None:
+    """Print what Slurm says of nodes."""
+    documents.show(node_list.document(listed), form, console, files)

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
@@ -22,13 +21,12 @@ from fleetmark.record.archive import Archive, utc
 from fleetmark.record.diagnosis import gangs, isolations
 from fleetmark.record.diagnosis.isolations import Isolated, Question
 from fleetmark.verbs.confirm import Where, options_of, with_suite
-from fleetmark.verbs.documents import Documents, page_and_pdf, write
+from fleetmark.verbs.documents import Documents
+from fleetmark.verbs.documents import show as write_and_print
 from planner.diagnosis import groups, partners
 from planner.diagnosis.outliers import LARGE
 from planner.diagnosis.partners import Pair, Suspicion
-from reports.diagnosis import isolation
-from reports.diagnosis.html import About
-from reports.kit.page import Medium
+from reports.diagnosis.isolation import document
 from workloads import case_of, entry_of, load, plain_case
 
 SLOW = 2 * LARGE  # relative slowdown from which a pair counts as slow, as for links
@@ -50,7 +48,6 @@ def show(
     user interrupts one.
     """
     archive.pin()  # the settings that are run are those of the campaign.json that is checked
-    spoken = documents.language
     together = gangs.groups(archive).get((question.workload, question.case))
     runs: _Runs
     if together:
@@ -60,28 +57,9 @@ def show(
         runs = of_pairs = _PairRuns(archive, question, where, console)
         suspicion = _of_pairs(of_pairs)
     result = Isolated(archive.id, question, suspicion, tuple(runs.campaigns), tuple(runs.ran))
-    about = About(documents.date or utc(), command, spoken)
-    _write(archive, result, documents, about, console)
-    if form == "json":
-        typer.echo(isolation.as_json(result))
-    elif form == "md":
-        typer.echo(isolation.markdown(result, spoken), nl=False)
-    else:
-        for part in isolation.table(result, spoken):
-            console.print(part)
+    report = document(result, archive.path.resolve(), documents.date or utc(), command)
+    write_and_print(report, form, console, documents)
     return not (suspicion.faults or suspicion.blind or suspicion.unclear)
-
-
-def _write(archive: Archive, result: Isolated, documents: Documents, about: About, console: Console) -> None:
-    def html(medium: Medium) -> str:
-        return isolation.render(result, archive.path, about, templates=documents.templates, medium=medium)
-
-    def workbook() -> bytes:
-        from reports.diagnosis import isolation_xlsx
-
-        return isolation_xlsx.render(result, archive.path, about)
-
-    write(documents, {**page_and_pdf(html), "xlsx": workbook}, console)
 
 
 class _Runs:

@@ -24,11 +24,12 @@ from fleetmark.campaign.outcome import Outcome, judge
 from fleetmark.campaign.rebuild import rebuild
 from fleetmark.record import documents
 from fleetmark.record.campaigns import find
-from reports.terminal.measurements import table
+from fleetmark.verbs.documents import Documents, show
+from reports.lists.measurements import document
 from workloads.external import require
 
 
-def files(tool: str, paths: Sequence[Path], command: str, console: Console, as_json: bool) -> int:
+def files(tool: str, paths: Sequence[Path], command: str, form: str, console: Console, to: Documents) -> int:
     """Parse every file. Return exit status 1 if one of them cannot be read; the others are still shown."""
     if tool not in parsers.tools() and tool in parsers.facts.tools():
         return _facts(tool, paths)
@@ -47,10 +48,9 @@ def files(tool: str, paths: Sequence[Path], command: str, console: Console, as_j
         for remark in filter(None, [parsed.invalid and f"invalid: {parsed.invalid}", *parsed.notes, footnote]):
             typer.echo(f"{path}: {remark}", err=True)
         outputs.append((path, parsed))
-    if as_json:
-        typer.echo(json.dumps([m for path, parsed in outputs for m in _as_json(path, parsed)], indent=1))
-    elif any(parsed.measurements for _, parsed in outputs):
-        console.print(table(tool, [parsed for _, parsed in outputs]))
+    fields = [m for path, parsed in outputs for m in _as_json(path, parsed)]
+    if fields or form != "table":
+        show(document(tool, [parsed for _, parsed in outputs], fields), form, console, to)
     return 1 if failed else 0
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
-import typer
 from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
@@ -17,9 +15,11 @@ from fleetmark.record import imports as importing
 from fleetmark.record.machines import machines
 from fleetmark.record.select import Machine, choose
 from fleetmark.record.sides import sides as sides_of
+from fleetmark.verbs import documents
+from fleetmark.verbs.documents import Documents
 from planner.comparison import Side, at_odds
 from planner.predict.transfer import Prediction, transfer
-from reports.terminal.predictions import BenchmarkPrediction, table
+from reports.lists.predictions import BenchmarkPrediction, document
 
 
 def predict(
@@ -93,10 +93,6 @@ def _clashes(sides: Sequence[Side]) -> Mapping[str, str]:
     return clashes
 
 
-def show(predictions: Sequence[BenchmarkPrediction], console: Console, as_json: bool) -> None:
-    """Print the predictions, as a table or as JSON."""
-    if as_json:
-        typer.echo(json.dumps([p.as_json() for p in predictions], indent=1))
-        return
-    for part in table(predictions):
-        console.print(part)
+def show(predictions: Sequence[BenchmarkPrediction], form: str, console: Console, files: Documents) -> None:
+    """Print the predictions, and write the files asked for."""
+    documents.show(document(predictions), form, console, files)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import typer
 from rich.console import Console
 
 from fleetmark.base.text import Message, count
@@ -16,7 +14,9 @@ from fleetmark.record.machines import machines
 from fleetmark.record.select import choose, distinct_names
 from fleetmark.record.sides import side
 from fleetmark.record.sides.mixtures import mixtures
-from reports.terminal.references import table
+from fleetmark.verbs import documents
+from fleetmark.verbs.documents import Documents
+from reports.lists import saved as lists
 
 
 def pin(root: Path, name: str, selector: str, only: Sequence[str] = ()) -> tuple[str, list[Message]]:
@@ -34,10 +34,6 @@ def pin(root: Path, name: str, selector: str, only: Sequence[str] = ()) -> tuple
     return f"{reference.name}@{reference.version}: {holds}{alone}", list(mixed)
 
 
-def show(root: Path, console: Console, as_json: bool) -> None:
-    """Print every reference on record, as a table or as JSON."""
-    on_record = references.references(root)
-    if as_json:
-        typer.echo(json.dumps([r.as_json() for r in on_record], indent=1))
-    else:
-        console.print(table(on_record))
+def show(root: Path, form: str, console: Console, files: Documents) -> None:
+    """List every reference on record, as ``form`` and as the files asked for."""
+    documents.show(lists.references(references.references(root)), form, console, files)

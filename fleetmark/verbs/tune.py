@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, replace
 
-import typer
 from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError, suggest
@@ -16,13 +15,14 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import trials
 from fleetmark.record.diagnosis.subjects import subjects
 from fleetmark.record.steps import Trial
+from fleetmark.verbs import documents
 from fleetmark.verbs.confirm import Where, options_of, with_suite
+from fleetmark.verbs.documents import Documents
 from planner.diagnosis.trial import sides
 from planner.diagnosis.tuning.rule import Rule, Subject
 from planner.diagnosis.tuning.rules import RULES, rule_named
 from planner.diagnosis.tuning.setting import Setting
 from reports.diagnosis import trial
-from reports.kit.language import language
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,12 @@ class Question:
     where: Where
 
 
-def rules(lang: str, json_: bool, console: Console) -> None:
+def rules(form: str, console: Console, files: Documents) -> None:
     """Every rule, and whether it can be tried."""
-    if json_:
-        typer.echo(trial.rules_as_json(RULES))
-    else:
-        console.print(trial.rules(RULES, language(lang)))
+    documents.show(trial.rules(RULES), form, console, files)
 
 
-def of_host(archive: Archive, host: str, lang: str, json_: bool, console: Console) -> None:
+def of_host(archive: Archive, host: str, form: str, console: Console, files: Documents) -> None:
     """What rules say of one host, and which can be tried there."""
     subject = _subject(archive, host)
     tried = trials.tried(archive).get(host, {})
@@ -56,30 +53,23 @@ def of_host(archive: Archive, host: str, lang: str, json_: bool, console: Consol
         trial.Possible(r, r.evidence(subject), r.setting(subject) if r.setting else None, tried.get(r.name))
         for r in RULES
     ]
-    if json_:
-        typer.echo(trial.possible_as_json(host, rows))
-    else:
-        console.print(trial.possible(host, rows, language(lang)))
+    documents.show(trial.possible(host, rows), form, console, files)
 
 
-def preview(archive: Archive, asked: Question, lang: str, json_: bool, console: Console) -> None:
+def preview(archive: Archive, asked: Question, form: str, console: Console, files: Documents) -> None:
     """What a trial would set and measure. Nothing is changed and no host is reached."""
     rule = rule_named(asked.rule)
     subject = _subject(archive, asked.host)
     setting = _setting(rule, subject, asked)
     suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
-    shown = trial.Preview(asked.host, rule, rule.evidence(subject), setting, suite["workloads"], asked.blocks)
-    if json_:
-        typer.echo(trial.preview_as_json(shown))
-    else:
-        console.print(trial.preview(shown, language(lang)))
+    setup = trial.Preview(asked.host, rule, rule.evidence(subject), setting, suite["workloads"], asked.blocks)
+    documents.show(trial.preview(setup), form, console, files)
 
 
-def attempt(archive: Archive, asked: Question, lang: str, json_: bool, console: Console) -> bool:
+def attempt(archive: Archive, asked: Question, form: str, console: Console, files: Documents) -> bool:
     """Try it, or go on with a trial that was interrupted, and show what it changed. Whether it measured anything and
     everything was put back. Raises KeyboardInterrupt where the user interrupts it.
     """
-    spoken = language(lang)
     archive.pin()  # the settings that are run are those of the campaign.json that is checked
     rule = rule_named(asked.rule)
     setting = _setting(rule, _subject(archive, asked.host), asked)
@@ -91,10 +81,7 @@ def attempt(archive: Archive, asked: Question, lang: str, json_: bool, console: 
     if interrupted:
         raise KeyboardInterrupt
     outcome = trials.of_trial(begun)
-    if json_:
-        typer.echo(trial.as_json(outcome))
-    else:
-        console.print(trial.table(outcome, spoken))
+    documents.show(trial.document(outcome), form, console, files)
     return bool(outcome.changes) and outcome.finished and not outcome.left
 
 

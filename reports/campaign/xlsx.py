@@ -24,9 +24,9 @@ from reports.campaign.view import View, meaning
 from reports.comparison.xlsx.hosts import MOST_SHOWN
 from reports.comparison.xlsx.sources import LIVE
 from reports.kit import format as fmt
+from reports.kit.prose import Prose
 from reports.kit.workbook import COLOURS, INTEGER, MOST_FORMULA, Book, Head, Sheet
 from reports.report import Report
-from reports.sheets import Prose
 
 _FIRST_ROW = 4
 _ABOUT = ("workload", "case", "metric", "subject", "labels", "standing", "unit", "better")

@@ -1,25 +1,21 @@
-"""Acceptance as documents: a table, JSON, JUnit XML, and Prometheus' text format."""
+"""Acceptance as a document, as JUnit XML, and in Prometheus' text format."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from rich import box
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
-from fleetmark.base.text import Message, count, message
+from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.units import human
 from fleetmark.base.visible import visible
+from fleetmark.base.words import word
 from fleetmark.record.diagnosis.gate import Acceptance
 from planner.diagnosis.gate import NOT_MEASURED, PEAK, PEERS, REPEATS, Result, Severity, Verdict
 from reports.kit import format as fmt
-from reports.kit.language import Language
+from reports.kit.document import PAGES, Document, Section
+from reports.kit.tabular import Cell, Column, Tabular, quantity
 
-MOST = 60  # results of a table
 NAMED = 4  # hosts that one of them names
 
 
@@ -63,41 +59,81 @@ def headline(acceptance: Acceptance) -> Message:
     return message("Not accepted: {n} of {checks} failed, on {hosts}.", n=len(bad), checks=checks, hosts=names)
 
 
-def table(acceptance: Acceptance, _: Language) -> list[RenderableType]:
-    """What is not kept, the failures first."""
-    style = "bold green" if acceptance.accepted else "bold red"
-    parts: list[RenderableType] = [Text(_(headline(acceptance)), style=style)]
+def document(acceptance: Acceptance) -> Document:
+    """Return whether the hosts are accepted, what is not kept (failures first), and every check."""
+    broken = Section(
+        "broken", "", (_broken(acceptance),) if _bad(acceptance) else (), ("terminal", "html", "pdf", "markdown")
+    )
+    return Document(
+        title=acceptance.campaign,
+        answer=headline(acceptance),
+        tone="good" if acceptance.accepted else "bad",
+        sections=(broken, Section("checks", message("Checks"), (_checks(acceptance),), (*PAGES, "json", "csv"))),
+        data=as_json(acceptance),
+    )
+
+
+def _bad(acceptance: Acceptance) -> list[Result]:
     bad = [r for r in acceptance.results if r.verdict is not Verdict.KEPT]
-    bad.sort(key=lambda r: r.severity is not Severity.FAIL)
-    if bad:
-        lines = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-        for name in (_("host"), _("rule"), _("result")):
-            lines.add_column(name, overflow="fold")
-        alike = _alike(bad, _)
-        for (severity, rule, text), hosts in list(alike.items())[:MOST]:
-            names = fmt.clean(", ".join(hosts[:NAMED]))
-            names = names if len(hosts) <= NAMED else f"{_(count(len(hosts), 'host'))}: {names}, …"
-            mark = _("warning") if severity is Severity.WARN else ""
-            lines.add_row(Text(names), Text(rule), Text(f"{mark} {text}".strip()))
-        parts.append(lines)
-        if len(alike) > MOST:
-            further = sum(len(hosts) for hosts in list(alike.values())[MOST:])
-            parts.append(Text(_(count(further, "further check"))))
-    return parts
+    return sorted(bad, key=lambda r: r.severity is not Severity.FAIL)
 
 
-def _alike(results: Sequence[Result], _: Language) -> dict[tuple[Severity, str, str], list[str]]:
+def _broken(acceptance: Acceptance) -> Tabular:
+    columns = (
+        Column("host", message("host"), "name"),
+        Column("rule", message("rule")),
+        Column("result", message("result")),
+    )
+    rows = []
+    for (severity, rule, text), hosts in _alike(_bad(acceptance)).items():
+        names = ", ".join(hosts[:NAMED])
+        if len(hosts) > NAMED:
+            names = message("{hosts}: {names}, …", hosts=count(len(hosts), "host"), names=names)
+        result = text if severity is Severity.FAIL else message("warning: {result}", result=text)
+        rows.append((Cell(names), Cell(rule), Cell(result)))
+    return Tabular("broken", message("Not kept"), columns, tuple(rows))
+
+
+def _checks(acceptance: Acceptance) -> Tabular:
+    columns = (
+        Column("host", message("host"), "name"),
+        Column("rule", message("rule")),
+        Column("benchmark", message("benchmark")),
+        Column("verdict", message("verdict"), "verdict"),
+        Column("value", message("value"), "number"),
+        Column("limit", message("limit"), "number"),
+        Column("severity", message("severity")),
+        Column("text", message("result")),
+        Column("evidence", message("raw files"), "code"),
+    )
+    rows = tuple(
+        (
+            Cell(r.host),
+            Cell(r.rule),
+            Cell(r.benchmark),
+            Cell(word(r.verdict.value), tone="good" if r.verdict is Verdict.KEPT else "bad" if _fails(r) else "unsure"),
+            quantity(r.value, r.unit, bits=r.bits, percent=r.percent),
+            quantity(r.limit, r.unit, bits=r.bits, percent=r.percent),
+            Cell(r.severity.value),
+            Cell(why(r)),
+            Cell(r.evidence),
+        )
+        for r in acceptance.results
+    )
+    return Tabular("checks", message("Checks"), columns, rows)
+
+
+def _alike(results: Sequence[Result]) -> dict[tuple[Severity, str, str], list[str]]:
     """What one rule says of several hosts in the same words, to these hosts."""
     alike: dict[tuple[Severity, str, str], list[str]] = {}
     for r in results:
-        text = f"{fmt.clean(r.benchmark)}: {_(why(r))}" if r.benchmark else _(why(r))
-        text += f" ({fmt.clean(r.evidence)})" if r.evidence else ""
-        alike.setdefault((r.severity, fmt.clean(r.rule), text), []).append(r.host)
+        text = joined([joined([r.benchmark, why(r)], ": "), f"({r.evidence})" if r.evidence else None], " ")
+        alike.setdefault((r.severity, r.rule, text), []).append(r.host)
     return alike
 
 
-def as_json(acceptance: Acceptance) -> str:
-    """Every check, in base units."""
+def as_json(acceptance: Acceptance) -> dict[str, Any]:
+    """Every check for programs, in base units."""
     checks = [
         {
             "rule": r.rule,
@@ -113,8 +149,8 @@ def as_json(acceptance: Acceptance) -> str:
         }
         for r in acceptance.results
     ]
-    of = {"campaign": acceptance.campaign, "rules": acceptance.rules, "accepted": acceptance.accepted}
-    return json.dumps({**of, "checks": checks}, indent=1)
+    about = {"campaign": acceptance.campaign, "rules": acceptance.rules, "accepted": acceptance.accepted}
+    return {**about, "checks": checks}
 
 
 def junit(acceptance: Acceptance) -> str:

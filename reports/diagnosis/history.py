@@ -1,33 +1,27 @@
-"""Hosts over time: sparklines for a terminal, small multiples on a page."""
+"""Hosts over time as a document: sparklines in a table, small multiples on a page."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
 
-from fleetmark import __version__
 from fleetmark.base.measurement import Better
-from fleetmark.base.text import Message, count, message
-from fleetmark.record.diagnosis.history import History, Series
+from fleetmark.base.text import Message, count, joined, message
+from fleetmark.record.diagnosis.history import History, Series, as_json
 from fleetmark.record.diagnosis.table import title
 from planner.diagnosis.history import LEAST_SERIES, Change
-from reports.diagnosis.html import About, Page
 from reports.diagnosis.sentences import share
 from reports.kit import format as fmt
-from reports.kit.language import Language
-from reports.kit.page import Section, page
+from reports.kit.charts import Chart
+from reports.kit.document import Document, Note, Section, provenance
+from reports.kit.tabular import Cell, Column, Tabular, Tone
 from workloads import declared
 
 BARS = "▁▂▃▄▅▆▇█"
-WIDE, MOST_ROWS, MOST_PLOTS = 24, 60, 400
+WIDE, MOST_PLOTS = 24, 400
 WIDTH, HEIGHT, MARGIN = 220, 56, 5
 
 
@@ -75,24 +69,72 @@ def sparkline(values: tuple[float, ...]) -> str:
     return "".join(BARS[min(len(BARS) - 1, int(s * len(BARS)))] for s in steps)
 
 
-def table(history: History, _: Language) -> list[RenderableType]:
-    """What to print: the series that changed first."""
+def document(history: History, created: str, command: str) -> Document:
+    """Return every series, those that changed first, and a plot of each on the scale of its benchmark."""
     order = [*history.changed(), *(s for s in history.series if not s.changes)]
-    style = "bold red" if any(s.slower for s in order) else "bold"
-    grid = Table(box=None, pad_edge=False)
-    for name in (_("host"), _("benchmark"), _("history"), _("what changed")):
-        grid.add_column(name, overflow="fold")
-    for series in order[:MOST_ROWS]:
-        what = _(sentence(series, series.changes[-1])) if series.changes else "–"
-        red = "red" if series.slower else ""
-        cells = (fmt.clean(series.host), fmt.clean(title(series.benchmark)), sparkline(series.values), what)
-        grid.add_row(*(Text(c, style=red if n == 3 else "") for n, c in enumerate(cells)))
-    parts: list[RenderableType] = [Text(_(headline(history)), style=style), Text(), grid]
-    if len(order) > MOST_ROWS:
-        parts.append(Text(_(count(len(order) - MOST_ROWS, "further series", "further series"))))
-    if history.short:
-        parts.append(Text(_(_too_short(history)), style="dim"))
-    return parts
+    tone: Tone = "bad" if any(s.slower for s in order) else ""
+    short = (Note(_too_short(history), quiet=True),) if history.short else ()
+    return Document(
+        title="history",
+        answer=headline(history),
+        tone=tone,
+        created=created,
+        sections=(
+            Section("series", message("Series"), (_series(order), *short)),
+            *_plots(order[:MOST_PLOTS]),
+            provenance(command, *_left_out(len(order) - MOST_PLOTS)),
+        ),
+        data=as_json(history),
+    )
+
+
+def _series(order: Sequence[Series]) -> Tabular:
+    columns = (
+        Column("host", message("host"), "name"),
+        Column("benchmark", message("benchmark")),
+        Column("history", message("history")),
+        Column("last", message("last value"), "number"),
+        Column("changed", message("what changed"), "note"),
+    )
+    return Tabular("series", message("Series"), columns, tuple(map(_row, order)))
+
+
+def _row(series: Series) -> tuple[Cell, ...]:
+    last = series.values[-1]
+    changed = sentence(series, series.changes[-1]) if series.changes else ""
+    return (
+        Cell(series.host),
+        Cell(title(series.benchmark)),
+        Cell(sparkline(series.values)),
+        Cell(_shown(series, series.values).quantity(last), last, series.benchmark["unit"]),
+        Cell(changed, tone="bad" if series.slower else ""),
+    )
+
+
+def _plots(order: Sequence[Series]) -> Iterator[Section]:
+    """A section for each benchmark, in it a plot for each host on one scale."""
+    panels: dict[str, list[Series]] = {}
+    for series in order:
+        panels.setdefault(title(series.benchmark), []).append(series)
+    how = message(
+        "A point is a campaign, oldest first; plots of one benchmark share their scale, which is logarithmic. A dashed "
+        "line is where the level changed for good."
+    )
+    for number, (name, beside) in enumerate(panels.items()):
+        values = [v for series in beside for v in series.values]
+        charts = (_chart(series, min(values), max(values)) for series in beside)
+        note = (Note(how, quiet=True),) if number == 0 else ()
+        yield Section(f"plots-{number}", name, (*note, *charts), ("html", "pdf"))
+
+
+def _chart(series: Series, low: float, high: float) -> Chart:
+    last = message("last {value}", value=_shown(series, series.values).quantity(series.values[-1]))
+    changes = (sentence(series, change) for change in series.changes)
+    return Chart(series.host, joined([last, *changes], "; "), plot(series, low, high), small=True)
+
+
+def _left_out(number: int) -> tuple[Note, ...]:
+    return (Note(count(number, "further series", "further series"), quiet=True),) if number > 0 else ()
 
 
 def _too_short(history: History) -> Message:
@@ -101,39 +143,6 @@ def _too_short(history: History) -> Message:
         least=LEAST_SERIES,
         n=count(history.short, "series", "series"),
     )
-
-
-def render(history: History, about: About, *, templates: Path | None = None) -> str:
-    """The page: a panel for each benchmark, in it a plot for each host on one scale."""
-    this = Page("history", about.created, __version__, about.language)
-    order = [*history.changed(), *(s for s in history.series if not s.changes)]
-    panels: dict[str, list[Series]] = {}
-    for series in order[:MOST_PLOTS]:
-        panels.setdefault(title(series.benchmark), []).append(series)
-    context: dict[str, Any] = {
-        "title": headline(history),
-        "report": this,
-        "campaign": this,
-        "scales": False,
-        "sections": [Section("answer", message("The answer")), Section("provenance", message("Provenance"))],
-        "panels": [(name, [_panel(s, of) for s in of]) for name, of in panels.items()],
-        "left_out": len(order) - min(len(order), MOST_PLOTS),
-        "short": _too_short(history) if history.short else None,
-        "command_line": about.command,
-    }
-    return page("history.html.j2", context, about.language, templates=templates)
-
-
-def _panel(series: Series, beside: list[Series]) -> dict[str, Any]:
-    everything = [v for s in beside for v in s.values]
-    shown = _shown(series, series.values)
-    return {
-        "host": series.host,
-        "svg": plot(series, min(everything), max(everything)),
-        "last": shown.quantity(series.values[-1]),
-        "changes": [sentence(series, c) for c in series.changes],
-        "slower": series.slower,
-    }
 
 
 def plot(series: Series, low: float, high: float) -> str:

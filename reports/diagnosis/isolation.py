@@ -1,27 +1,19 @@
-"""Who makes a case between hosts slow: for a terminal, as Markdown, and for programs."""
+"""Who makes a case between hosts slow, as a document."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.console import RenderableType
-from rich.padding import Padding
-from rich.text import Text
-
-from fleetmark import __version__
-from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import Message, count, message
+from fleetmark.base.words import word
 from fleetmark.record.diagnosis.isolations import Isolated
-from planner.diagnosis.partners import Fault, Reason, Suspicion
-from reports.diagnosis.html import About, Page
+from planner.diagnosis.partners import Fault, Reason
 from reports.diagnosis.sentences import share
 from reports.kit import format as fmt
-from reports.kit.language import Language
-from reports.kit.page import Medium, Section, page
-from reports.markdown import code, escaped
+from reports.kit.document import PAGES, Document, Finding, Note, Section, provenance
+from reports.kit.tabular import Cell, Column, Tabular, number
 
 PAIR = 2
 
@@ -123,65 +115,61 @@ def _unexplained(hosts: str, number: int) -> Message:
     return message("{pair} was slow in the campaign and fast when it ran again: neither is blamed.", pair=hosts)
 
 
-def table(isolated: Isolated, _: Language) -> list[RenderableType]:
-    """What to print, in order."""
-    faults = isolated.suspicion.faults
-    parts: list[RenderableType] = [Text(_(headline(isolated)), style=_style(isolated.suspicion))]
-    parts += [Padding(Text(_(sentence(f))), (0, 0, 0, 2)) for f in faults]
-    parts += [Padding(Text(_(note)), (0, 0, 0, 2)) for note in open_questions(isolated)]
-    parts.append(Text(_(cost(isolated)), style="dim"))
-    parts += [unwrapped(f"  {fmt.clean(name)}", "dim") for name in isolated.campaigns]
-    return parts
+def document(isolated: Isolated, folder: Path, created: str, command: str) -> Document:
+    """Return who it is, how many runs that took, and where they are; ``folder``: the campaign's."""
+    asked, s = isolated.question, isolated.suspicion
+    runs = tuple(Note(name, quiet=True) for name in isolated.campaigns)
+    return Document(
+        title=isolated.campaign,
+        answer=headline(isolated),
+        tone="bad" if s.faults or s.blind else "unsure" if s.unclear else "good",
+        about=(f"{asked.workload} {asked.case}, {asked.metric}", count(s.hosts, "host")),
+        sections=(
+            Section("found", "", tuple(_said(fault, isolated) for fault in s.faults), ("terminal", "markdown")),
+            Section("faults", message("Faults"), (_faults(isolated),), (*PAGES, "csv")),
+            Section("open", message("Open questions"), tuple(map(Note, open_questions(isolated)))),
+            Section("cost", "", (Note(cost(isolated), quiet=True),)),
+            Section("runs", message("Runs"), (_ways(isolated),), (*PAGES, "csv")),
+            Section("campaigns", message("The runs and their raw files"), runs),
+            provenance(command, Note(message("Raw files are named relative to {path}.", path=str(folder)))),
+        ),
+        folder=folder,
+        created=created,
+        data=as_json(isolated),
+    )
 
 
-def _style(suspicion: Suspicion) -> str:
-    if suspicion.faults or suspicion.blind:
-        return "bold red"
-    return "bold yellow" if suspicion.unclear else "bold green"
+def _said(fault: Fault, isolated: Isolated) -> Finding:
+    return Finding("", sentence(fault), evidence=tuple(isolated.evidence(fault)))
 
 
-def markdown(isolated: Isolated, _: Language) -> str:
-    """The same for a ticket."""
-    lines = [f"**{escaped(_(headline(isolated)))}**", ""]
-    lines += [
-        f"- {escaped(_(text))}" for text in (*map(sentence, isolated.suspicion.faults), *open_questions(isolated))
-    ]
-    lines += ["", escaped(_(cost(isolated))), *(code(name) for name in isolated.campaigns)]
-    return "\n".join(lines) + "\n"
+def _faults(isolated: Isolated) -> Tabular | Note:
+    columns = (
+        Column("who", message("who"), "name"),
+        Column("kind", message("kind")),
+        Column("worse_by", message("worse by"), "number"),
+        Column("why", message("why"), "note"),
+        Column("reason", message("reason, for programs"), "code"),
+        Column("evidence", message("raw files"), "file"),
+    )
+    rows = tuple(
+        (
+            Cell(" - ".join(f.members)),
+            Cell(word(f.kind)),
+            Cell(share(f.deficit), f.deficit),
+            Cell(sentence(f)),
+            Cell(f.reason.value),
+            Cell("; ".join(isolated.evidence(f))),
+        )
+        for f in isolated.suspicion.faults
+    )
+    return Tabular("faults", message("Faults"), columns, rows) if rows else Note(message("Nobody is named."))
 
 
-def render(
-    isolated: Isolated, folder: Path, about: About, *, templates: Path | None = None, medium: Medium = "screen"
-) -> str:
-    """The page; ``folder``: the campaign's. ``templates``, ``medium`` and errors as for ``reports.html.render``."""
-    this = Page(isolated.campaign, about.created, __version__, about.language)
-    s = isolated.suspicion
-    context: dict[str, Any] = {
-        "title": headline(isolated),
-        "report": this,
-        "campaign": this,
-        "scales": False,
-        "sections": [Section("answer", message("The answer")), Section("provenance", message("Provenance"))],
-        "asked": isolated.question,
-        "hosts": s.hosts,
-        "faults": [
-            (
-                fault,
-                fmt.clean(" - ".join(fault.members)),
-                share(fault.deficit),
-                sentence(fault),
-                isolated.evidence(fault),
-            )
-            for fault in s.faults
-        ],
-        "open": open_questions(isolated),
-        "cost": cost(isolated),
-        "ways": ways(isolated),
-        "campaigns": isolated.campaigns,
-        "folder": folder.resolve(),
-        "command_line": about.command,
-    }
-    return page("isolation.html.j2", context, about.language, templates=templates, medium=medium)
+def _ways(isolated: Isolated) -> Tabular:
+    columns = (Column("way", message("way of looking"), "name"), Column("runs", message("runs"), "number"))
+    rows = tuple((Cell(way), number(runs)) for way, runs in ways(isolated))
+    return Tabular("ways", message("Runs"), columns, rows)
 
 
 def ways(isolated: Isolated) -> list[tuple[Message, int]]:
@@ -194,10 +182,10 @@ def ways(isolated: Isolated) -> list[tuple[Message, int]]:
     ]
 
 
-def as_json(isolated: Isolated) -> str:
+def as_json(isolated: Isolated) -> dict[str, Any]:
     """The same for programs: ``reason`` is one of ``planner.diagnosis.partners.Reason``."""
     s = isolated.suspicion
-    document = {
+    return {
         "campaign": isolated.campaign,
         "question": asdict(isolated.question),
         "faults": [
@@ -218,4 +206,3 @@ def as_json(isolated: Isolated) -> str:
         "runs": {"more": s.runs, "alone": s.alone, "all_pairs": s.all_pairs, "bisection": s.bisection},
         "campaigns": list(isolated.campaigns),
     }
-    return json.dumps(document, indent=1)

@@ -1,24 +1,22 @@
-"""What can be tried on a host, and what a trial changed, for a terminal or a program."""
+"""What can be tried on a host, and what a trial changed, as documents."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
 from fleetmark.base.text import Message, count, message
+from fleetmark.base.words import word
 from fleetmark.record.diagnosis.trials import Tried
 from planner.diagnosis.trial import Change, Gain
 from planner.diagnosis.tuning.rule import Rule
 from planner.diagnosis.tuning.setting import Setting
 from reports.kit import format as fmt
-from reports.kit.language import Language
+from reports.kit.document import FILES, Command, Document, Exhibit, Finding, Note, Section, listing
+from reports.kit.tabular import Cell, Column, Tabular, Tone, number, times
+
+_TONES: Mapping[Gain, Tone] = {Gain.FASTER: "good", Gain.SLOWER: "bad", Gain.NEITHER: ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,136 +107,147 @@ def notes(tried: Tried) -> list[Message]:
     return listed
 
 
-def table(tried: Tried, _: Language) -> RenderableType:
-    """The changes, the largest first."""
-    parts: list[RenderableType] = [Text(_said(headline(tried), _), style="bold")]
-    styles = {Gain.FASTER: "green", Gain.SLOWER: "red", Gain.NEITHER: ""}
-    parts += [_line(_said(sentence(c), _), styles[c.gain]) for c in tried.changes]
-    return Group(
-        *parts, *(_line(_said(n, _), "red" if tried.left and n.startswith("NOT") else "dim") for n in notes(tried))
+def document(tried: Tried) -> Document:
+    """Return the changes, the largest first, and whether the setting was put back."""
+    found = tuple(Finding("", sentence(change), tone=_TONES[change.gain]) for change in tried.changes)
+    told = tuple(
+        Note(text, "bad", quiet=False) if _is_alarm(tried, text) else Note(text, quiet=True) for text in notes(tried)
+    )
+    return Document(
+        title=message("Trial of {rule} on {host}", rule=tried.rule, host=tried.host),
+        answer=headline(tried),
+        sections=(
+            Section("changes", "", (*found, *told)),
+            Section("ratios", message("Changes"), (_changes(tried),), FILES),
+        ),
+        data=as_json(tried),
     )
 
 
-def as_json(tried: Tried) -> str:
-    """Everything, ratios above 1 are better."""
-    return json.dumps(
-        {
-            "host": tried.host,
-            "rule": tried.rule,
-            "items": list(tried.items),
-            "before": list(tried.before),
-            "after": list(tried.after),
-            "refused": tried.refused or None,
-            "left": tried.left or None,
-            "cleared": tried.cleared or None,
-            "campaign": tried.campaign,
-            "runs_lost": tried.lost,
-            "finished": tried.finished,
-            "changes": [
-                {
-                    "benchmark": c.title,
-                    "ratio": c.ratio.value,
-                    "lo": c.ratio.lo,
-                    "hi": c.ratio.hi,
-                    "pairs": c.pairs,
-                    "gain": c.gain.value,
-                }
-                for c in tried.changes
-            ],
-        },
-        indent=1,
+def _is_alarm(tried: Tried, text: str) -> bool:
+    return bool(tried.left) and text.startswith("NOT")
+
+
+def _changes(tried: Tried) -> Tabular:
+    columns = (
+        Column("benchmark", message("benchmark"), "name"),
+        Column("ratio", message("ratio"), "number"),
+        Column("pairs", message("pairs"), "number"),
+        Column("gain", message("verdict"), "verdict"),
     )
+    rows = tuple(
+        (
+            Cell(c.title),
+            times(c.ratio.value, c.ratio.lo, c.ratio.hi),
+            number(c.pairs),
+            Cell(word(c.gain.value), tone=_TONES[c.gain]),
+        )
+        for c in tried.changes
+    )
+    return Tabular("changes", message("Changes"), columns, rows)
 
 
-def rules(every: Sequence[Rule], _: Language) -> RenderableType:
-    """Which rules there are and which can be tried."""
-    rows = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in (_("rule"), _("can be tried"), _("suggestion")):
-        rows.add_column(name, overflow="fold")
-    for rule in every:
-        rows.add_row(rule.name, "--try" if rule.reversible else "", _said(rule.suggestion, _))
-    return rows
-
-
-def rules_as_json(every: Sequence[Rule]) -> str:
-    return json.dumps(
-        [
-            {"rule": r.number, "name": r.name, "try": r.reversible, "suggestion": r.suggestion, "retest": r.retest}
-            for r in every
+def as_json(tried: Tried) -> dict[str, Any]:
+    """Everything for programs; ratios above 1 are better."""
+    return {
+        "host": tried.host,
+        "rule": tried.rule,
+        "items": list(tried.items),
+        "before": list(tried.before),
+        "after": list(tried.after),
+        "refused": tried.refused or None,
+        "left": tried.left or None,
+        "cleared": tried.cleared or None,
+        "campaign": tried.campaign,
+        "runs_lost": tried.lost,
+        "finished": tried.finished,
+        "changes": [
+            {
+                "benchmark": c.title,
+                "ratio": c.ratio.value,
+                "lo": c.ratio.lo,
+                "hi": c.ratio.hi,
+                "pairs": c.pairs,
+                "gain": c.gain.value,
+            }
+            for c in tried.changes
         ],
-        indent=1,
+    }
+
+
+def rules(every: Sequence[Rule]) -> Document:
+    """Return a row per rule, and whether it can be tried."""
+    columns = (
+        Column("rule", message("rule"), "name"),
+        Column("try", message("can be tried")),
+        Column("suggestion", message("suggestion")),
     )
+    rows = tuple((Cell(r.name), Cell("--try" if r.reversible else ""), Cell(r.suggestion)) for r in every)
+    data = [
+        {"rule": r.number, "name": r.name, "try": r.reversible, "suggestion": r.suggestion, "retest": r.retest}
+        for r in every
+    ]
+    title = message("Rules")
+    return listing(title, Tabular("rules", title, columns, rows, listing=True), "", data)
 
 
-def possible(host: str, rows: Sequence[Possible], _: Language) -> RenderableType:
-    """What rules say of a host, then what could be tried there besides."""
-    speaking = [p for p in rows if p.evidence is not None]
-    silent = [p for p in rows if p.evidence is None and p.setting is not None]
-    parts: list[RenderableType] = []
-    for p in speaking:
-        parts.append(Text(f"{p.rule.number:>2} {p.rule.name}", style="bold"))
-        parts.append(_line(_said(p.evidence or message(""), _)))
-        parts.append(_line(_said(message("suggestion: {what}", what=p.rule.suggestion), _)))
-        if p.tried is not None:
-            parts += [_line(_said(sentence(c), _)) for c in p.tried.changes]
+def possible(host: str, rows: Sequence[Possible]) -> Document:
+    """Return what rules say of a host, then what could be tried there besides."""
+    exhibits: list[Exhibit] = []
+    for p in rows:
+        if p.evidence is None:
+            continue
+        tried = [sentence(c) for c in p.tried.changes] if p.tried is not None else []
+        details = (message("suggestion: {what}", what=p.rule.suggestion), *tried)
+        exhibits.append(Finding(f"{p.rule.number} {p.rule.name}", p.evidence, details))
         if p.setting is not None:
-            parts.append(_line(f"fleetmark tune {fmt.clean(host)} {p.rule.name} --try --become", "dim"))
-    if not speaking:
-        parts.append(Text(_said(message("No rule has anything to say of {hosts}.", hosts=host), _)))
+            exhibits.append(
+                Command(message("Try it"), fmt.typed(["fleetmark", "tune", host, p.rule.name, "--try", "--become"]))
+            )
+    if not exhibits:
+        exhibits.append(Note(message("No rule has anything to say of {hosts}.", hosts=host)))
+    silent = [p.rule.name for p in rows if p.evidence is None and p.setting is not None]
     if silent:
-        names = ", ".join(p.rule.name for p in silent)
-        parts.append(Text(_said(message("Can be tried besides: {rules}", rules=names), _), style="dim"))
-    return Group(*parts)
-
-
-def possible_as_json(host: str, rows: Sequence[Possible]) -> str:
-    return json.dumps(
-        {
-            "host": host,
-            "rules": [
-                {
-                    "rule": p.rule.number,
-                    "name": p.rule.name,
-                    "evidence": p.evidence,
-                    "sets": [item.shown for item in p.setting.items] if p.setting else None,
-                    "trial": p.tried.campaign if p.tried else None,
-                }
-                for p in rows
-            ],
-        },
-        indent=1,
+        exhibits.append(Note(message("Can be tried besides: {rules}", rules=", ".join(silent)), quiet=True))
+    section = Section("rules", "", tuple(exhibits))
+    return Document(
+        title=message("Rules on {host}", host=host), answer="", sections=(section,), data=possible_as_json(host, rows)
     )
 
 
-def preview(about: Preview, _: Language) -> RenderableType:
-    """What would be set, what would be measured, and what to type."""
+def possible_as_json(host: str, rows: Sequence[Possible]) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "host": host,
+        "rules": [
+            {
+                "rule": p.rule.number,
+                "name": p.rule.name,
+                "evidence": p.evidence,
+                "sets": [item.shown for item in p.setting.items] if p.setting else None,
+                "trial": p.tried.campaign if p.tried else None,
+            }
+            for p in rows
+        ],
+    }
+
+
+def preview(about: Preview) -> Document:
+    """Return what would be set and what would be measured."""
     cases = ", ".join(about.cases)
-    lines = [
+    lines = (
         about.evidence or message("The rule has nothing to say of {host}.", host=about.host),
         message("would set: {what}", what=about.setting.shown),
         message("would measure {n} times without and with it, in turns: {cases}", n=about.blocks, cases=cases),
         message("Nothing was changed. --try --become does it, and puts it back."),
-    ]
-    return Group(Text(f"{about.rule.number:>2} {about.rule.name}", style="bold"), *(_line(_said(n, _)) for n in lines))
-
-
-def preview_as_json(about: Preview) -> str:
-    return json.dumps(
-        {
-            "host": about.host,
-            "rule": about.rule.name,
-            "evidence": about.evidence,
-            "sets": [item.shown for item in about.setting.items],
-            "cases": about.cases,
-            "blocks": about.blocks,
-        },
-        indent=1,
     )
-
-
-def _said(text: Message, _: Language) -> str:
-    return fmt.clean(_(text))
-
-
-def _line(text: str, style: str = "") -> RenderableType:
-    return Padding(Text(text, style=style), (0, 0, 0, 3))
+    data = {
+        "host": about.host,
+        "rule": about.rule.name,
+        "evidence": about.evidence,
+        "sets": [item.shown for item in about.setting.items],
+        "cases": about.cases,
+        "blocks": about.blocks,
+    }
+    title = f"{about.rule.number} {about.rule.name}"
+    return Document(title=title, answer=title, sections=(Section("preview", "", tuple(map(Note, lines))),), data=data)

@@ -1,14 +1,9 @@
-"""What the tuning rules say, for a terminal, a ticket or a program."""
+"""What the tuning rules say, as a document."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-
-from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
+from typing import Any
 
 from fleetmark.base.text import Message, count, message
 from fleetmark.record.diagnosis.tuning import Advice, Tuning
@@ -17,11 +12,10 @@ from planner.diagnosis.tuning.rules import RULES
 from reports.diagnosis import trial
 from reports.hosts import roofs as under_roofs
 from reports.kit import format as fmt
-from reports.kit.language import Language
-from reports.markdown import escaped
+from reports.kit.document import Document, Finding, Note, Section
+from reports.kit.tabular import Cell, Column, Tabular, share
 
 MANY = 4  # hosts that a line names
-MOST_ROOFS = 20  # hosts with their peak, the lowest share first
 
 
 def evidence(advice: Advice) -> Message:
@@ -47,20 +41,25 @@ def tried(advice: Advice) -> list[Message]:
     ]
 
 
-def table(tuning: Tuning, _: Language) -> list[RenderableType]:
-    """Every advice with what to do, and what was not looked at."""
-    parts: list[RenderableType] = []
-    for advice in tuning.advice:
-        parts.append(Text(f"{advice.rule.number:>2} {advice.rule.name}", style="bold"))
-        parts.append(_part(f"{_(evidence(advice))} ({_(standing(advice))})"))
-        parts += [_part(_(text)) for text in tried(advice)]
-        parts.append(_part(_(suggestion(advice))))
-        parts.append(_part(_(retest(advice)), "dim"))
-    if not tuning.advice:
-        parts.append(Text(_(message("No rule has anything to say of {hosts}.", hosts=count(tuning.hosts, "host")))))
-    if any(roof.best and roof.peak for roof in tuning.roofs):
-        parts += [Text(), Text(_("What was measured and its theoretical peak"), style="bold"), _roofs(tuning.roofs, _)]
-    return [*parts, Text(), *(_part(_(note), "dim", 0) for note in notes(tuning))]
+def document(tuning: Tuning) -> Document:
+    """Return every advice with what to do, what was measured beside its peak, and what was not looked at."""
+    said = tuple(map(_finding, tuning.advice)) or (
+        Note(message("No rule has anything to say of {hosts}.", hosts=count(tuning.hosts, "host"))),
+    )
+    untold = tuple(Note(note, quiet=True) for note in notes(tuning))
+    roofs = (_roofs(tuning.roofs),) if any(roof.best and roof.peak for roof in tuning.roofs) else ()
+    return Document(
+        title=tuning.campaign,
+        answer="",
+        sections=(Section("advice", "", said), Section("roofs", "", roofs), Section("notes", "", untold)),
+        data=as_json(tuning),
+    )
+
+
+def _finding(advice: Advice) -> Finding:
+    text = message("{evidence} ({standing})", evidence=evidence(advice), standing=standing(advice))
+    details = (*tried(advice), suggestion(advice), retest(advice), advice.rule.source)
+    return Finding(f"{advice.rule.number} {advice.rule.name}", text, details)
 
 
 def suggestion(advice: Advice) -> Message:
@@ -73,19 +72,29 @@ def retest(advice: Advice) -> Message:
     return message("retest: {what}", what=advice.rule.retest)
 
 
-def _roofs(roofs: Sequence[Roof], _: Language) -> RenderableType:
+def _roofs(roofs: Sequence[Roof]) -> Tabular:
+    """What was measured and its theoretical peak, the lowest share first."""
+    columns = (
+        Column("host", message("host"), "name"),
+        Column("part", message("part")),
+        Column("measured", message("measured"), "number"),
+        Column("peak", message("peak"), "number"),
+        Column("share", message("% of peak"), "number", "={measured}/{peak}"),
+        Column("basis", message("peak from")),
+    )
     measured = [(roof.best / roof.peak.rate, roof.best, roof.peak, roof) for roof in roofs if roof.best and roof.peak]
-    lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in (_("host"), _("part")):
-        lines.add_column(name, overflow="fold")
-    for name in (_("measured"), _("peak"), "%"):
-        lines.add_column(name, justify="right", no_wrap=True)
-    lines.add_column("", overflow="fold")
-    for share, best, top, roof in sorted(measured, key=lambda m: m[0])[:MOST_ROOFS]:
-        numbers = (under_roofs.rate(best, roof.unit), under_roofs.rate(top.rate, roof.unit), f"{share:.0%}")
-        part = _(under_roofs.part_name(roof.of, roof.called))
-        lines.add_row(Text(fmt.clean(roof.host)), part, *numbers, fmt.clean(_(top.basis)))
-    return lines
+    rows = tuple(
+        (
+            Cell(roof.host),
+            Cell(under_roofs.part_name(roof.of, roof.called)),
+            Cell(under_roofs.rate(best, roof.unit), best, roof.unit),
+            Cell(under_roofs.rate(top.rate, roof.unit), top.rate, roof.unit),
+            share(part, 0),
+            Cell(top.basis),
+        )
+        for part, best, top, roof in sorted(measured, key=lambda m: m[0])
+    )
+    return Tabular("roofs", message("What was measured and its theoretical peak"), columns, rows)
 
 
 def notes(tuning: Tuning) -> list[Message]:
@@ -99,44 +108,26 @@ def notes(tuning: Tuning) -> list[Message]:
     return listed
 
 
-def markdown(tuning: Tuning, _: Language) -> str:
-    """The advice as a list."""
-    lines = []
-    for advice in tuning.advice:
-        what = f"{escaped(_(evidence(advice)))} ({escaped(_(standing(advice)))})"
-        lines.append(f"- **{advice.rule.number} {advice.rule.name}**: {what}")
-        lines += [f"  - {escaped(_(text))}" for text in (*tried(advice), suggestion(advice), retest(advice))]
-        lines.append(f"  - {escaped(advice.rule.source)}")
-    return "\n".join([*lines, "", *(escaped(_(n)) for n in notes(tuning))]).strip() + "\n"
-
-
-def as_json(tuning: Tuning) -> str:
-    """Everything, hosts in full; ``rules`` names what was looked at."""
-    return json.dumps(
-        {
-            "campaign": tuning.campaign,
-            "advice": [
-                {
-                    "rule": a.rule.number,
-                    "name": a.rule.name,
-                    "evidence": a.evidence,
-                    "hosts": list(a.hosts),
-                    "measured": a.rule.measured,
-                    "suggestion": a.rule.suggestion,
-                    "retest": a.rule.retest,
-                    "reversible": a.rule.reversible,
-                    "trials": [t.campaign for t in a.trials],
-                    "source": a.rule.source,
-                }
-                for a in tuning.advice
-            ],
-            "roofs": under_roofs.as_json(tuning.roofs),
-            "rules": [{"rule": r.number, "name": r.name} for r in RULES],
-            "without_facts": list(tuning.without_facts),
-        },
-        indent=1,
-    )
-
-
-def _part(text: str, style: str = "", indent: int = 3) -> RenderableType:
-    return Padding(Text(fmt.clean(text), style=style), (0, 0, 0, indent))
+def as_json(tuning: Tuning) -> dict[str, Any]:
+    """Everything for programs, hosts in full; ``rules`` names what was looked at."""
+    return {
+        "campaign": tuning.campaign,
+        "advice": [
+            {
+                "rule": a.rule.number,
+                "name": a.rule.name,
+                "evidence": a.evidence,
+                "hosts": list(a.hosts),
+                "measured": a.rule.measured,
+                "suggestion": a.rule.suggestion,
+                "retest": a.rule.retest,
+                "reversible": a.rule.reversible,
+                "trials": [t.campaign for t in a.trials],
+                "source": a.rule.source,
+            }
+            for a in tuning.advice
+        ],
+        "roofs": under_roofs.as_json(tuning.roofs),
+        "rules": [{"rule": r.number, "name": r.name} for r in RULES],
+        "without_facts": list(tuning.without_facts),
+    }

@@ -32,11 +32,12 @@ Point = tuple[float, float, float, float]  # x, y, and the range of y
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One figure: its heading, a note on how to read it, and the SVG."""
+    """One figure: its heading, a note on how to read it, and the SVG. ``small``: many stand side by side."""
 
     title: str
     note: str
     svg: str
+    small: bool = False
 
 
 # A mark with a description: a browser shows a title on hover, which a label for screen readers does not do.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich import box
 from rich.cells import cell_len
@@ -10,14 +10,27 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import message
 from reports.kit import format as fmt
 from reports.kit.language import Language
-from reports.kit.tabular import Part, Tabular
+from reports.kit.tabular import Cell, Column, Part, Tabular, Tone
 
 _WORD = 11  # columns
 _NAMES = 2  # cells that tell a row
 MOST_ROWS = 24  # of a table; more would scroll what matters off the screen
+MANY = 1000  # rows above which a listing is plain text: laying out ten thousand takes four seconds
+STYLES: Mapping[Tone, str] = {
+    "": "",
+    "good": "green",
+    "bad": "red",
+    "unsure": "yellow",
+    "strong": "bold",
+    "hot1": "",
+    "hot2": "",
+    "hot3": "red",
+}
+Row = tuple[Cell, ...]
 
 
 def show(parts: Sequence[Part], _: Language) -> Iterator[RenderableType]:
@@ -27,16 +40,36 @@ def show(parts: Sequence[Part], _: Language) -> Iterator[RenderableType]:
         yield Text(fmt.clean(_(part.title)), style="bold")
         yield from (Text(fmt.clean(_(note)), style="dim") for note in part.notes)
         for table in part.tables:
-            yield Text()
-            yield _table(table, _)
-            if len(table.rows) > MOST_ROWS:
-                yield Text(_(message("and {n} more", n=len(table.rows) - MOST_ROWS)), style="dim")
-            yield from _notes(table, _)
+            yield from tabular(table, _)
 
 
-def _table(table: Tabular, _: Language) -> Table:
+def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[RenderableType]:
+    """A table with what follows it: how many rows it leaves out, and notes that have no room in a column.
+
+    ``above``: the heading that it stands under, which it does not say again.
+    """
+    yield Text()
+    if len(table.rows) > MANY and table.listing:
+        yield unwrapped(_aligned(table, _))
+        return
+    rows = table.rows if table.listing else table.rows[:MOST_ROWS]
+    yield _table(table, rows, "" if table.listing or table.title == above else table.title, _)
+    if len(table.rows) > len(rows):
+        yield Text(_(message("and {n} more", n=len(table.rows) - len(rows))), style="dim")
+    yield from _notes(table, rows, _)
+
+
+def _aligned(table: Tabular, _: Language) -> str:
+    """The rows as plain text, with lines that may be longer than the terminal is wide."""
+    rows = [[_(column.title) for column in table.columns], *([_(cell.shown) for cell in row] for row in table.rows)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [str.rjust if column.right else str.ljust for column in table.columns]
+    return "\n".join("  ".join(s(t, w) for s, t, w in zip(sides, row, widths, strict=True)).rstrip() for row in rows)
+
+
+def _table(table: Tabular, rows: Sequence[Row], title: str, _: Language) -> Table:
     shown = Table(
-        title=fmt.clean(_(table.title)),
+        title=fmt.clean(_(title)) or None,
         title_justify="left",
         title_style="",
         box=box.SIMPLE_HEAD,
@@ -44,17 +77,23 @@ def _table(table: Tabular, _: Language) -> Table:
         padding=(0, 1, 0, 0),
         show_edge=False,
     )
-    columns = [n for n, column in enumerate(table.columns) if column.kind != "note"]
-    rows = [[fmt.clean(_(row[n].text)) for n in columns] for row in table.rows[:MOST_ROWS]]
-    for n, place in enumerate(columns):
+    columns = [n for n, column in enumerate(table.columns) if column.role != "note"]
+    for place in columns:
         column, title = table.columns[place], fmt.clean(_(table.columns[place].title))
         if column.right:  # whose figures are never cut
-            shown.add_column(title, justify="right", overflow="fold", width=_width(title, [row[n] for row in rows]))
+            texts = [fmt.clean(_(row[place].shown)) for row in rows]
+            shown.add_column(title, justify="right", overflow="fold", width=_width(title, texts))
         else:
-            shown.add_column(title, overflow="fold")
+            words = [word for text in (title, *(_(row[place].shown) for row in rows)) for word in text.split()]
+            least = min(max(map(cell_len, words), default=0), _WORD)
+            shown.add_column(title, no_wrap=table.listing and place == 0, overflow="fold", min_width=least)
     for row in rows:
-        shown.add_row(*(text or ("–" if table.columns[n].right else "") for n, text in zip(columns, row, strict=True)))
+        shown.add_row(*(_cell(row[n], table.columns[n], _) for n in columns))
     return shown
+
+
+def _cell(cell: Cell, column: Column, _: Language) -> Text:
+    return Text(fmt.clean(_(cell.shown)) or ("–" if column.right else ""), style=STYLES[cell.tone])
 
 
 def _width(title: str, cells: Sequence[str]) -> int:
@@ -63,10 +102,10 @@ def _width(title: str, cells: Sequence[str]) -> int:
     return max([min(max(words, (cell_len(title) + 1) // 2), _WORD), *map(cell_len, cells)])
 
 
-def _notes(table: Tabular, _: Language) -> Iterator[Text]:
+def _notes(table: Tabular, rows: Sequence[Row], _: Language) -> Iterator[Text]:
     """What has no room in a column, below the table."""
     for n, column in enumerate(table.columns):
-        for row in table.rows[:MOST_ROWS]:
-            if column.kind == "note" and row[n].text:
+        for row in rows:
+            if column.role == "note" and row[n].text:
                 names = ", ".join(fmt.clean(_(cell.text)) for cell in row[:_NAMES] if cell.text)
-                yield Text(f"{names}: {fmt.clean(_(row[n].text))}", style="dim")
+                yield Text(f"{names}: {fmt.clean(_(row[n].text))}", style=STYLES[row[n].tone] or "dim")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from fleetmark.base.text import message
 from reports.kit.language import Language
-from reports.markdown import as_line, code, head, row, written
+from reports.kit.marks import as_line, code, table_head, table_row, written
 
 
 def render(parts: Sequence[RenderableType], command: str, language: Language | None = None) -> str:
@@ -40,6 +40,6 @@ def _text(part: Text) -> Iterator[str]:
 
 def _table(part: Table) -> Iterator[str]:
     yield ""
-    yield from head([str(c.header) for c in part.columns], "".join(c.justify[0] for c in part.columns))
-    yield from map(row, zip(*([str(cell) for cell in c.cells] for c in part.columns), strict=True))
+    yield from table_head([str(c.header) for c in part.columns], "".join(c.justify[0] for c in part.columns))
+    yield from map(table_row, zip(*([str(cell) for cell in c.cells] for c in part.columns), strict=True))
     yield ""

@@ -1,59 +1,38 @@
-"""Render a test plan for the terminal, as Markdown, as HTML and as JSON."""
+"""The document of a dry run: a test plan."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from typing import Any
 
-from rich.console import RenderableType
-from rich.text import Text
-
-from fleetmark import __version__
 from fleetmark.base.text import message
 from fleetmark.campaign.prepare.dryrun import DryRun, PlannedHost
-from reports.diagnosis.html import Page
-from reports.kit import console
 from reports.kit import format as fmt
-from reports.kit.language import Language
-from reports.kit.page import Medium, Section, page
-from reports.markdown import as_line, code, escaped, part_lines, written
+from reports.kit.document import FILES, Command, Document, Note, Section
+from reports.kit.tabular import Part
 from reports.testplan.parts import parts, title
 
 
-def show(dry: DryRun, language: Language) -> Iterator[RenderableType]:
-    """Yield the terminal output in order, with workloads but without single cases."""
-    yield Text(language(title(dry)), style="bold")
-    yield from console.show(parts(dry, matrix=False), language)
+def document(dry: DryRun, created: str) -> Document:
+    """Return the plan as a document. A terminal shows workloads, but no single cases."""
+    return Document(
+        title=dry.suite.name,
+        answer=title(dry),
+        sections=tuple(_section(part, dry) for part in parts(dry)),
+        created=created,
+        data=as_json(dry),
+    )
 
 
-def markdown(dry: DryRun, created: str, language: Language) -> str:
-    """Return the plan as Markdown."""
-    lines = [f"# {as_line(language(title(dry)))}", ""]
-    lines.append(f"- {escaped(language(message('Created {moment}', moment=fmt.moment(created))))}")
-    lines.append(f"- {language('Start command')}{language(': ')}{code(fmt.typed(dry.command))}")
-    return written([*lines, *(line for part in parts(dry) for line in part_lines(part, language))])
+def _section(part: Part, dry: DryRun) -> Section:
+    notes = tuple(Note(note) for note in part.notes)
+    start = (Command(message("Start command"), fmt.typed(dry.command)),) if part.key == "purpose" else ()
+    only = FILES if part.key == "matrix" else ()
+    return Section(part.key, part.title, (*notes, *start, *part.tables), only)
 
 
-def render(dry: DryRun, created: str, language: Language, medium: Medium = "screen") -> str:
-    """Return the plan as a self-contained HTML page."""
-    this = Page(dry.suite.name, created, __version__, language)
-    listed = parts(dry)
-    context: dict[str, Any] = {
-        "title": title(dry),
-        "report": this,
-        "campaign": this,
-        "scales": False,
-        "sections": [Section(part.key, part.title) for part in listed],
-        "parts": listed,
-        "command_line": fmt.typed(dry.command),
-    }
-    return page("testplan.html.j2", context, language, medium=medium)
-
-
-def as_json(dry: DryRun) -> str:
-    """Return the plan as JSON, with times in s, sizes in bytes and shares as fractions of 1."""
-    document = {
+def as_json(dry: DryRun) -> dict[str, Any]:
+    """Return the plan for programs, with times in s, sizes in bytes and shares as fractions of 1."""
+    return {
         "suite": dry.suite.name,
         "about": dry.suite.about,
         "command": list(dry.command),
@@ -64,7 +43,6 @@ def as_json(dry: DryRun) -> str:
         "seconds_least": dry.seconds_least,
         "hosts": [_host(host) for host in dry.hosts],
     }
-    return json.dumps(document, indent=1)
 
 
 def _host(host: PlannedHost) -> dict[str, Any]:

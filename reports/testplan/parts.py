@@ -47,8 +47,8 @@ def title(dry: DryRun) -> str:
     return message("Test plan: suite {suite} on {hosts}", suite=dry.suite.name, hosts=count(len(dry.hosts), "host"))
 
 
-def parts(dry: DryRun, *, matrix: bool = True) -> list[Part]:
-    """Return all parts in order. ``matrix`` adds the table of all cases."""
+def parts(dry: DryRun) -> list[Part]:
+    """Return all parts in order."""
     listed = groups(dry)
     planned = [
         Part("purpose", message("Purpose"), tuple(_purpose(dry)), ()),
@@ -58,7 +58,7 @@ def parts(dry: DryRun, *, matrix: bool = True) -> list[Part]:
         *_missing(listed, dry),
         Part("resources", message("Resources"), tuple(_uses(listed)), tuple(_resources(listed))),
     ]
-    if matrix and listed:
+    if listed:
         notes = tuple(_precision(dry))
         planned.append(Part("matrix", message("Matrix"), notes, tuple(_matrix(g, len(listed)) for g in listed)))
     return [part for part in planned if part.notes or part.tables]

@@ -18,8 +18,10 @@ from planner.capacity.answer import Answer
 from planner.capacity.question import Binding
 from planner.capacity.tornado import Effect
 from reports import html
+from reports.diagnosis import document as diagnosis_of
 from reports.diagnosis import history as history_of
-from reports.diagnosis import html as diagnosis_html
+from reports.formats import html as html_format
+from reports.kit.language import Language
 from reports.plan import html as plan_html
 from reports.report import of_campaign
 from tests.fleets import campaign, scaled, usual
@@ -96,9 +98,11 @@ def others(folder: Path) -> dict[str, Path]:
         archive.save_campaign(archive.campaign() | {"created": f"2026-01-{day:02}T00:00:00Z"})
     pages = {
         "plan": plan_html.render(answer, plan_html.About("2027-01-20T10:00:00Z", "fleetmark plan demand.yml")),
-        "diagnosis": diagnosis_html.render(diagnosis, diagnosis_html.About("", "fleetmark diagnose")),
-        "history": history_of.render(
-            history(folder / "history", [], []), diagnosis_html.About("", "fleetmark history")
+        "diagnosis": html_format.render(
+            diagnosis_of.document(diagnosis, (), "", "fleetmark diagnose", Language()), Language()
+        ),
+        "history": html_format.render(
+            history_of.document(history(folder / "history", [], []), "", "fleetmark history"), Language()
         ),
     }
     for name, page in pages.items():

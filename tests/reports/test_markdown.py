@@ -13,6 +13,7 @@ from fleetmark.base.measurement import Status
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence
 from reports import markdown
+from reports.kit import marks
 from reports.kit.language import language
 from reports.report import Report, of_campaign, of_comparison
 from tests.records import GCC, IOPS, MCF, TRIAD, record
@@ -146,5 +147,5 @@ def test_hostile_names_in_a_comparison(tmp_path: Path) -> None:
 
 
 def test_commands_with_backticks_stay_whole() -> None:
-    assert markdown._code("echo `date`") == "`` echo `date` ``"
-    assert "<code>a `` b</code>" in read(markdown._code("a `` b"))
+    assert marks.code("echo `date`") == "`` echo `date` ``"
+    assert "<code>a `` b</code>" in read(marks.code("a `` b"))

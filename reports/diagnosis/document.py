@@ -1,0 +1,228 @@
+"""A diagnosis as a document: the answer, the next steps, suspects with their evidence, and what was not judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from fleetmark.base.text import count, joined, message
+from fleetmark.record.diagnosis import Diagnosis, as_json
+from fleetmark.record.roofs import Roof
+from planner.diagnosis.finding import Finding as Found
+from planner.diagnosis.finding import Kind
+from reports.diagnosis import steps
+from reports.diagnosis.sentences import benchmark, certainty, headline, sentence, share, whose
+from reports.hosts import roofs as under_roofs
+from reports.kit import format as fmt
+from reports.kit import tabular
+from reports.kit.document import PAGES, Command, Document, Exhibit, Finding, Note, Section, provenance
+from reports.kit.document import Kind as Format
+from reports.kit.language import Language
+from reports.kit.tabular import Cell, Column, Tabular, Tone, number, quantity
+from workloads import declared
+
+HEAT_HOSTS, HEAT_BENCHMARKS = 40, 12  # of the map of suspects
+_READ: tuple[Format, ...] = ("terminal", "html", "pdf", "markdown")  # formats that are read from top to bottom
+
+
+def document(diagnosis: Diagnosis, roofs: Sequence[Roof] | None, created: str, command: str, _: Language) -> Document:
+    """Return the whole diagnosis. ``roofs``: what parts of the hosts reached; None for a terminal, a ticket or JSON,
+    which need neither that nor a row for each finding. ``_``: the language of charts.
+    """
+    raw = message("Raw files are named relative to {path}.", path=str(diagnosis.path))
+    sections = (
+        Section("next", message("What to do next"), tuple(_next(diagnosis))),
+        Section("heat", message("Suspects and benchmarks"), tuple(_heat(diagnosis)), ("html", "pdf")),
+        *_findings(diagnosis),
+        Section(
+            "findings", message("Findings"), tuple(_table(diagnosis)) if roofs is not None else (), ("xlsx", "csv")
+        ),
+        Section("unjudged", message("Not judged"), tuple(map(Note, diagnosis.notes))),
+        *_roofs(roofs or (), diagnosis, _),
+        Section("cohorts", message("Who was compared with whom"), (_cohorts(diagnosis),), ("html", "pdf")),
+        Section("named_cohorts", message("Cohorts"), (_cohorts(diagnosis, named=True),), ("xlsx", "csv")),
+        provenance(command, Note(raw)),
+    )
+    return Document(
+        title=diagnosis.campaign,
+        answer=headline(diagnosis),
+        tone=_tone(diagnosis),
+        about=(
+            count(diagnosis.hosts, "host"),
+            count(diagnosis.benchmarks, "benchmark"),
+            message("{n} values compared with those of peers", n=f"{diagnosis.judged:,}"),
+        ),
+        sections=sections,
+        folder=diagnosis.path,
+        created=created,
+        data=as_json(diagnosis) | {"next": steps.as_json(diagnosis)},
+    )
+
+
+def brief(diagnosis: Diagnosis) -> Document:
+    """Return the answer and the first suspects, for the end of a run."""
+    hosts = [findings[0] for findings in list(diagnosis.suspects().values())[:6]]
+    others = [*diagnosis.everywhere(), *diagnosis.groups()][:2]
+    listed = [*(_said(f, whose(f)) for f in [*hosts, *diagnosis.links()[:6]]), *(_said(f, "") for f in others)]
+    sections = (Section("suspects", "", tuple(listed)),)
+    return Document(title=diagnosis.campaign, answer=headline(diagnosis), tone=_tone(diagnosis), sections=sections)
+
+
+def _tone(diagnosis: Diagnosis) -> Tone:
+    if not diagnosis.healthy:
+        return "bad"
+    return "good" if diagnosis.judged else ""
+
+
+def _next(diagnosis: Diagnosis) -> Iterator[Exhibit]:
+    for step in steps.steps(diagnosis):
+        yield Command(step.what, step.command) if step.command else Note(step.what)
+
+
+def _findings(diagnosis: Diagnosis) -> Iterator[Section]:
+    suspects = [f for findings in diagnosis.suspects().values() for f in findings]
+    kinds = (
+        ("suspects", message("Suspects"), [_said(f, whose(f)) for f in [*suspects, *diagnosis.links()]]),
+        ("everywhere", message("Slower everywhere"), [_said(f, "") for f in diagnosis.everywhere()]),
+        ("groups", message("Two groups of hosts"), [_said(f, "") for f in diagnosis.groups()]),
+        ("cleared", message("Cleared by a repeat"), [_said(f, whose(f)) for f in diagnosis.cleared()]),
+    )
+    for key, title, listed in kinds:
+        yield Section(key, title, tuple(listed), _READ)
+
+
+def _said(found: Found, subject: str) -> Finding:
+    return Finding(subject, sentence(found), (certainty(found),), tuple(found.evidence))
+
+
+def _heat(diagnosis: Diagnosis) -> Iterator[Exhibit]:
+    """Suspects against benchmarks: how much each lacks. More hosts or benchmarks than fit are counted, not shown."""
+    found: dict[tuple[str, str], Found] = {}
+    for finding in diagnosis.findings:
+        if finding.host and finding.kind is not Kind.LINK and not finding.cleared:
+            found.setdefault((finding.host, benchmark(finding)), finding)
+    if not found:
+        return
+    hosts = tuple(dict.fromkeys(host for host, _ in found))[:HEAT_HOSTS]
+    names = [name for _, name in found]
+    order = sorted(dict.fromkeys(names), key=lambda name: -names.count(name))[:HEAT_BENCHMARKS]
+    columns = (Column("host", message("host"), "name"), *(Column(name, name, "number") for name in order))
+    rows = tuple((Cell(host), *(_hot(found.get((host, name))) for name in order)) for host in hosts)
+    yield Note(
+        message("How much worse than its peers' median; darker is worse. A dash is within the usual."),
+        quiet=True,
+    )
+    yield Tabular("heat", message("Suspects and benchmarks"), columns, rows)
+    left_out = sum(host not in hosts or name not in order for host, name in found)
+    if left_out:
+        yield Note(count(left_out, "further finding"), quiet=True)
+
+
+def _hot(found: Found | None) -> Cell:
+    if found is None:
+        return Cell()
+    tone: Tone = "hot3" if found.deficit >= 0.2 else "hot2" if found.deficit >= 0.1 else "hot1"
+    return Cell(f"−{share(found.deficit)}", -found.deficit, tone=tone)
+
+
+def _table(diagnosis: Diagnosis) -> Iterator[Tabular]:
+    """Every finding in a row."""
+    columns = (
+        Column("host", message("host"), "name"),
+        Column("kind", message("kind")),
+        Column("benchmark", message("benchmark")),
+        Column("worse_by", message("worse by"), "number"),
+        Column("value", message("value"), "number"),
+        Column("expected", message("expected"), "number"),
+        Column("peers", message("peers"), "number"),
+        Column("z", "z", "number"),
+        Column("cleared", message("cleared"), "verdict"),
+        Column("finding", message("what"), "note"),
+        Column("certainty", message("how sure"), "note"),
+        Column("evidence", message("raw files"), "file"),
+    )
+    if diagnosis.findings:
+        yield Tabular("findings", message("Findings"), columns, tuple(map(_row, diagnosis.findings)))
+
+
+def _row(found: Found) -> tuple[Cell, ...]:
+    about = found.benchmark
+    bits, percent = (of(about["workload"], about["metric"]) for of in (declared.in_bits, declared.in_percent))
+    value, expected = (
+        quantity(amount, about["unit"], bits=bits, percent=percent) for amount in (found.value, found.expected)
+    )
+    return (
+        Cell(whose(found) or ", ".join(found.members)),
+        Cell(found.kind.value),
+        Cell(benchmark(found)),
+        tabular.share(found.deficit),
+        value,
+        expected,
+        number(found.n),
+        Cell(f"{found.z:.1f}", found.z),
+        Cell(message("yes") if found.cleared else ""),
+        Cell(sentence(found)),
+        Cell(certainty(found)),
+        Cell("; ".join(found.evidence)),
+    )
+
+
+def _roofs(roofs: Sequence[Roof], diagnosis: Diagnosis, _: Language) -> Iterable[Section]:
+    kinds = {host: cohort.kind for cohort in diagnosis.cohorts for host in cohort.hosts}
+    lines = under_roofs.lines(roofs, kinds)
+    if lines:
+        part = under_roofs.part(lines)
+        notes = (Note(joined(part.notes, " "), quiet=True),)
+        yield Section("roofs", part.title, (*notes, *part.tables, *under_roofs.pictures(lines, _)), PAGES)
+        yield Section("host_roofs", message("Roofs of hosts"), (_host_roofs(roofs),), ("xlsx", "csv"))
+
+
+def _host_roofs(roofs: Sequence[Roof]) -> Tabular:
+    columns = (
+        Column("host", message("host"), "name"),
+        Column("part", message("part")),
+        Column("measured", message("measured"), "number"),
+        Column("peak", message("peak"), "number"),
+        Column("share", message("% of peak"), "number", "={measured}/{peak}"),
+        Column("benchmark", message("measured by")),
+        Column("basis", message("peak from"), "note"),
+        Column("source", message("source"), "note"),
+    )
+    rows = []
+    for roof in roofs:
+        top = roof.peak
+        best, peak = ((None if v is None else v) for v in (roof.best, top.rate if top else None))
+        rows.append(
+            (
+                Cell(roof.host),
+                Cell(under_roofs.part_name(roof.of, roof.called)),
+                Cell() if best is None else Cell(under_roofs.rate(best, roof.unit), best, roof.unit),
+                Cell() if peak is None else Cell(under_roofs.rate(peak, roof.unit), peak, roof.unit),
+                tabular.share(roof.share),
+                Cell(roof.benchmark),
+                Cell(top.basis if top else ""),
+                Cell(top.source if top else ""),
+            )
+        )
+    return Tabular("host_roofs", message("Roofs of hosts"), columns, tuple(rows))
+
+
+def _cohorts(diagnosis: Diagnosis, *, named: bool = False) -> Tabular:
+    """Which hosts were compared with which; ``named``: with the name of each."""
+    columns = (
+        Column("kind", message("kind of host"), "name"),
+        Column("firmware", message("firmware")),
+        Column("hosts", message("hosts"), "number"),
+        Column("peers", message("compared with"), "number"),
+        *((Column("names", message("names")),) if named else ()),
+    )
+    rows = tuple(
+        (
+            Cell(c.kind),
+            Cell(fmt.clean(c.firmware) or "–"),
+            number(len(c.hosts)),
+            number(len(c.peers)),
+            *((Cell(", ".join(c.hosts)),) if named else ()),
+        )
+        for c in diagnosis.cohorts
+    )
+    return Tabular("cohorts", message("Who was compared with whom"), columns, rows)

@@ -1,0 +1,44 @@
+"""A document as JSON: figures in base units with every digit; null where a number is missing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from reports.kit.charts import Chart
+from reports.kit.document import Command, Document, Exhibit, Finding, Note
+from reports.kit.tabular import Tabular, records
+
+
+def render(document: Document) -> str:
+    """Return the document in English: its ``data`` where the kind has a form of its own, else all exhibits in order."""
+    whole = {
+        "title": document.title,
+        "answer": document.answer,
+        "about": list(document.about),
+        "sections": [
+            {"key": section.key, "title": section.title, "exhibits": [_exhibit(e) for e in section.exhibits]}
+            for section in document.sections_for("json")
+        ],
+    }
+    return json.dumps(whole if document.data is None else document.data, indent=1) + "\n"
+
+
+def _exhibit(exhibit: Exhibit) -> dict[str, Any]:
+    match exhibit:
+        case Note():
+            return {"note": exhibit.text}
+        case Command():
+            return {"command": exhibit.command, "text": exhibit.text}
+        case Finding():
+            evidence = list(exhibit.evidence)
+            return {
+                "finding": exhibit.text,
+                "subject": exhibit.subject,
+                "details": list(exhibit.details),
+                "evidence": evidence,
+            }
+        case Tabular():
+            return {"table": exhibit.key, "title": exhibit.title, "rows": records(exhibit)}
+        case Chart():
+            return {"chart": exhibit.title, "note": exhibit.note}

@@ -1,0 +1,54 @@
+"""A document as Markdown, for a ticket, a pull request or a wiki."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from reports.kit.charts import Chart
+from reports.kit.document import Command, Document, Exhibit, Finding, Note, Section
+from reports.kit.language import Language
+from reports.kit.marks import as_line, code, escaped, tabular, written
+from reports.kit.tabular import Tabular
+
+
+def render(document: Document, _: Language) -> str:
+    """Return the document in this language. Charts are left out."""
+    lines = [f"# {as_line(_(document.answer or document.title))}", ""]
+    lines += [f"- {escaped(_(line))}" for line in document.facts]
+    for section in document.sections_for("markdown"):
+        lines += _section(section, _)
+    return written(lines)
+
+
+def _section(section: Section, _: Language) -> Iterator[str]:
+    yield from ("", f"## {escaped(_(section.title))}", "") if section.title else ("",)
+    for kind, run in groupby(section.exhibits, type):
+        exhibits = list(run)
+        if kind is Finding:
+            yield from _findings([e for e in exhibits if isinstance(e, Finding)], _)
+        else:
+            yield from (line for exhibit in exhibits for line in _exhibit(exhibit, section, _))
+
+
+def _exhibit(exhibit: Exhibit, section: Section, _: Language) -> Iterator[str]:
+    match exhibit:
+        case Note():
+            yield f"- {escaped(_(exhibit.text))}"
+        case Command():
+            yield f"- {escaped(exhibit.lead(_))}{code(exhibit.command)}"
+        case Tabular():
+            yield from ("", *tabular(exhibit, _, above=section.title))
+        case Finding():
+            yield from _findings([exhibit], _)
+        case Chart():
+            return
+
+
+def _findings(findings: Sequence[Finding], _: Language) -> Iterator[str]:
+    """The findings of one subject after another."""
+    for subject, run in groupby(findings, lambda finding: finding.subject):
+        yield from ("", f"### {escaped(_(subject))}", "") if subject else ()
+        for finding in run:
+            texts = [escaped(_(text)) for text in (finding.text, *finding.details)]
+            yield f"- {' '.join([*texts, *map(code, finding.evidence)])}"

@@ -1,0 +1,68 @@
+"""A document as a PDF: its page for paper, laid out by WeasyPrint."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from fleetmark.base.errors import FleetmarkError
+from reports.formats import html
+from reports.kit import tags
+from reports.kit.document import Document
+from reports.kit.language import Language
+
+# Charts know no language, and where no font is named Han characters take Japanese forms. As paper.css has it.
+_FONTS = "Noto Sans, DejaVu Sans, Liberation Sans, Noto Sans CJK SC, sans-serif"
+# A gradient in the units of what it fills, and a rectangle from 0,0 filled with one.
+_GRADIENT = re.compile(r'<linearGradient id="([^"]+)" x1="([\d.]+)" x2="([\d.]+)" y1="([\d.]+)" y2="([\d.]+)"')
+_FILLED = re.compile(r'<path d="M0,0h([\d.]+)v([\d.]+)h-[\d.]+Z" fill="url\(#([^)]+)\)"')
+
+
+def render(document: Document, language: Language, *, templates: Path | None = None) -> bytes:
+    """Return the file: nothing is fetched, and the same document gives the same bytes, given the same fonts.
+
+    ``templates`` and errors as for ``reports.formats.html.render``. Raises FleetmarkError where the libraries that
+    WeasyPrint draws text with are not installed.
+    """
+    return of_html(html.render(document, language, templates=templates, medium="paper"))
+
+
+def of_html(page: str) -> bytes:
+    """A page of ours as a PDF file, tagged as PDF/UA-1 asks; everything it refers to except ``data:`` is left out."""
+    weasyprint = _weasyprint()
+    fetcher = weasyprint.urls.URLFetcher(allowed_protocols=("data",))
+    drawn = _in_points(page).replace('font-family="system-ui, sans-serif"', f'font-family="{_FONTS}"')
+    document: bytes = weasyprint.HTML(string=drawn, url_fetcher=fetcher).write_pdf(
+        pdf_identifier=True, pdf_variant="pdf/ua-1", finisher=tags.finish
+    )
+    return document
+
+
+def _weasyprint() -> Any:
+    try:
+        import weasyprint
+    except OSError as error:
+        raise FleetmarkError(
+            f"a PDF needs Pango, which cannot be loaded ({str(error).splitlines()[0]}): "
+            "install libpango-1.0-0 and libpangoft2-1.0-0"
+        ) from error
+    return weasyprint
+
+
+def _in_points(page: str) -> str:
+    """With the gradients of charts in the units of the chart: Poppler draws those in units of the shape as a dot."""
+    sizes = {name: (float(width), float(height)) for width, height, name in _FILLED.findall(page)}
+
+    def scaled(match: re.Match[str]) -> str:
+        if match[1] not in sizes:
+            return match[0]
+        width, height = sizes[match[1]]
+        x1, x2 = (float(match[i]) * width for i in (2, 3))
+        y1, y2 = (float(match[i]) * height for i in (4, 5))
+        return (
+            f'<linearGradient id="{match[1]}" gradientUnits="userSpaceOnUse" '
+            f'x1="{x1:g}" x2="{x2:g}" y1="{y1:g}" y2="{y2:g}"'
+        )
+
+    return _GRADIENT.sub(scaled, page)

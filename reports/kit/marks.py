@@ -1,0 +1,71 @@
+"""Text and tables as Markdown: whatever the text holds, it stays text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from fleetmark.base.text import message
+from reports.kit import format as fmt
+from reports.kit.language import Language
+from reports.kit.tabular import Part, Tabular
+
+MOST_ROWS = 400  # of a table
+
+# What CommonMark, and the kinds of it with tables and formulas, takes for markup within a line. An underscore within
+# a word is none, and names are full of them.
+_MARKUP = re.compile(r"[\\`*{}\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_BEGINS = re.compile(r"^([#+=>-]|\d+(?=[.)]))")  # what makes a heading, a list or a quotation of a line
+
+
+def written(lines: Iterable[str]) -> str:
+    """The file of these lines: empty ones never follow each other."""
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
+
+
+def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[str]:
+    """A table under its title, which it does not say again where it stands under the same heading ``above``."""
+    if table.title != above:
+        yield from ("", f"### {escaped(_(table.title))}", "")
+    yield from table_head([_(c.title) for c in table.columns], "".join("r" if c.right else "l" for c in table.columns))
+    rows = table.rows if table.listing else table.rows[:MOST_ROWS]
+    yield from (table_row([_(cell.shown) for cell in row]) for row in rows)
+    if len(table.rows) > len(rows):
+        yield from ("", _(message("and {n} more", n=len(table.rows) - len(rows))))
+
+
+def part_lines(part: Part, _: Language) -> Iterator[str]:
+    """A part that is made of tables."""
+    yield from ("", f"## {escaped(_(part.title))}", "")
+    yield from (f"- {escaped(_(note))}" for note in part.notes)
+    for table in part.tables:
+        yield from tabular(table, _)
+
+
+def table_head(cells: Sequence[str], sides: str) -> list[str]:
+    """A table's head; ``sides``: l or r for each column."""
+    return [table_row(cells), f"|{'|'.join('-:' if s == 'r' else '-' for s in sides)}|"]
+
+
+def table_row(cells: Sequence[str]) -> str:
+    """A row of a table."""
+    return f"| {' | '.join(map(escaped, cells))} |"
+
+
+def escaped(text: str) -> str:
+    """``text`` as nothing but text, where it stands within a line."""
+    shown = fmt.clean(text).replace("&", "&amp;").replace("<", "&lt;")
+    return _MARKUP.sub(lambda m: f"\\{m[0]}", shown)
+
+
+def as_line(text: str) -> str:
+    """``text`` as nothing but text, where it begins a line."""
+    return _BEGINS.sub(lambda m: f"{m[0]}\\" if m[0].isdigit() else f"\\{m[0]}", escaped(text.strip()))
+
+
+def code(text: str) -> str:
+    """``text`` as code, whatever is in it: more backticks around it than it has in a row."""
+    shown = fmt.clean(text)
+    fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", shown)), default=0))
+    room = " " if "`" in shown else ""
+    return f"{fence}{room}{shown}{room}{fence}"

@@ -1,0 +1,41 @@
+"""Parsed measurements as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import workloads
+from fleetmark.base.measurement import Measurement, Parsed
+from fleetmark.base.text import message
+from reports.kit.document import Document, listing
+from reports.kit.tabular import Cell, Column, Tabular, compact, quantity
+
+
+def document(tool: str, outputs: Sequence[Parsed], data: Any) -> Document:
+    """Return a row per measurement of ``tool``'s outputs, with the standing of its output. ``data``: them as JSON."""
+    columns = (
+        Column("case", message("case"), "name"),
+        Column("subject", message("subject")),
+        Column("metric", message("metric")),
+        Column("labels", message("labels")),
+        Column("value", message("value"), "number"),
+        Column("standing", message("standing")),
+    )
+    rows = tuple(_row(tool, output, m) for output in outputs for m in output.measurements)
+    title = message("Measurements of {tool}", tool=tool)
+    table = compact(Tabular("measurements", title, columns, rows, listing=True))
+    return listing(title, table, message("no measurement was found"), data)
+
+
+def _row(tool: str, output: Parsed, m: Measurement) -> tuple[Cell, ...]:
+    metric = workloads.load(tool).metrics.get(m.metric) if tool in workloads.names() else None
+    bits, percent = (metric.bits, metric.percent) if metric else (False, False)
+    return (
+        Cell(m.case),
+        Cell(m.subject),
+        Cell(m.metric),
+        Cell(", ".join(f"{name}={value}" for name, value in m.labels.items())),
+        quantity(m.value, m.unit, bits=bits, percent=percent, digits=4),
+        Cell(output.standing or ""),
+    )

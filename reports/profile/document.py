@@ -1,0 +1,244 @@
+"""A workload's profile as a document: what it is short of, what more of it gives, what is unknown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fleetmark.base.text import Message, count, joined, message
+from fleetmark.base.units import human, scale_for, significant
+from fleetmark.record.profiles import MachinePrediction, Profiled
+from planner.bottleneck import MOST_CONDITION, THROTTLES, Gain, Profile, Upgrade, gains
+from planner.ratio import Ratio
+from reports.kit.document import Document, Note, Section
+from reports.kit.tabular import Cell, Column, Tabular, compact, number, quantity, times
+from workloads.declared import throttle
+
+MOST = 6  # machines left out that are named
+MORE = 1.2  # what a resource is multiplied by to say what more of it gives
+_OVERLAP = {1.0: message("one after the other (additive)"), math.inf: message("wholly overlapped (roofline)")}
+_PARTLY = message("partly overlapped")
+
+
+def more_of_each(profiled: Profiled) -> list[Gain]:
+    """What ``MORE`` of each resource gives, the most first."""
+    return gains(profiled.profile, [Upgrade(n, {n: MORE}) for n in profiled.resources])
+
+
+def document(profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence[MachinePrediction]) -> Document:
+    """Return the demand vector, its shares or why there are none, upgrades, and predicted machines."""
+    p = profiled.profile
+    used = message(
+        "Resources are used {overlap}: p = {p}; off by {error} on machines left out",
+        overlap=_OVERLAP.get(p.p, _PARTLY),
+        p=_p(p.p),
+        error=f"{p.error:.1%}",
+    )
+    powers = joined(f"p = {_p(q)}: {error:.1%}" for q, error in p.errors.items())
+    return Document(
+        title=profiled.target,
+        answer=_head(profiled),
+        about=(used, joined([powers, _alike(p.alike)], "; ")),
+        sections=(
+            Section("resources", "", (_resources(profiled),)),
+            Section(
+                "refused", message("Cannot tell what it is short of:"), tuple(_refused(profiled)) if p.refused else ()
+            ),
+            Section("upgrades", "", (_upgrades(upgrades),) if upgrades else ()),
+            Section("predictions", "", tuple(_predictions(profiled, predictions))),
+            Section("left_out", "", tuple(_left_out(profiled))),
+        ),
+        data=as_json(profiled, upgrades, predictions),
+    )
+
+
+def _left_out(profiled: Profiled) -> Iterator[Note]:
+    if profiled.left_out:
+        shown = joined([f"{m} {why}" for m, why in list(profiled.left_out.items())[:MOST]], "; ")
+        more = message("and {n} more", n=len(profiled.left_out) - MOST) if len(profiled.left_out) > MOST else None
+        yield Note(message("Left out: {machines}", machines=joined([shown, more], " ")), quiet=True)
+
+
+def _head(profiled: Profiled) -> Message:
+    machines = count(len(profiled.profile.machines), "machine")
+    measured = message(
+        "{target}, {machines} ({select})", target=profiled.target, machines=machines, select=profiled.select
+    )
+    if not profiled.name:
+        return measured
+    return message("{profile}, saved as {name}", profile=measured, name=f"{profiled.name}@{profiled.version}")
+
+
+def _alike(powers: Sequence[float]) -> str:
+    return message("within the noise p = {powers} fits as well", powers=joined(map(_p, powers))) if powers else ""
+
+
+def _p(p: float) -> str:
+    return "∞" if math.isinf(p) else f"{p:g}"
+
+
+def _resources(profiled: Profiled) -> Tabular:
+    p = profiled.profile
+    columns = (
+        Column("resource", message("resource"), "name"),
+        Column("rates", message("rates")),
+        Column("demand", message("per {work}", work=_work(profiled.unit)), "number"),
+        Column("share", message("share"), "number"),
+        Column("gain", message("+{part} gives", part=f"{MORE - 1:.0%}"), "number"),
+    )
+    gain = {g.upgrade.name: g.ratio for g in more_of_each(profiled)}
+    rows = []
+    for i, (name, r) in enumerate(profiled.resources.items()):
+        least, most = float(p.rates[:, i].min()), float(p.rates[:, i].max())
+        scale = scale_for(most, r.unit)
+        rates = f"{significant(least * scale.factor)}–{significant(most * scale.factor)} {scale.unit}".rstrip()
+        unknown = Cell(message("unknown"))
+        shares = unknown if p.refused else _share(p.shares[name].value, _interval(p, name))
+        gains_ = unknown if p.refused else _gain(gain[name])
+        rows.append((Cell(name), Cell(rates), Cell(_demand(p.demand[name], r.unit), p.demand[name]), shares, gains_))
+    return Tabular("resources", message("Resources"), columns, tuple(rows))
+
+
+def _interval(p: Profile, name: str) -> tuple[float, float] | None:
+    """The interval of a share; None where rates rise and fall together, since fits then agree by chance."""
+    return p.shares[name].interval if p.condition <= MOST_CONDITION else None
+
+
+def _share(value: float, interval: tuple[float, float] | None) -> Cell:
+    lo, hi = interval or (None, None)
+    return Cell(f"{value:.0%}", value, lo=lo, hi=hi, ends="–".join(f"{end:.0%}" for end in interval or ()))
+
+
+def _work(unit: str) -> str:
+    """The name of a unit of work of a throughput."""
+    works = {"1/s": message("operation"), "B/s": message("byte"), "FLOP/s": "FLOP"}
+    return works.get(unit, message("unit of score"))
+
+
+def _demand(value: float, unit: str) -> str:
+    if unit == "1":
+        return message("{time} at 1", time=human(value, "s"))
+    if unit == "1/s":
+        return message("{n} times", n=significant(value))
+    return human(value, unit).removesuffix("/s") if unit == "FLOP/s" else human(value, unit.removesuffix("/s"))
+
+
+def _gain(ratio: Ratio) -> Cell:
+    """What multiplying by ``ratio`` gives, as a change in percent; the value is the ratio."""
+    ends = "–".join(f"{end - 1:+.1%}" for end in ratio.interval or ())
+    return Cell(f"{ratio.value - 1:+.1%}", ratio.value, lo=ratio.lo, hi=ratio.hi, ends=ends)
+
+
+def _refused(profiled: Profiled) -> Iterator[Note]:
+    p = profiled.profile
+    yield from (Note(why, "unsure") for why in p.refused)
+    if p.throttle is None:
+        return
+    name, condition = p.throttle
+    yield Note(
+        message(
+            "To settle it, measure the target and all resources on one machine with {name} throttled to {depths} of "
+            "its rate, each with the inventory label throttle ({name}-50, say). The condition number is then "
+            "{condition}.",
+            name=name,
+            depths=joined(f"{part:.0%}" for part in THROTTLES),
+            condition=f"{condition:.0f}",
+        )
+    )
+    workloads = {b.partition(" ")[0] for b in profiled.resources[name].benchmarks}
+    yield from (Note(how, quiet=True) for how in dict.fromkeys(map(throttle, sorted(workloads))) if how)
+
+
+def _upgrades(upgrades: Sequence[Gain]) -> Tabular:
+    columns = (
+        Column("upgrade", message("upgrade of the mean machine"), "name"),
+        Column("gain", message("gives"), "number"),
+        Column("price", message("price"), "number"),
+        Column("gain_per_1000", message("gain per 1000"), "number"),
+    )
+    rows = tuple(
+        (
+            Cell(g.upgrade.name),
+            _gain(g.ratio),
+            number(g.upgrade.money),
+            Cell() if g.per_money is None else Cell(f"{g.per_money * 1000:+.2%}", g.per_money * 1000),
+        )
+        for g in upgrades
+    )
+    return compact(Tabular("upgrades", message("Upgrades"), columns, rows))
+
+
+def _predictions(profiled: Profiled, predictions: Sequence[MachinePrediction]) -> Iterator[Tabular | Note]:
+    known = [t for t in predictions if not t.why]
+    if known:
+        base = known[0].baseline
+        columns = (
+            Column("machines", message("machines"), "name"),
+            Column(
+                "predicted",
+                message("one replaces ({baseline})", baseline=base) if base else message("predicted"),
+                "number",
+            ),
+            Column("hosts", message("hosts"), "number"),
+        )
+        rows = []
+        for t in known:
+            value, lo, hi = t.estimate.value, t.estimate.lo, t.estimate.hi
+            shown = times(value, lo, hi) if base else quantity(value, profiled.unit, lo=lo, hi=hi)
+            rows.append((Cell(t.machines), shown, number(t.estimate.n[-1])))
+        yield Tabular("predictions", message("Predictions"), columns, tuple(rows))
+    for t in predictions:
+        if t.why:
+            yield Note(message("{machines}: cannot tell: {why}", machines=t.machines, why=t.why))
+
+
+def as_json(profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence[MachinePrediction]) -> dict[str, Any]:
+    """The same for programs, with every digit; what is unknown is null, with the reason beside it."""
+    p = profiled.profile
+    return {
+        "target": profiled.target,
+        "unit": profiled.unit,
+        "select": profiled.select,
+        "name": profiled.name or None,
+        "version": profiled.version or None,
+        "machines": list(p.machines),
+        "left_out": dict(profiled.left_out),
+        "p": _number(p.p),
+        "alike": [_number(q) for q in p.alike],
+        "errors": [{"p": _number(q), "error": _finite(e)} for q, e in p.errors.items()],
+        "condition": _finite(p.condition),
+        "refused": list(p.refused),
+        "throttle": None if p.throttle is None else {"resource": p.throttle[0], "condition": _finite(p.throttle[1])},
+        "resources": [
+            {
+                "name": name,
+                "benchmarks": list(r.benchmarks),
+                "unit": r.unit,
+                "mean": float(mean),
+                "demand": p.demand[name],
+                "share": None if p.refused else p.shares[name].value,
+            }
+            | dict(zip(("lo", "hi"), _interval(p, name) or (None, None), strict=True))
+            for (name, r), mean in zip(profiled.resources.items(), p.rates_of(None), strict=True)
+        ],
+        "more": [] if p.refused else [_gain_json(g) | {"factor": MORE} for g in more_of_each(profiled)],
+        "upgrades": [_gain_json(g) | {"money": g.upgrade.money, "per_money": g.per_money} for g in upgrades],
+        "predictions": [
+            {"machines": t.machines, "baseline": t.baseline, "hosts": t.estimate.n[-1], "why": t.why}
+            | {key: None if t.why else getattr(t.estimate, key) for key in ("value", "lo", "hi")}
+            for t in predictions
+        ],
+    }
+
+
+def _number(p: float) -> float | str:
+    return p if math.isfinite(p) else "inf"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _gain_json(gain: Gain) -> dict[str, Any]:
+    return {"name": gain.upgrade.name, "ratio": gain.ratio.value, "lo": gain.ratio.lo, "hi": gain.ratio.hi}

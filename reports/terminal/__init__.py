@@ -1,1 +1,0 @@
-"""Tables that only a terminal shows, a module per subject."""

@@ -1,0 +1,208 @@
+"""A document of every kind, from records that are made here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import yaml
+
+import workloads
+from fleetmark.base.facts import Dimm
+from fleetmark.base.measurement import Better, Measurement, Parsed
+from fleetmark.campaign.options import Options
+from fleetmark.campaign.prepare.dryrun import plan
+from fleetmark.campaign.prepare.past import Past
+from fleetmark.campaign.schedule import make_schedule
+from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.preflight import Checked
+from fleetmark.hosts.slurm.cluster import Node
+from fleetmark.record import profiles
+from fleetmark.record.campaigns import Summary
+from fleetmark.record.diagnosis import baselines, diagnose, isolations
+from fleetmark.record.diagnosis.gate import hold, read_rules
+from fleetmark.record.diagnosis.history import history
+from fleetmark.record.diagnosis.roofs import roofs_of
+from fleetmark.record.diagnosis.trials import Tried
+from fleetmark.record.diagnosis.tuning import tune
+from planner.diagnosis.partners import Fault, Reason, Suspicion
+from planner.diagnosis.trial import Change
+from planner.diagnosis.tuning.rules import RULES
+from planner.estimate import Estimate
+from planner.predict.transfer import Prediction
+from planner.ratio import Ratio
+from reports.diagnosis import document as diagnosis
+from reports.diagnosis import gate, isolation, trial, tuning
+from reports.diagnosis import history as history_report
+from reports.kit.document import Document
+from reports.kit.language import Language
+from reports.lists import campaigns, catalogue, measurements, nodes, predictions, saved
+from reports.lists.predictions import BenchmarkPrediction
+from reports.profile.document import document as profile_document
+from reports.testplan import document as testplan
+from tests.commands import run
+from tests.fleets import campaign, sick, usual
+from tests.profiles import record_generations
+from tests.records import TRIAD, record
+from tests.schedules import facts
+from workloads import load_suite
+
+DAY = "2026-11-22T10:00:00Z"
+
+
+def _campaigns(root: Path) -> Document:
+    return campaigns.document(
+        [
+            Summary("20261122T100000-quick-0001", root, DAY, "quick", 1200, {"passed": 9000, "failed": 2}, True),
+            Summary("=2+3", root, DAY, "standard", 3, {"passed": 3}, False),
+            Summary("c3", root, "", "", None, {}, False, f"{root}/campaign.json: not JSON"),
+        ],
+        str(root),
+    )
+
+
+def _baselines(root: Path) -> Document:
+    sick(root)
+    run(root, "baseline", "save", "genoa", "--from", "last")
+    return saved.baselines(baselines.baselines(root))
+
+
+def _nodes(_: Path) -> Document:
+    return nodes.document([Node("n1", "gpu", "idle", 192, 1536 << 30, ("gen=genoa",), "gpu:h100:8", "n1")])
+
+
+def _measurements(_: Path) -> Document:
+    listed = (
+        Measurement("iperf3", "tcp", "bitrate", 1.2487e9, "B/s", Better.HIGHER, "n1>n2", {"streams": "4"}),
+        Measurement("iperf3", "tcp", "retransmits", 17, "1", Better.LOWER),
+    )
+    fields = [{"metric": m.metric, "value": m.value, "unit": m.unit} for m in listed]
+    return measurements.document("iperf3", [Parsed("3.18", listed)], fields)
+
+
+def _predictions(_: Path) -> Document:
+    log = Estimate(3.0, 2.9, 3.1)
+    known = Prediction("stream triad", log, 0.9, ratio=Ratio(1.5, 1.4, 1.6), machines=("a", "b"), families=2)
+    silent = Prediction("fio iops", None, 0.9, "too few machines")
+    listed = [BenchmarkPrediction(p, unit, "higher") for p, unit in ((known, "B/s"), (silent, "1/s"))]
+    return predictions.document(listed)
+
+
+def _overview(_: Path) -> Document:
+    manifests = [workloads.load(name) for name in workloads.names()]
+    return catalogue.overview(manifests, [workloads.load_suite(name) for name in workloads.suite_names()])
+
+
+def _workload(_: Path) -> Document:
+    return catalogue.workload(workloads.load("fio"))
+
+
+def _testplan(root: Path) -> Document:
+    (root / "mine.yml").write_text("about: x\nworkloads:\n  stream:\n  fio:\n  mlc:\n")
+    suite, name = load_suite(str(root / "mine.yml")), str(root / "mine.yml")
+    hosts = [(Host(f"h{n}", f"h{n}", f"h{n}"), facts(product=f"p{n}")) for n in range(2)]
+    checked = [Checked(host, None, known, {}) for host, known in hosts]
+    schedule = make_schedule(hosts, suite, {}, campaign="x", seed=1, repeats=None)
+    return testplan.document(plan(Options(suite=name), suite, checked, schedule, Past(), 1), DAY)
+
+
+def _gate(root: Path) -> Document:
+    archive = sick(root)
+    rules = [
+        {"name": "bandwidth", "metric": "stream/*/triad", "at_least": "250 GB/s"},
+        {"name": "ghost", "metric": "nothing/*/*", "at_least": 1, "severity": "warn"},
+    ]
+    (root / "rules.yml").write_text(yaml.safe_dump({"about": "x", "rules": rules}))
+    return gate.document(hold(archive, read_rules(root / "rules.yml"), "rules.yml"))
+
+
+def _history(root: Path) -> Document:
+    for day in range(1, 9):
+        slower = {
+            key: [value * (0.9 if day > 5 and key[1] == TRIAD else 1) for value in values]
+            for key, values in usual(("a", "b"), seed=day).items()
+        }
+        archive = record(root, f"202601{day:02}T000000-x", {"a": {}, "b": {}}, slower)
+        archive.save_campaign(archive.campaign() | {"created": f"2026-01-{day:02}T00:00:00Z"})
+    return history_report.document(history(root, [], []), DAY, "fleetmark history")
+
+
+def _tuning(root: Path) -> Document:
+    archive = campaign(root, usual(("a", "b")))
+    dimms = tuple(Dimm(slot=f"{n}", size=32 << 30, type="DDR5", rated_mts=4800, configured_mts=4800) for n in range(24))
+    for host in "ab":
+        archive.save_facts(host, facts(dimms=dimms, boost=host == "a", governor="powersave"), {})
+    return tuning.document(tune(archive))
+
+
+def _trial(_: Path) -> Document:
+    changes = (
+        Change("stream all-cores triad", Ratio(1.104, 1.09, 1.12), 3),
+        Change("fio randread iops", Ratio(0.9, 0.85, 0.95), 3),
+        Change("lmbench null", Ratio(1.0), 1),
+    )
+    tried = Tried("a", "hugepages", ("thp",), ("always",), ("madvise",), changes, "trials/x", left="x was 1", lost=2)
+    return trial.document(tried)
+
+
+def _rules(_: Path) -> Document:
+    return trial.rules(RULES)
+
+
+def _profile(root: Path) -> Document:
+    record_generations(root)
+    resources = ["cpu=spec_cpu2017/*/base_ratio", "mem=stream/*/triad"]
+    profiled = profiles.profile(root, "nginx/*/rps", resources, None)
+    gains = profiles.gains_of(profiled, profiles.upgrades(["mem=1.2@800", "cpu=2,mem=1.5@4000"]))
+    predictions = [profiles.predict(root, profiled, "gen=turin", "gen=icelake")]
+    return profile_document(profiled, gains, predictions)
+
+
+def _cannot_profile(root: Path) -> Document:
+    record_generations(root)
+    resources = ["cpu=spec_cpu2017/*/base_ratio", "mem=stream/*/triad"]
+    return profile_document(profiles.profile(root, "nginx/*/rps", resources, "gen=icelake"), [], [])
+
+
+def _diagnosis(root: Path) -> Document:
+    archive = sick(root)
+    return diagnosis.document(diagnose(archive), roofs_of(archive), DAY, "fleetmark diagnose last", Language())
+
+
+def _brief(root: Path) -> Document:
+    return diagnosis.brief(diagnose(sick(root)))
+
+
+def _isolation(root: Path) -> Document:
+    archive = sick(root)
+    faults = (
+        Fault("node", ("n2",), Reason.ALL_PARTNERS, 0.9),
+        Fault("link", ("n3", "n4"), Reason.ONE_PAIR, 1.0),
+    )
+    suspicion = Suspicion(faults, 8, 9, (frozenset(("n5", "n6")),))
+    asked = isolations.question(archive, "iperf3/tcp-1")
+    return isolation.document(
+        isolations.Isolated(archive.id, asked, suspicion, ("isolations/x",)), root, DAY, "fleetmark"
+    )
+
+
+KINDS: Mapping[str, Callable[[Path], Document]] = {
+    "campaigns": _campaigns,
+    "baselines": _baselines,
+    "nodes": _nodes,
+    "measurements": _measurements,
+    "predictions": _predictions,
+    "workloads": _overview,
+    "workload": _workload,
+    "test plan": _testplan,
+    "gate": _gate,
+    "history": _history,
+    "profile": _profile,
+    "profile refused": _cannot_profile,
+    "tuning": _tuning,
+    "diagnosis": _diagnosis,
+    "brief diagnosis": _brief,
+    "isolation": _isolation,
+    "trial": _trial,
+    "rules": _rules,
+}

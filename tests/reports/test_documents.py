@@ -1,0 +1,206 @@
+"""Every kind of document in every format: figures, units, intervals and verdicts agree, and nothing is cut off."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.text import message
+from reports.formats import csv as csv_format
+from reports.formats import html
+from reports.kit.charts import Chart
+from reports.kit.document import Command, Document, Finding, Note, Section
+from reports.kit.language import language
+from reports.kit.tabular import Cell, Column, Tabular, number, quantity, share, times
+from tests.reports import rendered
+from tests.reports.kinds import KINDS
+
+HOUSE = Path(__file__).parents[2]
+COLUMNS = (
+    Column("host", message("host"), "name"),
+    Column("rate", message("measured"), "number"),
+    Column("peak", message("peak"), "number"),
+    Column("share", message("% of peak"), "number", "={rate}/{peak}"),
+    Column("ratio", message("ratio"), "number"),
+    Column("verdict", message("verdict"), "verdict"),
+    Column("file", message("raw files"), "code"),
+)
+ROWS = (
+    (
+        Cell("n|1 *x*"),
+        quantity(2.10987e11, "B/s", lo=2.0e11, hi=2.2e11),
+        quantity(2.4e11, "B/s"),
+        share(2.10987e11 / 2.4e11),
+        times(1.2749, 1.1, 1.44),
+        Cell(message("worse"), tone="bad"),
+        Cell("raw/x"),
+    ),
+    (Cell("=n2"), quantity(None, "B/s"), Cell(), Cell(), times(0.00012), Cell(), Cell()),
+    (Cell("n3"), quantity(7.5e-8, "s"), Cell(), share(0.5), number(1234), Cell(message("same")), Cell("<b>")),
+)
+TABLE = Tabular("rates", message("measured"), COLUMNS, ROWS)
+# Totals and facts that a document has and its record in JSON, which is older, has not.
+NOT_IN_RECORD = {
+    "machines": {"number", "memory", "time"},
+    "workloads": {"cases", "repeats", "time"},
+    "roofs": {"share"},
+    "upgrades": {"gain_per_1000"},
+}
+SAMPLE = Document(
+    title="20260101T000000-x",
+    answer="1 of 3 hosts is slow",
+    tone="bad",
+    about=("3 hosts", "9 benchmarks"),
+    folder=Path("/results/x"),
+    created="2026-11-24T12:00:00Z",
+    sections=(
+        Section(
+            "facts",
+            message("Facts"),
+            (
+                Note("a note"),
+                Note("quiet", quiet=True),
+                Command("do this", "fleetmark diagnose --all"),
+                Finding("n1", "n1 is slow", ("surely",), ("raw/x", "../out")),
+                TABLE,
+                Chart("a chart", "how to read it", '<svg width="9" height="9"></svg>', small=True),
+            ),
+        ),
+        Section("paper", message("Provenance"), (Note("on pages only"),), ("html", "pdf", "xlsx")),
+    ),
+)
+
+
+@pytest.fixture(scope="module", params=["sample", *KINDS])
+def document(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Document:
+    return SAMPLE if request.param == "sample" else KINDS[request.param](tmp_path_factory.mktemp("kind"))
+
+
+def rows(document: Document, kind: Any) -> Iterator[tuple[Tabular, tuple[Cell, ...]]]:
+    for _, table in document.tables_for(kind):
+        yield from ((table, row) for row in table.rows)
+
+
+def texts(table: Tabular, row: tuple[Cell, ...]) -> list[str]:
+    """The cells as people read them."""
+    cells = zip(table.columns, row, strict=True)
+    return [" ".join(cell.shown.split()) or ("–" if column.right else "") for column, cell in cells]
+
+
+def test_a_page_and_markdown_have_every_cell(document: Document) -> None:
+    page, marks = rendered.on_page(document), rendered.in_markdown(document)
+    for table, row in rows(document, "html"):
+        assert texts(table, row) in page
+    for table, row in rows(document, "markdown"):
+        assert [text.replace("–", "") if text == "–" else text for text in texts(table, row)] in marks
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_a_terminal_cuts_no_figure(document: Document, width: int) -> None:
+    text = rendered.shown(document, width)
+    assert all(len(line.rstrip()) <= width or line.startswith(" ") for line in text.splitlines())
+    whole = "".join(text.split())
+    for table, row in rows(document, "terminal"):
+        if table.listing or len(table.rows) <= 24:
+            figures = [cell.text for column, cell in zip(table.columns, row, strict=True) if column.right]
+            assert [figure for figure in figures if "".join(figure.split()) not in whole] == []
+
+
+def test_paper_has_every_figure_within_its_margins(document: Document, tmp_path: Path) -> None:
+    text, outside = rendered.on_paper(document, tmp_path)
+    assert outside == []
+    for table, row in rows(document, "pdf"):
+        figures = [cell.shown for column, cell in zip(table.columns, row, strict=True) if column.right]
+        assert [figure for figure in figures if "".join(figure.split()) not in text] == []
+
+
+def numbers(data: Any) -> Iterator[float]:
+    """Every number in JSON."""
+    if isinstance(data, dict | list):
+        for value in data.values() if isinstance(data, dict) else data:
+            yield from numbers(value)
+    elif isinstance(data, int | float):
+        yield float(data)
+
+
+def test_json_and_csv_have_every_value_with_its_unit_and_interval(document: Document) -> None:
+    known = set(numbers(rendered.in_json(document)))
+    for table, row in rows(document, "json"):
+        for column, cell in zip(table.columns, row, strict=True):
+            if column.key not in NOT_IN_RECORD.get(table.key, ()):
+                assert {v for v in (cell.value, cell.lo, cell.hi) if v is not None} <= known, (table.key, column.key)
+    if not any(True for _ in document.tables_for("csv")):
+        with pytest.raises(FleetmarkError, match="no table"):
+            csv_format.render(document)
+        return
+    lines = iter(rendered.in_csv(document))
+    for _, table in document.tables_for("csv"):
+        head = next(lines) or next(lines)
+        for row in table.rows:
+            line = dict(zip(head, next(lines), strict=True))
+            for column, cell in zip(table.columns, row, strict=True):
+                if not column.right:
+                    assert line[column.key] == str(cell.text)
+                    continue
+                for key, value in (("", cell.value), ("_lo", cell.lo), ("_hi", cell.hi)):
+                    assert line.get(column.key + key, "") == ("" if value is None else str(value))
+                assert line.get(f"{column.key}_unit", "") == cell.unit
+
+
+def test_a_workbook_has_every_value_with_its_unit_and_interval(document: Document) -> None:
+    book = rendered.in_workbook(document)
+    sheets = book.worksheets[1:]
+    for _, table in document.tables_for("xlsx"):
+        sheet = next(sheet for sheet in sheets if sheet["A1"].value == table.title)
+        sheets.remove(sheet)
+        heads = [str(cell.value or "") for cell in sheet[4]]
+        for n, row in enumerate(table.rows, 5):
+            line = dict(zip(heads, sheet[n], strict=True))
+            for column, cell in zip(table.columns, row, strict=True):
+                written = line[str(column.title)]
+                if not column.right or cell.value is None:
+                    assert str(written.value or "") == str(cell.text)
+                    continue
+                if not column.formula:
+                    assert math.isclose(written.value, cell.value, rel_tol=1e-12)
+                if cell.unit not in ("", "1") and not cell.text.endswith("%"):
+                    assert cell.unit.rpartition("/")[2] in written.number_format
+                if cell.lo is not None:
+                    assert line[f"{column.title}, low"].value == pytest.approx(cell.lo)
+                    assert line[f"{column.title}, high"].value == pytest.approx(cell.hi)
+
+
+def test_a_formula_names_the_cells_of_its_row() -> None:
+    sheet = rendered.in_workbook(SAMPLE)["Facts (2)"]
+    assert sheet["F5"].value == "=B5/E5" and sheet["A6"].value == "=n2" and sheet["A6"].data_type == "s"
+
+
+def test_findings_are_a_tab_and_evidence_a_link_within_the_folder() -> None:
+    book = rendered.in_workbook(SAMPLE)
+    assert [str(c.value) for c in book["Facts"][5]] == ["n1", "n1 is slow", "surely", "raw/x; ../out"]
+    page = html.render(SAMPLE, rendered.ENGLISH)
+    assert 'href="file:///results/x/raw/x"' in page and "out" in page and "file:///results/out" not in page
+    assert "on pages only" in page and "on pages only" not in rendered.shown(SAMPLE)
+    assert "file:" not in html.render(SAMPLE, rendered.ENGLISH, medium="paper")
+
+
+def test_every_kind_is_spoken_in_chinese(document: Document) -> None:
+    chinese = language("zh-CN")
+    assert rendered.shown(document, language=chinese) != rendered.shown(document) or document is SAMPLE
+    assert 'lang="zh-CN"' in html.render(document, chinese)
+
+
+def test_formats_know_exhibits_only() -> None:
+    for file in sorted((HOUSE / "reports" / "formats").glob("*.py")):
+        tree = ast.parse(file.read_text("utf-8"))
+        modules = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        ours = [m for m in modules if m.split(".")[0] in ("reports", "planner", "workloads", "parsers", "fleetmark")]
+        assert [m for m in ours if not m.startswith(("reports.formats", "reports.kit", "fleetmark.base"))] == [
+            m for m in ours if m == "fleetmark"
+        ], file
