@@ -51,7 +51,7 @@ class Showing(Twin):
 def _load() -> None:
     from fleetmark.cli import shown  # noqa: F401
     from fleetmark.record.documents import TelemetryPart
-    from fleetmark.record.figures.database import connect
+    from fleetmark.record.values.database import connect
 
     guard()
     say_what_is_left_out()

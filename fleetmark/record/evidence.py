@@ -23,10 +23,10 @@ from fleetmark.record import references as reference
 from fleetmark.record import telemetry
 from fleetmark.record.archive import Archive
 from fleetmark.record.compare import Answer
-from fleetmark.record.figures.measured import Values
 from fleetmark.record.pinned import REFERENCES
 from fleetmark.record.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
 from fleetmark.record.select import Machine
+from fleetmark.record.values import Values
 from fleetmark.record.view import load_results, read_measurements
 
 _LEAST_RUNS = 12  # of a campaign, whose telemetry is read

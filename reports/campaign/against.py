@@ -15,7 +15,7 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.text import Message, message
 from fleetmark.base.units import scale_for, with_unit
 from fleetmark.base.words import word
-from fleetmark.record.figures.summary import METRIC
+from fleetmark.record.figures.hosts import METRIC
 from planner import peak
 from planner.peak import Peak
 from reports.campaign.ratios import ratio_of

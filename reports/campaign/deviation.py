@@ -16,7 +16,7 @@ import pandas as pd
 from fleetmark.base.frames import mapped, numbered, plain
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
-from fleetmark.record.figures.summary import METRIC
+from fleetmark.record.figures.hosts import METRIC
 from reports.campaign.rows import groups
 from reports.campaign.view import Key, View, of_metrics
 from reports.kit import format as fmt

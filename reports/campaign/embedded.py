@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fleetmark.record.figures.summary import METRIC
+from fleetmark.record.figures.hosts import METRIC
 from reports.campaign.rows import Rows
 from reports.campaign.view import Key, View, of_metrics
 from reports.kit import format as fmt

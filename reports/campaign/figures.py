@@ -13,12 +13,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.frames import among
-from fleetmark.base.measurement import Better, Status
+from fleetmark.base.measurement import Better
 from fleetmark.base.text import joined, message
 from fleetmark.base.words import word
-from fleetmark.record.figures.engine import literal, quoted
+from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.pairs import pair_subjects
-from fleetmark.record.figures.summary import METRIC
+from fleetmark.record.values import PASSED
+from fleetmark.record.values.engine import literal, quoted
 from planner.curves import CURVE, curve_point
 from reports.campaign.drawn import Drawn, lazily, title_of
 from reports.campaign.maps import of_devices, of_hosts
@@ -162,7 +163,7 @@ def _crowd(
 
 def _dots(view: View, keys: Sequence[Key]) -> dict[Key, list[tuple[str, float]]]:
     """The values of each host in the metrics ``keys``, as (host, value): its repeats, or its pairs' values."""
-    passed = view.results.values.where(f"status = {literal(Status.PASSED)} and ({_one_of(keys)})")
+    passed = view.results.values.where(f"{PASSED} and ({_one_of(keys)})")
     dots: dict[Key, list[tuple[str, float]]] = defaultdict(list)
     for frame, pairs in ((passed, False), (view.stats, True)):
         subject = pair_subjects(frame, view.generation)

@@ -10,7 +10,7 @@ from fleetmark.base.measurement import Status
 from fleetmark.base.text import count, joined, message
 from fleetmark.base.units import human
 from fleetmark.record.commands import on
-from fleetmark.record.figures.summary import METRIC
+from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.results import status_counts
 from reports.campaign.against import NOTHING, Against
 from reports.campaign.deviation import Deviations, chosen, sentence, title, unlike

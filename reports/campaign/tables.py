@@ -13,9 +13,9 @@ import pandas as pd
 from fleetmark.base.frames import distinct, plain
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import message
-from fleetmark.record.figures.engine import literal
-from fleetmark.record.figures.measured import Values
 from fleetmark.record.results import HostInfo, Results
+from fleetmark.record.values import Values
+from fleetmark.record.values.engine import literal
 from planner.centre import Interval
 from reports.campaign.problems import WORST_FIRST
 from reports.campaign.rows import Rows, groups

@@ -6,22 +6,21 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-import numpy as np
 import pandas as pd
 
 from fleetmark.base.frames import among, distinct, plain
 from fleetmark.base.measurement import Centre, Standing, Status
 from fleetmark.base.text import joined, message
-from fleetmark.record.figures import summary
+from fleetmark.record.figures import hosts as figures
+from fleetmark.record.figures.hosts import METRIC, HostFigures
 from fleetmark.record.results import HostInfo, Results
 from planner.centre import Interval
 from planner.curves import CURVE, curve_point
-from reports.campaign.held import Held, keeping
 from reports.campaign.problems import absences
 from reports.campaign.rows import Rows, groups
 from reports.kit import format as fmt
 
-Key = tuple[str, ...]  # the values of summary.METRIC
+Key = tuple[str, ...]  # the values of METRIC
 Metric = tuple[Key, Rows, fmt.Shown]  # its rows, and how their figures are written
 
 
@@ -31,7 +30,7 @@ class View:
 
     ``hosts`` stand by generation, then by name; ``generations`` holds each generation's name, "" (last) for hosts
     without one. ``of_hosts`` has a row per host and subject, ``of_merged`` has pairs of hosts brought together, and
-    ``generational`` a row per generation (all three as record.figures.summary gives them). ``absent`` says why a
+    ``generational`` a row per generation (all three as record.figures.hosts gives them). ``absent`` says why a
     (host, workload, case) has no figure. ``scales``: the one way in which every document writes a metric's figures.
     """
 
@@ -39,8 +38,8 @@ class View:
     hosts: tuple[HostInfo, ...]
     generation: Mapping[str, str | None]
     generations: tuple[str, ...]
-    of_hosts: Held
-    of_merged: Held
+    of_hosts: HostFigures
+    of_merged: HostFigures
     generational: pd.DataFrame
     absent: Mapping[tuple[str, str, str], Status]
     scales: Mapping[Key, fmt.Shown] = field(default_factory=dict)
@@ -76,7 +75,7 @@ class View:
 
     def by_metric(self, frame: pd.DataFrame) -> Iterator[Metric]:
         """``frame``'s rows metric by metric, each with the one way to write all its figures."""
-        for key, rows in groups(frame, summary.METRIC):
+        for key, rows in groups(frame, METRIC):
             yield key, rows, self.shown(key, rows)
 
     def shown(self, key: Key, rows: Rows) -> fmt.Shown:
@@ -117,34 +116,26 @@ def view(results: Results, first: Sequence[str] = ()) -> View:
     hosts.sort(key=lambda h: (generations.index(h.generation or ""), fmt.natural(h.name)))
     as_printed = [str(m) for m in values.distinct("metric")["metric"]]
     orders = {"metric": as_printed, "workload": results.campaign.workloads, "generation": generations}
-    kept = keeping(len(values))
-    of_hosts, of_merged, of_generations = [], [], []
-    for stats in summary.per_host_in_parts(values, partial(_places, orders)):
-        paired = summary.merge_pairs(stats, generation)
-        merged = stats if paired is stats else in_order(paired, orders)
-        of_hosts.append(kept(stats))
-        of_merged.append(of_hosts[-1] if merged is stats else kept(merged))
-        of_generations.append(summary.per_generation(merged, generation))
-    alike = all(a is b for a, b in zip(of_hosts, of_merged, strict=True))
-    every = Held(of_hosts)
-    brought_together = every if alike else Held(of_merged)
-    generational = in_order(pd.concat(of_generations, ignore_index=True), orders)
+    rank = partial(_places, orders)
+    of_hosts = figures.per_host(values, rank)
+    of_merged = figures.merge_pairs(of_hosts, generation, rank)
+    generational = figures.per_generation(of_merged, generation, rank)
     return View(
         results,
         tuple(hosts),
         generation,
         tuple(generations),
-        of_hosts=every,
-        of_merged=brought_together,
+        of_hosts=of_hosts,
+        of_merged=of_merged,
         generational=generational,
         absent=absences(results),
-        scales=_scales(generational if len(hosts) > 1 else brought_together.frame),
+        scales=_scales(generational if len(hosts) > 1 else of_merged.frame),
     )
 
 
 def _scales(rows: pd.DataFrame) -> dict[Key, fmt.Shown]:
     """Each metric's unit and digits: those that suit its ``rows``, of its only host, or of generations."""
-    return {key: shown_as(of_metric, key[-1]) for key, of_metric in groups(rows, summary.METRIC)}
+    return {key: shown_as(of_metric, key[-1]) for key, of_metric in groups(rows, METRIC)}
 
 
 def _places(orders: Mapping[str, Sequence[str]], name: str, values: Sequence[str]) -> list[int]:
@@ -155,24 +146,9 @@ def _places(orders: Mapping[str, Sequence[str]], name: str, values: Sequence[str
     return [place[v] for v in values]
 
 
-def in_order(frame: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Rows as people read: columns of ``orders`` in that order, all else in natural order (64 before 128)."""
-    if frame.empty:
-        return frame
-    keys = [*summary.METRIC, *(c for c in ("generation", "host") if c in frame)]
-    places = []
-    for key in keys:
-        codes, values = pd.factorize(frame[key])
-        if len(values) > 1:
-            places.append(np.array(_places(orders, key, list(values)), dtype=np.int32)[codes])
-    ordered = frame.iloc[np.lexsort(places[::-1]) if places else np.arange(len(frame))]
-    ordered.index = pd.RangeIndex(len(ordered))
-    return ordered
-
-
 def of_metrics(frame: pd.DataFrame, keys: Container[Key]) -> pd.DataFrame:
     """The rows of ``frame`` whose metric is among ``keys``."""
-    return frame[among(frame, summary.METRIC, keys)]
+    return frame[among(frame, METRIC, keys)]
 
 
 def shown_as(rows: Rows, unit: str) -> fmt.Shown:

@@ -14,12 +14,11 @@ from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Centre, Status
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
-from fleetmark.record.figures.measured import PASSED
+from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.pairs import pair_subjects
-from fleetmark.record.figures.summary import METRIC
+from fleetmark.record.values import PASSED
 from planner.centre import LEAST
 from reports import sheets
-from reports.campaign.held import MOST
 from reports.campaign.view import View, meaning
 from reports.comparison.xlsx.hosts import MOST_SHOWN
 from reports.comparison.xlsx.sources import LIVE
@@ -32,6 +31,7 @@ _FIRST_ROW = 4
 _ABOUT = ("workload", "case", "metric", "subject", "labels", "standing", "unit", "better")
 _FIRST_COLUMN = len(_ABOUT)
 _MOST_PARTS = 200
+_MOST_FIGURES = 500_000  # figures of hosts that stand in the workbook
 _RAW = ("workload", "case", "metric", "subject", "labels", "standing", "host", "repeat", "value", "unit")
 _REST = ("tool_version", "time", "raw")
 _VALUE = _RAW.index("value")
@@ -81,7 +81,7 @@ def render(report: Report, every: bool = False) -> bytes:
         _every(raw, report.view)
     else:
         _elsewhere(raw, number, report)
-    few = len(report.view.of_merged) <= MOST
+    few = len(report.view.of_merged) <= _MOST_FIGURES
     first = report.front
     _values(hosts, layout, raw, few)
     _spreads(spread, layout, raw)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from fleetmark.base.measurement import Better
-from fleetmark.record.figures.measured import Values
+from fleetmark.record.values import Values
 from planner.capacity.answer import Answer
 from planner.capacity.nothing import do_nothing
 from planner.capacity.question import Cohort
