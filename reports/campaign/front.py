@@ -11,13 +11,14 @@ from fleetmark.base.text import count, joined, message
 from fleetmark.base.units import human
 from fleetmark.record.commands import on
 from fleetmark.record.figures.hosts import METRIC
+from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import status_counts
 from reports.campaign.against import NOTHING, Against
 from reports.campaign.deviation import Deviations, chosen, sentence, title, unlike
 from reports.campaign.problems import Problem, resume_command
 from reports.campaign.rows import Rows
 from reports.campaign.tables import NOISY, mixed
-from reports.campaign.view import Key, View
+from reports.campaign.view import View
 from reports.hosts.generations import Deviation, by_generation
 from reports.kit import format as fmt
 
@@ -49,7 +50,7 @@ class Figure:
 class Benchmark:
     """A headline figure of each side, shown as ``factor`` times the figure in ``base``, its base unit."""
 
-    key: Key
+    metric: Metric
     title: str
     unit: str
     better: str
@@ -153,12 +154,12 @@ def _about(facts: Facts) -> Iterator[str | None]:
 
 
 def _benchmarks(view: View, against: Against) -> tuple[tuple[Benchmark, ...], int]:
-    metrics = {key: (rows, shown) for key, rows, shown in view.headlines}
-    keys = chosen(list(metrics), MOST_BENCHMARKS)
-    return tuple(_benchmark(view, against, key, *metrics[key]) for key in keys), len(metrics) - len(keys)
+    metrics = {metric: (rows, shown) for metric, rows, shown in view.headlines}
+    first = chosen(list(metrics), MOST_BENCHMARKS)
+    return tuple(_benchmark(view, against, metric, *metrics[metric]) for metric in first), len(metrics) - len(first)
 
 
-def _benchmark(view: View, against: Against, key: Key, rows: Rows, shown: fmt.Shown) -> Benchmark:
+def _benchmark(view: View, against: Against, metric: Metric, rows: Rows, shown: fmt.Shown) -> Benchmark:
     if "generation" in rows:
         sides = rows["generation"].tolist()
     else:  # one host each; a host that no list names has no side
@@ -171,16 +172,16 @@ def _benchmark(view: View, against: Against, key: Key, rows: Rows, shown: fmt.Sh
             cells.append(Figure(why="–"))
             continue
         value, cv = by_side[generation]
-        beside = against.of(key, generation)
+        beside = against.of(metric, generation)
         cells.append(Figure(shown.number(value), noise(cv), "", beside.share, beside.times))
     return Benchmark(
-        key,
-        title(key),
+        metric,
+        title(metric),
         shown.unit,
         str(rows["better"][0]),
         tuple(cells),
         shown.factor,
-        key[-1],
+        metric.unit,
     )
 
 
@@ -230,7 +231,7 @@ def _unstable(view: View) -> Iterator[str]:
         n=f"{noisy:,}",
         all=f"{all_:,}",
         bound=fmt.share(NOISY, 0),
-        benchmark=title(tuple(str(worst[c]) for c in METRIC)),
+        benchmark=title(Metric(*(str(worst[c]) for c in METRIC))),
         host=fmt.clean(worst["host"]),
         cv=fmt.percent(worst["cv"]),
     )

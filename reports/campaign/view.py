@@ -13,6 +13,7 @@ from fleetmark.base.measurement import Centre, Standing, Status
 from fleetmark.base.text import joined, message
 from fleetmark.record.figures import hosts as figures
 from fleetmark.record.figures.hosts import METRIC, HostFigures
+from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import HostInfo, Results
 from planner.centre import Interval
 from planner.curves import CURVE, curve_point
@@ -20,8 +21,7 @@ from reports.campaign.problems import absences
 from reports.campaign.rows import Rows, groups
 from reports.kit import format as fmt
 
-Key = tuple[str, ...]  # the values of METRIC
-Metric = tuple[Key, Rows, fmt.Shown]  # its rows, and how their figures are written
+MetricRows = tuple[Metric, Rows, fmt.Shown]  # a metric, its rows, and how their figures are written
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class View:
     of_merged: HostFigures
     generational: pd.DataFrame
     absent: Mapping[tuple[str, str, str], Status]
-    scales: Mapping[Key, fmt.Shown] = field(default_factory=dict)
+    scales: Mapping[Metric, fmt.Shown] = field(default_factory=dict)
 
     @property
     def stats(self) -> pd.DataFrame:
@@ -69,19 +69,19 @@ class View:
         return self.merged if len(self.hosts) == 1 else self.generational
 
     @cached_property
-    def headlines(self) -> tuple[Metric, ...]:
+    def headlines(self) -> tuple[MetricRows, ...]:
         """The headlines of ``summed``, which most exhibits begin with."""
         return tuple(self.by_metric(headlines(self.summed)))
 
-    def by_metric(self, frame: pd.DataFrame) -> Iterator[Metric]:
+    def by_metric(self, frame: pd.DataFrame) -> Iterator[MetricRows]:
         """``frame``'s rows metric by metric, each with the one way to write all its figures."""
-        for key, rows in groups(frame, METRIC):
-            yield key, rows, self.shown(key, rows)
+        for metric, rows in by_metric(frame):
+            yield metric, rows, self.shown(metric, rows)
 
-    def shown(self, key: Key, rows: Rows) -> fmt.Shown:
+    def shown(self, metric: Metric, rows: Rows) -> fmt.Shown:
         """How the figures of a metric are written: alike in every table and document; ``rows`` decide for a single
         pair of hosts."""
-        return self.scales.get(key) or shown_as(rows, key[-1])
+        return self.scales.get(metric) or shown_as(rows, metric.unit)
 
     def title_of(self, generation: str) -> str:
         """A generation's name as people read it."""
@@ -89,13 +89,12 @@ class View:
             message("all hosts") if len(self.generations) == 1 else message("no generation")
         )
 
-    def why_absent(self, host: str, key: Key) -> str:
+    def why_absent(self, host: str, metric: Metric) -> str:
         """One word for a figure a host lacks: how its runs ended; empty where none was planned."""
-        workload, case = key[0], key[1]
         # A step may give several cases (``step/part``), and an outcome may be of a whole workload (``*``).
-        for name in (case, case.split("/")[0], "*"):
-            if (host, workload, name) in self.absent:
-                return str(self.absent[host, workload, name])
+        for name in (metric.case, metric.case.split("/")[0], "*"):
+            if (host, metric.workload, name) in self.absent:
+                return str(self.absent[host, metric.workload, name])
         return ""
 
 
@@ -133,9 +132,9 @@ def view(results: Results, first: Sequence[str] = ()) -> View:
     )
 
 
-def _scales(rows: pd.DataFrame) -> dict[Key, fmt.Shown]:
+def _scales(rows: pd.DataFrame) -> dict[Metric, fmt.Shown]:
     """Each metric's unit and digits: those that suit its ``rows``, of its only host, or of generations."""
-    return {key: shown_as(of_metric, key[-1]) for key, of_metric in groups(rows, METRIC)}
+    return {metric: shown_as(of_metric, metric.unit) for metric, of_metric in by_metric(rows)}
 
 
 def _places(orders: Mapping[str, Sequence[str]], name: str, values: Sequence[str]) -> list[int]:
@@ -146,9 +145,20 @@ def _places(orders: Mapping[str, Sequence[str]], name: str, values: Sequence[str
     return [place[v] for v in values]
 
 
-def of_metrics(frame: pd.DataFrame, keys: Container[Key]) -> pd.DataFrame:
-    """The rows of ``frame`` whose metric is among ``keys``."""
-    return frame[among(frame, METRIC, keys)]
+def by_metric(frame: pd.DataFrame) -> Iterator[tuple[Metric, Rows]]:
+    """Yield the rows of ``frame`` metric by metric."""
+    for columns, rows in groups(frame, METRIC):
+        yield Metric(*columns), rows
+
+
+def of_metrics(frame: pd.DataFrame, metrics: Iterable[Metric]) -> pd.DataFrame:
+    """Return the rows of ``frame`` whose metric is among ``metrics``."""
+    return frame[among(frame, METRIC, {metric.columns for metric in metrics})]
+
+
+def point(metric: Metric) -> str:
+    """Return what a metric is called beside its workload and case."""
+    return fmt.point(metric.metric, metric.subject, metric.labels, metric.standing)
 
 
 def shown_as(rows: Rows, unit: str) -> fmt.Shown:
