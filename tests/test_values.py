@@ -20,7 +20,7 @@ from fleetmark.record import values as values_module
 from fleetmark.record.figures import hosts as figures
 from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.results import Results
-from fleetmark.record.values import PASSED, Values, source
+from fleetmark.record.values import PASSED, DamagedFileError, Values, source
 from fleetmark.verbs import report as verb
 from reports import html, report
 from reports.campaign.view import view
@@ -92,7 +92,7 @@ def test_only_the_hosts_that_are_named_are_read(tmp_path: Path) -> None:
     results = sample.six()
     host = results.hosts[1].name
     filed(results, tmp_path)
-    only = Values(schema.frame(), source(tmp_path / "measurements.parquet", "c", [host]))
+    only = Values(schema.frame(), source(tmp_path / "measurements.parquet", "c", {host: host}))
     expected = plain(results.values.frame[results.values.frame["host"] == host]).reset_index(drop=True)
     for frame in (only.frame, only.where("true"), pd.concat(list(only.parts()))):
         pd.testing.assert_frame_equal(plain(frame).reset_index(drop=True), expected, check_dtype=False)
@@ -106,6 +106,20 @@ def test_a_file_that_breaks_off_is_named(tmp_path: Path) -> None:
     file.write_bytes(raw)
     with pytest.raises(FleetmarkError, match=r"measurements.parquet: not a complete Parquet file .* `fleetmark parse`"):
         view(broken)
+
+
+def test_the_damaged_one_of_several_files_is_named(tmp_path: Path) -> None:
+    sources = []
+    for name in ("sound", "broken"):
+        (tmp_path / name).mkdir()
+        filed(sample.six(), tmp_path / name)
+        sources.append(source(tmp_path / name / "measurements.parquet", name))
+    raw = bytearray(sources[1].file.read_bytes())
+    raw[100:-2000] = bytes(len(raw) - 2100)
+    sources[1].file.write_bytes(raw)
+    with pytest.raises(DamagedFileError, match=r"broken/measurements.parquet: not a complete Parquet file") as error:
+        Values(schema.frame(), *sources).where("true")
+    assert error.value.campaign == "broken"
 
 
 def test_another_tool_reads_many_campaigns_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

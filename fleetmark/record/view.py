@@ -142,13 +142,19 @@ _TELLING = ("standing", "class")  # without which a figure may be taken for anot
 
 def read_measurements(archive: Archive) -> pd.DataFrame:
     """The columns of ``base.schema``; without rows where nothing was measured yet."""
-    return Values(schema.frame(), *_sources(archive)).frame
+    return read_values(archive).frame
+
+
+def read_values(archive: Archive) -> Values:
+    """The measurements of a campaign or an import, which stay in their file."""
+    return Values(schema.frame(), *_sources(archive))
 
 
 def _sources(archive: Archive, hosts: Collection[str] | None = None) -> list[Source]:
     """Return the measurements file of a campaign, if there is one."""
     file = archive.inside("measurements.parquet")
-    return [source(file, archive.id, hosts)] if file.exists() else []
+    names = None if hosts is None else {host: host for host in hosts}
+    return [source(file, archive.id, names)] if file.exists() else []
 
 
 def _lacking(archive: Archive, sources: Sequence[Source]) -> list[str]:

@@ -114,7 +114,7 @@ def per_host(values: Values, rank: Rank = alphabet) -> HostFigures:
         create_tables(database, listed.assign(id=place), numbered, PASSED)
         rules = [rule for rule in RULES if rule in set(numbered["rule"])] or [*RULES[:1]]
         parts = []
-        for part in ranges(len(values), hosts, _SIZES):
+        for part in ranges(len(values), values.hosts_on_record(), _SIZES):
             rows = f"select metric_id as metric, host_id as host, rule, value from value where {part}"
             parts.append(_with_spread(database, [groups(rows, "metric, host", rule) for rule in rules]))
     return HostFigures(metrics.assign(over="repeats"), hosts, _sorted(parts, len(hosts)))

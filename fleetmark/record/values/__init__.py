@@ -6,8 +6,9 @@ Files are read only as far as a statement needs them; rows in memory stand behin
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
@@ -48,13 +49,13 @@ class DamagedFileError(FleetmarkError):
 @dataclass(frozen=True, slots=True)
 class Source:
     """The measurements.parquet of a ``campaign`` with its ``columns`` and number of ``rows``. ``hosts``: the only hosts
-    that are read; None for all."""
+    that are read, each with the name it goes by; None for all, under their own names."""
 
     file: Path
     campaign: str
     columns: frozenset[str]
     rows: int
-    hosts: Collection[str] | None = None
+    hosts: Mapping[str, str] | None = None
 
     @property
     def defaults(self) -> Mapping[str, str | int | bool]:
@@ -81,7 +82,7 @@ class Source:
         )
 
 
-def source(file: Path, campaign: str, hosts: Collection[str] | None = None) -> Source:
+def source(file: Path, campaign: str, hosts: Mapping[str, str] | None = None) -> Source:
     """Return the measurements in ``file``.
 
     Raise DamagedFileError if the file is not a complete Parquet file, or lacks a required column.
@@ -110,20 +111,25 @@ def _first_line(error: Exception) -> str:
 def create_every(
     engine: Engine, sources: Sequence[Source], rows: pd.DataFrame | None = None, kind: str = "view"
 ) -> None:
-    """Create ``every``: all values of ``sources`` and behind them ``rows``, with the columns of ``base.schema``, the
-    number of their ``file`` and their place ``row``."""
-    alike: dict[tuple[frozenset[str], bool], list[int]] = {}
+    """Create ``every``: all values of ``sources`` and behind them ``rows``.
+
+    It has the columns of ``base.schema``, the number of the ``file``, the name of the host ``on_record``, and the place
+    ``row``.
+    """
+    alike: dict[tuple[frozenset[str], bool, int], list[int]] = {}
+    seen: Counter[Path] = Counter()  # a scan has a file once, but several sides may have hosts in it
     for number, each in enumerate(sources):
-        alike.setdefault((each.columns, each.hosts is None), []).append(number)
+        alike.setdefault((each.columns, each.hosts is None, seen[each.file]), []).append(number)
+        seen[each.file] += 1
     first = np.cumsum([0, *(each.rows for each in sources)]).tolist()
     selects = [_scan(engine, sources, numbers, first) for numbers in alike.values()]
     if rows is not None and len(rows):
         engine.register("held", rows.assign(row=np.arange(len(rows)) + first[-1]))
         held = ", ".join(f'"{name}"::{_SQL[name]} as "{name}"' for name in schema.NAMES)
-        selects.append(f'select {len(sources)} as file, {held}, "row" from held')
+        selects.append(f'select {len(sources)} as file, {held}, "row", host as on_record from held')
     if not selects:
         nothing = ", ".join(f'null::{_SQL[name]} as "{name}"' for name in schema.NAMES)
-        selects.append(f'select 0 as file, {nothing}, 0 as "row" where false')
+        selects.append(f'select 0 as file, {nothing}, 0 as "row", null::varchar as on_record where false')
     engine.execute(f"create or replace temp {kind} every as {' union all '.join(selects)}")
 
 
@@ -150,13 +156,48 @@ def _scan(engine: Engine, sources: Sequence[Source], numbers: Sequence[int], fir
             picked.append(f'"{name}"')
     file = of_file(str(n) for n in numbers)
     place = of_file(str(first[n]) for n in numbers)
-    chosen = ""
-    if sources[numbers[0]].hosts is not None:
-        each = [
-            f"{file} = {n} and host in ({', '.join(map(literal, sources[n].hosts or ())) or 'null'})" for n in numbers
-        ]
-        chosen = f" where {' or '.join(each)}"
-    return f'select {file}::int as file, {", ".join(picked)}, {engine.row} + {place} as "row" from {rows}{chosen}'
+    scan = f'select {file}::int as file, {", ".join(picked)}, {engine.row} + {place} as "row" from {rows}'
+    if sources[numbers[0]].hosts is None:
+        return f"select *, host as on_record from ({scan})"
+    return _called_in(engine, scan, {n: sources[n].hosts or {} for n in numbers})
+
+
+def _called_in(engine: Engine, scan: str, names: Mapping[int, Mapping[str, str]]) -> str:
+    """Select the hosts of each file that have a name, under it; the subjects of their pairs follow."""
+    table = f"names_{min(names)}_{len(names)}"
+    listed = [(file, host, name) for file, of_file in names.items() for host, name in of_file.items()]
+    engine.register(table, pd.DataFrame(listed, columns=["file", "host", "name"], dtype=object).astype({"file": int}))
+    if all(host == name for _, host, name in listed):
+        return f"select *, host as on_record from ({scan}) semi join {table} using (file, host)"
+    pairs = engine.execute(f"select distinct file, subject from ({scan}) where contains(subject, '>')").df()
+    pairs["called"] = [pair_called(s, names[n]) for n, s in zip(pairs["file"], pairs["subject"], strict=True)]
+    engine.register(f"pairs_of_{table}", pairs.astype({"subject": object, "called": object}))
+    return (
+        f"select s.* replace (n.name as host, coalesce(p.called, s.subject) as subject), s.host as on_record "
+        f"from ({scan}) s join {table} n on s.file = n.file and s.host = n.host "
+        f"left join pairs_of_{table} p on s.file = p.file and s.subject = p.subject"
+    )
+
+
+def pair_called(subject: str, names: Mapping[str, str]) -> str:
+    """Return the ``subject`` of a pair with the names that its ends go by."""
+    return ">".join(names.get(end, end) for end in subject.split(">"))
+
+
+def called(measurements: pd.DataFrame, names: Mapping[str, str] | None) -> pd.DataFrame:
+    """Return the measurements of the hosts in ``names`` alone, under these names; all of them for None."""
+    if names is None:
+        return measurements
+    kept = measurements[measurements["host"].isin(list(names))]
+    if all(old == new for old, new in names.items()):
+        return kept
+    host = kept["host"].astype("category").cat.remove_unused_categories()
+    subject = kept["subject"].astype("category").cat.remove_unused_categories()
+    pairs = [pair_called(s, names) if ">" in s else s for s in subject.cat.categories]
+    return kept.assign(
+        host=host.cat.rename_categories([names[h] for h in host.cat.categories]),
+        subject=subject.cat.rename_categories(pairs),
+    )
 
 
 _EMPTY: Mapping[str, str | int | bool] = {"varchar": "", "bigint": 0, "double": 0, "boolean": False}
@@ -191,15 +232,16 @@ def create_tables(engine: Engine, hosts: pd.DataFrame, metrics: pd.DataFrame, wh
     same = " and ".join(f'v."{name}" = m."{name}"' for name in differing)
     scored = f"coalesce(v.status = '{Status.PASSED}' and v.value >= m.least and isfinite(v.value), false)"
     engine.execute(
-        f"create or replace temp view value as select h.id as host_id, m.id as metric_id, m.rule, v.host, v.status, "
-        f"{scored} as scored, case when {scored} then v.value end as value, v.repeat, v.time, v.tool_version, v.raw "
+        "create or replace temp view value as "
+        f"select h.id as host_id, m.id as metric_id, m.rule, v.on_record, v.status, {scored} as scored, "
+        f"case when {scored} then v.value end as value, v.repeat, v.time, v.tool_version, v.raw "
         f"from (select * from every where {where}) v join metric m on {same} "
         "join host h on v.file = h.file and v.host = h.host"
     )
 
 
 def ranges(rows: int, hosts: Sequence[str], sizes: Sequence[tuple[int, int]] | None = None) -> list[str]:
-    """Return conditions on ``host`` that divide ``rows`` of ``hosts`` into parts that fit into memory.
+    """Return conditions on ``on_record`` that divide ``rows`` of ``hosts`` into parts that fit into memory.
 
     They follow the order of names, so that DuckDB skips the parts of files whose statistics name other hosts.
     """
@@ -208,8 +250,8 @@ def ranges(rows: int, hosts: Sequence[str], sizes: Sequence[tuple[int, int]] | N
     if parts <= 1:
         return ["true"]
     starts = [names[n * len(names) // parts] for n in range(parts)]
-    ends = [f" and host < {literal(end)}" for end in starts[1:]]
-    return [f"host >= {literal(start)}{end}" for start, end in zip(starts, [*ends, ""], strict=True)]
+    ends = [f" and on_record < {literal(end)}" for end in starts[1:]]
+    return [f"on_record >= {literal(start)}{end}" for start, end in zip(starts, [*ends, ""], strict=True)]
 
 
 # --- values ----------------------------------------------------------------------------------------------------------
@@ -230,6 +272,16 @@ class Values:
     def __len__(self) -> int:
         """How many; also those of other hosts in a file of which some hosts are named."""
         return len(self._rows) + sum(each.rows for each in self.sources)
+
+    def under_names(self, names: Mapping[str, str]) -> Values:
+        """Those of the hosts in ``names`` alone, under these names."""
+        return Values(called(self._rows, names), *(replace(each, hosts=names) for each in self.sources))
+
+    @staticmethod
+    def together(parts: Sequence[Values]) -> Values:
+        """All ``parts`` as one."""
+        rows = [part._rows for part in parts]
+        return Values(stacked(rows) if rows else schema.frame(), *(each for part in parts for each in part.sources))
 
     def with_rows(self, rows: pd.DataFrame) -> Values:
         """These, and ``rows`` in memory behind them."""
@@ -279,7 +331,8 @@ class Values:
         for each in self.sources:
             try:
                 with connect() as con:
-                    create_every(in_memory(con), [each], kind="table")
+                    create_every(in_memory(con), [each])
+                    con.execute(f"select {', '.join(f'max({quoted([name])})' for name in schema.NAMES)} from every")
             except duckdb.Error as own:
                 return each.damaged(own)
         return FleetmarkError(f"the record cannot be read: {_first_line(error)}")
@@ -296,6 +349,11 @@ class Values:
             self._distinct[*names, where] = pd.DataFrame(frame)
         return self._distinct[*names, where]
 
+    def hosts_on_record(self) -> list[str]:
+        """The names of the hosts in their files."""
+        with self.opened() as database:
+            return [str(name) for (name,) in database.execute("select distinct on_record from every").fetchall()]
+
     def where(self, condition: str) -> pd.DataFrame:
         """The values that meet a ``condition`` in SQL, in their order, text as categories."""
         with self.opened() as database:
@@ -310,7 +368,7 @@ class Values:
             f"or status = {literal(status)}))"
             for name, own in metrics.items()
         ]
-        for part in ranges(len(self), self.distinct("host")["host"].tolist()):
+        for part in ranges(len(self), self.hosts_on_record()):
             yield self.where(f"({' or '.join(of)}) and {part}")
 
     def parts(self) -> Iterator[pd.DataFrame]:
@@ -319,7 +377,7 @@ class Values:
             with each.checked(), pq.ParquetFile(each.file) as parquet:
                 present = [name for name in schema.NAMES if name in each.columns]
                 for batch in parquet.iter_batches(_PART, columns=present):
-                    yield _of_hosts(_complete(batch.to_pandas(), each), each.hosts)
+                    yield plain(called(_complete(batch.to_pandas(), each), each.hosts))
         for first in range(0, len(self._rows), _PART):
             yield plain(self._rows.iloc[first : first + _PART])
 
@@ -357,11 +415,7 @@ def _read(source: Source) -> pd.DataFrame:
             # Column by column: what Arrow holds of one is several times what is kept of it.
             columns = {name: parquet.read(columns=[name]).unify_dictionaries().to_pandas()[name] for name in present}
         frame = pd.DataFrame(columns, copy=False)
-    if source.hosts is not None:
-        chosen = [name in source.hosts for name in frame["host"].cat.categories]
-        if not all(chosen):
-            frame = frame[np.array(chosen)[frame["host"].cat.codes]].reset_index(drop=True)
-    return _complete(frame, source)
+    return called(_complete(frame, source), source.hosts).reset_index(drop=True)
 
 
 def _complete(frame: pd.DataFrame, source: Source) -> pd.DataFrame:
@@ -376,10 +430,6 @@ def _complete(frame: pd.DataFrame, source: Source) -> pd.DataFrame:
                 column = column.cat.add_categories([empty])
             frame[name] = column.fillna(empty)
     return frame[list(schema.NAMES)]
-
-
-def _of_hosts(frame: pd.DataFrame, hosts: Collection[str] | None) -> pd.DataFrame:
-    return frame if hosts is None else frame[frame["host"].isin(list(hosts))]
 
 
 def _coded(frame: pd.DataFrame) -> pd.DataFrame:
