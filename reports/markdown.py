@@ -12,7 +12,7 @@ from planner.ratio import Verdict
 from reports.campaign.against import Against
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
 from reports.campaign.tables import records
-from reports.campaign.view import View, footnotes, headlines, legend, meaning, spread
+from reports.campaign.view import View, footnotes, headlines, legend, meaning, point, spread
 from reports.comparison.cell import Cell
 from reports.comparison.front import Front
 from reports.comparison.front import front as comparison_front
@@ -164,12 +164,12 @@ def _headlines(view: View, against: Against, _: Language) -> Iterator[str]:
     times = [_("times {reference}", reference=against.reference)] if against.reference else []
     heads = [_("metric"), *who, _("value"), _("unit"), *peak, *times, _("spread"), "CV", "n", _("better")]
     yield from table_head(heads, "l" + "l" * len(who) + "rl" + "r" * len(peak + times) + "rrrl")
-    for key, rows, shown in view.by_metric(frame.head(MOST_ROWS)):
-        title = f"{key[0]} {key[1]} {fmt.point(key[2], key[3], key[4], key[5])}"
+    for metric, rows, shown in view.by_metric(frame.head(MOST_ROWS)):
+        title = f"{metric.workload} {metric.case} {point(metric)}"
         for r in records(rows):
             side = [] if of_hosts else [_(view.title_of(r["generation"]))]
             extent = spread(shown, r["lo"], r["hi"], r["interval"])
-            beside = against.of(key, view.generations[0] if of_hosts else str(r["generation"]))
+            beside = against.of(metric, view.generations[0] if of_hosts else str(r["generation"]))
             known = [*([beside.share] if peak else []), *([_(beside.times)] if times else [])]
             noise = [extent, fmt.percent(r["cv"]), str(r["n"])]
             yield table_row(

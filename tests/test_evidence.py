@@ -21,9 +21,10 @@ from fleetmark.record import compare as comparing
 from fleetmark.record import evidence, journal
 from fleetmark.record.archive import Archive
 from fleetmark.record.results import Results
+from fleetmark.record.values import Values
 from fleetmark.record.view import load_results, read_measurements
 from fleetmark.verbs import reference
-from reports import report
+from reports import html, markdown, report, xlsx
 from reports.campaign.telemetry import meanwhile
 from tests.drives import save_step
 from tests.records import IOPS, MCF, TRIAD, Bench, record
@@ -370,6 +371,25 @@ def test_stacked_frames_keep_their_categories() -> None:
     assert isinstance(both["x"].dtype, pd.CategoricalDtype)
     assert both.astype({"x": object}).to_numpy().tolist() == [["a", 1], ["b", 2], ["c", 3], ["a", 4]]
     assert stacked([one, two.astype({"x": object})])["x"].tolist() == ["a", "b", "c", "a"]
+
+
+@pytest.mark.parametrize("sides", [("gen=old", "gen=new"), ("campaign=c1", "campaign=c2")])
+def test_a_comparisons_documents_never_hold_all_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sides: tuple[str, str]
+) -> None:
+    link = Bench("iperf3", "tcp-1", "bitrate", "B/s", "higher", "net", subject="a1>a2")
+    for name in ("c1", "c2"):
+        record(tmp_path, name, HOSTS, {("a1", link): [1e9] * 3, **{(h, TRIAD): [1e11, 2e11] for h in HOSTS}})
+    answer = comparing.compare(comparing.Question(tmp_path, sides[0], [sides[1]]), values=True)
+    together, parts = evidence.gather(tmp_path, answer, [], WHEN)
+    in_order = list(pd.concat(list(together.values.parts()))[["host", "subject"]].itertuples(index=False, name=None))
+    assert {host for host, _ in in_order} == {h.name for h in together.hosts}
+    by_query = together.values.where("true")[["host", "subject"]].astype(object)
+    assert list(by_query.itertuples(index=False, name=None)) == in_order
+    monkeypatch.setattr(Values, "frame", property(lambda _: pytest.fail("all values were read")))
+    document = report.of_comparison(answer, together, parts)
+    for render in (html.render, markdown.render, xlsx.render):
+        assert render(document)
 
 
 def test_three_hundred_thousand_rows_take_little_room(tmp_path: Path) -> None:

@@ -18,17 +18,21 @@ from fleetmark.base.measurement import Centre, Status
 from fleetmark.record import figures
 from fleetmark.record.campaigns import find
 from fleetmark.record.compare import Question, compare
-from fleetmark.record.figures.measured import Values
-from fleetmark.record.figures.summary import merge_pairs, per_generation, per_host
+from fleetmark.record.figures.hosts import HostFigures, merge_pairs, per_generation, per_host
 from fleetmark.record.results import status_counts
+from fleetmark.record.values import Values
 from fleetmark.record.view import load_results
 from planner.centre import Interval, ends, order_interval
 from tests import records
 from tests.reports import sample
 
 
-def of_hosts(measurements: pd.DataFrame) -> pd.DataFrame:
+def figures_of_hosts(measurements: pd.DataFrame) -> HostFigures:
     return per_host(Values(measurements))
+
+
+def of_hosts(measurements: pd.DataFrame) -> pd.DataFrame:
+    return figures_of_hosts(measurements).frame
 
 
 @pytest.mark.parametrize(
@@ -136,7 +140,7 @@ def test_units_never_mix() -> None:
 def test_hosts_are_the_unit_of_replication() -> None:
     generations = {"h1": "old", "h2": "old", "h3": "old", "h4": "new"}
     results = sample.tiny({"h1": [1.0] * 50, "h2": [2.0], "h3": [6.0, 6.0], "h4": [9.0]}, generations=generations)
-    figures_of = per_generation(of_hosts(results.values.frame), generations).set_index("generation")
+    figures_of = per_generation(figures_of_hosts(results.values.frame), generations).set_index("generation")
     old = figures_of.loc["old"]
     # 50 repeats on h1 weigh no more than the one on h2.
     assert (old["n"], old["lo"], old["hi"]) == (3, 1.0, 6.0)
@@ -147,7 +151,7 @@ def test_hosts_are_the_unit_of_replication() -> None:
 
 def test_hosts_without_generation_stand_together() -> None:
     results = sample.tiny({"h1": [1.0], "h2": [3.0]})
-    figures_of = per_generation(of_hosts(results.values.frame), {"h1": None, "h2": None})
+    figures_of = per_generation(figures_of_hosts(results.values.frame), {"h1": None, "h2": None})
     assert figures_of[["generation", "n", "value"]].values.tolist() == [["", 2, pytest.approx(math.sqrt(3))]]
 
 
@@ -162,7 +166,7 @@ def test_pairs_come_together_by_the_peers_generation() -> None:
         *(("a", "a>b", 10.0), ("a", "a>b", 40.0), ("a", "a>c", 7.0), ("a", "a>d", 5.0), ("a", "host", 1.0)),
         *(("a", "a>a", 8.0), ("a", "a>elsewhere", 9.0)),
     )
-    figures_of = merge_pairs(of_hosts(measurements), generation).set_index("subject")
+    figures_of = merge_pairs(figures_of_hosts(measurements), generation).frame.set_index("subject")
     assert figures_of["value"].to_dict() == {
         "to old": pytest.approx(20.0),
         "to new": 7.0,
@@ -177,8 +181,8 @@ def test_pairs_come_together_by_the_peers_generation() -> None:
 
 def test_names_with_the_pairs_sign_in_them() -> None:
     figures_of = merge_pairs(
-        of_hosts(_pairs(("<b>", "<b>>x>y", 3.0), ("x>y", "<b>>x>y", 4.0))), {"<b>": "one", "x>y": "two"}
-    )
+        figures_of_hosts(_pairs(("<b>", "<b>>x>y", 3.0), ("x>y", "<b>>x>y", 4.0))), {"<b>": "one", "x>y": "two"}
+    ).frame
     assert dict(zip(figures_of["host"], figures_of["subject"], strict=True)) == {"<b>": "to two", "x>y": "to one"}
 
 
@@ -195,9 +199,9 @@ def test_every_status_is_counted() -> None:
 
 def test_nothing_gives_nothing() -> None:
     empty = sample.tiny({}).values.frame
-    stats = of_hosts(empty)
-    assert stats.empty and {"value", "lo", "hi", "cv", "n", "host", "over"} <= set(stats.columns)
-    assert merge_pairs(stats, {}).empty
+    stats = figures_of_hosts(empty)
+    assert stats.frame.empty and {"value", "lo", "hi", "cv", "n", "host", "over"} <= set(stats.frame.columns)
+    assert merge_pairs(stats, {}).frame.empty
     assert per_generation(stats, {}).empty
 
 
@@ -250,31 +254,26 @@ def test_a_thousand_hosts_take_seconds() -> None:
     measurements = measurements.assign(**{k: v for k, v in records.row().items() if k not in measurements})
     generation: dict[str, str | None] = {f"h{i}": "ab"[i % 2] for i in range(hosts)}
     began = time.perf_counter()
-    stats = merge_pairs(of_hosts(measurements), generation)
+    stats = merge_pairs(figures_of_hosts(measurements), generation)
     figures_of = per_generation(stats, generation)
     took = time.perf_counter() - began
     assert len(stats) == hosts * metrics and len(figures_of) == 2 * metrics
     assert took < 30, f"{took:.1f} s"  # about 1.5 s on an idle core
 
 
-def test_metrics_in_parts_give_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     measurements = pd.concat(
         [sample.tiny({"h1": [1.0, 2.0, 4.0], "h2": [n + 3.0]}).values.frame.assign(metric=f"m{n}") for n in range(5)],
         ignore_index=True,
     )
-
-    def both() -> list[pd.DataFrame]:
-        stats = of_hosts(measurements)
-        keys = ["metric", "host"]
-        return [
-            plain(stats).sort_values(keys, ignore_index=True),
-            per_generation(stats, {"h1": "a", "h2": "b"}).sort_values(["metric", "generation"], ignore_index=True),
-        ]
-
-    at_once = both()
-    monkeypatch.setattr("fleetmark.record.figures.summary._AT_ONCE", 3)
-    for one, other in zip(both(), at_once, strict=True):
-        pd.testing.assert_frame_equal(one, other)
+    stats = figures_of_hosts(measurements)
+    monkeypatch.setattr("fleetmark.record.figures.hosts._AT_ONCE", 3)
+    parts = list(stats)
+    assert [len(part) for part in parts] == [2] * 5
+    pd.testing.assert_frame_equal(pd.concat(map(plain, parts), ignore_index=True), plain(stats.frame))
+    assert len(stats.where(lambda part: part["metric"].to_numpy() == "m3")) == 2
+    assert stats.distinct("metric") == [(f"m{n}",) for n in range(5)]
+    assert stats.distinct("interval") == [(Interval.RANGE,), (Interval.NONE,)]
 
 
 # --- over files ------------------------------------------------------------------------------------------------------
@@ -294,7 +293,7 @@ def test_files_give_the_figures_of_memory(tmp_path: Path) -> None:
     table = figures.read(files, [("c1", host) for host in VALUES])
     rows = table.rows.merge(table.keys["metric"], left_on="key", right_index=True)
     over_files = {(table.machines[r][1], m): math.exp(v) for r, m, v in rows[["record", "metric", "log"]].to_numpy()}
-    stats = per_host(load_results(find(tmp_path, "c1")).values)
+    stats = per_host(load_results(find(tmp_path, "c1")).values).frame
     in_memory = {(h, m): v for h, m, v in stats[["host", "metric", "value"]].to_numpy()}
     assert over_files == pytest.approx(in_memory)
     assert over_files["b1", "read_iops"] == pytest.approx(6.5) and over_files["a1", "triad"] == pytest.approx(2.0)
@@ -314,7 +313,7 @@ def test_hosts_in_parts_give_the_same_figures(tmp_path: Path, monkeypatch: pytes
 
     at_once = read()
     assert len(at_once) == len(names)
-    monkeypatch.setattr("fleetmark.record.figures.hashed._SIZES", ((4, 16),))
+    monkeypatch.setattr("fleetmark.record.values._SIZES", ((4, 16),))
     pd.testing.assert_frame_equal(read(), at_once)
 
 

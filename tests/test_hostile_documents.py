@@ -21,7 +21,7 @@ from fleetmark.hosts import plain
 from fleetmark.record import imports, profiles, references
 from fleetmark.record.diagnosis import baselines
 from fleetmark.record.diagnosis.gate import read_rules
-from fleetmark.record.figures.measured import stored
+from fleetmark.record.values import source
 from workloads.suite import load_suite
 
 
@@ -114,7 +114,7 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "sheet": ("a.csv", lambda file: Folder(file.parent).rows(file.name, ["a"], [])),
     "folder of sheets": ("demand.csv", lambda file: question.read(file.parent, file.parent)),
     "workbook": ("a.xlsx", workbook.read),
-    "measurements": ("a.parquet", lambda file: stored(file, "c")),
+    "measurements": ("a.parquet", lambda file: source(file, "c")),
     "import.json": ("a.json", about_import),
     **{f"import {kind}": ("a.json", imported(kind)) for kind in imports._KINDS},
     **{folder: ("a.json", pinned(folder)) for folder in PINS},

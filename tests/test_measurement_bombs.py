@@ -10,8 +10,8 @@ import pytest
 
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.record.figures import files, footer
-from fleetmark.record.figures.measured import stored
+from fleetmark.record.figures import centres
+from fleetmark.record.values import footer, source
 
 
 def alike(value: object, kind: pa.DataType, rows: int) -> pa.Array:
@@ -48,9 +48,9 @@ def test_an_absurd_footer_is_refused(tmp_path: Path, rows: int, more: dict[str, 
     if options:
         pq.write_table(pq.read_table(file), file, compression="zstd", use_dictionary=False)
     with pytest.raises(FleetmarkError, match=part):
-        stored(file, "c")
+        source(file, "c")
     with pytest.raises(FleetmarkError, match=part) as error:
-        files.read({"c": file}, [("c", "x")])
+        centres.read({"c": file}, [("c", "x")])
     assert "fleetmark parse" in str(error.value)
 
 
@@ -58,11 +58,11 @@ def test_a_footer_of_a_false_length_is_damage(tmp_path: Path) -> None:
     file = written(tmp_path / "measurements.parquet", 3)
     file.write_bytes(file.read_bytes()[:-8] + b"\xff\xff\xff\x7fPAR1")
     with pytest.raises(FleetmarkError, match="a footer of more than 64 MiB"):
-        stored(file, "c")
+        source(file, "c")
 
 
 def test_values_of_a_usual_size_are_read(tmp_path: Path) -> None:
     """Check also that 5,000,000 equal values are accepted."""
-    assert stored(written(tmp_path / "a.parquet", 3), "c") is not None
-    values = stored(written(tmp_path / "b.parquet", footer.FEW_ROWS), "c")
+    assert source(written(tmp_path / "a.parquet", 3), "c") is not None
+    values = source(written(tmp_path / "b.parquet", footer.FEW_ROWS), "c")
     assert values is not None and values.rows == footer.FEW_ROWS

@@ -16,9 +16,9 @@ from fleetmark.base import schema
 from fleetmark.base.measurement import Better, Measurement
 from fleetmark.cli.app import app
 from fleetmark.record.archive import Archive
-from fleetmark.record.figures.measured import Values
-from fleetmark.record.figures.summary import METRIC, per_host
+from fleetmark.record.figures.hosts import METRIC, per_host
 from fleetmark.record.results import OUTCOME_COLUMNS
+from fleetmark.record.values import Values
 from fleetmark.record.view import load_results, read_measurements
 from tests.records import TRIAD, record, row
 
@@ -51,7 +51,7 @@ def test_rows_frames_and_files_have_the_same_columns(tmp_path: Path) -> None:
     (archive.path / "measurements.parquet").unlink()
     nothing = read_measurements(archive)
     assert nothing.empty and dict(nothing.dtypes.astype(str)) == schema.PANDAS == dict(schema.frame([row()]).dtypes)
-    assert list(per_host(Values(nothing)))[: len(METRIC)] == list(schema.KEY)
+    assert list(per_host(Values(nothing)).frame)[: len(METRIC)] == list(schema.KEY)
 
 
 def test_the_page_about_the_archive_names_every_column_with_its_type() -> None:

@@ -16,9 +16,11 @@ import pytest
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.frames import plain
-from fleetmark.record.figures import measured, summary
-from fleetmark.record.figures.measured import Values, stored
+from fleetmark.record import values as values_module
+from fleetmark.record.figures import hosts as figures
+from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.results import Results
+from fleetmark.record.values import PASSED, DamagedFileError, Values, source
 from fleetmark.verbs import report as verb
 from reports import html, report
 from reports.campaign.view import view
@@ -30,7 +32,7 @@ def filed(results: Results, folder: Path) -> Results:
     file = folder / "measurements.parquet"
     rows = plain(results.values.frame)[list(schema.NAMES)]
     pq.write_table(pa.Table.from_pandas(rows, schema.arrow(), preserve_index=False), file, row_group_size=100)
-    return replace(results, values=Values(schema.frame(), stored(file, results.campaign.id)))
+    return replace(results, values=Values(schema.frame(), source(file, results.campaign.id)))
 
 
 def rounded(text: str) -> str:
@@ -42,8 +44,8 @@ def rounded(text: str) -> str:
 def test_a_report_of_a_file_is_that_of_a_frame(make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     results = make()
     expected = report.of_campaign(results)
-    monkeypatch.setattr(summary, "_SIZES", ((200, 7),))
-    monkeypatch.setattr(measured, "_PART", 70)
+    monkeypatch.setattr(figures, "_SIZES", ((200, 7),))
+    monkeypatch.setattr(values_module, "_PART", 70)
     seen = report.of_campaign(filed(results, tmp_path))
     for name in ("stats", "merged", "generational"):
         shown, as_before = (plain(getattr(of.view, name)) for of in (seen, expected))
@@ -55,7 +57,7 @@ def test_a_report_of_a_file_is_that_of_a_frame(make, tmp_path: Path, monkeypatch
 
 def test_json_is_what_the_whole_document_would_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for rows in (3, 10_000):
-        monkeypatch.setattr(measured, "_PART", rows)
+        monkeypatch.setattr(values_module, "_PART", rows)
         monkeypatch.setattr(verb, "_RUNS", rows)
         text = "".join(verb._json(report.of_campaign(sample.six()), None))
         assert text == json.dumps(json.loads(text), indent=1) + "\n"
@@ -79,18 +81,18 @@ def test_values_of_a_file_and_of_a_frame_are_one_row_behind_the_other(tmp_path: 
 
 def test_summaries_and_values_are_asked_for_in_any_order(tmp_path: Path) -> None:
     values = filed(sample.six(), tmp_path).values
-    keys, hosts = values.distinct(*summary.METRIC), values.distinct("host")["host"].tolist()
-    first = summary.per_host(values)
-    parts = pd.concat(list(values.host_by_host(hosts, keys, measured.PASSED)))
-    assert len(parts) == len(values.where(measured.PASSED)) > 0
-    pd.testing.assert_frame_equal(summary.per_host(values), first)
+    keys, hosts = values.distinct(*METRIC), values.distinct("host")["host"].tolist()
+    first = figures.per_host(values).frame
+    parts = pd.concat(list(values.host_by_host(hosts, keys, PASSED)))
+    assert len(parts) == len(values.where(PASSED)) > 0
+    pd.testing.assert_frame_equal(figures.per_host(values).frame, first)
 
 
 def test_only_the_hosts_that_are_named_are_read(tmp_path: Path) -> None:
     results = sample.six()
     host = results.hosts[1].name
     filed(results, tmp_path)
-    only = Values(schema.frame(), stored(tmp_path / "measurements.parquet", "c", [host]))
+    only = Values(schema.frame(), source(tmp_path / "measurements.parquet", "c", {host: host}))
     expected = plain(results.values.frame[results.values.frame["host"] == host]).reset_index(drop=True)
     for frame in (only.frame, only.where("true"), pd.concat(list(only.parts()))):
         pd.testing.assert_frame_equal(plain(frame).reset_index(drop=True), expected, check_dtype=False)
@@ -104,6 +106,20 @@ def test_a_file_that_breaks_off_is_named(tmp_path: Path) -> None:
     file.write_bytes(raw)
     with pytest.raises(FleetmarkError, match=r"measurements.parquet: not a complete Parquet file .* `fleetmark parse`"):
         view(broken)
+
+
+def test_the_damaged_one_of_several_files_is_named(tmp_path: Path) -> None:
+    sources = []
+    for name in ("sound", "broken"):
+        (tmp_path / name).mkdir()
+        filed(sample.six(), tmp_path / name)
+        sources.append(source(tmp_path / name / "measurements.parquet", name))
+    raw = bytearray(sources[1].file.read_bytes())
+    raw[100:-2000] = bytes(len(raw) - 2100)
+    sources[1].file.write_bytes(raw)
+    with pytest.raises(DamagedFileError, match=r"broken/measurements.parquet: not a complete Parquet file") as error:
+        Values(schema.frame(), *sources).where("true")
+    assert error.value.campaign == "broken"
 
 
 def test_another_tool_reads_many_campaigns_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,11 +23,12 @@ from fleetmark.record import references as reference
 from fleetmark.record import telemetry
 from fleetmark.record.archive import Archive
 from fleetmark.record.compare import Answer
-from fleetmark.record.figures.measured import Values
 from fleetmark.record.pinned import REFERENCES
 from fleetmark.record.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
 from fleetmark.record.select import Machine
-from fleetmark.record.view import load_results, read_measurements
+from fleetmark.record.values import Values
+from fleetmark.record.values.engine import literal
+from fleetmark.record.view import load_results, read_values
 
 _LEAST_RUNS = 12  # of a campaign, whose telemetry is read
 
@@ -107,16 +108,16 @@ def measurements(root: Path, answer: Answer, workloads: Collection[str]) -> pd.D
     for side, machines in answer.machines.items():
         for m in machines:
             of.setdefault(m.campaign, {}).setdefault(side, {})[m.host] = names[side, m.campaign, m.host]
-    frames = []
+    parts = []
     for campaign, sides in sorted(of.items()):
         try:
-            frame = read_measurements(Archive(root / campaign))
+            values = read_values(Archive(root / campaign))
         except FleetmarkError as error:
             leave_out(f"{campaign}, whose figures are compared, in what stands behind them", error)
             continue
-        frame = frame[frame["workload"].isin(list(workloads))]
-        frames += [_called(frame, called) for called in sides.values()]
-    return stacked(frames) if frames else schema.frame()
+        parts += [values.under_names(called) for called in sides.values()]
+    listed = ", ".join(map(literal, sorted(workloads))) or "null"
+    return Values.together(parts).where(f"workload in ({listed})")
 
 
 def _merged(about: CampaignInfo, parts: Sequence[Results]) -> Results:
@@ -125,7 +126,7 @@ def _merged(about: CampaignInfo, parts: Sequence[Results]) -> Results:
         about,
         tuple(h for p in parts for h in p.hosts),
         stacked([p.outcomes for p in parts]),
-        Values(stacked([p.values.frame for p in parts])),
+        Values.together([p.values for p in parts]),
         telemetry.together([p.telemetry for p in parts]),
     )
 
@@ -184,7 +185,7 @@ def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> R
         about = {name: about[name] for name in ("created", "kind", "source", "fleetmark", "notes", "sha256")}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FleetmarkError(f"{file}: damaged ({error!r}); delete {file.parent} and import again") from error
-    measurements = read_measurements(archive)
+    values = read_values(archive)
     info = CampaignInfo(
         id=campaign,
         created=about["created"],
@@ -195,19 +196,18 @@ def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> R
         path=archive.path.resolve(),
         finished=True,
         wall_s=0.0,
-        workloads=tuple(sorted(measurements["workload"].unique())),
+        workloads=tuple(sorted(values.distinct("workload")["workload"])),
         notes=tuple(about["notes"]),
         hashes={about["source"]: about["sha256"]},
     )
     reason = message("imported figures come without facts")
     hosts = tuple(HostInfo(m.host, labels=m.labels, reason=reason) for m in machines)
-    return Results(info, hosts, _no_outcomes(), Values(measurements))
+    return Results(info, hosts, _no_outcomes(), values)
 
 
 def _restricted(results: Results, side: str, machines: Mapping[str, Machine], names: Mapping[str, str]) -> Results:
     """``results`` for the hosts in ``names`` alone, renamed by it, as those of ``side``; a pair's subject follows, and
     labels are those of ``machines``."""
-    m = _called(results.values.frame, names)
     hosts = tuple(
         replace(h, name=names[h.name], generation=side, labels=machines[h.name].labels)
         for h in results.hosts
@@ -219,23 +219,9 @@ def _restricted(results: Results, side: str, machines: Mapping[str, Machine], na
         samples=_of(t.samples, names),
         extremes=_of(t.extremes, names),
     )
-    return Results(results.campaign, hosts, _of(results.outcomes, names), Values(m), meanwhile)
+    return Results(results.campaign, hosts, _of(results.outcomes, names), results.values.under_names(names), meanwhile)
 
 
 def _of(frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
     kept = frame[frame["host"].isin(list(names))]
     return kept.assign(host=kept["host"].map(names))
-
-
-def _called(measurements: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
-    """The measurements of the hosts in ``names`` alone, renamed by it, text as categories."""
-    kept = measurements[measurements["host"].isin(list(names))]
-    if all(old == new for old, new in names.items()):
-        return kept
-    host = kept["host"].astype("category").cat.remove_unused_categories()
-    subject = kept["subject"].astype("category").cat.remove_unused_categories()
-    called = [">".join(names.get(end, end) for end in s.split(">")) if ">" in s else s for s in subject.cat.categories]
-    return kept.assign(
-        host=host.cat.rename_categories([names[h] for h in host.cat.categories]),
-        subject=subject.cat.rename_categories(called),
-    )

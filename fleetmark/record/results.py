@@ -10,7 +10,7 @@ import pandas as pd
 
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
-from fleetmark.record.figures.measured import Values
+from fleetmark.record.values import Values
 
 OUTCOME_COLUMNS = (
     "host",

@@ -14,8 +14,8 @@ from fleetmark.base.frames import among, stacked
 from fleetmark.base.measurement import Status
 from fleetmark.record import replies
 from fleetmark.record.archive import Archive
-from fleetmark.record.figures.measured import Values
 from fleetmark.record.results import EXTREME_COLUMNS, TELEMETRY_COLUMNS, Telemetry
+from fleetmark.record.values import Values
 
 MOST_RUNS = 300  # whose samples are read, over all campaigns of a report
 MOST_SAMPLES = 120  # of each column of a run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,8 +18,8 @@ from fleetmark.base.measurement import Status
 from fleetmark.base.text import count, message
 from fleetmark.record import journal, store, telemetry
 from fleetmark.record.archive import Archive
-from fleetmark.record.figures.measured import Stored, Values, stored
 from fleetmark.record.results import CampaignInfo, HostInfo, Results
+from fleetmark.record.values import Source, Values, source
 from planner.scores import Rule, scores
 from planner.stability import FOREIGN_CORES
 
@@ -39,11 +39,11 @@ def load_results(
     """
     about = _campaign_file(archive)
     outcomes, events, last = journal.read(archive)
-    stored = _stored(archive, facts)
-    values = _with_scores(Values(schema.frame(), stored))
+    sources = _sources(archive, facts)
+    values = _with_scores(Values(schema.frame(), *sources))
     if facts is not None:
         outcomes = outcomes[outcomes["host"].isin(list(facts))].reset_index(drop=True)
-    notes = [*_lacking(archive, stored), *_disturbances(outcomes), *_adapted(events, about.get("until"))]
+    notes = [*_lacking(archive, sources), *_disturbances(outcomes), *_adapted(events, about.get("until"))]
     meanwhile = telemetry.read(archive, outcomes, values, telemetry_runs)
     if meanwhile.damaged:
         first, more = meanwhile.damaged[0], len(meanwhile.damaged)
@@ -142,16 +142,24 @@ _TELLING = ("standing", "class")  # without which a figure may be taken for anot
 
 def read_measurements(archive: Archive) -> pd.DataFrame:
     """The columns of ``base.schema``; without rows where nothing was measured yet."""
-    return Values(schema.frame(), _stored(archive)).frame
+    return read_values(archive).frame
 
 
-def _stored(archive: Archive, hosts: Collection[str] | None = None) -> Stored | None:
-    return stored(archive.inside("measurements.parquet"), archive.id, hosts)
+def read_values(archive: Archive) -> Values:
+    """The measurements of a campaign or an import, which stay in their file."""
+    return Values(schema.frame(), *_sources(archive))
 
 
-def _lacking(archive: Archive, stored: Stored | None) -> list[str]:
+def _sources(archive: Archive, hosts: Collection[str] | None = None) -> list[Source]:
+    """Return the measurements file of a campaign, if there is one."""
+    file = archive.inside("measurements.parquet")
+    names = None if hosts is None else {host: host for host in hosts}
+    return [source(file, archive.id, names)] if file.exists() else []
+
+
+def _lacking(archive: Archive, sources: Sequence[Source]) -> list[str]:
     """A note on what an earlier version did not keep."""
-    missing = [name for name in stored.lacking if name in _TELLING] if stored else []
+    missing = [name for each in sources for name in each.lacking if name in _TELLING]
     if not missing:
         return []
     return [

@@ -15,11 +15,12 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.text import Message, message
 from fleetmark.base.units import scale_for, with_unit
 from fleetmark.base.words import word
-from fleetmark.record.figures.summary import METRIC
+from fleetmark.record.figures.hosts import METRIC
+from fleetmark.record.figures.metric import Metric
 from planner import peak
 from planner.peak import Peak
 from reports.campaign.ratios import ratio_of
-from reports.campaign.view import Key, View
+from reports.campaign.view import View
 from reports.kit import format as fmt
 from workloads import declared
 from workloads.manifest import Peak as Declared
@@ -47,13 +48,13 @@ class Against:
     and version; empty without. ``notes``: what the peaks follow from, and what is not known, a sentence each.
     """
 
-    rows: Mapping[tuple[Key, str], Beside] = field(default_factory=dict)
+    rows: Mapping[tuple[Metric, str], Beside] = field(default_factory=dict)
     reference: str = ""
     notes: tuple[Message, ...] = ()
 
-    def of(self, key: Key, generation: str) -> Beside:
+    def of(self, metric: Metric, generation: str) -> Beside:
         """What is known of a headline."""
-        return self.rows.get((key, generation), NONE)
+        return self.rows.get((metric, generation), NONE)
 
     @property
     def shares(self) -> bool:
@@ -81,11 +82,11 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
     one, several = len(view.hosts) == 1, len(view.generations) > 1
     ratio_to = ratio_of(comparison)
     machines = machines_of(view)
-    listed: dict[tuple[Key, str], Beside] = {}
+    listed: dict[tuple[Metric, str], Beside] = {}
     notes: dict[Message, None] = {}
     about = [*METRIC, "bits", "percent", "value", *([] if one else ["generation"])]
-    for key, rows, _ in view.headlines:
-        held = declared.peak(key[0], key[1], key[2])
+    for metric, rows, _ in view.headlines:
+        held = declared.peak(metric.workload, metric.case, metric.metric)
         for values in rows.each(*about):
             r = dict(zip(about, values, strict=True))
             side = view.generations[0] if one else r["generation"]
@@ -95,7 +96,7 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
                 notes[note] = None
             times = _times(ratio_to(r))
             if share or times:
-                listed[key, side] = Beside(share, times)
+                listed[metric, side] = Beside(share, times)
     beside = any(row.times for row in listed.values())
     return Against(listed, comparison.baseline if beside and comparison else "", tuple(notes)[:MOST_NOTES])
 

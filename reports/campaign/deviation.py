@@ -4,7 +4,7 @@ peers. Positive is better, for latencies too."""
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,9 +16,9 @@ import pandas as pd
 from fleetmark.base.frames import mapped, numbered, plain
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
-from fleetmark.record.figures.summary import METRIC
-from reports.campaign.rows import groups
-from reports.campaign.view import Key, View, of_metrics
+from fleetmark.record.figures.hosts import METRIC
+from fleetmark.record.figures.metric import Metric
+from reports.campaign.view import View, by_metric, of_metrics, point
 from reports.kit import format as fmt
 
 LEAST = 3  # hosts of a generation from which on one can be unlike the others
@@ -35,7 +35,7 @@ _NOISE = 6  # times the peers' median deviation, which a single benchmark must e
 class Column:
     """A benchmark: its names, and whether more or less of it is better in a word (``Better``)."""
 
-    key: Key
+    metric: Metric
     title: str
     better: str
 
@@ -115,10 +115,10 @@ class Deviations:
         for rows in self._view.headlines_in_parts():
             yield _deviations(rows, self._view.generation)
 
-    def of(self, keys: Container[Key]) -> Iterator[pd.DataFrame]:
-        """The rows of the metrics ``keys``."""
+    def of(self, metrics: Collection[Metric]) -> Iterator[pd.DataFrame]:
+        """The rows of ``metrics``."""
         for rows in self._view.headlines_in_parts():
-            mine = of_metrics(rows, keys)
+            mine = of_metrics(rows, metrics)
             if len(mine):
                 yield _deviations(mine, self._view.generation)
 
@@ -136,9 +136,9 @@ class Deviations:
             amounts.append(frame["deviation"].to_numpy(float))
             peered.append(frame["peers"].to_numpy() >= LEAST)
             apart += _apart(frame, peered[-1])
-            for key, rows in groups(frame, METRIC):
+            for metric, rows in by_metric(frame):
                 if int(rows["peers"].max()) > 1:
-                    columns.append(Column(key, title(key), str(rows["better"][0])))
+                    columns.append(Column(metric, title(metric), str(rows["better"][0])))
         empty = not numbers
         return _Collected(
             hosts,
@@ -166,16 +166,16 @@ def _medians(values: npt.NDArray[np.float64], group: npt.NDArray[np.intp]) -> np
     return pd.Series(values, copy=False).groupby(group).median().to_numpy()[group]
 
 
-def chosen(keys: Sequence[Key], most: int, always: Container[Key] = ()) -> list[Key]:
-    """Return at most ``most`` of ``keys`` in their order: those in ``always``, then some of every workload."""
-    if len(keys) <= most:
-        return list(keys)
+def chosen(metrics: Sequence[Metric], limit: int, always: Container[Metric] = ()) -> list[Metric]:
+    """Return at most ``limit`` of ``metrics`` in their order: those in ``always``, then some of every workload."""
+    if len(metrics) <= limit:
+        return list(metrics)
     turns: dict[str, int] = {}
     ranked = []
-    for place, key in enumerate(keys):
-        turns[key[0]] = turns.get(key[0], 0) + 1
-        ranked.append((0 if key in always else turns[key[0]], place))
-    return [keys[place] for place in sorted(place for _, place in sorted(ranked)[:most])]
+    for place, metric in enumerate(metrics):
+        turns[metric.workload] = turns.get(metric.workload, 0) + 1
+        ranked.append((0 if metric in always else turns[metric.workload], place))
+    return [metrics[place] for place in sorted(place for _, place in sorted(ranked)[:limit])]
 
 
 def heat(view: View, deviations: Deviations, rows_at_most: int = MOST_ROWS) -> Heat | None:
@@ -183,9 +183,9 @@ def heat(view: View, deviations: Deviations, rows_at_most: int = MOST_ROWS) -> H
     collected = deviations.collected
     if not collected.columns:
         return None
-    of = {column.key: column for column in collected.columns}
+    of = {column.metric: column for column in collected.columns}
     shown = chosen(list(of), MOST_COLUMNS)
-    columns = [group for part in deviations.of(set(shown)) for group in groups(part, METRIC)]
+    columns = [group for part in deviations.of(set(shown)) for group in by_metric(part)]
     present = {str(host) for _, rows in columns for host in rows["host"].tolist()}
     by_host = collected.by_host()
     ends = np.maximum(by_host.max(), -by_host.min())
@@ -193,18 +193,18 @@ def heat(view: View, deviations: Deviations, rows_at_most: int = MOST_ROWS) -> H
     middles = dict(zip(collected.hosts, by_host.median().tolist(), strict=True))
     hosts = [h for h in view.hosts if h.name in present]
     kept = {h.name for h in sorted(hosts, key=lambda h: -worst[h.name])[:rows_at_most]}
-    cells: dict[str, dict[Key, Cell]] = {}
-    for key, rows in columns:
-        scale = view.shown(key, rows)
+    cells: dict[str, dict[Metric, Cell]] = {}
+    for metric, rows in columns:
+        scale = view.shown(metric, rows)
         for host, *figures in rows.each("host", "value", "middle", "deviation"):
             if host in kept:
-                cells.setdefault(host, {})[key] = _cell(scale, *figures)
+                cells.setdefault(host, {})[metric] = _cell(scale, *figures)
     table = [
-        Row(h.name, h.generation or "", middles[h.name], [cells[h.name].get(key) for key in shown])
+        Row(h.name, h.generation or "", middles[h.name], [cells[h.name].get(metric) for metric in shown])
         for h in hosts
         if h.name in kept
     ]
-    return Heat([of[key] for key in shown], table, len(hosts) - len(table), len(of) - len(shown))
+    return Heat([of[metric] for metric in shown], table, len(hosts) - len(table), len(of) - len(shown))
 
 
 def _cell(scale: fmt.Shown, value: float, middle: float, deviation: float) -> Cell:
@@ -219,9 +219,9 @@ def percent(deviation: float) -> str:
     return "0" if rounded == 0 else f"{rounded:+,d}".replace("-", "−")
 
 
-def title(key: Key) -> str:
+def title(metric: Metric) -> str:
     """``stream 64t triad``."""
-    return f"{fmt.clean(key[0])} {fmt.clean(key[1])} {fmt.point(key[2], key[3], key[4], key[5])}"
+    return f"{fmt.clean(metric.workload)} {fmt.clean(metric.case)} {point(metric)}"
 
 
 # --- hosts unlike their peers ----------------------------------------------------------------------------------------
@@ -247,8 +247,10 @@ def unlike(deviations: Deviations) -> list[Unlike]:
         candidates = pd.concat(collected.apart, ignore_index=True).sort_values("size", ascending=False, kind="stable")
         for row in candidates.drop_duplicates("host").to_dict("records"):
             if row["host"] not in slow:
-                key = tuple(str(row[c]) for c in METRIC)
-                result.append(Unlike(str(row["host"]), str(row["generation"]), float(row["deviation"]), 1, title(key)))
+                metric = Metric(*(str(row[c]) for c in METRIC))
+                result.append(
+                    Unlike(str(row["host"]), str(row["generation"]), float(row["deviation"]), 1, title(metric))
+                )
     return sorted(result, key=lambda u: (bool(u.benchmark), -abs(u.deviation)))
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from reports.campaign.view import Key
+from fleetmark.record.figures.metric import Metric
+from reports.campaign.view import point
 from reports.kit import format as fmt
 from reports.kit.charts import Spec
 
@@ -22,9 +23,9 @@ class Drawn:
     headline: bool = True
 
 
-def title_of(key: Key) -> str:
+def title_of(metric: Metric) -> str:
     """``stream 64t: triad``."""
-    return f"{fmt.clean(key[0])} {fmt.clean(key[1])}: {fmt.point(key[2], key[3], key[4], key[5])}"
+    return f"{fmt.clean(metric.workload)} {fmt.clean(metric.case)}: {point(metric)}"
 
 
 def lazily(make: Callable[..., Spec], *of: Any) -> Callable[[], Spec]:

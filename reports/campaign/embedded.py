@@ -10,9 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fleetmark.record.figures.summary import METRIC
+from fleetmark.record.figures.hosts import METRIC
+from fleetmark.record.figures.metric import Metric
+from reports.campaign.deviation import title
 from reports.campaign.rows import Rows
-from reports.campaign.view import Key, View, of_metrics
+from reports.campaign.view import View, of_metrics
 from reports.kit import format as fmt
 
 Places = npt.NDArray[np.int64]
@@ -28,7 +30,7 @@ class Embedded:
     """
 
     json: str
-    numbers: dict[Key, int]
+    numbers: dict[Metric, int]
     left_out: int
 
 
@@ -37,13 +39,13 @@ def embedded(view: View) -> Embedded:
     spreads = len(view.of_merged) * _A_SPREAD <= MOST
     room = MOST // (_A_SPREAD if spreads else _A_FIGURE)
     places = {h.name: i for i, h in enumerate(view.hosts)}
-    headline = {metric[:-1]: metric[-1] for metric in view.of_merged.distinct(*METRIC, "headline")}
-    listed = sorted(headline, key=lambda key: not headline[key])
+    headline = {Metric(*columns): first for *columns, first in view.of_merged.distinct(*METRIC, "headline")}
+    listed = sorted(headline, key=lambda metric: not headline[metric])
     metrics = dict.fromkeys(listed[: room // max(1, len(places))], "")
     for part in view.of_merged:
-        for key, rows, shown in view.by_metric(of_metrics(part, metrics)):
+        for metric, rows, shown in view.by_metric(of_metrics(part, metrics)):
             where = np.array([places[host] for host in rows["host"].tolist()])
-            metrics[key] = _metric(key, rows, where, shown, len(places), spreads=spreads)
+            metrics[metric] = _metric(metric, rows, where, shown, len(places), spreads=spreads)
     head = {
         "hosts": [fmt.clean(h.name) for h in view.hosts],
         "sides": [view.generations.index(h.generation or "") for h in view.hosts],
@@ -51,18 +53,18 @@ def embedded(view: View) -> Embedded:
     }
     texts = ",".join(metrics.values())
     text = f'{{{json.dumps(head, ensure_ascii=False, separators=(",", ":"))[1:-1]},"metrics":[{texts}]}}'
-    return Embedded(_inert(text), {key: n for n, key in enumerate(metrics)}, len(listed) - len(metrics))
+    return Embedded(_inert(text), {metric: n for n, metric in enumerate(metrics)}, len(listed) - len(metrics))
 
 
-def _metric(key: Key, rows: Rows, where: Places, shown: fmt.Shown, size: int, *, spreads: bool) -> str:
+def _metric(metric: Metric, rows: Rows, where: Places, shown: fmt.Shown, size: int, *, spreads: bool) -> str:
     """One metric: title, unit, what one of it is in the base unit, decimals, and columns: value, how many of its last
     digit the lowest and the highest lie away from it, repeats.
     """
     about = {
-        "t": f"{fmt.clean(key[0])} {fmt.clean(key[1])} {fmt.point(key[2], key[3], key[4], key[5])}",
+        "t": title(metric),
         "u": shown.unit,
         "f": 1 / shown.factor,
-        "b": key[-1],
+        "b": metric.unit,
         "d": shown.decimals,
     }
     text = json.dumps(about, ensure_ascii=False, separators=(",", ":"))[:-1]

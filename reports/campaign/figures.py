@@ -13,17 +13,19 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.frames import among
-from fleetmark.base.measurement import Better, Status
+from fleetmark.base.measurement import Better
 from fleetmark.base.text import joined, message
 from fleetmark.base.words import word
-from fleetmark.record.figures.engine import literal, quoted
+from fleetmark.record.figures.hosts import METRIC
+from fleetmark.record.figures.metric import Metric
 from fleetmark.record.figures.pairs import pair_subjects
-from fleetmark.record.figures.summary import METRIC
+from fleetmark.record.values import PASSED
+from fleetmark.record.values.engine import literal, quoted
 from planner.curves import CURVE, curve_point
 from reports.campaign.drawn import Drawn, lazily, title_of
 from reports.campaign.maps import of_devices, of_hosts
-from reports.campaign.rows import Rows, all_of, groups
-from reports.campaign.view import Key, View, headlines
+from reports.campaign.rows import Rows, all_of
+from reports.campaign.view import View, by_metric, headlines
 from reports.kit import charts
 from reports.kit import format as fmt
 from reports.kit.charts import Across, Box, Chart, Line, Spec
@@ -90,15 +92,15 @@ def _strips(view: View, _: Language, most: int) -> Iterator[Drawn]:
         yield from _crowds(view, _, colours, most)
         return
     merged = list(view.by_metric(_of_worth(headlines(view.merged))))
-    sources = _dots(view, [key for key, rows, _shown in merged if _says_more(view, key, rows)][:most])
-    for key, rows, shown in merged:
-        axis = axis_title(fmt.clean(key[2]), shown, rows["better"][0], _)
-        if not _says_more(view, key, rows):
+    sources = _dots(view, [metric for metric, rows, _shown in merged if _says_more(view, metric, rows)][:most])
+    for metric, rows, shown in merged:
+        axis = axis_title(fmt.clean(metric.metric), shown, rows["better"][0], _)
+        if not _says_more(view, metric, rows):
             continue
         have = set(rows["host"])
-        absent = {h.name: view.why_absent(h.name, key) for h in view.hosts if h.name not in have}
+        absent = {h.name: view.why_absent(h.name, metric) for h in view.hosts if h.name not in have}
         names = [fmt.clean(h.name) for h in view.hosts if absent.get(h.name) != ""]
-        dots = [(fmt.clean(h), view.generation[h] or "", v * shown.factor) for h, v in sources[key]]
+        dots = [(fmt.clean(h), view.generation[h] or "", v * shown.factor) for h, v in sources[metric]]
         ticks = [(fmt.clean(h), v * shown.factor) for h, v in rows.each("host", "value")]
         reasons = {fmt.clean(name): _(word(why)) for name, why in absent.items() if why}
         pairs, one = rows["over"][0] != "repeats", len(have) == 1
@@ -108,7 +110,7 @@ def _strips(view: View, _: Language, most: int) -> Iterator[Drawn]:
             (True, True): message("A dot per pair of hosts, tick at the value of the host."),
             (True, False): message("A dot per pair of hosts, ticks at the values of hosts."),
         }[pairs, one]
-        yield Drawn(title_of(key), note, lazily(charts.strip, names, dots, ticks, reasons, colours, axis))
+        yield Drawn(title_of(metric), note, lazily(charts.strip, names, dots, ticks, reasons, colours, axis))
 
 
 def _of_worth(frame: pd.DataFrame) -> pd.DataFrame:
@@ -116,10 +118,10 @@ def _of_worth(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[(frame["better"] != Better.NONE) | (frame["class"] != "none")]
 
 
-def _says_more(view: View, key: Key, rows: Rows) -> bool:
+def _says_more(view: View, metric: Metric, rows: Rows) -> bool:
     """Whether dots say more than the table: a few of one host say nothing that its spread there does not."""
     have = set(rows["host"])
-    named = [h for h in view.hosts if h.name in have or view.why_absent(h.name, key)]
+    named = [h for h in view.hosts if h.name in have or view.why_absent(h.name, metric)]
     return int(rows["n"].sum()) >= FEW or len(named) > 1
 
 
@@ -133,10 +135,10 @@ def _crowds(view: View, _: Language, colours: Mapping[str, str], most: int) -> I
     else:
         note = message("A dot per host, ticks at the geometric means.")
     metrics = (metric for part in view.headlines_in_parts() for metric in view.by_metric(_of_worth(part)))
-    for number, (key, rows, shown) in enumerate(metrics):
+    for number, (metric, rows, shown) in enumerate(metrics):
         values = _by_side(view, rows, shown) if number < most else {}  # those beyond are not drawn
-        axis = axis_title(fmt.clean(key[2]), shown, rows["better"][0], _)
-        yield Drawn(title_of(key), note, lazily(_crowd, view, _, colours, axis, values))
+        axis = axis_title(fmt.clean(metric.metric), shown, rows["better"][0], _)
+        yield Drawn(title_of(metric), note, lazily(_crowd, view, _, colours, axis, values))
 
 
 def _by_side(view: View, rows: Rows, shown: fmt.Shown) -> dict[str, list[float]]:
@@ -165,23 +167,22 @@ def _crowd(
     return charts.strip(list(names.values()), dots, ticks, {}, colours, axis)
 
 
-def _dots(view: View, keys: Sequence[Key]) -> dict[Key, list[tuple[str, float]]]:
-    """The values of each host in the metrics ``keys``, as (host, value): its repeats, or its pairs' values."""
-    passed = view.results.values.where(f"status = {literal(Status.PASSED)} and ({_one_of(keys)})")
-    dots: dict[Key, list[tuple[str, float]]] = defaultdict(list)
+def _dots(view: View, metrics: Sequence[Metric]) -> dict[Metric, list[tuple[str, float]]]:
+    """The values of each host in ``metrics``, as (host, value): its repeats, or its pairs' values."""
+    passed = view.results.values.where(f"{PASSED} and ({_one_of(metrics)})")
+    dots: dict[Metric, list[tuple[str, float]]] = defaultdict(list)
     for frame, pairs in ((passed, False), (view.stats, True)):
         subject = pair_subjects(frame, view.generation)
         chosen = frame.assign(subject=subject)[(subject != frame["subject"].astype(object)) == pairs]
-        for key, rows in groups(chosen, METRIC):
-            dots[key] += rows.each("host", "value")
+        for metric, rows in by_metric(chosen):
+            dots[metric] += rows.each("host", "value")
     return dots
 
 
-def _one_of(keys: Sequence[Key]) -> str:
-    """A condition in SQL: a value is of one of the metrics ``keys``; pairs are not told apart here."""
+def _one_of(metrics: Sequence[Metric]) -> str:
+    """A condition in SQL: a value is of one of ``metrics``; pairs are not told apart here."""
     columns = [name for name in METRIC if name != "subject"]
-    places = [METRIC.index(name) for name in columns]
-    rows = dict.fromkeys(", ".join(literal(key[n]) for n in places) for key in keys)
+    rows = dict.fromkeys(", ".join(literal(getattr(metric, name)) for name in columns) for metric in metrics)
     return f"({quoted(columns)}) in ({', '.join(f'({row})' for row in rows)})" if rows else "false"
 
 
@@ -240,12 +241,12 @@ def _against(view: View, name: str, split: Callable[[str, str], tuple[str, float
     for frame in (merged, view.generational):
         kept = frame.merge(table, on=["workload", name])
         frames.append(kept.assign(**{name: kept["rest"]}))
-    generational = dict(groups(frames[1], METRIC))
-    for key, rows in groups(frames[0], METRIC):
-        yield key, rows, generational[key]
+    generational = dict(by_metric(frames[1]))
+    for metric, rows in by_metric(frames[0]):
+        yield metric, rows, generational[metric]
 
 
-_Against = tuple[Key, Rows, Rows]  # metric, rows per host, rows per generation
+_Against = tuple[Metric, Rows, Rows]  # metric, rows per host, rows per generation
 
 
 def _fit(values: npt.NDArray[np.float64], unit: str, *, bits: bool = False, percent: bool = False) -> fmt.Shown:
@@ -260,29 +261,29 @@ def _fit_of(rows: Rows, column: str, unit: str) -> fmt.Shown:
 def _curves(view: View, _: Language) -> Iterator[Drawn]:
     """Every metric measured at CURVE sizes or more (label ``size``), a chart per combination of its other labels."""
     colours = charts.colour_of(view.generations) if len(view.generations) > 1 else {}
-    for key, rows, generational in _against(view, "labels", lambda _, text: curve_point(text)):
+    for metric, rows, generational in _against(view, "labels", lambda _, text: curve_point(text)):
         if len(set(rows["x"])) < CURVE:
             continue
-        shown = _fit_of(rows, "value", key[-1])
+        shown = _fit_of(rows, "value", metric.unit)
         lines, note = _lines(view, _, rows, generational, _rising(shown.factor))
         edges = charts.caches(view.hosts, colours) if str(rows["class"][0]).startswith("mem-") else []
         inside = [e for e in edges if rows["x"].min() < e[0] < rows["x"].max()]
         if inside:
             note = joined([note, message("Dotted lines: size of one L1d, L2, L3.")], " ")
-        axis = axis_title(fmt.clean(key[2]), shown, rows["better"][0], _)
+        axis = axis_title(fmt.clean(metric.metric), shown, rows["better"][0], _)
         spec = lazily(charts.curve, lines, _(message("size")), axis, Across.SIZE, inside)
-        yield Drawn(title_of(key), note, spec, bool(rows["headline"].any()))
+        yield Drawn(title_of(metric), note, spec, bool(rows["headline"].any()))
 
 
 def _depths(view: View, _: Language) -> Iterator[Drawn]:
     """Every metric that is a headline at some queue depth, of cases that differ in their depth only."""
-    for key, rows, generational in _against(view, "case", declared.depth):
+    for metric, rows, generational in _against(view, "case", declared.depth):
         if len(set(rows["x"])) < LEAST_POINTS or not rows["headline"].any():
             continue
-        shown = _fit_of(rows, "value", key[-1])
+        shown = _fit_of(rows, "value", metric.unit)
         lines, note = _lines(view, _, rows, generational, _rising(shown.factor))
-        axis = axis_title(fmt.clean(key[2]), shown, rows["better"][0], _)
-        title = message("{what} against queue depth", what=title_of(key))
+        axis = axis_title(fmt.clean(metric.metric), shown, rows["better"][0], _)
+        title = message("{what} against queue depth", what=title_of(metric))
         yield Drawn(title, note, lazily(charts.curve, lines, _(message("queue depth")), axis, Across.COUNT))
 
 
@@ -296,20 +297,20 @@ def _loaded(view: View, _: Language) -> Iterator[Drawn]:
         return
     merged = view.of_merged.where(lambda part: among(part, ["workload"], loading))
     both = [_with_bandwidth(frame, side) for frame, side in ((merged, "host"), (view.generational, "generation"))]
-    generational = dict(groups(both[1], METRIC))
-    for key, rows in groups(both[0], METRIC):
+    generational = dict(by_metric(both[1]))
+    for metric, rows in by_metric(both[0]):
         if len(set(rows["step"])) < CURVE:
             continue
-        latency, bandwidth = _fit_of(rows, "value", key[-1]), _fit_of(rows, "x", "B/s")
-        lines, note = _lines(view, _, rows, generational[key], _by_step(bandwidth.factor, latency.factor))
+        latency, bandwidth = _fit_of(rows, "value", metric.unit), _fit_of(rows, "x", "B/s")
+        lines, note = _lines(view, _, rows, generational[metric], _by_step(bandwidth.factor, latency.factor))
         note = joined([note, message("Each point is one rate of injection.")], " ")
-        axis = axis_title(fmt.clean(key[2]), latency, rows["better"][0], _)
+        axis = axis_title(fmt.clean(metric.metric), latency, rows["better"][0], _)
         across = axis_title(rows["bandwidth"][0], bandwidth, "higher", _)
-        title = message("{what} against bandwidth", what=title_of(key))
+        title = message("{what} against bandwidth", what=title_of(metric))
         yield Drawn(title, note, lazily(charts.curve, lines, across, axis, Across.LOAD), bool(rows["headline"].any()))
 
 
-def _loading(view: View) -> set[Key]:
+def _loading(view: View) -> set[tuple[str, ...]]:
     """The workloads that measure latency under load."""
     metrics = view.of_merged.distinct("workload", "metric")
     return {(workload,) for workload, metric in metrics if declared.plot(workload, metric) is not None}

@@ -10,14 +10,15 @@ from fleetmark.base.measurement import Kind, Status
 from fleetmark.base.text import count, joined, message
 from fleetmark.base.units import human
 from fleetmark.record.commands import on
-from fleetmark.record.figures.summary import METRIC
+from fleetmark.record.figures.hosts import METRIC
+from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import HostInfo, status_counts
 from reports.campaign.against import NOTHING, Against
 from reports.campaign.deviation import Deviations, chosen, sentence, title, unlike
 from reports.campaign.problems import Problem, resume_command
 from reports.campaign.rows import Rows
 from reports.campaign.tables import NOISY, mixed
-from reports.campaign.view import Key, Metric, View
+from reports.campaign.view import MetricRows, View
 from reports.comparison.titles import class_title
 from reports.hosts.generations import Deviation, by_generation
 from reports.kit import format as fmt
@@ -50,7 +51,7 @@ class Figure:
 class Benchmark:
     """A headline figure of each side, shown as ``factor`` times the figure in ``base``, its base unit."""
 
-    key: Key
+    metric: Metric
     title: str
     class_: str
     unit: str
@@ -164,13 +165,13 @@ def _about(facts: Facts) -> Iterator[str | None]:
 # --- headline figures ------------------------------------------------------------------------------------------------
 
 
-def leading(view: View, most: int) -> list[Metric]:
-    """Return the ``most`` headlines that represent all others, or one of each class if there are more classes."""
-    metrics = {metric[0]: metric for metric in view.headlines}
-    first: dict[str, Key] = {}  # of each class, a guardrail only if there is nothing else
-    for key, rows, _ in sorted(view.headlines, key=lambda metric: str(metric[1]["kind"][0]) == Kind.GUARDRAIL):
-        first.setdefault(class_of(rows), key)
-    return [metrics[key] for key in chosen(list(metrics), max(most, len(first)), set(first.values()))]
+def leading(view: View, limit: int) -> list[MetricRows]:
+    """Return the ``limit`` headlines that represent all others, or one of each class if there are more classes."""
+    headlines = {headline[0]: headline for headline in view.headlines}
+    first: dict[str, Metric] = {}  # of each class, a guardrail only if there is nothing else
+    for metric, rows, _ in sorted(view.headlines, key=lambda headline: str(headline[1]["kind"][0]) == Kind.GUARDRAIL):
+        first.setdefault(class_of(rows), metric)
+    return [headlines[metric] for metric in chosen(list(headlines), max(limit, len(first)), set(first.values()))]
 
 
 def class_of(rows: Rows) -> str:
@@ -182,7 +183,7 @@ def _benchmarks(view: View, against: Against) -> tuple[tuple[Benchmark, ...], in
     return tuple(_benchmark(view, against, *metric) for metric in shown), len(view.headlines) - len(shown)
 
 
-def _benchmark(view: View, against: Against, key: Key, rows: Rows, shown: fmt.Shown) -> Benchmark:
+def _benchmark(view: View, against: Against, metric: Metric, rows: Rows, shown: fmt.Shown) -> Benchmark:
     if "generation" in rows:
         sides = rows["generation"].tolist()
     else:  # one host each; a host that no list names has no side
@@ -195,17 +196,17 @@ def _benchmark(view: View, against: Against, key: Key, rows: Rows, shown: fmt.Sh
             cells.append(Figure(why="–"))
             continue
         value, cv = by_side[generation]
-        beside = against.of(key, generation)
+        beside = against.of(metric, generation)
         cells.append(Figure(shown.number(value), noise(cv), "", beside.share, beside.times))
     return Benchmark(
-        key,
-        title(key),
+        metric,
+        title(metric),
         class_title(class_of(rows)),
         shown.unit,
         str(rows["better"][0]),
         tuple(cells),
         shown.factor,
-        key[-1],
+        metric.unit,
     )
 
 
@@ -255,7 +256,7 @@ def _unstable(view: View) -> Iterator[str]:
         n=f"{noisy:,}",
         all=f"{all_:,}",
         bound=fmt.share(NOISY, 0),
-        benchmark=title(tuple(str(worst[c]) for c in METRIC)),
+        benchmark=title(Metric(*(str(worst[c]) for c in METRIC))),
         host=fmt.clean(worst["host"]),
         cv=fmt.percent(worst["cv"]),
     )

@@ -14,6 +14,7 @@ import numpy as np
 from fleetmark.base.frames import among
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, joined, message
+from fleetmark.record.figures.metric import Metric
 from fleetmark.record.figures.pairs import pair_subjects, peer
 from planner import peak
 from planner.peak import Peak
@@ -55,7 +56,7 @@ def of_hosts(view: View, _: Language) -> Iterator[Drawn]:
         )
         away = _from_their_kind(triples, {names[h]: g or "" for h, g in view.generation.items()}, better)
         values = [(a, b, 100 * part, shown.number(v)) for (a, b, v), part in zip(triples, away, strict=True)]
-        title = title_of((workload, case, metric, "host", label_text, standing))
+        title = title_of(Metric(workload, case, metric, "host", label_text, standing, unit))
         note = joined(
             [
                 message("Values in {unit}, row to column; blank where nothing passed.", unit=shown.unit),
@@ -113,7 +114,7 @@ def of_devices(view: View, _: Language) -> Iterator[Drawn]:
         shares, links = _of_peaks(metric, triples, machines[generation])
         texts = [f"{shown.number(v)}\n{share}".rstrip() for (_a, _b, v), share in zip(triples, shares, strict=True)]
         values = [(a, b, 100 * part, t) for (a, b, _v), part, t in zip(triples, away, texts, strict=True)]
-        title = title_of((*metric, "host", rest, standing))
+        title = title_of(Metric(metric[0], metric[1], metric[2], "host", rest, standing, unit))
         if len(view.generations) > 1:
             title = joined([title, view.title_of(generation)], ", ")
         note = joined(

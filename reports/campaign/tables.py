@@ -13,13 +13,14 @@ import pandas as pd
 from fleetmark.base.frames import distinct, plain
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import message
-from fleetmark.record.figures.engine import literal
-from fleetmark.record.figures.measured import Values
+from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import HostInfo, Results
+from fleetmark.record.values import Values
+from fleetmark.record.values.engine import literal
 from planner.centre import Interval
 from reports.campaign.problems import WORST_FIRST
 from reports.campaign.rows import Rows, groups
-from reports.campaign.view import Key, View, headlines, spread
+from reports.campaign.view import View, headlines, point, spread
 from reports.kit import format as fmt
 
 ACROSS = 8  # hosts up to which they stand as columns beside each other
@@ -80,20 +81,21 @@ class Workload:
     tables: tuple[tuple[str, list[Line]], ...]
 
 
-def lines(view: View, key: Key, rows: Rows, shown: fmt.Shown, numbers: Mapping[Key, int] | None = None) -> list[Line]:
+def lines(
+    view: View, metric: Metric, rows: Rows, shown: fmt.Shown, numbers: Mapping[Metric, int] | None = None
+) -> list[Line]:
     """A metric's rows, of hosts or of generations."""
     generational = "generation" in rows
-    point = fmt.point(key[2], key[3], key[4], key[5])
     return [
         Line(
-            *(key[0], key[1], point, r["better"]),
+            *(metric.workload, metric.case, point(metric), r["better"]),
             view.title_of(r["generation"]) if generational else r["host"],
             _figure(r, shown),
-            *(shown.unit, 1 / shown.factor, key[-1]),
+            *(shown.unit, 1 / shown.factor, metric.unit),
             i > 0,
             (r["low_host"], shown.number(r["low"])) if generational else None,
             (r["high_host"], shown.number(r["high"])) if generational else None,
-            (numbers or {}).get(key),
+            (numbers or {}).get(metric),
         )
         for i, r in enumerate(records(rows))
     ]
@@ -122,10 +124,10 @@ def across(view: View) -> list[tuple[Line, list[Figure]]]:
     if not 1 < len(view.hosts) <= ACROSS:
         return []
     table = []
-    for key, rows, shown in view.by_metric(headlines(view.merged)):
+    for metric, rows, shown in view.by_metric(headlines(view.merged)):
         of = _by_host(rows, shown)
-        cells = [of.get(h.name) or Figure(why=view.why_absent(h.name, key)) for h in view.hosts]
-        table.append((lines(view, key, rows, shown)[0], cells))
+        cells = [of.get(h.name) or Figure(why=view.why_absent(h.name, metric)) for h in view.hosts]
+        table.append((lines(view, metric, rows, shown)[0], cells))
     return table
 
 
@@ -135,11 +137,12 @@ def down(view: View) -> tuple[list[Line], list[tuple[HostInfo, list[Figure]]]] |
         return None
     chosen = headlines(view.merged)
     columns, figures = [], []
-    for key, rows, shown in view.by_metric(chosen):
-        columns.append(lines(view, key, rows, shown)[0])
-        figures.append((key, _by_host(rows, shown)))
+    for metric, rows, shown in view.by_metric(chosen):
+        columns.append(lines(view, metric, rows, shown)[0])
+        figures.append((metric, _by_host(rows, shown)))
     return columns, [
-        (h, [of.get(h.name) or Figure(why=view.why_absent(h.name, key)) for key, of in figures]) for h in view.hosts
+        (h, [of.get(h.name) or Figure(why=view.why_absent(h.name, metric)) for metric, of in figures])
+        for h in view.hosts
     ]
 
 
@@ -148,15 +151,15 @@ def _more_than(most: int, parts: Iterator[pd.DataFrame]) -> bool:
     return any(rows > most for rows in accumulate(map(len, parts)))
 
 
-def metrics(view: View, numbers: Mapping[Key, int], *, per_host: bool) -> Iterator[Workload]:
+def metrics(view: View, numbers: Mapping[Metric, int], *, per_host: bool) -> Iterator[Workload]:
     """All metrics, by host or (not ``per_host``) by generation; ``numbers``: which are embedded, as ``Line.number``."""
     of_metrics = view.by_metric(view.stats if per_host else view.generational)
-    for workload, of in groupby(of_metrics, lambda metric: metric[0][0]):
+    for workload, of in groupby(of_metrics, lambda group: group[0].workload):
         listed = list(of)
         size = sum(len(rows) for _, rows, _ in listed)
         tables: dict[str, list[Line]] = defaultdict(list)
-        for key, rows, shown in listed:
-            tables[key[1] if size > FOLD else ""] += lines(view, key, rows, shown, numbers)
+        for metric, rows, shown in listed:
+            tables[metric.case if size > FOLD else ""] += lines(view, metric, rows, shown, numbers)
         yield Workload(workload, size, tuple(tables.items()))
 
 

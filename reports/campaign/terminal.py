@@ -17,13 +17,14 @@ from fleetmark.base.measurement import Status
 from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import count, message
 from fleetmark.base.words import word
+from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import Results, status_counts
 from reports.campaign.against import Against
 from reports.campaign.front import leading, some
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
 from reports.campaign.remarks import FEW, Remarks, listed
 from reports.campaign.tables import NOISY, records
-from reports.campaign.view import Key, View, footnotes, legend, meaning, spread
+from reports.campaign.view import View, footnotes, legend, meaning, spread
 from reports.kit import console
 from reports.kit import format as fmt
 from reports.kit.language import Language
@@ -54,7 +55,10 @@ def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
             Text(_(meaning(view)), style="dim"),
             Text(_reading(view, _), style="dim"),
         ]
-        shown += [Text(_(note), style="dim") for note in footnotes(key[5] for key, _rows, _shown in view.headlines)]
+        shown += [
+            Text(_(note), style="dim")
+            for note in footnotes(metric.standing for metric, _rows, _shown in view.headlines)
+        ]
         if left_out > 0:
             shown.append(Text(_further(count(left_out, "further headline"), page, _)))
         shown.append(Text())
@@ -128,13 +132,15 @@ def _table(view: View, against: Against, _: Language) -> Table:
     table.add_column(_(message("spread")), justify="right", no_wrap=True)
     table.add_column("n", justify="right", no_wrap=True)
     # where a case has one point, its name is enough
-    points = Counter(key[:4] for key in {key[:5]: None for key, _rows, _shown in view.headlines})
+    points = Counter(key[:4] for key in {metric.columns[:5]: None for metric, _rows, _shown in view.headlines})
     case: tuple[str, ...] = ()
-    for key, rows, shown in leading(view, MOST_METRICS):
-        title = "" if case == key[:2] and not several else f"{fmt.clean(key[0])} {fmt.clean(key[1])}"
-        case = key[:2]
-        name = fmt.point(key[2], key[3], key[4] if points[key[:4]] > 1 else "{}", key[5])
-        lines = [_line(view, r, shown, against, key, several, _) for r in records(rows)]
+    for metric, rows, shown in leading(view, MOST_METRICS):
+        same_case = case == (metric.workload, metric.case)
+        title = "" if same_case and not several else f"{fmt.clean(metric.workload)} {fmt.clean(metric.case)}"
+        case = metric.workload, metric.case
+        labels = metric.labels if points[metric.columns[:4]] > 1 else "{}"
+        name = fmt.point(metric.metric, metric.subject, labels, metric.standing)
+        lines = [_line(view, r, shown, against, metric, several, _) for r in records(rows)]
         cells = [Text("\n").join(cell) for cell in zip(*lines, strict=True)]
         heads = [Text(f"{title} {name}")] if several else [Text(title), Text(name)]
         table.add_row(*heads, *cells)
@@ -142,14 +148,14 @@ def _table(view: View, against: Against, _: Language) -> Table:
 
 
 def _line(
-    view: View, row: Mapping[str, Any], shown: fmt.Shown, against: Against, key: Key, several: bool, _: Language
+    view: View, row: Mapping[str, Any], shown: fmt.Shown, against: Against, metric: Metric, several: bool, _: Language
 ) -> list[Text]:
     """The cells of a figure after its name."""
     generation = str(row["generation"]) if "generation" in row else view.generations[0]
     extent = Text(spread(shown, row["lo"], row["hi"], row["interval"]))
     if row["cv"] > NOISY:
         extent.append(f" CV {fmt.percent(row['cv'])}", style="yellow")
-    beside = against.of(key, generation)
+    beside = against.of(metric, generation)
     who = [Text(_(view.title_of(generation)))] if several else []
     share = [Text(beside.share)] if against.shares else []
     times = [Text(_(beside.times))] if against.reference else []

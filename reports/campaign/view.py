@@ -6,23 +6,22 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-import numpy as np
 import pandas as pd
 
 from fleetmark.base.frames import among, distinct, plain
 from fleetmark.base.measurement import Centre, Standing, Status
 from fleetmark.base.text import joined, message
-from fleetmark.record.figures import summary
+from fleetmark.record.figures import hosts as figures
+from fleetmark.record.figures.hosts import METRIC, HostFigures
+from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import HostInfo, Results
 from planner.centre import Interval
 from planner.curves import CURVE, curve_point
-from reports.campaign.held import Held, keeping
 from reports.campaign.problems import absences
 from reports.campaign.rows import Rows, groups
 from reports.kit import format as fmt
 
-Key = tuple[str, ...]  # the values of summary.METRIC
-Metric = tuple[Key, Rows, fmt.Shown]  # its rows, and how their figures are written
+MetricRows = tuple[Metric, Rows, fmt.Shown]  # a metric, its rows, and how their figures are written
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class View:
 
     ``hosts`` stand by generation, then by name; ``generations`` holds each generation's name, "" (last) for hosts
     without one. ``of_hosts`` has a row per host and subject, ``of_merged`` has pairs of hosts brought together, and
-    ``generational`` a row per generation (all three as record.figures.summary gives them). ``absent`` says why a
+    ``generational`` a row per generation (all three as record.figures.hosts gives them). ``absent`` says why a
     (host, workload, case) has no figure. ``scales``: the one way in which every document writes a metric's figures.
     """
 
@@ -39,11 +38,11 @@ class View:
     hosts: tuple[HostInfo, ...]
     generation: Mapping[str, str | None]
     generations: tuple[str, ...]
-    of_hosts: Held
-    of_merged: Held
+    of_hosts: HostFigures
+    of_merged: HostFigures
     generational: pd.DataFrame
     absent: Mapping[tuple[str, str, str], Status]
-    scales: Mapping[Key, fmt.Shown] = field(default_factory=dict)
+    scales: Mapping[Metric, fmt.Shown] = field(default_factory=dict)
 
     @property
     def stats(self) -> pd.DataFrame:
@@ -70,19 +69,19 @@ class View:
         return self.merged if len(self.hosts) == 1 else self.generational
 
     @cached_property
-    def headlines(self) -> tuple[Metric, ...]:
+    def headlines(self) -> tuple[MetricRows, ...]:
         """The headlines of ``summed``, which most exhibits begin with."""
         return tuple(self.by_metric(headlines(self.summed)))
 
-    def by_metric(self, frame: pd.DataFrame) -> Iterator[Metric]:
+    def by_metric(self, frame: pd.DataFrame) -> Iterator[MetricRows]:
         """``frame``'s rows metric by metric, each with the one way to write all its figures."""
-        for key, rows in groups(frame, summary.METRIC):
-            yield key, rows, self.shown(key, rows)
+        for metric, rows in by_metric(frame):
+            yield metric, rows, self.shown(metric, rows)
 
-    def shown(self, key: Key, rows: Rows) -> fmt.Shown:
+    def shown(self, metric: Metric, rows: Rows) -> fmt.Shown:
         """How the figures of a metric are written: alike in every table and document; ``rows`` decide for a single
         pair of hosts."""
-        return self.scales.get(key) or shown_as(rows, key[-1])
+        return self.scales.get(metric) or shown_as(rows, metric.unit)
 
     def title_of(self, generation: str) -> str:
         """A generation's name as people read it."""
@@ -90,13 +89,12 @@ class View:
             message("all hosts") if len(self.generations) == 1 else message("no generation")
         )
 
-    def why_absent(self, host: str, key: Key) -> str:
+    def why_absent(self, host: str, metric: Metric) -> str:
         """One word for a figure a host lacks: how its runs ended; empty where none was planned."""
-        workload, case = key[0], key[1]
         # A step may give several cases (``step/part``), and an outcome may be of a whole workload (``*``).
-        for name in (case, case.split("/")[0], "*"):
-            if (host, workload, name) in self.absent:
-                return str(self.absent[host, workload, name])
+        for name in (metric.case, metric.case.split("/")[0], "*"):
+            if (host, metric.workload, name) in self.absent:
+                return str(self.absent[host, metric.workload, name])
         return ""
 
 
@@ -117,34 +115,26 @@ def view(results: Results, first: Sequence[str] = ()) -> View:
     hosts.sort(key=lambda h: (generations.index(h.generation or ""), fmt.natural(h.name)))
     as_printed = [str(m) for m in values.distinct("metric")["metric"]]
     orders = {"metric": as_printed, "workload": results.campaign.workloads, "generation": generations}
-    kept = keeping(len(values))
-    of_hosts, of_merged, of_generations = [], [], []
-    for stats in summary.per_host_in_parts(values, partial(_places, orders)):
-        paired = summary.merge_pairs(stats, generation)
-        merged = stats if paired is stats else in_order(paired, orders)
-        of_hosts.append(kept(stats))
-        of_merged.append(of_hosts[-1] if merged is stats else kept(merged))
-        of_generations.append(summary.per_generation(merged, generation))
-    alike = all(a is b for a, b in zip(of_hosts, of_merged, strict=True))
-    every = Held(of_hosts)
-    brought_together = every if alike else Held(of_merged)
-    generational = in_order(pd.concat(of_generations, ignore_index=True), orders)
+    rank = partial(_places, orders)
+    of_hosts = figures.per_host(values, rank)
+    of_merged = figures.merge_pairs(of_hosts, generation, rank)
+    generational = figures.per_generation(of_merged, generation, rank)
     return View(
         results,
         tuple(hosts),
         generation,
         tuple(generations),
-        of_hosts=every,
-        of_merged=brought_together,
+        of_hosts=of_hosts,
+        of_merged=of_merged,
         generational=generational,
         absent=absences(results),
-        scales=_scales(generational if len(hosts) > 1 else brought_together.frame),
+        scales=_scales(generational if len(hosts) > 1 else of_merged.frame),
     )
 
 
-def _scales(rows: pd.DataFrame) -> dict[Key, fmt.Shown]:
+def _scales(rows: pd.DataFrame) -> dict[Metric, fmt.Shown]:
     """Each metric's unit and digits: those that suit its ``rows``, of its only host, or of generations."""
-    return {key: shown_as(of_metric, key[-1]) for key, of_metric in groups(rows, summary.METRIC)}
+    return {metric: shown_as(of_metric, metric.unit) for metric, of_metric in by_metric(rows)}
 
 
 def _places(orders: Mapping[str, Sequence[str]], name: str, values: Sequence[str]) -> list[int]:
@@ -155,24 +145,20 @@ def _places(orders: Mapping[str, Sequence[str]], name: str, values: Sequence[str
     return [place[v] for v in values]
 
 
-def in_order(frame: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Rows as people read: columns of ``orders`` in that order, all else in natural order (64 before 128)."""
-    if frame.empty:
-        return frame
-    keys = [*summary.METRIC, *(c for c in ("generation", "host") if c in frame)]
-    places = []
-    for key in keys:
-        codes, values = pd.factorize(frame[key])
-        if len(values) > 1:
-            places.append(np.array(_places(orders, key, list(values)), dtype=np.int32)[codes])
-    ordered = frame.iloc[np.lexsort(places[::-1]) if places else np.arange(len(frame))]
-    ordered.index = pd.RangeIndex(len(ordered))
-    return ordered
+def by_metric(frame: pd.DataFrame) -> Iterator[tuple[Metric, Rows]]:
+    """Yield the rows of ``frame`` metric by metric."""
+    for columns, rows in groups(frame, METRIC):
+        yield Metric(*columns), rows
 
 
-def of_metrics(frame: pd.DataFrame, keys: Container[Key]) -> pd.DataFrame:
-    """The rows of ``frame`` whose metric is among ``keys``."""
-    return frame[among(frame, summary.METRIC, keys)]
+def of_metrics(frame: pd.DataFrame, metrics: Iterable[Metric]) -> pd.DataFrame:
+    """Return the rows of ``frame`` whose metric is among ``metrics``."""
+    return frame[among(frame, METRIC, {metric.columns for metric in metrics})]
+
+
+def point(metric: Metric) -> str:
+    """Return what a metric is called beside its workload and case."""
+    return fmt.point(metric.metric, metric.subject, metric.labels, metric.standing)
 
 
 def shown_as(rows: Rows, unit: str) -> fmt.Shown:

@@ -14,12 +14,13 @@ from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Centre, Status
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
-from fleetmark.record.figures.measured import PASSED
+from fleetmark.record.figures.hosts import METRIC
+from fleetmark.record.figures.metric import Metric
 from fleetmark.record.figures.pairs import pair_subjects
-from fleetmark.record.figures.summary import METRIC
+from fleetmark.record.values import PASSED
 from planner.centre import LEAST
 from reports import sheets
-from reports.campaign.held import MOST
+from reports.campaign.deviation import title
 from reports.campaign.view import View, meaning
 from reports.comparison.xlsx.hosts import MOST_SHOWN
 from reports.comparison.xlsx.sources import LIVE
@@ -32,11 +33,11 @@ _FIRST_ROW = 4
 _ABOUT = ("workload", "case", "metric", "subject", "labels", "standing", "unit", "better")
 _FIRST_COLUMN = len(_ABOUT)
 _MOST_PARTS = 200
+_MOST_FIGURES = 500_000  # figures of hosts that stand in the workbook
 _RAW = ("workload", "case", "metric", "subject", "labels", "standing", "host", "repeat", "value", "unit")
 _REST = ("tool_version", "time", "raw")
 _VALUE = _RAW.index("value")
 
-_Key = tuple[str, ...]
 _POINT = (
     Head(message("workload")),
     Head(message("case")),
@@ -53,10 +54,10 @@ class _Layout:
     """
 
     view: View
-    metrics: Mapping[_Key, int]
+    metrics: Mapping[Metric, int]
     columns: Mapping[str, int]
     generations: Mapping[str, tuple[int, int]]
-    ranges: Mapping[tuple[_Key, str], Sequence[tuple[int, int]]]
+    ranges: Mapping[tuple[Metric, str], Sequence[tuple[int, int]]]
 
 
 def render(report: Report, every: bool = False) -> bytes:
@@ -81,7 +82,7 @@ def render(report: Report, every: bool = False) -> bytes:
         _every(raw, report.view)
     else:
         _elsewhere(raw, number, report)
-    few = len(report.view.of_merged) <= MOST
+    few = len(report.view.of_merged) <= _MOST_FIGURES
     first = report.front
     _values(hosts, layout, raw, few)
     _spreads(spread, layout, raw)
@@ -153,24 +154,25 @@ def _scored(view: View) -> pd.DataFrame:
 
 
 def _layout(view: View, measured: pd.DataFrame) -> _Layout:
-    metrics = view.of_merged.distinct(*METRIC)
+    metrics = [Metric(*columns) for columns in view.of_merged.distinct(*METRIC)]
     columns = {host.name: n for n, host in enumerate(view.hosts, _FIRST_COLUMN)}
     generations: dict[str, tuple[int, int]] = {}
     for host in view.hosts:
         first, _ = generations.get(host.generation or "", (columns[host.name],) * 2)
         generations[host.generation or ""] = (first, columns[host.name])
-    ranges: dict[tuple[_Key, str], list[tuple[int, int]]] = {}
+    ranges: dict[tuple[Metric, str], list[tuple[int, int]]] = {}
     if not measured.empty:
         for at in measured.groupby("place", sort=False).indices.values():
             row = measured.iloc[at[0]]
-            key = tuple(str(row["merged" if c == "subject" else c]) for c in METRIC)
+            metric = Metric(*(str(row["merged" if c == "subject" else c]) for c in METRIC))
             span = (_FIRST_ROW + int(at[0]), _FIRST_ROW + int(at[-1]))
-            ranges.setdefault((key, str(row["host"])), []).append(span)
-    return _Layout(view, {k: n for n, k in enumerate(metrics, _FIRST_ROW)}, columns, generations, ranges)
+            ranges.setdefault((metric, str(row["host"])), []).append(span)
+    return _Layout(view, {m: n for n, m in enumerate(metrics, _FIRST_ROW)}, columns, generations, ranges)
 
 
-def _keys(frame: pd.DataFrame) -> list[_Key]:
-    return list(zip(*(frame[c].astype(str).tolist() for c in METRIC), strict=True)) if len(frame) else []
+def _metrics(frame: pd.DataFrame) -> list[Metric]:
+    """The metric of each row of ``frame``."""
+    return [Metric(*columns) for columns in zip(*(frame[c].astype(str).tolist() for c in METRIC), strict=True)]
 
 
 def _every(sheet: Sheet, view: View) -> None:
@@ -183,8 +185,8 @@ def _every(sheet: Sheet, view: View) -> None:
     values = view.results.values
     keys, hosts = values.distinct(*METRIC, where=PASSED), values.distinct("host", where=PASSED)["host"].tolist()
     heads = [Head(message("host"), "", 18), Head(message("repeat"), message("from 0"), 9)]
-    for key in _keys(keys):
-        heads.append(Head(f"{fmt.clean(key[0])} {fmt.clean(key[1])} {fmt.point(*key[2:6])}", fmt.clean(key[-1]), 16))
+    for metric in _metrics(keys):
+        heads.append(Head(title(metric), fmt.clean(metric.unit), 16))
     sheet.heads(_FIRST_ROW - 1, heads)
     row = _FIRST_ROW
     for part in values.host_by_host(hosts, keys, PASSED):
@@ -243,9 +245,9 @@ def _raw(sheet: Sheet, measured: pd.DataFrame) -> None:
     sheet.filtered(_FIRST_ROW - 1, _FIRST_ROW + len(measured) - 1, len(heads))
 
 
-def _about(sheet: Sheet, row: int, key: _Key, better: str, unit: str) -> None:
+def _about(sheet: Sheet, row: int, metric: Metric, better: str, unit: str) -> None:
     """A metric's names, and the ``unit`` in which its row stands."""
-    known = dict(zip(METRIC, key, strict=True)) | {"unit": unit}
+    known = dict(zip(METRIC, metric.columns, strict=True)) | {"unit": unit}
     texts = {
         **known,
         "labels": fmt.labels(known["labels"]),
@@ -274,12 +276,12 @@ def _values(sheet: Sheet, layout: _Layout, raw: Sheet, few: bool) -> None:
         sheet.top(title, _too_many(layout.view))
         return
     sheet.top(title, meaning(layout.view))
-    for key, rows, shown in layout.view.by_metric(layout.view.merged):
-        row = layout.metrics[key]
+    for metric, rows, shown in layout.view.by_metric(layout.view.merged):
+        row = layout.metrics[metric]
         form = decimals(shown)
-        _about(sheet, row, key, str(rows["better"][0]), shown.unit)
+        _about(sheet, row, metric, str(rows["better"][0]), shown.unit)
         for host, value, rule in rows.each("host", "value", "rule"):
-            formula = _centre(raw, layout.ranges.get((key, host), ()), rule)
+            formula = _centre(raw, layout.ranges.get((metric, host), ()), rule)
             if formula:
                 scaled = formula if shown.factor == 1 else f"{formula}*{shown.factor!r}"
                 sheet.formula(row, layout.columns[host], f"={scaled}", float(value) * shown.factor, form)
@@ -314,10 +316,10 @@ def _spreads(sheet: Sheet, layout: _Layout, raw: Sheet) -> None:
         "Standard deviation over mean: of the repeats; of the pairs' values where the subject is a generation."
     )
     sheet.top(title, text)
-    for key, host, cv, better in zip(_keys(merged), merged["host"], merged["cv"], merged["better"], strict=True):
-        row, column = layout.metrics[key], layout.columns[host]
-        _about(sheet, row, key, str(better), key[METRIC.index("unit")])
-        ranges = layout.ranges.get((key, host), ())
+    for metric, host, cv, better in zip(_metrics(merged), merged["host"], merged["cv"], merged["better"], strict=True):
+        row, column = layout.metrics[metric], layout.columns[host]
+        _about(sheet, row, metric, str(better), metric.unit)
+        ranges = layout.ranges.get((metric, host), ())
         if math.isnan(cv):
             continue
         if len(ranges) == 1:
@@ -331,7 +333,7 @@ def _spreads(sheet: Sheet, layout: _Layout, raw: Sheet) -> None:
     sheet.scale(rows[0], _FIRST_COLUMN, rows[1], last)
 
 
-def _ends(layout: _Layout) -> dict[tuple[_Key, str], tuple[str, str]]:
+def _ends(layout: _Layout) -> dict[tuple[Metric, str], tuple[str, str]]:
     """The hosts with the lowest and the highest value of each metric and generation, of equals the leftmost."""
     of = {h.name: h.generation or "" for h in layout.view.hosts}
     merged = plain(layout.view.merged[[*METRIC, "host", "value"]])
@@ -340,8 +342,8 @@ def _ends(layout: _Layout) -> dict[tuple[_Key, str], tuple[str, str]]:
     values = merged.groupby([*METRIC, "generation"], sort=False, observed=True)["value"]
     low, high = (merged.loc[rows, [*METRIC, "generation", "host"]] for rows in (values.idxmin(), values.idxmax()))
     return {
-        (key, str(generation)): (str(a), str(b))
-        for key, generation, a, b in zip(_keys(low), low["generation"], low["host"], high["host"], strict=True)
+        (metric, str(generation)): (str(a), str(b))
+        for metric, generation, a, b in zip(_metrics(low), low["generation"], low["host"], high["host"], strict=True)
     }
 
 
@@ -396,18 +398,18 @@ def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet | None) -> None:
     ]
     row, head = _FIRST_ROW, _FIRST_ROW - 1
     ends = {} if hosts is None else _ends(layout)
-    for key, about in zip(_keys(frame), frame.to_dict("records"), strict=True):
-        shown = layout.view.scales[key]
+    for metric, about in zip(_metrics(frame), frame.to_dict("records"), strict=True):
+        shown = layout.view.scales[metric]
         form = decimals(shown)
-        _about(sheet, row, key, str(about["better"]), shown.unit)
+        _about(sheet, row, metric, str(about["better"]), shown.unit)
         generation = str(about["generation"])
         sheet.text(row, 8, layout.view.title_of(generation))
         n = int(about["n"])
-        lowest, highest = ends.get((key, generation), (about["low_host"], about["high_host"]))
+        lowest, highest = ends.get((metric, generation), (about["low_host"], about["high_host"]))
         cells = names = ""
         if hosts is not None:
             first, last = layout.generations[generation]
-            cells = hosts.span(layout.metrics[key], first, layout.metrics[key], last)
+            cells = hosts.span(layout.metrics[metric], first, layout.metrics[metric], last)
             names = hosts.span(head, first, head, last)
         figures: list[tuple[str, int | float | str, str, str]] = [
             (f"COUNT({cells})", n, INTEGER, "computed"),

@@ -15,8 +15,8 @@ import pandas as pd
 from fleetmark.base import schema
 from fleetmark.base.facts import Cache, Cpu, Dimm, Disk, Facts, Nic, NumaNode
 from fleetmark.base.measurement import Better, Status
-from fleetmark.record.figures.measured import Values
 from fleetmark.record.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
+from fleetmark.record.values import Values
 from tests.records import row
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30

@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from fleetmark.base.facts import Cpu, Dimm, Facts, Gpu, Nic
-from fleetmark.record.figures.measured import Values
 from fleetmark.record.results import Results
+from fleetmark.record.values import Values
 from fleetmark.verbs import reference
 from reports import html, markdown
 from reports.campaign.against import NOTHING, Machines

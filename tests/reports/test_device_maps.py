@@ -13,7 +13,7 @@ import pytest
 import parsers
 from fleetmark.base import schema
 from fleetmark.base.facts import Facts, Gpu
-from fleetmark.record.figures.measured import Values
+from fleetmark.record.values import Values
 from reports.campaign import maps
 from reports.campaign.drawn import Drawn
 from reports.campaign.view import view

@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 
 from fleetmark.base import schema
-from fleetmark.record.figures.measured import Values
 from fleetmark.record.results import Results, Telemetry
+from fleetmark.record.values import Values
 from reports.campaign import figures, maps
 from reports.campaign.view import View, view
 from reports.kit import charts
@@ -126,6 +126,13 @@ def test_very_many_hosts_are_boxes_over_their_quantiles() -> None:
     assert boxes["old"]["q5"] == pytest.approx(np.quantile(mine, 0.05))
     (chart,) = charts_of(seen.results)["strips"]
     assert len(chart.svg) < 10_000
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_value_that_is_no_number_has_no_dot(value: float) -> None:
+    (strip,) = specs(view(sample.tiny({"h1": [1.0, value, 2.0], "h2": [3.0, 4.0]})), "strips")
+    (expected,) = specs(view(sample.tiny({"h1": [1.0, 2.0], "h2": [3.0, 4.0]})), "strips")
+    assert strip.spec() == expected.spec()
 
 
 def test_a_page_holds_so_many_charts_and_names_the_others() -> None:

@@ -13,8 +13,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
-from fleetmark.record.figures.measured import Values
 from fleetmark.record.results import HostInfo, Results
+from fleetmark.record.values import Values
 from planner.capacity.answer import Answer
 from planner.capacity.question import Binding
 from planner.capacity.tornado import Effect

@@ -11,6 +11,7 @@ from pathlib import Path
 import openpyxl
 import pytest
 
+from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import Results
 from planner.capacity.answer import Answer
 from planner.capacity.question import Binding
@@ -42,15 +43,15 @@ CREATED = "2027-01-20T10:00:00Z"
 # --- a campaign ------------------------------------------------------------------------------------------------------
 
 
-def figures(report: Report) -> list[tuple[tuple[str, ...], str, str, str, str]]:
+def figures(report: Report) -> list[tuple[Metric, str, str, str, str]]:
     """Every headline figure: its metric, its generation, number, unit and coefficient of variation as text."""
     view_ = report.view
     one = len(view_.hosts) == 1
     frame = headlines(view_.merged if one else view_.generational)
     result = []
-    for key, rows, scale in view_.by_metric(frame):
+    for metric, rows, scale in view_.by_metric(frame):
         for value, cv, *side in rows.each("value", "cv", *([] if one else ["generation"])):
-            result.append((key, "".join(side), scale.number(value), scale.unit, fmt.percent(cv)))
+            result.append((metric, "".join(side), scale.number(value), scale.unit, fmt.percent(cv)))
     return result
 
 
@@ -74,20 +75,19 @@ def test_a_campaigns_figures_read_alike(make: Callable[[], Results], tmp_path: P
             row[6].value or "",
             "" if cv.value is None else shown(cv.value, cv.number_format),
         )
-    for key, side, number, unit, cv in expected:
+    for metric, side, number, unit, cv in expected:
         # The first screen of the page, and its table of headlines.
-        assert any(title(key) in row[0] and number in " ".join(row) for row in rows if row), (key, number)
+        assert any(title(metric) in row[0] and number in " ".join(row) for row in rows if row), (metric, number)
         if side:
-            assert any(side in row and number in row and unit in row for row in rows), (key, side, number)
-        assert re.search(rf"\| {re.escape(number)} \| {re.escape(unit)} \|", md), (key, number)
-        assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d.,]) +{re.escape(unit)}", text), (key, number)
-        assert number in paper, (key, number)
-        subject = key[3]
-        point = (key[0], key[1], key[2], subject, fmt.labels(key[4]), key[5])
+            assert any(side in row and number in row and unit in row for row in rows), (metric, side, number)
+        assert re.search(rf"\| {re.escape(number)} \| {re.escape(unit)} \|", md), (metric, number)
+        assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d.,]) +{re.escape(unit)}", text), (metric, number)
+        assert number in paper, (metric, number)
+        point = (*metric.columns[:4], fmt.labels(metric.labels), metric.standing)
         generation = str(report.view.title_of(side))
-        assert in_book[point, generation][:2] == (number, unit), (key, side)
+        assert in_book[point, generation][:2] == (number, unit), (metric, side)
         if cv and side:
-            assert in_book[point, generation][2] == cv, (key, side)
+            assert in_book[point, generation][2] == cv, (metric, side)
 
 
 # --- a plan ----------------------------------------------------------------------------------------------------------

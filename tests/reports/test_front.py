@@ -12,7 +12,7 @@ from rich.console import Console
 
 from fleetmark.base.facts import Cpu, Gpu
 from fleetmark.base.measurement import Better
-from fleetmark.record.figures.measured import Values
+from fleetmark.record.values import Values
 from planner.capacity.answer import Answer
 from planner.capacity.nothing import do_nothing
 from planner.capacity.question import Cohort
@@ -91,7 +91,7 @@ def test_four_hundred_benchmarks_leave_a_first_screen() -> None:
     seen = view(replace(results, values=Values(pd.concat([results.values.frame, *more], ignore_index=True))))
     shown = front(seen, problems(seen.results))
     assert len(shown.benchmarks) == 12 and shown.left_out == 394
-    assert {b.key[0] for b in shown.benchmarks} == {"fio", "lmbench", "stream"}
+    assert {b.metric.workload for b in shown.benchmarks} == {"fio", "lmbench", "stream"}
 
 
 def test_the_first_screen_and_the_terminal_have_every_class() -> None:

@@ -21,9 +21,9 @@ from fleetmark.base.units import parse_quantity
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import kind_at
 from fleetmark.record.diagnosis.table import title
-from fleetmark.record.figures.measured import Values
-from fleetmark.record.figures.summary import METRIC, per_host
+from fleetmark.record.figures.hosts import METRIC, per_host
 from fleetmark.record.select import Machine, choose
+from fleetmark.record.values import Values
 from fleetmark.record.view import read_measurements
 from planner import peak
 from planner.diagnosis import gate
@@ -149,7 +149,7 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
     if only is not None:
         machines = choose(machines, only)
     rows = read_measurements(archive)
-    measured = per_host(Values(rows))
+    measured = per_host(Values(rows)).frame
     by_host: dict[str, pd.DataFrame] = {str(h): rows for h, rows in measured.groupby("host", observed=True)}
     peers = _peers(archive, about)
     facts = {m.host: m.facts for m in machines}

@@ -1,12 +1,11 @@
 """One table of figures: of every host and benchmark the centre by its metric's rule, how many values, their spread."""
 
-from fleetmark.record.figures.files import (
+from fleetmark.record.figures.centres import (
     BENCHMARK,
     DEVICES_POWER,
     EVERYTHING,
     HEADLINES,
     POWER,
-    DamagedFileError,
     Figures,
     of_metrics,
     read,
@@ -21,7 +20,6 @@ __all__ = [
     "HEADLINES",
     "PAIRS",
     "POWER",
-    "DamagedFileError",
     "Figures",
     "SideFigures",
     "of_metrics",

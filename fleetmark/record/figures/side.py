@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fleetmark.record.figures.database import connect
-from fleetmark.record.figures.files import BENCHMARK, Figures
+from fleetmark.record.figures.centres import BENCHMARK, Figures
 from fleetmark.record.figures.statement import RULES, groups
+from fleetmark.record.values.database import connect
 
 Chosen = npt.NDArray[np.bool_]
 

@@ -20,6 +20,7 @@ from fleetmark.record.select import Machine, distinct_names
 from fleetmark.record.sides.amounts import PER, amounts
 from fleetmark.record.sides.shared import groups
 from fleetmark.record.sides.titles import titled
+from fleetmark.record.values import DamagedFileError
 from planner.comparison import Side
 from workloads.declared import about, declares, keeps_limit
 
@@ -241,7 +242,7 @@ def _read(files: dict[str, Path], machines: Sequence[tuple[str, str]], which: st
     while True:
         try:
             return figures.read(files, machines, which=which, spread=spread)
-        except figures.DamagedFileError as error:
+        except DamagedFileError as error:
             if len(files) == 1:
                 raise
             leave_out(error.campaign, error)

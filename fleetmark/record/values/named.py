@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.record.figures.engine import Engine, duckdb
+from fleetmark.record.values.engine import Engine, duckdb
 
 _VARIABLE = "FLEETMARK_ENGINE"
 
@@ -21,7 +21,7 @@ def engine() -> Iterator[Engine]:
         with duckdb() as local:
             yield local
     elif re.fullmatch(r"spark(://\S+|-local\[[0-9*]+\])?", name):
-        from fleetmark.record.figures import spark
+        from fleetmark.record.values import spark
 
         with spark.engine(name) as remote:
             yield remote

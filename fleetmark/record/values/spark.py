@@ -20,10 +20,10 @@ from urllib.parse import unquote, urlparse
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.record.figures.engine import Engine
+from fleetmark.record.values.engine import Engine
 
 # As statements for DuckDB are written, where what is temporary goes with its connection.
-_CREATE = re.compile(r"\s*create temp (table|view) (\w+) as (.*)", re.DOTALL)
+_CREATE = re.compile(r"\s*create or replace temp (table|view) (\w+) as (.*)", re.DOTALL)
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -73,7 +73,7 @@ def engine(name: str) -> Iterator[Engine]:
         return view, [called[str(path.resolve())] for path in paths]
 
     try:
-        yield Engine(execute, register, scan, _hashed, "bigint")
+        yield Engine(execute, register, scan, "0")
     except PySparkException as error:
         raise FleetmarkError(f"Spark cannot make figures of the record: {_first_line(error)}") from error
     finally:
@@ -88,12 +88,6 @@ class _Answer:
     def df(self) -> pd.DataFrame:
         frame: pd.DataFrame = self._expression.to_pandas()
         return frame
-
-
-def _hashed(columns: Sequence[str], salt: int) -> str:
-    # Spark passes over NULL where it hashes, so that it says itself where there is one.
-    parts = ", ".join(f'coalesce("{name}", \'\'), "{name}" is null' for name in columns)
-    return f"xxhash64({parts}, {salt})"
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Figures in packed parts say what they say as one frame."""
+"""Figures in parts give the view and the first screen that one frame gives."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import pandas as pd
 import pytest
 
 from fleetmark.base.frames import plain
-from fleetmark.record.figures import summary
-from fleetmark.record.figures.packed import Packed, together
-from reports.campaign import held
+from fleetmark.record.figures import hosts
 from reports.campaign.front import front
 from reports.campaign.view import headlines, meaning, view
 from tests.reports import sample
@@ -19,8 +17,7 @@ def test_parts_give_the_same_view_and_first_screen_as_one_frame(make, monkeypatc
     results = make()
     one = view(results)
     expected = front(one, [])
-    monkeypatch.setattr(summary, "_AT_ONCE", 300)
-    monkeypatch.setattr(held, "MOST", 100)
+    monkeypatch.setattr(hosts, "_AT_ONCE", 300)
     parts = view(results)
     assert len(list(parts.of_merged)) > 1
     for name in ("stats", "merged", "generational"):
@@ -33,14 +30,3 @@ def test_parts_give_the_same_view_and_first_screen_as_one_frame(make, monkeypatc
     seen = front(parts, [])
     assert (seen.odd, seen.benchmarks, seen.status) == (expected.odd, expected.benchmarks, expected.status)
     assert meaning(parts) == meaning(one)
-
-
-def test_a_packed_frame_is_the_frame_again() -> None:
-    frame = pd.DataFrame({"a": pd.Categorical(["x", "x", "x"]), "b": [1.0, 2.0, 3.0], "c": [float("nan")] * 3, "d": 7})
-    pd.testing.assert_frame_equal(Packed(frame).frame(), frame)
-    pd.testing.assert_frame_equal(Packed(frame).frame(["c", "a"]), frame[["c", "a"]])
-    both = pd.concat([frame, frame], ignore_index=True)
-    for name in frame:
-        column = together([Packed(frame), Packed(frame)], str(name))
-        pd.testing.assert_series_equal(column, both[name], check_categorical=False)
-    assert Packed(frame.iloc[:0]).frame().empty
