@@ -38,11 +38,13 @@ AT = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 _CONNECT_S = (0.255, 0.588, 0.681, 0.766, 0.837, 0.936, 1.065, 1.065)
 _MESSAGE_S = (0.0001, 0.0001, 0.0001, 0.0001, 0.0003, 0.0022, 0.2075, 0.4147)  # there and back
 _FACTS = """\
-import json, sys, types
-for name, text in json.load(sys.stdin).items():
-    module = sys.modules[name[:-3]] = types.ModuleType(name[:-3])
-    exec(text, module.__dict__)
-sys.modules["facts"].main()
+import json, pathlib, sys, tempfile
+with tempfile.TemporaryDirectory() as folder:
+    for name, text in json.load(sys.stdin).items():
+        pathlib.Path(folder, name).write_text(text)
+    sys.path.insert(0, folder)
+    import facts
+    facts.main()
 """
 
 
