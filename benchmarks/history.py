@@ -20,7 +20,7 @@ Finder = Callable[[np.ndarray], list[int]]
 
 
 def ours(values: np.ndarray) -> list[int]:
-    return [c.at for c in history.changes(values, np.full(len(values), np.nan), EFFECT)]
+    return [c.position for c in history.changes(values, np.full(len(values), np.nan), EFFECT)]
 
 
 def pelt(factor: float) -> Finder | None:

@@ -55,9 +55,9 @@ def trial(n: int, nodes: int, links: int, number: int, borders: int = 0) -> Tria
         return [rate - BY_SIZE * math.log(len(group))]
 
     result = groups.isolate({}, members, lambda _: {}, together, deficit=SLOW, noise=NOISE, labels=labels)
-    named = {f.of[0] for f in result.faults if f.kind == "node"}
-    named_links = {frozenset(f.of) for f in result.faults if f.kind == "link"}
-    named_borders = [set(f.of) for f in result.faults if f.kind == "border"]
+    named = {f.members[0] for f in result.faults if f.kind == "node"}
+    named_links = {frozenset(f.members) for f in result.faults if f.kind == "link"}
+    named_borders = [set(f.members) for f in result.faults if f.kind == "border"]
     right = named == bad and named_links == pairs and named_borders == [ends] * borders
     return Trial(right, bool(named - bad), result.named_after, result.confirming, result.runs)
 

@@ -172,6 +172,12 @@ def test_a_campaign_passes_if_some_steps_passed_and_no_other_was_worse_than_skip
     [
         (FleetmarkError("the page is broken"), USAGE, "fleetmark: the page is broken"),
         (KeyboardInterrupt(), INTERRUPTED, "fleetmark: interrupted; the results are stored: fleetmark report "),
+        (MemoryError(), SOME_FAILED, "fleetmark: the results cannot be shown (MemoryError:); the results are stored"),
+        (
+            ValueError("x"),
+            SOME_FAILED,
+            "fleetmark: the results cannot be shown (ValueError: x); the results are stored",
+        ),
     ],
 )
 def test_an_error_of_showing_keeps_the_measurements(

@@ -72,7 +72,7 @@ READERS = {
 }
 # Reads each file on its command line and prints the outcome, then its peak memory in KiB.
 LOOP = """
-import json, resource, sys
+import json, re, resource, sys
 from pathlib import Path
 from fleetmark.base.errors import FleetmarkError
 {reader}
@@ -84,7 +84,8 @@ for name in sys.argv[1:]:
         print(json.dumps(["refused", str(error)]), flush=True)
     except Exception as error:
         print(json.dumps(["traceback", repr(error)[:200]]), flush=True)
-print(json.dumps(["peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))
+peak = re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]
+print(json.dumps(["peak", int(peak)]))
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 from collections.abc import Sequence
@@ -85,6 +86,8 @@ def test_an_import_is_on_record_and_no_campaign(tmp_path: Path, tidy: Path) -> N
     assert (about["kind"], about["rows"], about["figures"], about["left_out"]) == ("table", 6, 5, {"zero": 1})
     assert about["machines"]["b1"] == {"gen": "new", "watts": "300"}
     assert json.loads(run(tmp_path, "campaigns", "--format", "json")) == []
+    (row,) = csv.DictReader(run(tmp_path, "import", "table", str(tidy), "--format", "csv").splitlines())
+    assert (row["source"], row["machines"], row["figures"], row["rows"]) == (str(tidy), "4", "5", "6")
 
 
 def test_the_same_file_again_says_that_it_is_there(tmp_path: Path, tidy: Path, monkeypatch: pytest.MonkeyPatch) -> None:

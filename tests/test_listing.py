@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ from reports.formats import terminal
 from reports.kit.console import MANY
 from reports.kit.language import Language
 from reports.lists import campaigns as shown
+from tests.commands import run
 
 INDEX = ".campaigns.jsonl"
 
@@ -116,3 +120,20 @@ def test_many_campaigns_are_plain_lines(tmp_path: Path) -> None:
     lines = str(text).splitlines()
     assert lines[0].split() == ["campaign", "created", "suite", "hosts", "outcomes", "state"]
     assert lines[21] == "c20       2026-11-22 10:00  quick      1  20 passed" and len(lines) == MANY + 2
+
+
+@pytest.mark.parametrize("verb", ["campaigns", "reference list", "baseline list"])
+def test_an_empty_list_is_a_header_row_in_csv(tmp_path: Path, verb: str) -> None:
+    (header,) = csv.reader(run(tmp_path, *verb.split(), "--format", "csv").splitlines())
+    assert header[0] in ("campaign", "reference", "baseline", "name")
+
+
+@pytest.mark.parametrize("form", ["json", "md", "csv"])
+def test_the_program_prints_a_list_for_other_programs(tmp_path: Path, form: str) -> None:
+    """In a process of its own, whose stdout is guarded."""
+    make(tmp_path, "a")
+    code = "from fleetmark.cli import main; main()"
+    words = ["campaigns", "--results", str(tmp_path), "--format", form]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "campaign" in done.stdout

@@ -242,7 +242,7 @@ def run(
 def _show(archive: Archive, form: str, console: Console, strict: bool) -> int:
     """Show a campaign that just ended. Return the exit status.
 
-    An error here is one sentence and a status: the measurements are already written, and a store still gets them.
+    Any error here becomes one sentence and a status: the measurements are stored, and an object store still gets them.
     """
     from fleetmark.verbs import ended
 
@@ -254,6 +254,10 @@ def _show(archive: Archive, form: str, console: Console, strict: bool) -> int:
         return end.exit_code
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else SOME_FAILED
+    except Exception as error:  # noqa: BLE001
+        problem = " ".join(f"{type(error).__name__}: {error}".split())
+        Terminal(stderr=True).print(f"fleetmark: the results cannot be shown ({problem}); {advice}", soft_wrap=True)
+        return SOME_FAILED
 
 
 def _refuse_plan(dry_run: bool, plan: Path | None, resume: str | None, as_: cli_reports.ReportFormat) -> None:
@@ -346,9 +350,9 @@ def import_(
     asked = documents.files(output)
     with results(root, "shelves", writes=True) as here:
         imported, failed = importing.files(here, kind, files, machine, label or ())
-    documents.show(import_list.document(imported), as_.value, beside(as_), asked)
     for sentence in failed:
         typer.echo(f"fleetmark: {sentence}", err=True)
+    documents.show(import_list.document(imported), as_.value, beside(as_), asked)
     raise typer.Exit(USAGE if failed else OK)
 
 

@@ -25,7 +25,7 @@ def config_file() -> Path | None:
     """
     named = os.environ.get(VARIABLE)
     if named is not None:
-        file = Path(os.path.expandvars(named)).expanduser()
+        file = _expanded(os.path.expandvars(named))
         file = file / _NAME if file.is_dir() else file
         if os.access(file, os.R_OK):
             return file.absolute()
@@ -33,8 +33,13 @@ def config_file() -> Path | None:
         file = Path(_NAME).absolute()
         _refuse_shared(file)
         return file
-    usual = (Path("~/.ansible.cfg").expanduser(), Path("/etc/ansible/ansible.cfg"))
+    usual = (_expanded("~/.ansible.cfg"), Path("/etc/ansible/ansible.cfg"))
     return next((file for file in usual if os.access(file, os.R_OK)), None)
+
+
+def _expanded(path: str) -> Path:
+    """Return a path without ``~``, which stays if its user does not exist, as it does for Ansible."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser raises an error
 
 
 def config_variable() -> Mapping[str, str]:

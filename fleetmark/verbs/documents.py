@@ -119,7 +119,7 @@ def show(document: Document, form: str, console: Console, documents: Documents) 
     forms = renderers(document, documents)
     write(documents, forms, console)
     if form != "table":
-        typer.echo(forms[form](), nl=False)
+        typer.echo(forms[form]().decode(), nl=False)
         return
     from reports.formats import terminal
 

@@ -32,6 +32,8 @@ from workloads.external import require
 def files(tool: str, paths: Sequence[Path], command: str, form: str, console: Console, to: Documents) -> int:
     """Parse every file. Return exit status 1 if one of them cannot be read; the others are still shown."""
     if tool not in parsers.tools() and tool in parsers.facts.tools():
+        if to.paths or form not in ("table", "json"):
+            raise FleetmarkError(f"{tool}: facts have no document; write them as JSON without --output and --format")
         return _facts(tool, paths)
     parsers.find(tool)  # a wrong name is refused before any file is opened
     outputs: list[tuple[Path, Parsed]] = []
@@ -49,7 +51,7 @@ def files(tool: str, paths: Sequence[Path], command: str, form: str, console: Co
             typer.echo(f"{path}: {remark}", err=True)
         outputs.append((path, parsed))
     fields = [m for path, parsed in outputs for m in _as_json(path, parsed)]
-    if fields or form != "table":
+    if fields or to.paths or form != "table":
         show(document(tool, [parsed for _, parsed in outputs], fields), form, console, to)
     return 1 if failed else 0
 

@@ -90,38 +90,38 @@ def _findings(diagnosis: Diagnosis) -> Iterator[Section]:
         yield Section(key, title, tuple(listed), _READ)
 
 
-def _said(found: Found, subject: str) -> Finding:
-    return Finding(subject, sentence(found), (certainty(found),), tuple(found.evidence))
+def _said(finding: Found, subject: str) -> Finding:
+    return Finding(subject, sentence(finding), (certainty(finding),), tuple(finding.evidence))
 
 
 def _heat(diagnosis: Diagnosis) -> Iterator[Exhibit]:
     """Suspects against benchmarks: how much each lacks. More hosts or benchmarks than fit are counted, not shown."""
-    found: dict[tuple[str, str], Found] = {}
+    by_cell: dict[tuple[str, str], Found] = {}
     for finding in diagnosis.findings:
         if finding.host and finding.kind is not Kind.LINK and not finding.cleared:
-            found.setdefault((finding.host, benchmark(finding)), finding)
-    if not found:
+            by_cell.setdefault((finding.host, benchmark(finding)), finding)
+    if not by_cell:
         return
-    hosts = tuple(dict.fromkeys(host for host, _ in found))[:HEAT_HOSTS]
-    names = [name for _, name in found]
+    hosts = tuple(dict.fromkeys(host for host, _ in by_cell))[:HEAT_HOSTS]
+    names = [name for _, name in by_cell]
     order = sorted(dict.fromkeys(names), key=lambda name: -names.count(name))[:HEAT_BENCHMARKS]
     columns = (Column("host", message("host"), "name"), *(Column(name, name, "number") for name in order))
-    rows = tuple((Cell(host), *(_hot(found.get((host, name))) for name in order)) for host in hosts)
+    rows = tuple((Cell(host), *(_hot(by_cell.get((host, name))) for name in order)) for host in hosts)
     yield Note(
         message("How much worse than its peers' median; darker is worse. A dash is within the usual."),
         quiet=True,
     )
     yield Tabular("heat", message("Suspects and benchmarks"), columns, rows)
-    left_out = sum(host not in hosts or name not in order for host, name in found)
+    left_out = sum(host not in hosts or name not in order for host, name in by_cell)
     if left_out:
         yield Note(count(left_out, "further finding"), quiet=True)
 
 
-def _hot(found: Found | None) -> Cell:
-    if found is None:
+def _hot(finding: Found | None) -> Cell:
+    if finding is None:
         return Cell()
-    tone: Tone = "hot3" if found.deficit >= 0.2 else "hot2" if found.deficit >= 0.1 else "hot1"
-    return Cell(f"−{share(found.deficit)}", -found.deficit, tone=tone)
+    tone: Tone = "hot3" if finding.deficit >= 0.2 else "hot2" if finding.deficit >= 0.1 else "hot1"
+    return Cell(f"−{share(finding.deficit)}", -finding.deficit, tone=tone)
 
 
 def _table(diagnosis: Diagnosis) -> Iterator[Tabular]:
@@ -144,25 +144,25 @@ def _table(diagnosis: Diagnosis) -> Iterator[Tabular]:
         yield Tabular("findings", message("Findings"), columns, tuple(map(_row, diagnosis.findings)))
 
 
-def _row(found: Found) -> tuple[Cell, ...]:
-    about = found.benchmark
+def _row(finding: Found) -> tuple[Cell, ...]:
+    about = finding.benchmark
     bits, percent = (of(about["workload"], about["metric"]) for of in (declared.in_bits, declared.in_percent))
     value, expected = (
-        quantity(amount, about["unit"], bits=bits, percent=percent) for amount in (found.value, found.expected)
+        quantity(amount, about["unit"], bits=bits, percent=percent) for amount in (finding.value, finding.expected)
     )
     return (
-        Cell(whose(found) or ", ".join(found.members)),
-        Cell(found.kind.value),
-        Cell(benchmark(found)),
-        tabular.share(found.deficit),
+        Cell(whose(finding) or ", ".join(finding.members)),
+        Cell(finding.kind.value),
+        Cell(benchmark(finding)),
+        tabular.share(finding.deficit),
         value,
         expected,
-        number(found.n),
-        Cell(f"{found.z:.1f}", found.z),
-        Cell(message("yes") if found.cleared else ""),
-        Cell(sentence(found)),
-        Cell(certainty(found)),
-        Cell("; ".join(found.evidence)),
+        number(finding.n),
+        Cell(f"{finding.z:.1f}", finding.z),
+        Cell(message("yes") if finding.cleared else ""),
+        Cell(sentence(finding)),
+        Cell(certainty(finding)),
+        Cell("; ".join(finding.evidence)),
     )
 
 

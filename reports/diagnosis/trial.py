@@ -109,15 +109,15 @@ def notes(tried: Tried) -> list[Message]:
 
 def document(tried: Tried) -> Document:
     """Return the changes, the largest first, and whether the setting was put back."""
-    found = tuple(Finding("", sentence(change), tone=_TONES[change.gain]) for change in tried.changes)
-    told = tuple(
+    changes = tuple(Finding("", sentence(change), tone=_TONES[change.gain]) for change in tried.changes)
+    sentences = tuple(
         Note(text, "bad", quiet=False) if _is_alarm(tried, text) else Note(text, quiet=True) for text in notes(tried)
     )
     return Document(
         title=message("Trial of {rule} on {host}", rule=tried.rule, host=tried.host),
         answer=headline(tried),
         sections=(
-            Section("changes", "", (*found, *told)),
+            Section("changes", "", (*changes, *sentences)),
             Section("ratios", message("Changes"), (_changes(tried),), FILES),
         ),
         data=as_json(tried),

@@ -43,7 +43,7 @@ def tried(advice: Advice) -> list[Message]:
 
 def document(tuning: Tuning) -> Document:
     """Return every advice with what to do, what was measured beside its peak, and what was not looked at."""
-    said = tuple(map(_finding, tuning.advice)) or (
+    advice = tuple(map(_finding, tuning.advice)) or (
         Note(message("No rule has anything to say of {hosts}.", hosts=count(tuning.hosts, "host"))),
     )
     untold = tuple(Note(note, quiet=True) for note in notes(tuning))
@@ -51,7 +51,7 @@ def document(tuning: Tuning) -> Document:
     return Document(
         title=tuning.campaign,
         answer="",
-        sections=(Section("advice", "", said), Section("roofs", "", roofs), Section("notes", "", untold)),
+        sections=(Section("advice", "", advice), Section("roofs", "", roofs), Section("notes", "", untold)),
         data=as_json(tuning),
     )
 

@@ -12,7 +12,7 @@ from reports.kit.tabular import Tabular, records
 
 def render(document: Document) -> str:
     """Return the document in English: its ``data`` where the kind has a form of its own, else all exhibits in order."""
-    whole = {
+    exhibits = {
         "title": document.title,
         "answer": document.answer,
         "about": list(document.about),
@@ -21,7 +21,7 @@ def render(document: Document) -> str:
             for section in document.sections_for("json")
         ],
     }
-    return json.dumps(whole if document.data is None else document.data, indent=1) + "\n"
+    return json.dumps(exhibits if document.data is None else document.data, indent=1) + "\n"
 
 
 def _exhibit(exhibit: Exhibit) -> dict[str, Any]:

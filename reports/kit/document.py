@@ -89,8 +89,8 @@ class Document:
     @property
     def facts(self) -> tuple[str, ...]:
         """What a file says below the answer: ``about``, and when it was made."""
-        made = (message("Created {moment}", moment=fmt.moment(self.created)),) if self.created else ()
-        return (*self.about, *made)
+        creation = (message("Created {moment}", moment=fmt.moment(self.created)),) if self.created else ()
+        return (*self.about, *creation)
 
     def sections_for(self, kind: Kind) -> list[Section]:
         """The sections that this format has; none without exhibits."""
@@ -109,6 +109,10 @@ def provenance(command: str, *more: Note) -> Section:
 
 
 def listing(title: Message, table: Tabular, nothing: str, data: Any) -> Document:
-    """A document that is one list; the sentence ``nothing`` in place of an empty one."""
-    exhibits: tuple[Exhibit, ...] = (table,) if table.rows else (Note(nothing),)
-    return Document(title=title, answer="", sections=(Section(table.key, "", exhibits),), data=data)
+    """Return a document of one list. An empty list is the sentence ``nothing``, and in CSV its header row."""
+    if table.rows:
+        sections: tuple[Section, ...] = (Section(table.key, "", (table,)),)
+    else:
+        shown: tuple[Kind, ...] = ("terminal", *(kind for kind in FILES if kind != "csv"))
+        sections = (Section(table.key, "", (Note(nothing),), shown), Section(table.key, "", (table,), ("csv",)))
+    return Document(title=title, answer="", sections=sections, data=data)

@@ -6,15 +6,35 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.text import count, joined, message
 from fleetmark.record.imports import Import
-from reports.kit.document import Document, Finding, Section
+from reports.kit.document import FILES, Document, Finding, Kind, Section
+from reports.kit.tabular import Cell, Column, Tabular, number
 
 _MOST_NOTES = 12
 
 
 def document(imports: Sequence[Import]) -> Document:
-    """Return a finding per import; for a file that was imported before it says where."""
-    section = Section("imports", "", tuple(map(_finding, imports)))
-    return Document(title=message("Imports"), answer="", sections=(section,), data=[i.as_json() for i in imports])
+    """Return a finding per import, and a table of them in CSV. A file that was imported before names its import."""
+    columns = (
+        Column("campaign", message("campaign"), "name"),
+        Column("source", message("source"), "file"),
+        Column("created", message("created")),
+        Column("machines", message("machines"), "number"),
+        Column("figures", message("figures"), "number"),
+        Column("rows", message("rows"), "number"),
+    )
+    table = Tabular("imports", message("Imports"), columns, tuple(map(_row, imports)))
+    shown: tuple[Kind, ...] = ("terminal", *(kind for kind in FILES if kind != "csv"))
+    sections = (
+        Section("imports", "", tuple(map(_finding, imports)), shown),
+        Section("table", "", (table,), ("csv",)),
+    )
+    return Document(title=message("Imports"), answer="", sections=sections, data=[i.as_json() for i in imports])
+
+
+def _row(one: Import) -> tuple[Cell, ...]:
+    about = one.about
+    counts = (len(about["machines"]), about["figures"], about["rows"])
+    return (Cell(one.campaign), Cell(about["source"]), Cell(about["created"]), *map(number, counts))
 
 
 def _finding(one: Import) -> Finding:
@@ -38,12 +58,12 @@ def _finding(one: Import) -> Finding:
 
 
 def _details(one: Import) -> Iterator[str]:
-    for why, number in one.about["left_out"].items():
-        yield message("left out: {number}: {why}", number=number, why=why)
+    for why, times in one.about["left_out"].items():
+        yield message("left out: {number}: {why}", number=times, why=why)
     notes = one.about["notes"]
     yield from (message("note: {note}", note=note) for note in notes[:_MOST_NOTES])
     if len(notes) > _MOST_NOTES:
         file = str(one.path / "import.json")
         yield message("and {n} more notes, in {file}", n=len(notes) - _MOST_NOTES, file=file)
-    labels = (f"{name} ({number})" for name, number in one.labels().items())
+    labels = (f"{name} ({values})" for name, values in one.labels().items())
     yield message("select by {labels}", labels=joined(["host", *labels]))

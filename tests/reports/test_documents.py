@@ -105,11 +105,11 @@ def test_a_page_and_markdown_have_every_cell(document: Document) -> None:
 def test_a_terminal_cuts_no_figure(document: Document, width: int) -> None:
     text = rendered.shown(document, width)
     assert all(len(line.rstrip()) <= width or line.startswith(" ") for line in text.splitlines())
-    whole = "".join(text.split())
+    squeezed = "".join(text.split())
     for table, row in rows(document, "terminal"):
         if table.listing or len(table.rows) <= 24:
             figures = [cell.text for column, cell in zip(table.columns, row, strict=True) if column.right]
-            assert [figure for figure in figures if "".join(figure.split()) not in whole] == []
+            assert [figure for figure in figures if "".join(figure.split()) not in squeezed] == []
 
 
 def test_paper_has_every_figure_within_its_margins(document: Document, tmp_path: Path) -> None:

@@ -227,7 +227,7 @@ def test_its_figures_read_alike_in_every_format(tmp_path: Path) -> None:
                 assert tuple(numbered) in page
                 assert f"| {' | '.join(texts)} |" in md
                 assert any(row_[: len(texts)] == tuple(texts) for row_ in cells), texts
-                in_line = [t for c, t in zip(table.columns, numbered, strict=True) if c.kind != "note"]
+                in_line = [t for c, t in zip(table.columns, numbered, strict=True) if c.role != "note"]
                 assert any(all(t in line for t in in_line) for line in text.splitlines()), texts
                 assert all(t in text for t in texts)
                 for column, cell in zip(table.columns, row, strict=True):

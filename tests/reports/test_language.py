@@ -147,7 +147,7 @@ def test_the_catalogue_is_chinese() -> None:
     texts = language("zh-CN").texts
     bare = {text for text, chinese in texts.items() if not any("\u4e00" <= c <= "\u9fff" for c in chinese)}
     assert all(len(t) <= 40 for t in bare)
-    assert len(bare) < 45, sorted(bare)
+    assert len(bare) < 50, sorted(bare)
 
 
 def test_sentences_within_sentences() -> None:
