@@ -1,10 +1,10 @@
-"""How long ``fleetmark compare`` takes over a large record, and its peak memory, beside reading the same file once.
+"""Measure the time and peak memory of ``fleetmark compare`` over a large record, and of reading the same file once.
 
-``python -m benchmarks.comparison [HOSTS] [METRICS] [REPEATS] [MISSING]`` (10000 200 5 0). MISSING: the percentage of
-figures that hosts lack, at random. The record is made in a temporary folder.
+``python -m benchmarks.comparison [HOSTS] [METRICS] [REPEATS] [MISSING]`` (10000 200 5 0) creates the record in a
+temporary folder. MISSING is the percentage of missing figures, at random.
 
-``python -m benchmarks.comparison scale [MILLIONS ...]`` (1 10 100): a campaign of so many values, compared, diagnosed and
-reported, each by a command of its own. Ten thousand hosts (of one million a thousand), five repeats.
+``python -m benchmarks.comparison scale [MILLIONS ...]`` (1 10 100) compares, diagnoses and reports a campaign with that
+many values, each in a separate command. It has ten thousand hosts (a thousand for one million values) and five repeats.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from fleetmark import __version__
 from fleetmark.base import schema
 
 CLASSES, UNITS, SCALES = ("cpu-int", "mem-bw", "disk-iops", "net"), ("1", "B/s", "1/s", "B/s"), (1.0, 1e9, 1e4, 1e8)
-BLOCK = 500  # hosts written at once
+BLOCK = 500  # number of hosts written at once
 READ = "import sys, pyarrow.parquet as pq; pq.read_table(sys.argv[1], columns=['host', 'workload', 'case', 'metric', 'value'])"
 
 
 def record(root: Path, hosts: int, metrics: int, repeats: int, missing: float = 0.0) -> Path:
-    """A campaign of two generations under ``root``, a part of its figures ``missing``: its measurements file."""
+    """Create a campaign of two generations under ``root``, with some figures missing; return its measurements file."""
     folder = root / "20260101T000000-large"
     folder.mkdir()
     names = [f"h{n}" for n in range(hosts)]
@@ -80,10 +80,10 @@ def record(root: Path, hosts: int, metrics: int, repeats: int, missing: float = 
 
 
 def scale(millions: int) -> None:
-    """What ``compare``, ``diagnose`` and ``report`` of a campaign of so many values cost."""
+    """Measure the costs of ``compare``, ``diagnose`` and ``report`` for a campaign with that many values."""
     hosts = 10_000 if millions >= 10 else 1000
     with tempfile.TemporaryDirectory() as folder:
-        # In a process of its own: what it held would count as the commands' peak.
+        # In a separate process, since its memory would count towards the commands' peak.
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
             path = pool.submit(record, Path(folder), hosts, millions * 1_000_000 // hosts // 5, 5).result()
         print(f"{millions} million values on {hosts} hosts: {path.stat().st_size / 1e6:.0f} MB of Parquet", flush=True)

@@ -1,10 +1,11 @@
-"""What a diagnosis finds, what it blames wrongly, and how long it takes.
+"""Measure what a diagnosis finds, its false positives, and its time.
 
-``python -m benchmarks.diagnosis [HOSTS] [METRICS]`` (10000 200). First faults are injected into synthetic fleets: recall and
-false positives, with the seed. Then ``fleetmark diagnose --everything`` of a large record as a command of its own, beside reading
-the same file once, which nothing can do without, and how many of the PLANTED hosts in it are named; at last
-``fleetmark baseline save`` of 1,000 hosts x 200 metrics x 5 repeats. With sizes these last two alone. What SuperBench's ``result
-diagnosis`` took beside it, from its source, stands in docs/diagnosis.md.
+``python -m benchmarks.diagnosis [HOSTS] [METRICS]`` (10000 200) first injects faults into synthetic fleets and prints
+recall and false positives with the seed. Then it runs ``fleetmark diagnose --everything`` on a large record, and reads
+the same file once for comparison. It prints how many of the PLANTED hosts are named. Finally it measures ``fleetmark
+baseline save`` of 1,000 hosts x 200 metrics x 5 repeats. With sizes as arguments, only the last two parts run.
+
+docs/diagnosis.md has the times of SuperBench's ``result diagnosis``.
 """
 
 from __future__ import annotations
@@ -27,14 +28,15 @@ from planner.diagnosis import outliers, tails
 from planner.diagnosis.confirm import Verdict, settle
 
 SEED, METRICS, TRIALS = 18, 20, 4000
-AFFECTED = 5  # metrics that a sick host is slow in: those of one part of it
-PEERS, REPEATS = 4, 5  # of a confirmation, as fleetmark.record.diagnosis.reruns has them
+AFFECTED = 5  # number of metrics in which a faulty host is slow: those of one component
+PEERS, REPEATS = 4, 5  # of a confirmation, as in fleetmark.record.diagnosis.reruns
 RUN, HOST = 0.01, 0.003  # standard deviations of runs and of sound hosts
 
 
 def inject(hosts: int, slow: float, share: float, repeats: int) -> tuple[float, float, float]:
-    """Recall of sick hosts, recall of slow (host, metric) and false positives per sound host after one confirmation,
-    which runs each suspect case again beside PEERS sound hosts.
+    """Return the recall of faulty hosts, the recall of slow (host, metric), and false positives per sound host.
+
+    They apply after one confirmation, which runs each suspect case again together with PEERS sound hosts.
     """
     rng = np.random.default_rng([SEED, hosts, int(1000 * slow), int(1000 * share), repeats])
     sick = named = cells = hits = sound = blamed = 0
@@ -76,13 +78,15 @@ def injection() -> None:
                     print(f"{hosts:5} {repeats:7} {slow:6.0%} {share:4.0%} | {named:8.2%} {hits:8.2%} {blamed:8.3%}")
 
 
-TAILED, RUNS = 0.20, 10  # a sick host's slow runs, by how much; repeats
-GROUPED = 0.20  # by how much one group of a split cohort is slower than the other
+TAILED, RUNS = 0.20, 10  # loss of a faulty host's slow runs; number of repeats
+GROUPED = 0.20  # loss of the slower group of a split cohort
 
 
 def tail_only(hosts: int, often: float) -> tuple[float, float]:
-    """Recall of hosts of whose runs the share ``often`` is slow, and false positives per sound host: 5% of the hosts, at
-    least one; their median run is as others'. Before any confirmation."""
+    """Return the recall of hosts with a share ``often`` of slow runs, and false positives per sound host.
+
+    Such hosts are 5% of all, at least one; their median run is normal. There is no confirmation.
+    """
     rng = np.random.default_rng([SEED, hosts, int(100 * often)])
     sick = named = sound = blamed = 0
     for _ in range(max(8, TRIALS // hosts // 10)):
@@ -101,8 +105,11 @@ def tail_only(hosts: int, often: float) -> tuple[float, float]:
 
 
 def bimodal(hosts: int, share: float) -> tuple[float, float, float]:
-    """Of cohorts of which a ``share`` is slower as a group: cohorts split, hosts blamed, and recall of one host of either
-    group that is a tenth slower than its own."""
+    """Return results for cohorts in which a ``share`` is slower as a group.
+
+    They are the share of cohorts that are split, the share of blamed hosts, and the recall of one host of either group
+    that is a tenth slower than its group.
+    """
     rng = np.random.default_rng([SEED, hosts, int(100 * share)])
     split = blamed = named = trials = 0
     error, limit = np.full((1, hosts), RUN / 3**0.5), np.array([outliers.SMALL])
@@ -135,11 +142,11 @@ def shapes() -> None:
             print(f"{hosts:5} {share:5.0%} | {split:8.1%} {blamed:8.3%} {named:8.1%}")
 
 
-PLANTED, SLOWER = 247, 0.20  # hosts of a large record that are slow in one of its cases, and by how much
+PLANTED, SLOWER = 247, 0.20  # number of hosts of a large record that are slow in one of its cases, and their loss
 
 
 def plant(file: Path, hosts: int) -> set[str]:
-    """Make some hosts of a record slow in all metrics of one case; their names."""
+    """Make some hosts of a record slow in all metrics of one case; return their names."""
     rng = np.random.default_rng([SEED, hosts])
     numbers = rng.choice(hosts, min(PLANTED, hosts // 40), replace=False)
     case = {f"h{n}": f"w{rng.integers(2)} case-{rng.integers(4)}" for n in numbers}

@@ -1,10 +1,12 @@
-"""How often the intervals of ``planner.equivalence`` hold what they say, on simulated fleets with missing figures.
+"""Measure the coverage of the intervals of ``planner.equivalence`` on simulated fleets with missing figures.
 
-``python -m benchmarks.headline [--trials 2000] [--jobs 2] [--hosts 3 6] [--missing 30] [--sd 3] [--scene slow]`` prints a
-row per kind of fleet; rows that are out of bounds are drawn again, ten times as often, and those still out are named.
-A class has eight benchmarks, whose ratios are drawn about 2 with a spread of 25%; hosts differ by ``sd`` as a whole and
-by half of it, and the noise of five runs, in each benchmark. Missing figures are drawn at random, but for the scene
-that says otherwise.
+``python -m benchmarks.headline [--trials 2000] [--jobs 2] [--hosts 3 6] [--missing 30] [--sd 3] [--scene slow]`` prints
+a row per kind of fleet. Rows that are out of bounds are simulated again with ten times as many trials, and the rows
+still out of bounds are named.
+
+A class has eight benchmarks, whose true ratios are drawn about 2 with a spread of 25%. Hosts differ by ``sd`` overall,
+and in each benchmark by half of it and by the noise of five runs. Figures are missing at random, except in scenes that
+define otherwise.
 """
 
 from __future__ import annotations
@@ -41,15 +43,15 @@ RATIO, SPREAD = math.log(2), 0.25
 RUN_SD, RUNS = 0.01, 5
 FLEET, WORKLOAD = (0.93, 0.98), (0.90, 0.98)
 MOST_PAIRS = 50
-CHECKED = 3  # of a row, against the whole of compare
-SETTLE = 1_000_000  # that seed lies so much farther
-SETTLED = 10  # times as many trials, with a seed of their own, for a row that chance may have put out of bounds
-NO_HEADLINE = 0.05  # at most, with 30% missing and 3 hosts
+CHECKED = 3  # trials of a row that are compared with the whole of compare
+SETTLE = 1_000_000  # distance of the second seed
+SETTLED = 10  # factor on the number of trials, with another seed, for a row that may be out of bounds by chance
+NO_HEADLINE = 0.05  # maximum, with 30% missing and 3 hosts
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One kind of fleet; ``missing`` and ``sd`` in per cent."""
+    """Describe one kind of fleet; ``missing`` and ``sd`` are in per cent."""
 
     scene: str
     hosts: int
@@ -61,8 +63,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What came of it: pairs of fleets; headlines given; of these, the parts whose interval holds the truth, the mean error of the log
-    ratio with its Monte-Carlo error, and the median half width of the fleet's interval.
+    """Hold the results of one kind of fleet.
+
+    They are the number of pairs of fleets, the number of headlines, the shares of headlines whose intervals contain the
+    truth, the mean error of the log ratio with its Monte-Carlo error, and the median half-width of the fleet's
+    interval.
     """
 
     pairs: int
@@ -75,7 +80,7 @@ class Score:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Every cell of the grid; 1 where one is out of bounds."""
+    """Run every cell of the grid; return 1 if one is out of bounds."""
     options = _options(arguments)
     cells = [
         Cell(scene, hosts, missing, sd, options.trials, seed)
@@ -103,13 +108,15 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def simulate(cell: Cell) -> Score:
-    """``cell.trials`` pairs of fleets; where some give no headline as many more as it takes for so many headlines, but
-    no more than MOST_PAIRS times as many.
+    """Simulate ``cell.trials`` pairs of fleets.
+
+    If some give no headline, simulate more until there are that many headlines, but at most MOST_PAIRS times as many
+    pairs.
     """
     rng = np.random.default_rng(cell.seed)
     pairs, fleet, workload, errors, halves = 0, 0, 0, [], []
     while len(errors) < cell.trials and pairs < MOST_PAIRS * cell.trials:
-        gain = rng.normal(RATIO, SPREAD, len(TITLES) + 1)  # the last is a workload that nobody measured
+        gain = rng.normal(RATIO, SPREAD, len(TITLES) + 1)  # the last one is a workload that nobody measured
         a, b = _fleets(cell, gain[:-1], rng)
         pairs += 1
         ratio, other, both = _headline(a, b)
@@ -123,7 +130,7 @@ def simulate(cell: Cell) -> Score:
         errors.append(math.log(ratio.value) - truth)
         halves.append((high - low) / 2)
         if other is None or other.interval is None:
-            workload += 1  # one benchmark says nothing of others, and claims nothing
+            workload += 1  # a single benchmark gives no interval of other workloads
         else:
             low, high = map(math.log, other.interval)
             workload += low <= gain[-1] <= high
@@ -135,8 +142,9 @@ def simulate(cell: Cell) -> Score:
 
 
 def _headline(a: Floats, b: Floats) -> tuple[Ratio | None, Estimate | None, list[int]]:
-    """Both intervals over what both sides have, as ``planner.equivalence.compare`` has them, without its frames: these
-    take most of the time of a small comparison.
+    """Return both intervals over the common benchmarks, as ``planner.equivalence.compare`` computes them.
+
+    Data frames are avoided, because they take most of the time of a small comparison.
     """
     both = np.flatnonzero(~np.isnan(a).all(axis=0) & ~np.isnan(b).all(axis=0)).tolist()
     if not both:
@@ -151,7 +159,7 @@ def _headline(a: Floats, b: Floats) -> tuple[Ratio | None, Estimate | None, list
 
 
 def _check(a: Floats, b: Floats, ratio: Ratio | None, other: Estimate | None) -> None:
-    """Raises RuntimeError where ``compare`` itself says anything else."""
+    """Raise RuntimeError if ``compare`` itself gives another result."""
     frames = (pd.DataFrame(y, [f"{side}{n}" for n in range(len(y))], TITLES) for side, y in (("a", a), ("b", b)))
     result = compare(*frames)
     if (result.ratio, result.workload) != (ratio, other):
@@ -185,7 +193,7 @@ def _row(cell: Cell, score: Score) -> str:
 
 
 def _faults(cell: Cell, score: Score) -> Iterator[str]:
-    """What lies out of bounds; a bias beyond three Monte-Carlo errors, since of hundreds of rows some are beyond two."""
+    """Return what is out of bounds; the bias may be up to three Monte-Carlo errors, as rows are many."""
     if cell.missing == 30 and cell.hosts == 3 and 1 - score.answered / score.pairs > NO_HEADLINE:
         yield "too few headlines"
     if score.answered < 2:

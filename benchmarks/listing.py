@@ -1,7 +1,7 @@
-"""How long ``fleetmark campaigns`` takes over many campaigns: the first time, and then by its index.
+"""Measure the time of ``fleetmark campaigns`` over many campaigns, without and with its index.
 
-``python -m benchmarks.listing [CAMPAIGNS]`` (10000): finished campaigns of one host with five outcomes each, in a temporary
-folder. Each listing is a command of its own.
+``python -m benchmarks.listing [CAMPAIGNS]`` (10000) creates finished campaigns of one host with five outcomes each in a
+temporary folder. Each listing is a separate command.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ OUTCOME = {"e": "outcome", "host": "h1", "workload": "w", "case": "c", "subject"
 
 
 def campaign(folder: Path) -> None:
-    """A finished campaign as a run leaves it, as far as a listing reads it."""
+    """Create the parts of a finished campaign that a listing reads."""
     about = {
         "schema": 1,
         "created": "2026-01-01T00:00:00Z",

@@ -1,4 +1,4 @@
-"""Run the program as a user does and measure it, and say where a stored result was measured."""
+"""Run and measure Fleetmark as a user would, and describe where a stored result was measured."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def compile_modules() -> None:
-    """Compile the project's modules, as an installed program's are, whatever PYTHONDONTWRITEBYTECODE says here."""
+    """Compile the project's modules like those of an installed program, even if PYTHONDONTWRITEBYTECODE is set."""
     root = Path(__file__).parent.parent
     for package in ("fleetmark", "parsers", "planner", "reports", "workloads"):
         compileall.compile_dir(root / package, quiet=1)
 
 
 def measured(argv: list[str], fine: tuple[int, ...] = (0,)) -> tuple[float, float, float]:
-    """Wall seconds, CPU seconds and peak resident memory (MB) of one command, whose status must be ``fine``."""
+    """Run a command. Return its wall seconds, CPU seconds and peak resident memory in MB.
+
+    Raise SystemExit if its exit status is not one of ``fine``.
+    """
     before = time.perf_counter()
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)

@@ -45,10 +45,10 @@ def main() -> None:
     rows = []
     print(f"{'hosts':>5} {'way':<10} {'wall s':>8} {'CPU s':>8} {'x raw':>7}   ({options.runs} runs, medians)")
     for count in options.hosts:
-        # One folder for all rounds: a file system is slow for half a minute where thousands of files were just removed.
+        # Use one folder for all rounds: a file system is slow for half a minute after thousands of files were removed.
         with Fleet(count) as fleet, tempfile.TemporaryDirectory() as results:
             methods = _methods(fleet, results, options.before)
-            # In turns: on a machine that others use, what is compared must have had the same neighbours.
+            # Alternate between methods, so that other load on the machine affects all of them alike.
             rounds = [{name: _measure(methods[name]) for name in names} for _ in range(options.runs)]
             for name in names:
                 wall, cpu = (statistics.median(of[name][i] for of in rounds) for i in (0, 1))
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _measure(method: Callable[[], None]) -> tuple[float, float]:
-    """Seconds by the clock, and of the CPU in this machine's own processes."""
+    """Return the elapsed seconds, and the CPU seconds of this machine's own processes."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
     method()
@@ -111,7 +111,7 @@ def _methods(fleet: Fleet, results: str, checkout: Path | None) -> dict[str, Cal
 
 
 def _all(commands: list[list[str]], **env: str) -> None:
-    """Run all at once; one that fails ends the benchmark with its output."""
+    """Run all commands at once; a failing command ends the benchmark with its output."""
     started = [
         subprocess.Popen(c, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | env) for c in commands
     ]

@@ -1,14 +1,15 @@
-"""How long every form of a report takes over a large record, its size and peak memory, and how soon the page can be used.
+"""Measure the time, size and peak memory of every report format over a large record, and how soon the page is usable.
 
-``python -m benchmarks.reports [HOSTS] [METRICS] [REPEATS]`` (1000 300 5), then 10,000 hosts x 200 metrics as a workbook,
-without and with all raw values.
-Every figure is a headline, every host has facts and every run an outcome, as in a campaign that was run; there are no raw
-files, so no telemetry is read. Each form is made by a process of its own, from the command line on. The page is opened
-in headless Chromium where that and Playwright are installed.
+``python -m benchmarks.reports [HOSTS] [METRICS] [REPEATS]`` (1000 300 5) also creates workbooks for 10,000 hosts x 200
+metrics, without and with all raw values.
 
-Beside the workbook stand figures of SuperBench's ``result summary`` of 10,000 nodes, measured on this machine when it was quiet
-(2026-11-22): 24.0 s and 203 MB without raw values, as ours, and 51.7 s and 873 MB for a workbook with all of them. It is not on
-PyPI; docs/performance.md has both from one session.
+Every figure is a headline, and every host has facts and outcomes, as in a real campaign. There are no raw files, so no
+telemetry is read. Each format is created by a separate command. The page is opened in headless Chromium if Playwright
+and Chromium are installed.
+
+For comparison, SuperBench's ``result summary`` of 10,000 nodes took 24.0 s and 203 MB without raw values, and 51.7 s
+and 873 MB for a workbook with all of them. This was measured on the same machine without other load (2026-11-22).
+SuperBench is not on PyPI; docs/performance.md has both tools from one session.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PAGE_LIMIT_MS = 120_000
 
 
 def campaign(root: Path, hosts: int, metrics: int, repeats: int) -> None:
-    """The record of ``benchmarks.comparison``, and what a run leaves beside it: facts, and the journal."""
+    """Create the record of ``benchmarks.comparison`` with the facts and the journal of a real run."""
     path = record(root, hosts, metrics, repeats)
     archive = Archive(path.parent)
     kinds = (replace(sample.OLD, name="a"), replace(sample.NEW, name="b"))
@@ -50,7 +51,7 @@ def campaign(root: Path, hosts: int, metrics: int, repeats: int) -> None:
 
 
 def forms(root: Path) -> None:
-    """Every form of a comparison and of the campaign's own report."""
+    """Measure every format of a comparison and of the campaign's own report."""
     compared = ["compare", "-b", "gen=a", "-c", "gen=b"]
     for verb in (compared, ["report", "last"]):
         for kind in ("html", "pdf", "xlsx"):
@@ -65,7 +66,7 @@ def forms(root: Path) -> None:
 
 
 def page(file: Path) -> None:
-    """Opens the page in Chromium: until the load event, until it answers, and how long the first sort takes."""
+    """Open the page in Chromium; print the time to the load event, to the first response, and of the first sort."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     try:
         from playwright.sync_api import sync_playwright
@@ -91,7 +92,7 @@ def page(file: Path) -> None:
     )
 
 
-# Milliseconds from the press of a head of the longest table that sorts to the next frame; null where none sorts.
+# Milliseconds from a click on the head of the longest sortable table to the next frame; null if there is none.
 SORT = """() => new Promise(done => {
   const heads = [...document.querySelectorAll('table.sortable th button')];
   if (!heads.length) return done(null);

@@ -1,15 +1,21 @@
-"""Whether comparisons recover a known ratio: SSH hosts throttled to a known share, measured and compared by the real pipeline.
+"""Check that comparisons recover a known ratio: SSH hosts are throttled to a known share, measured and compared.
 
-``python -m benchmarks.throttles [--runs 20] [cpu] [net] [disk]`` (root; one to two minutes a run and kind).
-Namespace hosts, half of them a side: CPU by a cgroup quota (truth 0.5; fio with its null engine, which moves nothing
-and counts how often it would have in 10 s by the clock), network by tc (truth 0.25, iperf3), disk by the io limit
-(truth 0.5, fio with direct I/O). CPU is measured on one host of each side at once on the same CPU, and on another pair
-on the next: what neighbours of the machine take, both sides miss; together they want less than a CPU has. The quota's
-period is 300 ms: with the usual 100, a pause of the machine costs the side that wants more. Lower quotas
-would leave fio's own housekeeping, which comes out of them, too large a part. What the network's hosts could not send
-while the machine stood still, 50 ms at most, they may send afterwards. Network and disk are measured one host or pair
-at a time. What ran while the machine was stolen from is run again. A run: so many repeats on each host, then
-``fleetmark compare`` of both sides; the point's error and whether its interval covers the truth.
+``python -m benchmarks.throttles [--runs 20] [cpu] [net] [disk]`` needs root and takes one to two minutes per run and
+kind. Half of the namespace hosts form each side.
+
+- CPU is throttled by a cgroup quota (truth 0.5). fio's null engine moves no data and counts operations in 10 s
+- the network is throttled by tc (truth 0.25, iperf3)
+- the disk is throttled by the io limit (truth 0.5, fio with direct I/O)
+
+For CPU, one host of each side runs at the same time on the same CPU, and another pair on the next CPU. Other load on
+the machine therefore affects both sides; together they need less than one CPU. The quota's period is 300 ms: with the
+usual 100 ms, a pause of the machine costs the side with the larger quota more. With lower quotas, fio's own overhead
+would be too large a part.
+
+Network hosts may send later what they could not send while the machine paused, up to 50 ms. Network and disk are
+measured one host or pair at a time. Runs during which CPU time was stolen are repeated. Each run measures all repeats
+on each host, then ``fleetmark compare`` compares the sides. The results are the error of the ratio and whether its
+interval contains the truth.
 """
 
 from __future__ import annotations
@@ -29,25 +35,25 @@ from pathlib import Path
 from benchmarks.measuring import FLEETMARK
 from tests.fleet.hosts import Fleet
 
-_PATIENCE = 20  # campaigns of a group, until one is not stolen from
+_PATIENCE = 20  # maximum campaigns of a group until one has no stolen CPU time
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What is throttled: the suite that measures it, its metric, and the true ratio."""
+    """Describe what is throttled: the suite that measures it, its metric, and the true ratio."""
 
     suite: str
     only: str
     truth: float
     full: Callable[[Fleet, str], None]
     less: Callable[[Fleet, str], None]
-    groups: Sequence[str]  # hosts measured at once; the first half of all is the baseline
+    groups: Sequence[str]  # hosts measured at once; the first half of all hosts is the baseline
     repeats: int = 1
-    bearable: float = 0.05  # share of the machine that may be stolen during a step
+    bearable: float = 0.05  # share of the machine's CPU time that may be stolen during a step
 
 
 def _cpu(percent: int) -> Callable[[Fleet, str], None]:
-    """That share of one CPU: every other host is on the same one."""
+    """Limit hosts to that share of one CPU; every second host uses the same CPU."""
 
     def throttle(fleet: Fleet, host: str) -> None:
         fleet.cpu(host, percent, period_us=300_000)
@@ -96,7 +102,7 @@ KINDS = {
 
 
 def one(kind: Kind, fleet: Fleet, folder: Path) -> tuple[float, bool]:
-    """One comparison of throttled hosts: the point's error, and whether the interval holds the truth."""
+    """Run one comparison of throttled hosts; return the error and whether the interval contains the truth."""
     suite = folder / "throttle.yml"
     suite.write_text(f"about: throttled\nrepeats: {kind.repeats}\nworkloads:\n  {kind.suite}")
     results = ["--results", str(folder / "results")]
@@ -122,7 +128,7 @@ def one(kind: Kind, fleet: Fleet, folder: Path) -> tuple[float, bool]:
 
 
 def stolen(campaign: Path) -> float:
-    """The most that the hypervisor took during any step, as a share of the machine's CPU time."""
+    """Return the maximum share of the machine's CPU time that the hypervisor took during a step."""
     telemetry = [json.loads(file.read_text()).get("telemetry") for file in campaign.glob("raw/*/*/*/*/result.json")]
     return max(float(t["summary"]["cpu_steal"]["mean"]) for t in telemetry if t)
 

@@ -1,8 +1,10 @@
-"""Raw text to measurements: one module or package per tool, named after it. Every parser is a pure function of bytes.
+"""Convert raw output to measurements: one module or package per tool, named after it.
 
-A tool's module offers ``parse(raw, command=()) -> Parsed``. ``command`` is the argument vector that made it, where
-known: some tools (lmbench's bw_mem) do not say what they measured. A tool whose logs outgrow memory has
-``parse_stream(file, command=())`` as well, which reads as it goes; of all others at most MAX_BYTES are read.
+Every parser is a pure function of bytes. A tool's module offers ``parse(raw, command=()) -> Parsed``. ``command`` is
+the argument vector that produced the output, if known: some tools (lmbench's bw_mem) do not say what they measured.
+
+A tool whose logs can exceed the memory also has ``parse_stream(file, command=())``, which reads piece by piece. For all
+other tools, at most MAX_BYTES are read.
 """
 
 from __future__ import annotations
@@ -65,10 +67,10 @@ def parse(tool: str, raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def parse_file(tool: str, file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
-    """Parse one output of ``tool`` from an open file, in little memory where its parser can.
+    """Parse one output of ``tool`` from an open file, with little memory if its parser supports that.
 
-    For any contents: raises FleetmarkError, ParseError included, where it gives no measurement, and for a file over
-    MAX_BYTES that its parser would have to hold whole. MemoryError passes.
+    For any contents without a measurement, raise FleetmarkError (or its subclass ParseError). Also raise it for a file
+    over MAX_BYTES that the parser would have to hold whole. MemoryError is not caught.
     """
     module = find(tool)
     try:
@@ -79,14 +81,14 @@ def parse_file(tool: str, file: BinaryIO, command: Sequence[str] = ()) -> Parsed
         _all_text(parsed)
     except (FleetmarkError, MemoryError):
         raise
-    except Exception as error:  # no parser covers all that a tool may print; its error costs one run, not the campaign
+    except Exception as error:  # a parser may fail on unexpected output; the error costs one run, not the campaign
         detail = (str(error).splitlines() or [""])[0][:160]
         raise FleetmarkError(f"{tool}'s output cannot be read: {type(error).__name__}: {detail}") from error
     return parsed
 
 
 def read_at_most(tool: str, file: BinaryIO) -> bytes:
-    """All of ``file``. Raises FleetmarkError for one over MAX_BYTES, naming both sizes."""
+    """Return all of ``file``. Raise FleetmarkError if it is larger than MAX_BYTES, naming both sizes."""
     raw = file.read(MAX_BYTES + 1)
     if len(raw) <= MAX_BYTES:
         return raw
@@ -97,7 +99,7 @@ def read_at_most(tool: str, file: BinaryIO) -> bytes:
 
 
 def _all_text(parsed: Parsed) -> None:
-    """Raises UnicodeEncodeError where a name is not valid text: JSON can spell half a surrogate pair."""
+    """Raise UnicodeEncodeError if a name is not valid text: JSON can contain half a surrogate pair."""
     named = [parsed.version, parsed.invalid, *parsed.notes]
     named += [
         text for m in parsed.measurements for text in (m.case, m.subject, m.metric, *m.labels, *m.labels.values())

@@ -1,9 +1,11 @@
-"""What dpdk-testpmd prints with ``--stats-period`` and at its end, of versions 19 to 23, to measurements.
+"""Parse the output of dpdk-testpmd, versions 19 to 23: ``--stats-period`` and the statistics at the end.
 
-Case: the forward mode (``io``, ``txonly``). Per port (subject ``port0``), medians over the periods but the first, which
-begins before the traffic: ``tx_rate``, ``rx_rate`` in 1/s, ``tx_bandwidth``, ``rx_bandwidth`` in B/s (Tx-bps are bits;
-zero, as of the null driver, is not measured). Of all ports: ``packet_rate``, their rates sent (of rxonly received)
-added up; ``tx_packets``, ``rx_packets``, ``loss`` from the statistics at the end, without which the output is cut.
+Case: the forward mode (``io``, ``txonly``). Each port (subject ``port0``) has medians over the periods, without the
+first, which begins before the traffic. They are ``tx_rate`` and ``rx_rate`` in 1/s, and ``tx_bandwidth`` and
+``rx_bandwidth`` in B/s (Tx-bps are bits; zero, as from the null driver, is not measured).
+
+All ports together have ``packet_rate``, the sum of the rates sent (for rxonly, received). ``tx_packets``,
+``rx_packets`` and ``loss`` come from the statistics at the end. Without these, the output is truncated.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _FAULT = re.compile(r"(?:EAL: )?(?:Error|FATAL|Cause|.*No probed ethernet device
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Rates of each port and of all. Raises ParseError where no packet was counted."""
+    """Return the rates of each port and of all ports. Raise ParseError if no packet was counted."""
     mode, port, fault = "", "", ""
     rates: dict[tuple[str, str], list[float]] = defaultdict(list)
     counts: dict[str, tuple[float, float, float]] = {}
@@ -70,7 +72,9 @@ def _of_ports(case: str, rates: Mapping[tuple[str, str], Sequence[float]]) -> It
 
 
 def _of_all(case: str, counts: Mapping[str, tuple[float, float, float]]) -> Iterator[Measurement]:
-    """``counts``: RX and TX to packets, those dropped, and both together."""
+    """Return the measurements of all ports together from ``counts``: packets, dropped packets and their sum for RX and
+    TX.
+    """
     for way, (packets, _, _) in counts.items():
         yield Measurement(_TOOL, case, f"{way.lower()}_packets", packets, "1", Better.NONE)
     handled = max((total for _, _, total in counts.values()), default=0.0)

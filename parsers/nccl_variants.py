@@ -1,20 +1,20 @@
-"""Benchmarks of collectives whose tables resemble those of nccl-tests: mscclpp-test, AWS nccom-test, Huawei hccl_test.
+"""Parse benchmarks of collectives with tables like those of nccl-tests: mscclpp-test, AWS nccom-test, Huawei hccl_test.
 
-Case: the tool and, where known, the collective: ``mscclpp-all_reduce``, ``nccom-all_gather``, ``hccl``. The collective
-comes from the command, from a command line in the text, from mscclpp-test's columns, which are different for each, or
-from its JSON. Metrics and labels are those of ``nccl_tests``; further ``time_p50`` and such (s, lower) of nccom-test.
+Case: the tool and, if known, the collective: ``mscclpp-all_reduce``, ``nccom-all_gather``, ``hccl``. The collective
+comes from the command, a command line in the text, mscclpp-test's columns (which differ by collective), or its JSON.
+Metrics and labels are those of ``nccl_tests``. nccom-test also has ``time_p50`` and similar (s, lower is better).
 
-- mscclpp-test (MSCCL++, test/mscclpp-test): the in-place half of its table stands first, and a row has one half only.
-  No type, reduction or average; 1 GB/s is 1e9 B/s. The selected kernel is the label ``kernel``. Also the
-  records it appends with ``-o FILE``.
-- nccom-test (AWS Neuron tools): one set of columns, so there is no ``place``. Its guide says that GB/s means 2**30 B/s,
-  which early versions print; later ones divide by 1e9. Each text is read by the definition that fits its sizes and
-  times, 2**30 where both fit. Also the file of ``--report-to-json-file``.
-- hccl_test (Ascend CANN): columns between bars, algorithm bandwidth only (1 GB/s is 1e9 B/s), checked in words:
-  ``failed`` makes a run invalid, ``NULL`` says that nothing was checked.
+- mscclpp-test (MSCCL++, test/mscclpp-test): the in-place half of its table comes first, and each row has only one half.
+  There is no type, reduction or average; 1 GB/s is 1e9 B/s. The selected kernel is the label ``kernel``. The records
+  that it appends with ``-o FILE`` are read too.
+- nccom-test (AWS Neuron tools): there is one set of columns, so there is no ``place``. Its guide defines GB/s as 2**30
+  B/s, which early versions print; later versions divide by 1e9. Each text is read by the definition that fits its sizes
+  and times, or 2**30 if both fit. The file of ``--report-to-json-file`` is read too.
+- hccl_test (Ascend CANN): columns between bars, with algorithm bandwidth only (1 GB/s is 1e9 B/s). The check is a word:
+  ``failed`` makes a run invalid, ``NULL`` means that nothing was checked.
 
-Several runs in one text, wrong data, repeated sizes and text that is cut are treated as by ``nccl_tests``. hccl_test's
-table and mscclpp-test's records have no end line: the largest requested size, in the text or the command, shows whether
+Several runs in one text, wrong data, repeated sizes and truncated text are treated as by ``nccl_tests``. hccl_test's
+table and mscclpp-test's records have no end line. The largest requested size, in the text or the command, shows whether
 they are complete.
 """
 
@@ -56,9 +56,9 @@ _UNITS = {1e9: "1e9 B/s, as its sizes and times say", _GIB: "2**30 B/s, as its g
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The measurements of every run in ``raw``; ``command`` names the collective where the text does not.
+    """Return the measurements of every run in ``raw``; ``command`` names the collective if the text does not.
 
-    Raises ParseError where there are none: a failed launch, say, or output of nccl-tests.
+    Raise ParseError if there are none, as for a failed launch or output of nccl-tests.
     """
     files = read_files(decode(raw))
     output = lines(files.around)
@@ -82,7 +82,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _name(runs: list[Run], output: list[Line], command: Sequence[str]) -> None:
-    """Give runs their collective and requested ranks: from the command line above them, or from ``command``."""
+    """Set the collective and requested ranks of runs from the command line above them, or from ``command``."""
     candidates = [(0, " ".join(command)[:100_000])]
     candidates += [(line.n, line.text) for line in output if "test" in line.text]
     for run in runs:
@@ -116,7 +116,7 @@ def _mscclpp(reader: Reader, files: Files) -> Iterator[Run]:
 
 
 def _nccom(output: list[Line], last: int | None, documents: Sequence[Document]) -> Iterator[Run]:
-    """nccom-test's tables and JSON; rates are left as printed, see ``_choose_unit``."""
+    """Read nccom-test's tables and JSON; rates stay as printed, see ``_choose_unit``."""
     for document in documents:
         results = [part for part in objects(document.value.get("results")) if "size(B)" in part]
         if results:
@@ -152,7 +152,7 @@ def _take_nccom(run: Run, columns: list[str], line: Line, words: list[str], *, c
 
 
 def _plain(value: object) -> str:
-    """A value of the JSON as the table would have it; figures with all their digits."""
+    """Return a value of the JSON as the table would print it; figures keep all digits."""
     plain = number(value)
     if plain is None:
         return value if isinstance(value, str) else ""
@@ -226,7 +226,7 @@ def _hccl(output: list[Line], last: int | None) -> Iterator[Run]:
 
 
 def _is_complete_hccl(cells: list[str]) -> bool:
-    """Whether a row ends with one of the words that cannot be the beginning of a longer one."""
+    """Return whether a row ends with a word that cannot be the beginning of a longer one."""
     return len(cells) > 3 and cells[-1].lower() in _HCCL_CHECKS
 
 
@@ -246,7 +246,7 @@ def _hccl_row(line: int, cells: dict[str, tuple[str | None, str]]) -> Row | None
 
 
 def _reasons(runs: list[Run], files: Files, reader: Reader, output: list[Line]) -> Iterator[ParseError]:
-    """Errors for a text without results, the most specific first; at least one."""
+    """Return the errors for a text without results, the most specific first; there is at least one."""
     table = "a table of mscclpp-test, nccom-test or hccl_test"
     for run in (*files.runs, *reader.tests):
         if "type" in run.columns or run.named:

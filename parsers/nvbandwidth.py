@@ -21,7 +21,7 @@ from parsers.kit.cut import cut, cut_in_json, cut_in_line
 from parsers.kit.text import decode, dig, find_json, number, numbered, objects
 
 _TOOL = "nvbandwidth"
-_MOST_DEVICES = 512  # in a row or column: more are no matrix of one machine
+_MOST_DEVICES = 512  # maximum cells of a row or column; larger matrices do not describe one machine
 _LONGEST = 300  # maximum length of a name or reason in characters
 _PARTS = ("first", "second")  # the two directions of a bidirectional test between GPUs, printed before their sum
 _ROW = re.compile(r"\b(CPU|GPU)\(row\)\s*(->|<-|<->)\s*(CPU|GPU)\(column\)")
@@ -39,7 +39,7 @@ Matrix = list[list[float | None]]
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """One test: its name and status, and where it has figures what rows and columns are, with the figures."""
+    """Hold one test: its name and status and, if it has figures, the meaning of rows and columns, and the figures."""
 
     name: str
     status: str
@@ -48,7 +48,7 @@ class _Test:
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every test with figures. Raises ParseError where none has any, with what nvbandwidth says of it."""
+    """Return every test with figures. Raise ParseError, with nvbandwidth's own message, if none has any."""
     text = decode(raw)
     scan = find_json(text)
     root = next((d.value["nvbandwidth"] for d in scan.documents if isinstance(d.value.get("nvbandwidth"), dict)), None)
@@ -88,7 +88,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _asked(command: Sequence[str]) -> list[str]:
-    """The tests that the command names behind ``-t``."""
+    """Return the tests that the command names after ``-t``."""
     words = list(command)
     start = next((n for n, word in enumerate(words) if word in ("-t", "--testcase")), len(words))
     names = []
@@ -118,7 +118,7 @@ def _of_json(entry: dict[str, object]) -> _Test:
 
 
 def _of_text(text: str) -> Iterator[_Test]:
-    """The tests of the text form: what runs, its heading, a line of columns, rows, and SUM as the end."""
+    """Return the tests of the text format: running line, heading, columns, rows, and SUM as the end."""
     name, description, matrix, columns = "", "", Matrix(), 0
     for _, line in numbered(text):
         if match := _RUNNING.search(line[:_LONGEST]):
@@ -146,7 +146,7 @@ def _of_text(text: str) -> Iterator[_Test]:
 
 
 def _bounded(matrix: Matrix) -> tuple[tuple[float | None, ...], ...]:
-    """``matrix`` where it is one: rows of equal length, none longer than machines have devices."""
+    """Return ``matrix`` if it is valid: rows of equal length, none longer than a machine has devices."""
     widths = {len(row) for row in matrix}
     if len(widths) != 1 or not 0 < max(widths) <= _MOST_DEVICES or len(matrix) > 3 * _MOST_DEVICES:
         return ()
@@ -166,7 +166,7 @@ def _measurements(test: _Test) -> Iterator[Measurement]:
         for i, row in enumerate(test.matrix[n * size : (n + 1) * size]):
             for j, cell in enumerate(row):
                 value = number(cell * scale) if cell else None
-                if not value:  # N/A, and 0.00 in the text form: not measured
+                if not value:  # N/A, or 0.00 in the text format, means not measured
                     continue
                 labels = _ends(test.description, i, j, one_row=len(test.matrix) == 1 < count)
                 if part:
@@ -186,7 +186,7 @@ def _one(case: str, metric: str, value: float, rate: bool, labels: dict[str, str
 
 
 def _ends(description: str, row: int, column: int, *, one_row: bool) -> dict[str, str]:
-    """What a cell is from and to; a local copy stays on its GPU. A single row of GPUs is all of them at once."""
+    """Return the source and target of a cell; a local copy stays on its GPU; a single row covers all GPUs."""
     match = _ROW.search(description)
     if match is None:
         ends = [f"gpu{column}"] * 2 if "local" in description else ["gpus", f"gpu{column}"]

@@ -1,11 +1,13 @@
-"""Lines of JSON of playbooks/roles/torch_ops: operators of torch, timed and checked, format 1.
+"""Parse the JSON lines of playbooks/roles/torch_ops: timed and checked torch operators, format 1.
 
-Case: operator/precision/shape (``mm/bf16/llama3-8b-gate``), ``roof/PRECISION`` and ``roof/memory``. Of each operator
-one rate, higher is better: ``flops`` where it does 8 operations a byte or more, else ``bandwidth`` of the bytes that it
-needs at least; both by the median time. What describes it: ``time``, ``time_best``, ``time_iqr``, ``roof_share`` (the
-time that the device's own roofs allow over the median), ``balance`` (operations a byte over those at which the roofs
-meet), ``error``. A wrong result makes its own case ``invalid`` and no other; so does a case that failed. What was
-skipped is noted.
+Case: operator/precision/shape (``mm/bf16/llama3-8b-gate``), ``roof/PRECISION`` and ``roof/memory``. Each operator has
+one rate, higher is better, from the median time. It is ``flops`` if the operator does at least 8 operations per byte,
+otherwise ``bandwidth`` of the bytes that it needs at least.
+
+Descriptive metrics: ``time``, ``time_best``, ``time_iqr``, ``error``, ``roof_share`` (the time that the device's own
+roofs allow over the median) and ``balance`` (operations per byte relative to the point where the roofs meet).
+
+A wrong result or a failure makes only its own case ``invalid``. Skipped cases are noted.
 """
 
 from __future__ import annotations
@@ -24,13 +26,13 @@ from parsers.kit.cut import cut, cut_in_line
 from parsers.kit.text import decode, numbered
 
 _TOOL = "torch_ops"
-COMPUTES = 8.0  # operations a byte from which on a case is counted by its operations
+COMPUTES = 8.0  # operations per byte from which a case is rated by its operations
 _LONGEST = 10_000  # characters of a line
-_MOST = 20_000  # lines
-_NAMED = 8  # cases of one reason that a note names
+_MOST = 20_000  # number of lines
+_NAMED = 8  # number of cases that a note names for one reason
 
 Precision = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8"]
-# Wide bounds, within which every quotient of two of them is a number.
+# Bounds wide enough for real values, within which every quotient of two values is finite.
 Seconds = Annotated[float, Field(ge=1e-12, lt=1e6, allow_inf_nan=False)]
 Rate = Annotated[float, Field(ge=1.0, le=1e21, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=1 << 62)]
@@ -109,7 +111,7 @@ _KINDS: Mapping[str, type[_Line]] = {
 
 @dataclass(slots=True)
 class _Run:
-    """The lines of one output, sorted."""
+    """Hold the sorted lines of one output."""
 
     environment: _Environment | None = None
     roofs: dict[str, float] = field(default_factory=dict)
@@ -120,7 +122,7 @@ class _Run:
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every case that was timed. Raises ParseError for a line of another kind, and where there is none."""
+    """Return every timed case. Raise ParseError for an unknown kind of line, and if there is no timed case."""
     text = decode(raw)
     run = _read(text)
     if run.environment is None:
@@ -219,7 +221,7 @@ def _precision(c: _Case) -> str:
 
 
 def _share(c: _Case, roofs: Mapping[str, float]) -> float | None:
-    """The time that the roofs allow over the median time; None where a roof is not known."""
+    """Return the time that the roofs allow over the median time; None if a roof is unknown."""
     peak, memory = roofs.get(_precision(c)), roofs.get("memory")
     if peak is None or memory is None:
         return None
@@ -227,7 +229,7 @@ def _share(c: _Case, roofs: Mapping[str, float]) -> float | None:
 
 
 def _broken(run: _Run, text: str) -> str | None:
-    """Why the output as a whole does not count; None where it does."""
+    """Return why the output as a whole does not count; None if it does."""
     if run.end is None:
         return cut_in_line(text) or cut("its last line, the end, is absent")
     counted, listed = run.end.end, len(run.cases)
@@ -237,7 +239,7 @@ def _broken(run: _Run, text: str) -> str | None:
 
 
 def _blame(wrong: Sequence[_Case], fails: Sequence[_Fail]) -> Iterator[str]:
-    """What was wrong or failed, by name; the first few."""
+    """Return what was wrong or failed, by name, for the first few cases."""
     for c in wrong[:_NAMED]:
         error = "is no number" if c.error is None else f"is off by {c.error:.2g}, and {c.tolerance:.2g} is allowed"
         yield f"{c.case} computes a wrong result: it {error}"

@@ -1,9 +1,11 @@
-"""What a workload is short of: its demand of each resource, fitted from machines' measured rates and its time on them.
+"""Find a workload's bottleneck: fit its demand for each resource to the measured rates and times of machines.
 
-Work of demand d (per unit of work: bytes, operations, seconds of a core) takes tau_i = d_i / R_i on resource i of rate
-R_i, and T = (sum tau_i^p)^(1/p) altogether: p = 1 one after the other, p infinite wholly overlapped (a roofline: the
-slowest resource alone counts). For a given p, c_i = d_i^p is a non-negative least-squares fit of sum c_i R_i^-p / T^p
-to 1, that is to relative errors; p is the one of ``POWERS`` that best predicts machines left out.
+A workload of demand d (per unit of work: bytes, operations, core seconds) takes tau_i = d_i / R_i on resource i of rate
+R_i. Its total time is T = (sum tau_i^p)^(1/p). With p = 1 the resources are used one after the other. With infinite p
+they overlap completely (a roofline), and only the slowest resource counts.
+
+For a given p, c_i = d_i^p is the non-negative least-squares fit of sum c_i R_i^-p / T^p to 1, so it minimises relative
+errors. The p chosen from ``POWERS`` is the one that best predicts machines left out of the fit.
 """
 
 from __future__ import annotations
@@ -24,26 +26,31 @@ from planner.ratio import Ratio
 Floats = npt.NDArray[np.float64]
 
 POWERS = (1.0, 1.5, 2.0, 4.0, math.inf)
-MOST_CONDITION = 30.0  # Belsley, Kuh and Welsch 1980: from here on columns carry the same information
-MOST_SPREAD = 0.20  # half the width of a share's interval, from which on it is no attribution
-MOST_ERROR = 0.20  # half the width of a prediction's interval in logs, from which on it is none
-BEYOND = 2.0  # a rate this many times beyond those fitted is out of reach
+MOST_CONDITION = 30.0  # condition number from which columns are collinear (Belsley, Kuh and Welsch 1980)
+MOST_SPREAD = 0.20  # maximum half-width of a share's interval; wider shares are not attributed
+MOST_ERROR = 0.20  # maximum half-width of a prediction's interval, in logs; wider predictions are not reported
+BEYOND = 2.0  # maximum factor between a rate and the fitted rates
 RESAMPLED = 400
-THROTTLES = (0.4, 0.5, 0.65, 0.8)  # of a rate: four depths, since one odd machine is absent from a third of resamples
+THROTTLES = (0.4, 0.5, 0.65, 0.8)  # fractions of a rate; four, as an odd machine misses a third of resamples
 _TURNS = 50
-_SAME = 1e-6  # log errors that differ by less are equal: the simplest p is taken
+_SAME = 1e-6  # log errors that differ by less are treated as equal, and the simplest p is used
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A workload's demand vector. ``rates``: a row per machine, a column per resource; ``times``: of a unit of work.
+    """Hold a workload's demand vector.
 
-    ``demand``: per unit of work, in the unit of the rate x s. ``errors``: p to the root mean square of the log error on
-    machines left out. ``shares``: each resource's part of the time, eps_i = tau_i^p / sum tau^p, at the geometric mean
-    of the machines, with its 95% interval (bootstrap over machines). ``refused``: why the shares are no
-    attribution, empty where they are; ``throttle``: the resource whose throttling on one machine, to each of
-    ``THROTTLES`` of its rate, would settle it best, and the condition number then. ``drawn``: the bootstrap's (p,
-    demand), from which intervals of predictions come. ``alike``: the other p that do as well within the noise.
+    - ``rates``: one row per machine and one column per resource
+    - ``times``: the time for a unit of work on each machine
+    - ``demand``: the demand per unit of work, in the unit of the rate x s
+    - ``errors``: by p, the root mean square of the log error on machines left out
+    - ``shares``: each resource's share of the time, eps_i = tau_i^p / sum tau^p, at the geometric mean of the machines,
+      with its 95% bootstrap interval over machines
+    - ``refused``: why the shares cannot be attributed; empty if they can
+    - ``throttle``: the resource to throttle on one machine, to each of ``THROTTLES`` of its rate, to improve the
+      attribution most, and the resulting condition number
+    - ``drawn``: the (p, demand) of each bootstrap draw, used for the intervals of predictions
+    - ``alike``: the other values of p that fit as well within the noise
     """
 
     machines: Sequence[str]
@@ -62,17 +69,18 @@ class Profile:
 
     @property
     def error(self) -> float:
-        """Root mean square of the log error on machines left out, at the p chosen."""
+        """Return the root mean square of the log error on machines left out, at the chosen p."""
         return self.errors[self.p]
 
     @property
     def df(self) -> int:
-        """Degrees of freedom of that error."""
+        """Return the degrees of freedom of that error."""
         return len(self.machines) - len(self.resources)
 
     def rates_of(self, rates: Mapping[str, float] | None) -> Floats:
-        """``rates`` in the profile's order; the machines' geometric mean where None. Raises FleetmarkError for a rate
-        that is absent or not positive.
+        """Return ``rates`` in the profile's order, or the geometric mean of the machines if None.
+
+        Raise FleetmarkError for a rate that is missing or not positive.
         """
         if rates is None:
             return np.asarray(np.exp(np.log(self.rates).mean(axis=0)))
@@ -85,7 +93,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """A possible purchase. ``factors``: resource to what its rate is multiplied by; ``money``: its price."""
+    """Describe a possible purchase: ``factors`` multiplies the rate of each resource; ``money`` is its price."""
 
     name: str
     factors: Mapping[str, float]
@@ -94,7 +102,10 @@ class Upgrade:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """An upgrade and its effect: ``ratio`` is throughput after over before; ``per_money``: (ratio - 1) / money."""
+    """Hold the effect of an upgrade.
+
+    ``ratio`` is the throughput after the upgrade over that before; ``per_money`` is (ratio - 1) / money.
+    """
 
     upgrade: Upgrade
     ratio: Ratio
@@ -102,12 +113,15 @@ class Gain:
 
 
 def time_of(demand: Sequence[float] | Floats, rates: Sequence[float] | Floats, p: float) -> float:
-    """T = (sum (d_i / R_i)^p)^(1/p), s; the largest of them where p is infinite."""
+    """Return T = (sum (d_i / R_i)^p)^(1/p) in s; if p is infinite, the largest d_i / R_i."""
     return float(_times(np.asarray(demand, dtype=float), np.atleast_2d(np.asarray(rates, dtype=float)), p)[0])
 
 
 def sensitivities(demand: Sequence[float] | Floats, rates: Sequence[float] | Floats, p: float) -> Floats:
-    """eps_i = tau_i^p / sum tau^p: by how many percent T falls for one percent more of rate i. They sum to 1."""
+    """Return eps_i = tau_i^p / sum tau^p: by how many percent T falls if rate i rises by one percent.
+
+    The values sum to 1.
+    """
     tau = np.asarray(demand, dtype=float) / np.asarray(rates, dtype=float)
     relative = tau / tau.max()
     parts = (relative >= 1 - 1e-12).astype(float) if math.isinf(p) else relative**p
@@ -124,10 +138,13 @@ def _times(demand: Floats, rates: Floats, p: float) -> Floats:
 
 
 def fit(rates: Mapping[str, Mapping[str, float]], times: Mapping[str, float], *, seed: int = 1) -> Profile:
-    """The demand vector behind ``times`` (machine to seconds per unit of work) on machines with these ``rates``
-    (machine to resource to rate). ``seed``: of the bootstrap.
+    """Fit the demand vector to the ``times`` and ``rates`` of machines.
 
-    Raises FleetmarkError for fewer machines than resources + 1, machines without all rates, and figures not positive.
+    ``times`` maps machine to seconds per unit of work; ``rates`` maps machine to resource to rate. ``seed`` is that of
+    the bootstrap.
+
+    Raise FleetmarkError if there are fewer machines than resources + 1, if a machine lacks a rate, or if a figure is
+    not positive.
     """
     machines = sorted(times)
     resources = list(dict.fromkeys(r for m in machines for r in rates.get(m, {})))
@@ -146,14 +163,14 @@ def fit(rates: Mapping[str, Mapping[str, float]], times: Mapping[str, float], *,
     r = np.array([[float(rates[m][name]) for name in resources] for m in machines])
     t = np.array([float(times[m]) for m in machines])
     scale, unit = np.exp(np.log(r).mean(axis=0)), float(np.exp(np.log(t).mean()))
-    x, y = r / scale, t / unit  # numbers near 1, which change nothing else
+    x, y = r / scale, t / unit  # scale the numbers to about 1; this changes nothing else
     missed = {p: _left_out(x, y, p) for p in POWERS}
     errors = {p: math.sqrt(float(np.mean(e**2))) for p, e in missed.items()}
     p = next(p for p in POWERS if errors[p] <= min(errors.values()) + _SAME)
     demand = _fitted(x, y, p)
     drawn = _bootstrap(x, y, seed)
     shares = sensitivities(demand, np.ones(len(resources)), p)
-    spread = math.sqrt(len(y) / (len(y) - len(resources)))  # a fit is nearer to its own machines than to others
+    spread = math.sqrt(len(y) / (len(y) - len(resources)))  # a fit is closer to its own machines than to others
     estimates = _estimates(shares, [sensitivities(d, np.ones(len(resources)), q) for q, d in drawn], spread, len(y))
     condition = _condition(_design(x, y, p))
     refused = _refusals(resources, condition, estimates)
@@ -177,11 +194,11 @@ def fit(rates: Mapping[str, Mapping[str, float]], times: Mapping[str, float], *,
 def _positive(figures: Mapping[str, float], noun: str) -> None:
     for name, value in figures.items():
         if not (math.isfinite(value) and value > 0):
-            raise FleetmarkError(f"a {noun} of {value:g} ({name}): rates and times are positive numbers")
+            raise FleetmarkError(f"a {noun} of {value:g} ({name}): rates and times must be positive")
 
 
 def _fitted(rates: Floats, times: Floats, p: float) -> Floats:
-    """The demand for one p; a resource that does not show in the times gets 0."""
+    """Return the fitted demand for one p; a resource without influence on the times gets 0."""
     if math.isinf(p):
         return _roofline(rates, times)
     c, _ = optimize.nnls(_design(rates, times, p), np.ones(len(times)))
@@ -189,16 +206,19 @@ def _fitted(rates: Floats, times: Floats, p: float) -> Floats:
 
 
 def _design(rates: Floats, times: Floats, p: float) -> Floats:
-    """R_i^-p / T^p, the largest finite p in place of an infinite one."""
+    """Return R_i^-p / T^p, with the largest finite p in place of an infinite one."""
     power = p if math.isfinite(p) else max(q for q in POWERS if math.isfinite(q))
     return np.asarray((rates * times[:, None]) ** -power)
 
 
 def _roofline(rates: Floats, times: Floats) -> Floats:
-    """T = max d_i / R_i by turns: which resource binds each machine, and the demand that fits those it binds (mean of
-    logs); from the tightest roof under all times, then without every resource whose absence costs nothing.
+    """Fit T = max d_i / R_i by alternating between two steps.
+
+    One step finds the resource that limits each machine; the other fits the demand to those machines (mean of logs).
+    The fit starts from the highest roof below all times. At the end, it drops every resource that does not improve the
+    fit.
     """
-    product = rates * times[:, None]  # the demand, were that resource alone to blame
+    product = rates * times[:, None]  # the demand if only that resource limited the workload
     logs, every = np.log(product), np.arange(len(times))
 
     def error(demand: Floats) -> float:
@@ -228,7 +248,7 @@ def _roofline(rates: Floats, times: Floats) -> Floats:
 
 
 def _left_out(rates: Floats, times: Floats, p: float) -> Floats:
-    """ln(predicted / true) of each machine, predicted by a fit to the others."""
+    """Return ln(predicted / measured) for each machine, predicted by a fit to the other machines."""
     errors = np.empty(len(times))
     for n in range(len(times)):
         others = np.arange(len(times)) != n
@@ -238,7 +258,9 @@ def _left_out(rates: Floats, times: Floats, p: float) -> Floats:
 
 
 def _alike(missed: Mapping[float, Floats], p: float) -> list[float]:
-    """The other powers whose squared errors exceed those of p by less than the standard error of that difference."""
+    """Return the other powers whose squared errors exceed those of p by less than the standard error of that
+    difference.
+    """
     powers = []
     for q, errors in missed.items():
         if q == p or not np.isfinite(errors).all():
@@ -250,8 +272,10 @@ def _alike(missed: Mapping[float, Floats], p: float) -> list[float]:
 
 
 def _bootstrap(rates: Floats, times: Floats, seed: int) -> list[tuple[float, Floats]]:
-    """Fits to machines drawn with replacement, at least as many different ones as resources; each with the p that
-    fits its machines best (all p have as many parameters).
+    """Return fits to machines drawn with replacement.
+
+    Each draw has at least as many different machines as resources. Each fit uses the p that fits its machines best,
+    since all p have equally many parameters.
     """
     rng = np.random.default_rng(seed)
     count, needed = len(times), rates.shape[1]
@@ -268,7 +292,7 @@ def _bootstrap(rates: Floats, times: Floats, seed: int) -> list[tuple[float, Flo
 
 
 def _estimates(point: Floats, drawn: Sequence[Floats], spread: float, machines: int) -> list[Estimate]:
-    """Shares with percentile intervals, widened about the point by ``spread``, within 0 and 1."""
+    """Return shares with percentile intervals, widened about the point by ``spread`` and limited to 0 to 1."""
     samples = point + (np.array(drawn) - point) * spread
     tail = (1 - CONFIDENCE) / 2
     low, high = np.clip(np.quantile(samples, [tail, 1 - tail], axis=0), 0, 1)
@@ -278,7 +302,7 @@ def _estimates(point: Floats, drawn: Sequence[Floats], spread: float, machines: 
 
 
 def _condition(design: Floats) -> float:
-    """The condition number with columns brought to one length."""
+    """Return the condition number after scaling the columns to equal length."""
     values = np.linalg.svd(design / np.linalg.norm(design, axis=0), compute_uv=False)
     return float(values[0] / values[-1]) if values[-1] > values[0] * 1e-12 else math.inf
 
@@ -308,8 +332,9 @@ def _refusals(resources: Sequence[str], condition: float, shares: Sequence[Estim
 
 
 def _throttle(resources: Sequence[str], demand: Floats, rates: Floats, times: Floats, p: float) -> tuple[str, float]:
-    """The resource whose throttling to ``THROTTLES``, on a machine like the mean, would separate the resources best,
-    and the condition number then.
+    """Return the resource to throttle to ``THROTTLES`` on an average machine to separate the resources best.
+
+    Also return the resulting condition number.
     """
     conditions = []
     for i, name in enumerate(resources):
@@ -322,11 +347,13 @@ def _throttle(resources: Sequence[str], demand: Floats, rates: Floats, times: Fl
 
 
 def equivalence(profile: Profile, a: Mapping[str, float] | None, b: Mapping[str, float]) -> Ratio:
-    """How many machines with rates ``a`` (None: the geometric mean of those fitted) one with rates ``b`` is worth.
+    """Return how many machines with rates ``a`` one machine with rates ``b`` replaces.
 
-    The interval joins the bootstrap's spread, which carries d and p, and the error on machines left out, once for each
-    side, as Student's t with machines - resources degrees of freedom. Raises FleetmarkError for rates that are absent
-    or not positive.
+    If ``a`` is None, it is the geometric mean of the fitted machines. The interval combines the bootstrap's spread,
+    which covers d and p, with the error on machines left out, once for each side. It uses Student's t with machines -
+    resources degrees of freedom.
+
+    Raise FleetmarkError for rates that are missing or not positive.
     """
     x, y = profile.rates_of(a), profile.rates_of(b)
     return _ratio(profile, x, y, 0.0 if np.allclose(x, y, rtol=1e-12, atol=0) else 2 * profile.error**2)
@@ -344,13 +371,17 @@ def _ratio(profile: Profile, before: Floats, after: Floats, extra: float) -> Rat
 
 
 def _variance(profile: Profile, point: float, drawn: Sequence[float]) -> float:
-    """The variance of the bootstrap's draws about the point, raised because a fit is closer to its own machines."""
+    """Return the variance of the bootstrap draws about the point, increased because a fit is closer to its own
+    machines.
+    """
     return float(np.mean((np.array(drawn) - point) ** 2)) * len(profile.machines) / profile.df
 
 
 def predicted(profile: Profile, rates: Mapping[str, float]) -> Estimate:
-    """Units of work per second of a machine with these ``rates``. The interval joins the bootstrap's spread and the
-    error on machines left out, as Student's t with ``profile.df`` degrees of freedom.
+    """Return the predicted units of work per second of a machine with these ``rates``.
+
+    The interval combines the bootstrap's spread with the error on machines left out. It uses Student's t with
+    ``profile.df`` degrees of freedom.
     """
     x = profile.rates_of(rates)
     log = -math.log(time_of(tuple(profile.demand.values()), x, profile.p))
@@ -360,7 +391,7 @@ def predicted(profile: Profile, rates: Mapping[str, float]) -> Estimate:
 
 
 def cannot_tell(profile: Profile, rates: Mapping[str, float]) -> str:
-    """Why there is no prediction for a machine with these ``rates``; empty where there is one."""
+    """Return why there is no prediction for a machine with these ``rates``, or an empty string if there is one."""
     x = profile.rates_of(rates)
     low, high = profile.rates.min(axis=0) / BEYOND, profile.rates.max(axis=0) * BEYOND
     out = [n for n, v, a, b in zip(profile.resources, x, low, high, strict=True) if not a <= v <= b]
@@ -384,11 +415,13 @@ def cannot_tell(profile: Profile, rates: Mapping[str, float]) -> str:
 
 
 def gains(profile: Profile, upgrades: Sequence[Upgrade], rates: Mapping[str, float] | None = None) -> list[Gain]:
-    """The gain of each upgrade of a machine with these ``rates`` (None: the geometric mean of those fitted): the most
-    per money first, then those without a price, by gain. The intervals are the bootstrap's alone: the same machine
-    before and after shares the error of the model.
+    """Return the gain of each upgrade of a machine with these ``rates``.
 
-    Raises FleetmarkError for an upgrade of what the profile does not rest on, or by a factor that is not positive.
+    If ``rates`` is None, they are the geometric mean of the fitted machines. Upgrades with the highest gain per money
+    come first, then those without a price, by gain. The intervals include only the bootstrap's spread, because the
+    model's error is the same before and after an upgrade.
+
+    Raise FleetmarkError if an upgrade names a resource that the profile lacks, or a factor that is not positive.
     """
     before = profile.rates_of(rates)
     ranked = []

@@ -1,7 +1,8 @@
-"""Candidates against a baseline, class by class: what is comparable, what is not and why, and the warnings due.
+"""Compare candidates with a baseline class by class: what is comparable, what is not and why, and the warnings.
 
-A class holds figures of one kind. Capacity makes "one is worth N", and alone may be shared out and mixed;
-responsiveness is "x faster"; guardrails are kept or broken, and are in no class's headline.
+All figures of a class are of one kind. Capacity answers "one machine replaces N"; only capacity can be divided by cores
+or watts and mixed. Responsiveness answers "x times as fast". Guardrails hold or are broken, and no headline includes
+them.
 """
 
 from __future__ import annotations
@@ -79,8 +80,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One candidate: its equivalence for each class, what was not compared (title to reason), the ``standing`` of
-    what was (title to what its figures on either side are called), and its ``guardrails`` by title.
+    """Hold the comparison of one candidate with the baseline.
+
+    It has the equivalence of each class, the reason for each title that is not compared, and the ``guardrails`` by
+    title. ``standing`` gives, by compared title, how each side's figures are described (official or not, for instance).
     """
 
     title: str
@@ -249,12 +252,12 @@ def _arithmetic(
 
 
 def _in_classes(benchmarks: pd.DataFrame) -> pd.Series:
-    """Which benchmarks make headlines: neither guardrails nor what only describes."""
+    """Return which benchmarks count in headlines: neither guardrails nor purely descriptive figures."""
     return benchmarks["kind"].isin(_OF_CLASSES)
 
 
 def _of_one_kind(benchmarks: pd.DataFrame) -> pd.Series:
-    """The class of each benchmark; a class of the user's own with figures of two kinds becomes two."""
+    """Return the class of each benchmark; a user's class with figures of two kinds is split in two."""
     classes = benchmarks["class"].copy()
     scored = benchmarks[_in_classes(benchmarks)]
     for name, group in scored.groupby("class"):
@@ -305,7 +308,9 @@ def _words(standings: pd.Series) -> str:
 
 
 def _explained(left_out: Mapping[str, str], benchmarks: pd.DataFrame, a: Side, b: Side) -> dict[str, str]:
-    """Why a benchmark is on one side only: where every run of the other side failed, the sides are not equivalent."""
+    """Return why a benchmark is on one side only; if all its runs on the other side failed, the sides are not
+    equivalent.
+    """
     reasons = {}
     for title, why in left_out.items():
         run = " ".join(str(benchmarks.loc[title, key]) for key in ("workload", "case"))
@@ -321,14 +326,15 @@ def _explained(left_out: Mapping[str, str], benchmarks: pd.DataFrame, a: Side, b
 
 
 def _not_measured(title: str, a: Side, b: Side) -> Message | None:
-    """Which side lacks a benchmark that only one has."""
+    """Return which side lacks a benchmark that only the other side has."""
     lacking = [side.title for side in (a, b) if title not in side.means]
     return message("not measured on {side}", side=lacking[0]) if len(lacking) == 1 else None
 
 
 def at_odds(units: Sequence[str], directions: Sequence[str]) -> str:
-    """Why figures of a benchmark cannot be compared: ``units``, ``directions``, or nothing. A side whose own figures
-    differ has several units in one string, with commas.
+    """Return why the figures of a benchmark cannot be compared: ``units``, ``directions`` or an empty string.
+
+    If the figures of one side differ, its string lists several units, separated by commas.
     """
     if len(set(units)) > 1 or ", " in units[0]:
         return "units"
@@ -336,7 +342,7 @@ def at_odds(units: Sequence[str], directions: Sequence[str]) -> str:
 
 
 def _clashes(a: Side, b: Side) -> dict[str, str]:
-    """Benchmarks of both sides whose units or directions differ, within a side or between them."""
+    """Return the benchmarks whose units or directions differ, within a side or between the sides."""
     clashes: dict[str, str] = {}
     for title, both in _about_both(a, b).items():
         units, directions = ([str(benchmark[key]) for benchmark in both] for key in ("unit", "better"))
@@ -362,13 +368,13 @@ def _clashes(a: Side, b: Side) -> dict[str, str]:
 
 
 def _about_both(a: Side, b: Side) -> dict[str, tuple[dict[Any, Any], dict[Any, Any]]]:
-    """What stands behind each title that both sides have, on either."""
+    """Return the metadata of each title that both sides have, from either side."""
     first, second = (s.benchmarks[["unit", "better", "kind", "standing"]].to_dict("index") for s in (a, b))
     return {str(t): (first[t], second[t]) for t in a.benchmarks.index.intersection(b.benchmarks.index)}
 
 
 def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
-    """What a reader must know before believing a ratio of these sides."""
+    """Return the warnings that a reader needs before trusting a ratio of these sides."""
     warnings: list[str] = []
     for key in sorted({*a.traits, *b.traits}):
         values_a, values_b = (sorted(set(s.traits.get(key, ()))) for s in (a, b))
@@ -411,7 +417,7 @@ def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
 
 
 def _check_shared_out(per: str, benchmarks: pd.DataFrame, results: Sequence[Candidate]) -> None:
-    """Raises FleetmarkError where no capacity is compared: nothing else may be shared out."""
+    """Raise FleetmarkError if no capacity is compared, because only capacity can be divided by ``per``."""
     work = set(benchmarks.index[benchmarks["kind"] == Kind.CAPACITY])
     if any(title in work for c in results for e in c.classes.values() for title in e.each):
         return
@@ -429,7 +435,7 @@ def _left_out(candidate: Candidate) -> dict[str, str]:
 
 
 def _sizes(a: Side, b: Side) -> tuple[list[str], list[str]]:
-    """Benchmarks measured at different sizes on the two sides: warnings where they are far apart, else notes."""
+    """Return warnings for benchmarks whose sizes are far apart on the two sides, and notes for smaller differences."""
     differing: dict[tuple[bool, str, str], list[str]] = {}
     of_a, of_b = (
         dict(zip(s.benchmarks.index, s.benchmarks[["smallest", "largest"]].to_numpy(float).tolist(), strict=True))

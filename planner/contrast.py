@@ -1,7 +1,7 @@
-"""Two sides over the same benchmarks, as arrays, and what lies between them: ratio, equal work, another workload.
+"""Compare two sides over the same benchmarks, as arrays: ratio, equal work and the interval of another workload.
 
-A side is an array of oriented logarithms of host means, hosts by benchmarks, NaN where a host has no figure. Hosts with
-gaps stay: ``planner.mixed`` has the model.
+A side is an array of oriented logarithms of host means, hosts by benchmarks, with NaN for missing figures. Hosts with
+gaps are kept; ``planner.mixed`` estimates their side.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ class Pairing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """How well each figure of a side is known by its own repeats: frames as the side's. ``errors``: the standard error
-    of the log; ``degrees``: its degrees of freedom. NaN where a figure was measured once. They count where a single
-    host of a side has a benchmark.
+    """Hold the precision of each figure of a side, estimated from its repeats.
+
+    Both frames have the shape of the side: ``errors`` has the standard error of the log, ``degrees`` its degrees of
+    freedom. Figures that were measured once are NaN. Repeats are used only if a single host of a side has a benchmark.
     """
 
     errors: pd.DataFrame
@@ -59,7 +60,7 @@ class _Part(Protocol):
 
 
 class TooFewFiguresError(ValueError):
-    """A side has too few figures for its hosts and benchmarks."""
+    """Report that a side has too few figures for its hosts and benchmarks."""
 
     def __init__(self, why: Message) -> None:
         self.why = why
@@ -68,7 +69,7 @@ class TooFewFiguresError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Pinned:
-    """A side whose figures have no error of their own."""
+    """Hold a side whose figures have no error of their own."""
 
     means: Floats
     hosts: int = 1
@@ -111,7 +112,7 @@ class Figures:
 
     @classmethod
     def from_side(cls, side: pd.DataFrame, names: Sequence[str], repeats: Repeats | None) -> Figures:
-        """The benchmarks ``names`` of a side."""
+        """Return the figures of the benchmarks ``names`` of a side."""
         logs = side[list(names)].to_numpy(float)
         if repeats is None:
             return cls(logs, np.full_like(logs, np.nan), np.full_like(logs, np.nan))
@@ -134,7 +135,7 @@ class Figures:
 
     @property
     def gaps(self) -> bool:
-        """Whether a host that has some of the benchmarks lacks others."""
+        """Return whether a host with some of the benchmarks lacks others."""
         missing = np.isnan(self.logs)
         return bool(missing.any()) and bool((missing.any(axis=1) & ~missing.all(axis=1)).any())
 
@@ -167,9 +168,10 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """Baseline and candidate over the same benchmarks. Pairs of the same hosts are one side, of their differences,
-    against nothing. ``logs``: the figures of both, of pairs the differences, for resampling; ``gaps``: some are
-    missing.
+    """Hold the baseline and the candidate over the same benchmarks.
+
+    If the sides are the same hosts, they form a single side of differences without a counterpart. ``logs`` has the
+    figures of both sides, or the differences, for resampling. ``gaps`` is True if figures are missing.
     """
 
     a: _Part
@@ -180,7 +182,10 @@ class Contrast:
 
     @classmethod
     def from_sides(cls, sides: tuple[Figures, Figures], columns: Sequence[int], pairing: Pairing) -> Contrast:
-        """Over the benchmarks in ``columns``. Raises TooFewFiguresError, which says what would be enough."""
+        """Return the contrast over the benchmarks in ``columns``.
+
+        Raise TooFewFiguresError, which says how many figures are needed.
+        """
         a, b = (side.over(columns) for side in sides)
         if pairing is Pairing.SAME_HOSTS:
             pairs = b.minus(a)
@@ -193,13 +198,13 @@ class Contrast:
 
     @property
     def deltas(self) -> Floats:
-        """Logs of the benchmarks' ratios, by the model of each side."""
+        """Return the logs of the benchmarks' ratios, estimated by each side's model."""
         deltas: Floats = self.b.means - self.a.means
         return deltas
 
     @property
     def hosts(self) -> tuple[int, int]:
-        """How many stand behind each side."""
+        """Return the number of hosts on each side."""
         return (self.b.hosts if self.pairing is Pairing.SAME_HOSTS else self.a.hosts, self.b.hosts)
 
     def means(self, weights: Floats) -> tuple[Mean, Mean]:
@@ -285,7 +290,7 @@ def another_workload(
 
 
 def of_use(workload: Estimate) -> tuple[Estimate | None, Message | None]:
-    """Return the interval of another workload unless it reaches FARTHEST times its value, and then the reason."""
+    """Return the interval of another workload, or the reason if it reaches FARTHEST times its value."""
     value, lo, hi = workload.value, workload.lo, workload.hi
     if lo is None or hi is None or max(hi / value, value / lo) > FARTHEST:
         return None, message(

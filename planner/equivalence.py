@@ -1,9 +1,11 @@
-"""From host means to "one B is worth so many A": for a benchmark, for a class of them, for a mix of work.
+"""Turn host means into "one B replaces so many A": for a benchmark, a class of benchmarks or a mix of work.
 
-A side is a frame of oriented logarithms of host means: a row per host, a column per benchmark, NaN where a host has no
-figure. A headline is over the panel: what both sides measured, or the benchmarks that the caller names. What one side
-lacks takes nothing from it. Weights are the share of a server's time that each benchmark represents; without them a
-cluster of redundant benchmarks counts once. Hosts with gaps stay: ``planner.mixed`` has the model.
+A side is a frame of oriented logarithms of host means: one row per host, one column per benchmark, NaN for missing
+figures. A headline covers the panel: the benchmarks that both sides measured, or those that the caller names. A
+benchmark that only one side measured has no influence.
+
+The weight of a benchmark is its share of a server's time. Without weights, a cluster of redundant benchmarks counts
+once. Hosts with gaps are kept; ``planner.mixed`` has the model.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from planner.ratio import SAME, Ratio
 from planner.redundant import clusters, merged
 
 MIX_SENSITIVE = 0.05  # relative difference of the two headlines that triggers a warning
-DISAGREE = 1.5  # highest over lowest ratio from which the mean alone misleads
-MOST_NAMED = 3  # benchmarks in a sentence
+DISAGREE = 1.5  # ratio of the highest to the lowest benchmark from which the mean alone is misleading
+MOST_NAMED = 3  # maximum number of benchmarks named in a sentence
 ENDS = 2  # number of benchmarks selected by value: the lowest and the highest
 
 Floats = npt.NDArray[np.float64]
@@ -67,7 +69,7 @@ class Equivalence:
     why: str
     work: Ratio | None
     each: Mapping[str, Ratio]
-    weights: Mapping[str, float]  # of the panel, summing to 1; of a mix also where it gives no headline
+    weights: Mapping[str, float]  # weights of the panel, summing to 1; a mix has them even without a headline
     lowest: float | None
     highest: float | None
     left_out: Mapping[str, str]
@@ -88,12 +90,12 @@ class Equivalence:
 
     @property
     def headline(self) -> Ratio | None:
-        """The ratio that carries the verdict: that for equal work where there is a mix."""
+        """Return the ratio that the verdict is about: that for equal work if there is a mix."""
         return self.work or self.ratio
 
     @property
     def equal_work(self) -> Ratio | None:
-        """Return the ratio for equal work that is set against the geometric mean: both over hosts one by one."""
+        """Return the equal-work ratio to compare with the geometric mean; both are over individual hosts."""
         return self.geometric if self.work and self.basis is Basis.TOTALS else self.work
 
     @property
@@ -104,7 +106,7 @@ class Equivalence:
 
     @property
     def disagree(self) -> bool:
-        """Whether the panel's ratios lie on both sides of 1 (by more than the margin of "same"), or far apart."""
+        """Return whether the panel's ratios differ much, or lie on both sides of 1 beyond the margin of "same"."""
         if self.lowest is None or self.highest is None:
             return False
         return (self.lowest < 1 - SAME and self.highest > 1 + SAME) or self.highest > DISAGREE * self.lowest
@@ -246,7 +248,7 @@ def _refusal(
     a: pd.DataFrame,
     b: pd.DataFrame,
 ) -> Message | None:
-    """Why there can be no headline over what is to be compared, and what would give one; None where there can be."""
+    """Return why there can be no headline over these benchmarks and how to get one, or None if there can be one."""
     if mix is not None and (lacking := sorted(n for n, w in mix.items() if w > 0 and n not in both)):
         return message(
             "the mix names {some}, not measured on both sides: measure what is missing, or name a mix without",
@@ -288,8 +290,10 @@ def _groups(
     machines: pd.DataFrame | None,
     quantity: Mapping[str, str] | None,
 ) -> list[dict[str, float]]:
-    """The panel as groups of redundant benchmarks, each with its weight; all weights sum to 1. Groups weigh the same
-    unless weights are given: then those without a weight are in none, and redundant are those of one quantity.
+    """Return the panel as groups of redundant benchmarks, each with its weight; all weights sum to 1.
+
+    Groups have equal weights unless weights are given. With given weights, benchmarks without a weight belong to no
+    group, and only benchmarks of the same quantity are redundant.
     """
     fixed = mix if mix is not None else weights
     if fixed is not None:
@@ -304,7 +308,7 @@ def _groups(
 
 
 def _same_hosts(a: pd.DataFrame, b: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
-    """The hosts of both sides, with gaps wherever one of the two figures is missing; the others, with the reason."""
+    """Return the hosts on both sides, with a gap if either figure is missing, and the excluded hosts with reasons."""
     common, shared = a.index.intersection(b.index), a.columns.intersection(b.columns)
     alone: dict[str, str] = {str(h): message("is on one side only") for h in a.index.symmetric_difference(b.index)}
     x, y = a.loc[common].copy(), b.loc[common].copy()

@@ -1,4 +1,4 @@
-"""A value that was estimated from data, with its interval."""
+"""Define a value that was estimated from data, with its interval."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Self
 
 CONFIDENCE = 0.95
-_FARTHEST = math.log(1e300)  # beyond it neither floats nor sheets have room
+_FARTHEST = math.log(1e300)  # larger values exceed the range of floats and workbooks
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """``value`` is the point estimate; ``lo`` and ``hi`` are the ends of its interval of confidence ``level``, None
-    where the data give none. ``df``: the interval's degrees of freedom, None where it is not of Student's t. ``n``: how
-    many independent units (hosts, machines, draws) stand behind it, one number per side.
+    """Hold a point estimate ``value`` with its interval from ``lo`` to ``hi`` of confidence ``level``.
+
+    The ends are None if the data give no interval. ``df`` is the interval's degrees of freedom, or None if it is not
+    based on Student's t. ``n`` is the number of independent units (hosts, machines, draws) of each side.
     """
 
     value: float
@@ -28,30 +29,34 @@ class Estimate:
     def of_error(
         cls, value: float, se: float, df: float | None, n: tuple[int, ...] = (), level: float = CONFIDENCE
     ) -> Self:
-        """``value`` with the interval exp(ln value ± t se); ``se`` is the standard error of its natural logarithm."""
+        """Return ``value`` with the interval exp(ln value ± t se), where ``se`` is the standard error of the natural
+        logarithm.
+        """
         half = deviate(level, df) * se
         return cls(value, value * of_log(-half), value * of_log(half), level, df, n)
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Both ends, or None where there is no interval."""
+        """Return both ends of the interval, or None if there is no interval."""
         return None if self.lo is None or self.hi is None else (self.lo, self.hi)
 
     @property
     def log_error(self) -> float | None:
-        """Standard error of the value's natural logarithm, by its interval; None where there is no interval."""
+        """Return the standard error of the natural logarithm, or None if there is no interval."""
         if self.lo is None or self.hi is None:
             return None
         return math.log(self.hi / self.lo) / 2 / deviate(self.level, self.df)
 
 
 def of_log(log: float) -> float:
-    """exp(``log``), kept between 1e-300 and 1e300: hosts that differ wildly can give an interval of any width."""
+    """Return exp(``log``), limited to 1e-300 to 1e300, because hosts that differ widely can give intervals of any
+    width.
+    """
     return math.exp(min(max(log, -_FARTHEST), _FARTHEST))
 
 
 def deviate(level: float, df: float | None) -> float:
-    """Return how many standard errors an interval of ``level`` reaches either way.
+    """Return the half-width of an interval of confidence ``level``, in standard errors.
 
     It is a quantile of Student's t, or of the normal distribution if ``df`` is None or infinite.
     """

@@ -20,8 +20,11 @@ from planner.ratio import Mean, degrees
 
 @dataclass(frozen=True, slots=True)
 class Fieller(Estimate):
-    """``g``: the squared relative error of the lower mean times that of Student's t, None where a side has one figure.
-    From 1 on the lower mean may be zero: there is a value, and the interval is unbounded.
+    """Hold a ratio of means with ``g``, the squared relative error of the lower mean times the squared quantile of
+    Student's t.
+
+    ``g`` is None if a side has only one figure. If ``g`` is 1 or more, the lower mean may be zero, so the interval is
+    unbounded although the ratio has a value.
     """
 
     g: float | None = None
@@ -34,8 +37,10 @@ def fieller(upper: npt.NDArray[np.float64], lower: npt.NDArray[np.float64], leve
 
 
 def of_means(x: Mean, y: Mean, n: tuple[int, int], level: float = CONFIDENCE, df: float | None = None) -> Fieller:
-    """Return the ratio of the means ``x`` / ``y`` with Fieller's interval, which has the degrees of freedom ``df`` or
-    else those of ``degrees_of``. There is no interval if the variance of a side is unknown. ``n``: hosts of each side.
+    """Return the ratio of the means ``x`` / ``y`` with Fieller's interval.
+
+    The degrees of freedom are ``df``, or else those of ``degrees_of``. There is no interval if the variance of a side
+    is unknown. ``n`` is the number of hosts of each side.
     """
     value = x.value / y.value
     if min(x.df, y.df) <= 0:

@@ -1,7 +1,7 @@
-"""Frontiers: how much work a machine does at which speed for each user, and what one replaces at equal service.
+"""Compute frontiers: how much work a machine does at which speed per user, and how many machines it replaces.
 
-Points are what was measured. Between two of them that nothing dominates, work follows speed on logarithmic axes; beyond
-the slowest and the fastest nothing is said.
+Points are measurements. Between two points that are not dominated, work follows speed linearly on logarithmic axes.
+Nothing is extrapolated beyond the slowest and the fastest point.
 """
 
 from __future__ import annotations
@@ -24,8 +24,12 @@ _ENDS = 1e-9  # relative tolerance for the ends of the measured range
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One load of one machine. ``speed``: 1/s for each user; ``work``: 1/s of one unit (a server, an accelerator);
-    ``wait``: s until a user sees something, None where it was not measured; ``power``: W of the same unit.
+    """Hold one load of one machine.
+
+    - ``speed``: the speed for each user, in 1/s
+    - ``work``: the work of one unit (a server, an accelerator), in 1/s
+    - ``wait``: the seconds until a user sees the first result, or None if it was not measured
+    - ``power``: the power of the same unit, in W
     """
 
     name: str
@@ -36,7 +40,7 @@ class Point:
 
     @property
     def energy(self) -> float | None:
-        """J for each piece of work; None where no power was measured."""
+        """Return the energy per piece of work in J, or None if no power was measured."""
         return self.power / self.work if self.power else None
 
 
@@ -70,7 +74,7 @@ class Equivalence:
 
 
 def dominated(points: Sequence[Point]) -> list[bool]:
-    """For each point whether another one is at least as good in work, speed and wait, and better in one of them."""
+    """Return for each point whether another is at least as good in work, speed and wait, and better in one."""
     return [any(_beats(other, point) for other in points) for point in points]
 
 
@@ -81,7 +85,7 @@ def _beats(a: Point, b: Point) -> bool:
 
 
 def line(points: Sequence[Point]) -> list[Point]:
-    """The points that no other beats in work and speed, from the slowest to the fastest."""
+    """Return the points that no other point beats in both work and speed, from the slowest to the fastest."""
     kept: list[Point] = []
     for point in sorted(points, key=lambda p: (-p.speed, -p.work)):
         if not kept or point.work > kept[-1].work:
@@ -90,9 +94,9 @@ def line(points: Sequence[Point]) -> list[Point]:
 
 
 def work_at(points: Sequence[Point], speed: float, wait: float | None = None) -> float | None:
-    """The most work of one unit at which each user has ``speed`` or more, and waits ``wait`` (s) at most.
+    """Return the most work of one unit at which each user has at least ``speed`` and waits at most ``wait`` seconds.
 
-    None where that lies beyond what was measured, or is not reached.
+    Return None if that is outside the measured range or is never reached.
     """
     edge = line(points)
     if not edge or not edge[0].speed * (1 - _ENDS) <= speed <= edge[-1].speed * (1 + _ENDS):
@@ -103,7 +107,7 @@ def work_at(points: Sequence[Point], speed: float, wait: float | None = None) ->
 
 
 def between(edge: Sequence[Point], speed: float) -> Point:
-    """The point of the line ``edge`` at ``speed``, which lies within it."""
+    """Return the point of the line ``edge`` at ``speed``, which lies within the line."""
     for a, b in pairwise(edge):
         if a.speed <= speed <= b.speed and a.speed < b.speed:
             return _mixed(a, b, math.log(speed / a.speed) / math.log(b.speed / a.speed))
@@ -115,7 +119,7 @@ def _waits(point: Point) -> float:
 
 
 def _mixed(a: Point, b: Point, share: float) -> Point:
-    """What lies ``share`` of the way from ``a`` to ``b``, on logarithmic axes."""
+    """Return the point that lies the share ``share`` of the way from ``a`` to ``b``, on logarithmic axes."""
 
     def mixture(x: float, y: float) -> float:
         return math.exp((1 - share) * math.log(x) + share * math.log(y))
@@ -125,14 +129,14 @@ def _mixed(a: Point, b: Point, share: float) -> Point:
 
 
 def _meets(a: Point, b: Point, wait: float | None) -> Point | None:
-    """The place between two neighbours where the wait is just ``wait``."""
+    """Return the position between two neighbours at which the wait equals ``wait``."""
     if wait is None or a.wait is None or b.wait is None or a.wait == b.wait:
         return None
     share = math.log(wait / a.wait) / math.log(b.wait / a.wait)
     return _mixed(a, b, share) if 0 <= share <= 1 else None
 
 
-Side = Mapping[str, Sequence[Point]]  # host to its points
+Side = Mapping[str, Sequence[Point]]  # the points of each host
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +202,7 @@ def equivalence(old: Side, new: Side, speed: float, wait: float | None = None) -
 
 
 def _why(sides: Sequence[Side], missing: Sequence[int], speed: float) -> str:
-    """Why those of ``sides`` that are ``missing`` (places) have no figure at ``speed``."""
+    """Return why the ``missing`` ones of ``sides`` (positions) have no figure at ``speed``."""
     reach = [_reach(side) for side in sides]
     if slow := [n for n in missing if speed > reach[n][1]]:
         fastest = max(reach[n][1] for n in slow)
@@ -219,13 +223,13 @@ def _who(places: Sequence[int]) -> str:
 
 
 def _reach(side: Side) -> tuple[float, float]:
-    """The slowest and the fastest speed of all lines of a side."""
+    """Return the slowest and the fastest speed of all lines of a side."""
     lines = [edge for points in side.values() if (edge := line(points))]
     return min(e[0].speed for e in lines), max(e[-1].speed for e in lines)
 
 
 def speeds(old: Side, new: Side) -> list[float]:
-    """The speeds at which both sides have figures, from the slowest to the fastest; empty where they do not meet."""
+    """Return the speeds at which both sides have figures, in ascending order; empty if their ranges do not overlap."""
     reach = []
     for side in (old, new):
         lines = [edge for points in side.values() if (edge := line(points))]

@@ -24,7 +24,7 @@ NO_GROUPS: Groups = (None, None)
 
 
 class Held(StrEnum):
-    """Whether a guardrail holds on the candidate."""
+    """Tell whether a guardrail holds on the candidate."""
 
     KEPT = "kept"
     BROKEN = "broken"
@@ -81,7 +81,7 @@ def guardrail(
     first, second = (float(side.mean()) if len(side) else None for side in (x, y))
     n = (len(x), len(y))
     if limit is not None and len(y):
-        slack = _ROUNDING * abs(limit)  # figures come back from their logarithms
+        slack = _ROUNDING * abs(limit)  # convert the figures back from their logarithms
         over = {side: int((sign * values < sign * limit - slack).sum()) for side, values in (("a", x), ("b", y))}
         why = message("broken on {n} of {hosts} hosts", n=over["b"], hosts=len(y)) if over["b"] else ""
         if over["a"] and not why:

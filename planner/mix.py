@@ -1,4 +1,4 @@
-"""A mix of work as shares of benchmarks: what its names stand for, and what is wrong with it."""
+"""Resolve a mix of work into shares of benchmarks, and report its faults."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from fleetmark.base.measurement import Kind
 
 
 def shares_of(mix: Mapping[str, float], benchmarks: pd.DataFrame, shared: Container[str]) -> dict[str, float]:
-    """A mix by title: the share of a pattern is divided equally among its benchmarks, that of a class among what they
-    measure, so that redundant ones share one part. ``benchmarks``: a row per title, as in ``planner.comparison.Side``;
-    ``shared``: the titles that all sides have, which go before others.
+    """Return the share of each title in a mix.
 
-    Raises FleetmarkError for a mix that does not sum to 1, or names what is not measured or no capacity.
+    The share of a pattern is divided equally among its benchmarks. The share of a class is divided among the quantities
+    that its benchmarks measure, so redundant benchmarks divide one part. ``benchmarks`` has one row per title, as in
+    ``planner.comparison.Side``. ``shared`` lists the titles that all sides have, which take precedence.
+
+    Raise FleetmarkError if the mix does not sum to 1, or if it names something that is not measured or not capacity.
     """
     total = sum(mix.values())
     for name, share in mix.items():
@@ -35,7 +37,7 @@ def shares_of(mix: Mapping[str, float], benchmarks: pd.DataFrame, shared: Contai
         titles = _of_mix(name, benchmarks)
         both = [t for t in titles if t in shared]
         members: dict[str, list[str]] = {}
-        of_class = not any(fnmatch.fnmatchcase(t, name) for t in titles)  # a pattern names benchmarks one by one
+        of_class = not any(fnmatch.fnmatchcase(t, name) for t in titles)  # a pattern selects benchmarks one by one
         for title in both or titles:
             quantity = str(benchmarks.loc[title, "quantity"]) if of_class else ""
             members.setdefault(quantity or title, []).append(title)
@@ -46,9 +48,9 @@ def shares_of(mix: Mapping[str, float], benchmarks: pd.DataFrame, shared: Contai
 
 
 def _of_mix(name: str, benchmarks: pd.DataFrame) -> list[str]:
-    """The benchmarks of capacity that a name in a mix stands for: a title, a pattern of titles or a class.
+    """Return the capacity benchmarks that a name in a mix selects: a title, a pattern of titles or a class.
 
-    Raises FleetmarkError where nothing of that name is measured, or none of it is capacity.
+    Raise FleetmarkError if nothing of that name is measured, or if none of it is capacity.
     """
     titles = [str(t) for t in benchmarks.index if t == name or fnmatch.fnmatchcase(str(t), name)]
     titles = titles or [str(t) for t in benchmarks.index[benchmarks["class"] == name]]
@@ -72,5 +74,5 @@ def _of_mix(name: str, benchmarks: pd.DataFrame) -> list[str]:
         raise FleetmarkError(
             f"the work mix names {name!r}, which is {kind}: only capacity is an amount of work; {hint}"
         )
-    tuned = chosen["class"].str.endswith(PEAK)  # beside base it would count the same work twice
+    tuned = chosen["class"].str.endswith(PEAK)  # together with base it would count the same work twice
     return [str(t) for t in (chosen[~tuned] if not tuned.all() else chosen).index]

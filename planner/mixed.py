@@ -36,13 +36,13 @@ Codes = npt.NDArray[np.int64]
 
 WIDEST = 8.0  # maximum absolute log of the variance ratio
 MOST_SPARE = 4  # surplus of figures over benchmarks needed for correct coverage
-LEAST_KEPT = 0.05  # of a host's residual, however much of the estimate rests on that host
-_GRIDS = 3  # each eight times finer than the one before
+LEAST_KEPT = 0.05  # lower limit of the share of a host's residual that remains, even if the estimate rests on that host
+_GRIDS = 3  # grid steps, each an eighth of the previous one
 _NOTHING = 1e-300
 
 
 class TooFewError(ValueError):
-    """The figures do not determine a mean and its error."""
+    """Report that the figures do not determine a mean and its error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Fit:
     _errors: Floats  # y less its mean, 0 where missing
     _seen: Floats  # 1 where there is a figure, else 0
     _shrink: Floats  # by host: its weight matrix is I - shrink 11'
-    _inverse: Floats  # of the normal equations
+    _inverse: Floats  # coefficients of the normal equations
     _residual: float  # variance of e
     _complete: bool
     _widening: float  # increase of the variance for hosts without figures
@@ -117,8 +117,9 @@ def mean_over(scores: Floats, clusters: Codes | None) -> Mean:
 
 
 def needed(hosts: int, benchmarks: int) -> int:
-    """How many figures hosts with gaps must have: as many as a mean of each benchmark and an effect of each host take
-    from them, of many hosts no more than of five.
+    """Return the minimum number of figures for hosts with gaps.
+
+    It is one figure per benchmark plus one per host beyond the first, of which at most MOST_SPARE count.
     """
     return benchmarks + max(1, min(hosts - 1, MOST_SPARE))
 
@@ -170,18 +171,20 @@ def _several(clusters: Codes | None, present: Any = slice(None)) -> Codes | None
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """All that the likelihood needs of the figures: a host counts by how many benchmarks it has, so hosts with equally
-    many are summed once, and a step of the search costs the same for ten hosts as for ten thousand.
+    """Hold the sums that the likelihood needs.
+
+    A host enters the likelihood only by its number of benchmarks. Hosts with equally many benchmarks are therefore
+    summed once, and a step of the search costs the same for ten hosts as for ten thousand.
     """
 
-    sizes: Floats  # numbers of benchmarks that hosts have
-    hosts: Floats  # how many have so many
-    pairs: Floats  # of those, the number that have both of two benchmarks
-    totals: Floats  # of those, sum over hosts of the host's sum, by benchmark that it has
-    squares: Floats  # of those, sum over hosts of the host's sum, squared
-    right: Floats  # sum by benchmark
-    square: float  # sum of all squares
-    counts: Floats  # hosts by benchmark
+    sizes: Floats  # the distinct numbers of benchmarks that hosts have
+    hosts: Floats  # the number of hosts for each of these numbers
+    pairs: Floats  # for each number, how many hosts have both of two benchmarks
+    totals: Floats  # for each number, the sum of the host sums, by benchmark
+    squares: Floats  # for each number, the sum of the squared host sums
+    right: Floats  # the sum by benchmark
+    square: float  # the sum of all squares
+    counts: Floats  # hosts by benchmarks
 
     @classmethod
     def from_arrays(cls, z: Floats, seen: Floats) -> _Sums:
@@ -200,14 +203,15 @@ class _Sums:
         )
 
     def equations(self, ratios: Floats) -> tuple[Floats, Floats, Floats]:
-        """Normal matrix, right side and total sum of squares for each of the ``ratios`` of variances."""
+        """Return the normal matrix, right side and total sum of squares for each of the variance ``ratios``."""
         shrink = ratios[:, None] / (1 + ratios[:, None] * self.sizes)
         normal = np.diag(self.counts) - np.tensordot(shrink, self.pairs, 1)
         return normal, self.right - shrink @ self.totals, self.square - shrink @ self.squares
 
     def deviance(self, logs: Floats) -> Floats:
-        """Twice the negative restricted log-likelihood for each log ratio of variances, the residual variance profiled
-        out, but for a constant.
+        """Return twice the negative restricted log-likelihood for each log variance ratio, up to a constant.
+
+        The residual variance is profiled out.
         """
         ratios = np.exp(logs)
         normal, right, total = self.equations(ratios)
@@ -221,8 +225,10 @@ class _Sums:
 
 
 def _most_likely(sums: _Sums) -> float:
-    """The ratio of variances by REML: a grid over the logarithm, refined about its lowest point; at last the lowest
-    point of the parabola through the finest three.
+    """Return the variance ratio that maximises the restricted likelihood.
+
+    A grid over the logarithm is refined about its lowest point. The result is the vertex of the parabola through the
+    three finest points.
     """
     step, grid = 1.0, np.arange(-WIDEST, WIDEST + 1)
     for finer in range(_GRIDS):
@@ -239,9 +245,11 @@ def _most_likely(sums: _Sums) -> float:
 
 
 def _degrees(share: Floats, kept: Floats) -> float:
-    """Satterthwaite's degrees of freedom of sum (share e)^2 / kept, e the deviations of hosts from their mean.
+    """Return Satterthwaite's degrees of freedom of sum (share e)^2 / kept, where e are deviations of hosts from their
+    mean.
 
-    The quadratic form's matrix is M'DM with D = diag(share^2 / kept) and M = I - 1 share'; both traces in closed form.
+    The matrix of the quadratic form is M'DM with D = diag(share^2 / kept) and M = I - 1 share'. Both traces have a
+    closed form.
     """
     d, q = share**2 / kept, float(share @ share)
     s0, s1, s2 = float(d.sum()), float(d @ share), float(d @ share**2)

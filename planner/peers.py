@@ -1,4 +1,4 @@
-"""Hosts beside the other hosts of their side: how far each lies from their median, and which stand out."""
+"""Compare hosts with the other hosts of their side: their distance from the median, and which of them stand out."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ import pandas as pd
 from fleetmark.base.measurement import Kind
 from planner.comparison import Side
 
-LEAST = 3  # hosts of a side from which on one can be unlike the others
-SLOW = 0.05  # a host's deviation over all benchmarks from which it stands out
+LEAST = 3  # minimum number of hosts on a side to report outliers
+SLOW = 0.05  # deviation over all benchmarks from which a host stands out
 APART = 0.10  # the same for a single class
-_NOISE = 4  # times the median deviation of its peers, which it must exceed
+_NOISE = 4  # minimum ratio to the median deviation of its peers
 
 
 @dataclass(frozen=True, slots=True)
 class Outlier:
-    """A host of ``side`` whose figures are ``deviation`` from the median of its side (-0.1: 10% worse), over all its
-    benchmarks or those of ``class_``.
+    """Describe a host of ``side`` that differs from its peers.
+
+    ``deviation`` is its distance from the median (-0.1: 10% worse), over all its benchmarks or those of ``class_``.
     """
 
     side: str
@@ -30,8 +31,10 @@ class Outlier:
 
 
 def deviations(side: Side) -> pd.DataFrame:
-    """Hosts by classes: the ratio to the median of the side less 1, positive where better; the column "" is over all
-    benchmarks. Guardrails are no speed and do not count. NaN where a host has no figure, or no peer has.
+    """Return the ratio of each host to the median of its side less 1, hosts by classes; positive values are better.
+
+    The column "" covers all benchmarks. Guardrails are excluded, since they are not speeds. A value is NaN if the host
+    has no figure or has no peer with one.
     """
     scored = side.benchmarks.index[side.benchmarks["kind"] != Kind.GUARDRAIL]
     means = side.means.loc[:, (side.means.notna().sum() > 1) & side.means.columns.isin(scored)]
@@ -44,14 +47,17 @@ def deviations(side: Side) -> pd.DataFrame:
 
 
 def _medians(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The median of each row, of what is not NaN."""
-    if not np.isnan(values).any() and values.shape[1]:  # several times as fast
+    """Return the median of each row, ignoring NaN."""
+    if not np.isnan(values).any() and values.shape[1]:  # several times faster than np.nanmedian
         return np.asarray(np.median(values, axis=1))
     return pd.DataFrame(values).median(axis=1).to_numpy(float)
 
 
 def outliers(side: Side) -> list[Outlier]:
-    """Hosts unlike their peers, the furthest first; each once, by all its benchmarks where these tell."""
+    """Return the hosts that differ from their peers, the furthest first.
+
+    Each host appears once, with its deviation over all benchmarks if that one is large enough.
+    """
     if len(side.means) < LEAST:
         return []
     frame = deviations(side)

@@ -1,7 +1,7 @@
-"""How much faster B is than A, and how sure that is: ratios of geometric means in which a host counts once.
+"""Compute how much faster B is than A with an interval: ratios of geometric means in which every host counts once.
 
-All functions take oriented logarithms of host means (``better * ln x``, higher is better) and give back ratios: 1.83
-says that one B does the work of 1.83 A.
+All functions take oriented logarithms of host means (``better * ln x``, higher is better) and return ratios: 1.83 means
+that one B does the work of 1.83 A.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from planner.estimate import CONFIDENCE, Estimate, deviate, of_log
 
-SAME = 0.01  # an interval that stays within this of 1 says that there is no difference worth having
-NOTHING = 1e-30  # a variance below it is rounding
+SAME = 0.01  # relative margin around 1 within which a difference is irrelevant
+NOTHING = 1e-30  # a smaller variance is rounding error
 
 
 class Verdict(StrEnum):
-    """What the interval allows to be concluded."""
+    """Name the conclusion that the interval allows."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -105,7 +105,7 @@ class Mean:
 
     @classmethod
     def exact(cls, value: float) -> Mean:
-        """A figure without an error of its own."""
+        """Return a figure without an error of its own."""
         return cls(value, 0.0, math.inf)
 
 
@@ -154,16 +154,18 @@ def satterthwaite(parts: Sequence[Mean]) -> float:
 
 
 def welch(a: Sequence[float], b: Sequence[float], level: float = CONFIDENCE) -> Ratio:
-    """exp(mean b - mean a) with Welch's t interval over hosts.
+    """Return exp(mean b - mean a) with Welch's t interval over hosts (Welch, Biometrika 34, 1947).
 
-    Welch, Biometrika 34 (1947). A side of one host says nothing about its fleet: then there is no interval.
+    There is no interval if a side has only one host, because one host says nothing about the variation in its fleet.
     """
     x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     return between(Mean.from_logs(x), Mean.from_logs(y), (len(x), len(y)), level)
 
 
 def paired(a: Sequence[float], b: Sequence[float], level: float = CONFIDENCE) -> Ratio:
-    """The same hosts before (``a``) and after (``b``), in the same order: Student's t on the differences."""
+    """Return the ratio of the same hosts before (``a``) and after (``b``), in the same order, by Student's paired t
+    test.
+    """
     differences = np.asarray(b, dtype=float) - np.asarray(a, dtype=float)
     return between(Mean.exact(0.0), Mean.from_logs(differences), (len(differences), len(differences)), level)
 

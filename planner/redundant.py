@@ -19,10 +19,10 @@ def pinned_weights(
     kinds: pd.DataFrame | None = None,
     quantity: Mapping[str, str] | None = None,
 ) -> dict[str, float]:
-    """Title to its weight within its class (summing to 1 there), to be kept with a reference.
+    """Return the weight of each title within its class, to be saved with a reference; the weights of a class sum to 1.
 
-    ``machines``: oriented log means, a row per host; ``classes``: title to class; ``kinds``: one row per
-    kind of machine, if there are enough of them; ``quantity`` as in ``compare``.
+    ``machines`` has the oriented log means, one row per host. ``classes`` maps titles to classes. ``kinds`` has one row
+    per kind of machine, if there are enough of them. ``quantity`` is as in ``compare``.
     """
     weights: dict[str, float] = {}
     for name in sorted(set(classes)):
@@ -67,7 +67,7 @@ def clusters(machines: pd.DataFrame, kinds: bool = True, quantity: Mapping[str, 
         distance = 1 - np.nan_to_num(related, nan=0.0)
         same = pd.factorize(np.array(keys))[0]
         distance[same[:, None] == same] = 0
-        from scipy.cluster.hierarchy import fcluster, linkage  # which few comparisons have the machines for
+        from scipy.cluster.hierarchy import fcluster, linkage  # imported lazily: few comparisons have enough machines
         from scipy.spatial.distance import squareform
 
         tree = linkage(squareform((distance + distance.T) / 2, checks=False), "average")

@@ -1,4 +1,6 @@
-"""Scores over several runs, as a benchmark's owners define them: SPEC's geometric means, MLPerf's olympic means."""
+"""Compute scores over several runs as the owners of a benchmark define them: SPEC's geometric and MLPerf's olympic
+mean.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ _SAME = ["campaign", "host", "subject", "workload", "unit", "better", "class"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How one score is made. ``geometric``: of ``metric`` over all of ``cases``, each by the median of its repeats.
-    ``olympic``: of a case's repeats, by MLPerf Training's rules; ``runs`` and ``dropped`` as in ``olympic_mean``, for
-    the benchmark of the case's name.
+    """Define how one score is computed.
+
+    ``geometric`` scores average ``metric`` over all ``cases``, using the median of each case's repeats. ``olympic``
+    scores average the repeats of a case by MLPerf Training's rules. ``runs`` and ``dropped`` are as in
+    ``olympic_mean``, for the benchmark with the case's name.
     """
 
     name: str
@@ -31,10 +35,11 @@ class Rule:
 
 
 def scores(measurements: pd.DataFrame, rules: Mapping[str, Sequence[Rule]]) -> pd.DataFrame:
-    """Rows with the columns of ``measurements`` for every score (by workload, ``rules``) whose parts all passed.
+    """Return one row per score whose parts all passed, with the columns of ``measurements``.
 
-    Case: the score's name (geometric) or the case it is of (olympic); metric: ``score``, or the score's name. ``raw``
-    is empty: it is in no file. Where a part is missing there is no score.
+    ``rules`` gives the scores of each workload. The case is the name of a geometric score, or the case that an olympic
+    score covers. The metric is ``score``, or the score's name. ``raw`` is empty, since no file contains the score. A
+    score with a missing part is omitted.
     """
     rows = [
         row
@@ -46,7 +51,7 @@ def scores(measurements: pd.DataFrame, rules: Mapping[str, Sequence[Rule]]) -> p
 
 
 def _geometric(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
-    """SPEC's: the median run of each benchmark (of an even number the slower), then the mean over benchmarks."""
+    """Return SPEC's score: the median run of each benchmark (the slower of two), then the mean over benchmarks."""
     parts = _counting(rows, rule.metric)
     parts = parts[parts["case"].isin(list(rule.cases)) & (parts["value"] > 0)]
     for _, group in parts.groupby(_SAME, sort=True):
@@ -56,13 +61,13 @@ def _geometric(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
 
 
 def _olympic(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
-    """A run that ended invalid did not converge: the rules let one of them count as the slowest."""
+    """Return the olympic score; an invalid run did not converge, and the rules count one such run as the slowest."""
     lost = {
         key: set(group["repeat"]) for key, group in rows[rows["status"] == Status.INVALID].groupby(["host", "case"])
     }
     for _, group in _counting(rows, rule.metric).groupby([*_SAME, "case"], sort=True):
         if group["repeat"].duplicated().any():
-            continue  # several runs of one repeat: which of them belong to the set is unknown
+            continue  # several runs in one repeat: it is unknown which of them belong to the set
         first = group.iloc[0]
         time = dict(zip(group["repeat"], group["value"], strict=True))
         runs = sorted({*time, *lost.get((first["host"], first["case"]), ())})
@@ -81,7 +86,7 @@ _MEANS = {"geometric": _geometric, "olympic": _olympic}
 
 def _row(parts: pd.DataFrame, case: str, metric: str, value: float) -> dict[str, Any]:
     first = {str(name): value for name, value in parts.iloc[0].items()}
-    standing = max(parts["standing"])  # one part that is an estimate makes the score one
+    standing = max(parts["standing"])  # a score is an estimate if one of its parts is
     return {**first, "case": case, "metric": metric, "labels": "{}", "value": value, "headline": True} | {
         "bits": False,
         "percent": False,

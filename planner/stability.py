@@ -1,4 +1,4 @@
-"""When repeats suffice: the interval of their median, the warm-up before it, and which were disturbed."""
+"""Decide if repeats suffice: the interval of their median, the warm-up before them, and disturbed repeats."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 
 from planner.centre import order_interval
 
-STEADY = 5  # repeats in a row that have to agree
-SLOPE, RANGE = 0.01, 0.02  # of their mean: how much they may drift, and differ
-FOREIGN_CORES = 0.25  # of others' work, beyond what kernel threads and a login shell take
-FOREIGN_SHARE = 0.01  # of the machine's CPUs
+STEADY = 5  # number of consecutive repeats that must agree
+SLOPE, RANGE = 0.01, 0.02  # maximum drift and difference, relative to their mean
+FOREIGN_CORES = 0.25  # maximum cores busy with other work, beyond kernel threads and a login shell
+FOREIGN_SHARE = 0.01  # the same as a share of the machine's CPUs
 
 
 def half_width(values: Sequence[float]) -> float | None:
-    """Half the 95% order-statistic interval of the median, as a part of the median.
+    """Return half the 95% order-statistic interval of the median, relative to the median.
 
-    None below six values, and where the median is 0 and the interval is not.
+    Return None for fewer than six values, or if the median is 0 and the interval is not.
     """
     ranks = order_interval(len(values))
     if ranks is None:
@@ -30,9 +30,9 @@ def half_width(values: Sequence[float]) -> float | None:
 
 
 def warm_up(values: Sequence[float]) -> int:
-    """How many of the first repeats come before the first STEADY in a row that agree; at most half of them, else 0.
+    """Return how many of the first repeats are warm-up: those before the first STEADY consecutive repeats that agree.
 
-    Where repeats never settle there is no warm-up to remove.
+    The warm-up is at most half of the repeats. If the repeats never settle, it is 0.
     """
     for start in range(len(values) // 2 + 1):
         window = values[start : start + STEADY]
@@ -51,9 +51,9 @@ def _steady(window: Sequence[float]) -> bool:
 
 
 def disturbed(foreign: Mapping[int, float], cpus: int) -> dict[int, float]:
-    """The outliers among a case's repeats (to cores busy with other work meanwhile), with how far above the usual.
+    """Return the outliers among a case's repeats in the cores busy with other work, with their excess over the median.
 
-    The usual is the case's median: kernel threads that work for the case count as other work in every repeat.
+    The median is the reference because kernel threads that work for the case count as other work in every repeat.
     """
     if len(foreign) < 3:
         return {}

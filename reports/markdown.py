@@ -1,4 +1,4 @@
-"""A report as Markdown, for a pull request or a wiki: a comparison, or a campaign's headlines, problems and origin."""
+"""A report of a campaign or a comparison as Markdown, for a pull request or a wiki."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from reports.kit.marks import MOST_ROWS, as_line, code, escaped, part_lines, tab
 from reports.report import Report
 
 MOST_PROBLEMS = 50  # causes
-MOST_HOSTS = 6  # named of a list
+MOST_HOSTS = 6  # maximum number of hosts named in a list
 
 
 def render(report: Report) -> str:
-    """The report as Markdown in its language."""
+    """Return the report as Markdown in its language."""
     _ = report.language
     parts = _campaign(report, _) if report.comparison is None else _comparison(report, report.comparison, _)
     tables = (line for part in report.parts for line in part_lines(part, _))
@@ -69,7 +69,7 @@ def _comparison(report: Report, comparison: Comparison, _: Language) -> Iterator
 
 
 def _classes(first: Front, _: Language) -> Iterator[str]:
-    """Classes down, candidates across: the ratio, and what 100 of the baseline become."""
+    """Yield a table of classes by candidates: the ratio, and how many units replace 100 of the baseline."""
     if not first.lines:
         return
     needs = [*first.candidates] if first.becomes else []
@@ -89,7 +89,7 @@ def _figure(cell: Cell, _: Language) -> str:
 
 
 def _benchmarks(comparison: Comparison, rows: Sequence[RatioRow], _: Language) -> Iterator[str]:
-    """Every benchmark with both figures and the ratio; then guardrails."""
+    """Yield every benchmark with both figures and the ratio, then the guardrails."""
     below = table(comparison, rows)
     titles = [c.title for c in comparison.candidates]
     if below.groups:
@@ -134,7 +134,7 @@ def _campaign(report: Report, _: Language) -> Iterator[str]:
     state = [
         _("{n} {status}", n=f"{counts[s]:,}", status=_(word(s)))
         for s in counts
-        if counts[s] or s not in WORST_FIRST  # the count of passed runs is given even where it is 0
+        if counts[s] or s not in WORST_FIRST  # the number of passed runs is shown even if it is 0
     ]
     runs, hosts = _(count(total, "run")), _(count(len(view.hosts), "host"))
     yield as_line(_("{runs} on {hosts}: {state}", runs=runs, hosts=hosts, state=", ".join(state)))

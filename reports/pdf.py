@@ -1,4 +1,4 @@
-"""A report as a PDF: the pages that ``reports.html`` makes for paper."""
+"""A report as a PDF, made from the pages that ``reports.html`` lays out for paper."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from reports.report import Report
 
 
 def render(report: Report, *, templates: Path | None = None, appendix: bool = False) -> bytes:
-    """The report as a PDF file. Nothing is fetched, and the same report gives the same bytes, given the same fonts.
+    """Return the report as a PDF file. Nothing is fetched. The same report and fonts give the same bytes.
 
-    ``templates`` and ``appendix`` as ``reports.html.render`` takes them. Raises FleetmarkError as that does, and where
-    the libraries that WeasyPrint draws text with are not installed.
+    See ``reports.html.render`` for ``templates``, ``appendix`` and the errors raised. Raise FleetmarkError also if the
+    libraries that WeasyPrint needs to draw text are not installed.
     """
     return of_html(html.render(report, templates=templates, medium="paper", appendix=appendix))

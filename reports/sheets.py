@@ -1,4 +1,4 @@
-"""Tabs of prose and lists that workbooks of results have: contents and provenance, what did not pass, facts."""
+"""Tabs that the workbooks of results share: contents and provenance, exclusions and failures, and facts."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from reports.kit.tabular import Cell, Part
 from reports.kit.workbook import COLOURS, Book, Head, Sheet, cell, form_for
 from reports.report import Report
 
-MOST_NAMED = 20  # hosts named in one cell
-ALIKE = message("A column holds hosts that are configured alike; orange: unlike most of its side.")
+MOST_NAMED = 20  # maximum hosts named in one cell
+ALIKE = message("Hosts with the same configuration share a column. Orange: differs from most hosts of its side.")
 
 
 def named(hosts: Sequence[str]) -> str:
-    """Hosts by name; how many more there are."""
+    """Return the first host names, and how many more there are."""
     more = len(hosts) - MOST_NAMED
     listed = ", ".join(hosts[:MOST_NAMED])
     return message("{hosts} and {n} more", hosts=listed, n=f"{more:,}") if more > 0 else listed
 
 
 def provenance(prose: Prose, report: Report) -> None:
-    """Commands, versions and hashes: what is needed to reproduce the results."""
+    """Write the commands, versions and hashes that are needed to reproduce the results."""
     if report.comparison is not None:
         prose.heading(message("Provenance"))
         prose.pair(message("Make this report again"), fmt.typed(report.campaign.command), "code")
@@ -55,15 +55,17 @@ def _campaign(prose: Prose, c: CampaignInfo) -> None:
 
 PARTS: Mapping[str, tuple[Message, Message]] = {
     "operators": (message("Operators"), message("Operators graded by the roofs of their own device; the worst.")),
-    "roofs": (message("Roofs"), message("What each kind of host reached beside its theoretical peak.")),
+    "roofs": (message("Roofs"), message("What each kind of host reached, compared with its theoretical peak.")),
     "frontiers": (message("Frontiers"), message("Work against speed for each load, and what replaces what.")),
-    "remarks": (message("Notes of runs"), message("What runs that passed say beside their figures.")),
+    "remarks": (message("Notes of runs"), message("Notes of runs that passed.")),
 }
 
 
 def parts(book: Book, report: Report) -> dict[Sheet, Message]:
-    """A tab for each kind of part that is made of tables, and what it is. Figures are values: what they are made of is
-    interpolated, or is in the tab Raw."""
+    """Write a tab for each kind of part with tables. Return the tabs with their descriptions.
+
+    The cells are values instead of formulas, because they are interpolated or their sources are in the tab Raw.
+    """
     tabs: dict[Sheet, Message] = {}
     for key, (_, about) in PARTS.items():
         mine = [part for part in report.parts if part.key == key]
@@ -73,7 +75,7 @@ def parts(book: Book, report: Report) -> dict[Sheet, Message]:
 
 
 def tab(book: Book, key: str, parts_of_it: Sequence[Part]) -> Sheet:
-    """The tab of the parts of a kind."""
+    """Write the tab for the parts of one kind."""
     title, about = PARTS[key]
     sheet = book.sheet(title, COLOURS[0])
     row = sheet.top(title, about)
@@ -83,7 +85,7 @@ def tab(book: Book, key: str, parts_of_it: Sequence[Part]) -> Sheet:
 
 
 def _part(sheet: Sheet, row: int, part: Part) -> int:
-    """The part from ``row`` on; the row behind it."""
+    """Write the part, starting at ``row``. Return the next free row."""
     sheet.text(row, 0, part.title, "heading")
     for n, note in enumerate(part.notes, row + 1):
         sheet.text(n, 0, note, "note")
@@ -102,12 +104,12 @@ def _part(sheet: Sheet, row: int, part: Part) -> int:
 
 
 def _form(shown: Cell) -> str:
-    """The number format of a cell; empty where it is text."""
+    """Return the number format of a cell; empty for text."""
     return form_for((shown.value,), shown.unit) if shown.unit and shown.value is not None else shown.form
 
 
 def excluded(sheet: Sheet, report: Report, row: int) -> None:
-    """What is not in the figures and why: benchmarks, hosts, values, runs; one row each."""
+    """Write a row for each benchmark, host, value or run that is not in the figures, with the reason."""
     heads = [
         Head(message("kind"), "", 14),
         Head(message("of"), "", 22),
@@ -138,7 +140,7 @@ def excluded(sheet: Sheet, report: Report, row: int) -> None:
 
 
 def _left_out(report: Report) -> Iterable[tuple[str, str, str, str]]:
-    """Kind, candidate, what, why: of what a comparison does without."""
+    """Yield (kind, candidate, name, reason) for everything that a comparison leaves out."""
     if report.comparison is None:
         return
     for candidate in report.comparison.candidates:
@@ -156,7 +158,7 @@ def _left_out(report: Report) -> Iterable[tuple[str, str, str, str]]:
 
 
 def facts(sheet: Sheet, report: Report, row: int) -> None:
-    """Hosts side by side, those that are configured alike in one column; what differs is coloured."""
+    """Write the facts of hosts side by side. Identical hosts share a column, and differences are coloured."""
     shown = side_by_side(report.view.hosts)
     heads = [Head(message("fact"), "", 24), Head(message("differs"), "", 10)]
     titles = [report.view.title_of(generation) for generation, _ in shown.columns]

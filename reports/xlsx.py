@@ -1,4 +1,4 @@
-"""A report as a workbook that people work on: raw figures, hosts, benchmarks and conversions, live from end to end."""
+"""A report as a workbook with live formulas: raw figures, hosts, benchmarks and conversions."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _BEFORE = (
     "p_adjusted",
 )
 _AT = {name: n for n, name in enumerate((*_BEFORE, "standing", "note", *ratios.WORKINGS))}
-_HELD = {Held.KEPT: "better", Held.BROKEN: "worse", Held.CANNOT_TELL: "unsure"}  # to the colour of a word
-_INPUTS = 4  # the tab Conversion's row of the first input
+_HELD = {Held.KEPT: "better", Held.BROKEN: "worse", Held.CANNOT_TELL: "unsure"}  # guardrail result to text colour
+_INPUTS = 4  # row of the first input in the tab Conversion
 
 
 def render(report: Report, every: bool = False) -> bytes:
-    """The report as an XLSX file; the same report gives the same bytes. ``every``: of a campaign, with every value.
+    """Return the report as an XLSX file. The same report always gives the same bytes.
 
-    Raises FleetmarkError where it has more hosts than a sheet has columns.
+    ``every``: include every value of a campaign. Raise FleetmarkError if there are more hosts than a sheet has columns.
     """
     if report.comparison is None:
         return campaign_xlsx.render(report, every)
@@ -62,7 +62,7 @@ def render(report: Report, every: bool = False) -> bytes:
 
 
 class _Workbook:
-    """A comparison's tabs, in the order in which they stand."""
+    """The tabs of a comparison, in order."""
 
     def __init__(self, report: Report, comparison: Comparison, book: Book) -> None:
         self.report, self.comparison, self.book = report, comparison, book
@@ -92,7 +92,7 @@ class _Workbook:
         self._lists()
         self._readme(lines)
 
-    # ------------------------------------------------------------ from the measurements up
+    # ------------------------------------------------------------ measurements and figures
 
     def _hosts(self) -> None:
         live = self.sources.listed and not self.sources.rows.empty
@@ -101,13 +101,13 @@ class _Workbook:
             host_tabs.raw(self.raw, self.sources, self.comparison.per)
         else:
             self.raw.top(message("Measurements behind the means"), self._no_raw())
-        self.logs.top(message("Logarithms of the hosts' figures, higher is better"), _LOGS if live else _LOGS_AS_VALUES)
+        self.logs.top(message("Logarithms of the hosts' figures; higher is better"), _LOGS if live else _LOGS_AS_VALUES)
         host_tabs.logs(self.grid, self.logs, self.sources, self.raw if live else None)
         host_tabs.figures(self.grid, self.figures, self.logs)
 
     def _no_raw(self) -> Message:
         if not self.sources.count:
-            return message("No measurements are on record behind these sides.")
+            return message("No measurements are recorded for these sides.")
         return message(
             "{n} measurements are too many for formulas over each (at most {most}): the means stand as values. "
             "Every measurement is in the file measurements.parquet of its campaign, below {path}.",
@@ -156,7 +156,7 @@ class _Workbook:
                 sheet.text(row, at["benchmark"], title, "strong")
                 sheet.text(row, at["unit"], about["unit"])
                 sheet.text(row, at["direction"], word(str(about["better"])))
-                if not candidate.excluded.get(title, "").startswith(CLASH):  # which cannot stand side by side
+                if not candidate.excluded.get(title, "").startswith(CLASH):  # the figures are not comparable
                     self._means(row, title, candidate.title)
                 sheet.text(row, at["standing"], word(candidate.standing.get(title, "")))
                 sheet.text(row, at["note"], left_out.get(title, ""), "note")
@@ -170,9 +170,9 @@ class _Workbook:
         ratios.paint(sheet, FIRST_ROW, row - 1, at["verdict"])
 
     def _guardrails(self, sheet: Sheet) -> None:
-        """What must hold, both sides' figures beside the limit."""
+        """Write the guardrails, with the figures of both sides and the limit."""
         sheet.top(
-            message("Guardrails: what must hold"),
+            message("Guardrails: conditions that must hold"),
             message("Without a limit the candidate must not be worse than the baseline. Figures are means over hosts."),
         )
         heads = [
@@ -212,7 +212,7 @@ class _Workbook:
         sheet.paint(f"{cell(FIRST_ROW, 8)}:{cell(row - 1, 8)}", words)
 
     def _means(self, row: int, title: str, candidate: str) -> None:
-        """Both sides' geometric means: formulas, unless the hosts' logs are shared out over something."""
+        """Write the geometric means of both sides, as formulas unless the figures are divided by an amount."""
         about = self.comparison.benchmarks.loc[title]
         sides = ((self.comparison.baseline, _AT["baseline"]), (candidate, _AT["other"]))
         known = {side: self.comparison.figures[side].get(title) for side, _ in sides}
@@ -243,11 +243,11 @@ class _Workbook:
         at = class_tabs.AT
         self.weights.top(
             message("Weights of benchmarks in their class"),
-            message("Yellow cells are inputs: change a weight, or count a benchmark or not, and the headlines follow."),
+            message("Yellow cells are inputs. Change a weight or exclude a benchmark to recalculate the headlines."),
         )
         self.scores.top(
-            message("Each host's score: its logs, weighted"),
-            message("A host that lacks a benchmark of the headline has none."),
+            message("Each host's score: the weighted sum of its logarithms"),
+            message("A host without every benchmark of the headline has no score."),
         )
         self.classes.top(
             message("Classes: what one candidate is worth, and how fast it is"),
@@ -263,7 +263,7 @@ class _Workbook:
     def _conversion(self, lines: Sequence[ClassRow]) -> None:
         sheet = self.conversion
         sheet.top(
-            question(self.comparison), message("Everything here follows from the other tabs and from the yellow cells.")
+            question(self.comparison), message("All values here are computed from the other tabs and the yellow cells.")
         )
         head = self._inputs() + 3
         work = [line for line in lines if line.kind == Kind.CAPACITY]
@@ -279,7 +279,10 @@ class _Workbook:
             self._bars(head, last, len(self.comparison.candidates), per, below)
 
     def _converted(self, head: int, lines: Sequence[ClassRow], called: Message, *, replaced: bool = False) -> int:
-        """The classes of one kind from the row ``head`` on, with how many servers are ``replaced``; the last row."""
+        """Write the classes of one kind, starting at the row ``head``. Return the last row.
+
+        ``replaced``: add the number of servers that are replaced.
+        """
         sheet, at = self.conversion, class_tabs.AT
         names = list(dict.fromkeys(class_tabs.title(line) for line in lines))
         candidates = [c.title for c in self.comparison.candidates]
@@ -332,7 +335,7 @@ class _Workbook:
         return last
 
     def _inputs(self) -> int:
-        """The inputs that all tabs share; the row below them."""
+        """Write the inputs that all tabs share. Return the row below them."""
         sheet = self.conversion
         inputs = [
             (message("confidence of intervals"), CONFIDENCE, PERCENT, ratios.CONFIDENCE_NAME, 0.5, 0.999),
@@ -364,10 +367,10 @@ class _Workbook:
         chart.set_y_axis({"name": self.book.words(message("× baseline")), "num_format": "0.0", "min": 0} | GRID)
         self.conversion.place(chart, below + 2, 0, 860, 360)
 
-    # ------------------------------------------------------------ what to know of it
+    # ------------------------------------------------------------ explanations
 
     def _lists(self) -> None:
-        self.excluded.top(message("What is not in the figures, and why"))
+        self.excluded.top(message("Data that is not in the figures, and why"))
         sheets.excluded(self.excluded, self.report, FIRST_ROW - 1)
         self.facts.top(message("Hosts side by side"), sheets.ALIKE)
         sheets.facts(self.facts, self.report, FIRST_ROW - 1)
@@ -406,7 +409,7 @@ class _Workbook:
         sheets.provenance(prose, self.report)
 
     def _first_table(self, prose: Prose, first: Front) -> None:
-        """The classes of the first screen, a line each."""
+        """Write the classes of the first screen, one per line."""
         for line in first.lines:
             parts = []
             for title, c in zip(first.candidates, line.cells, strict=True):
@@ -417,7 +420,7 @@ class _Workbook:
             prose.pair(line.title, joined([*parts, line.remark], "; "))
 
     def _answer(self, prose: Prose, line: ClassRow) -> None:
-        """One candidate and class in a sentence whose numbers are live; benchmarks that disagree come first."""
+        """Write a sentence with live numbers about one candidate and class. Benchmarks that disagree come first."""
         own = {name: self.classes.at(line.row, at) for name, at in class_tabs.AT.items()}
         words, ratio, e = self.book.words, line.ratio, line.equivalence
         begin, end = words(class_tabs.title(line)) + ": ", f" × {words(self.comparison.baseline)}"
@@ -453,25 +456,25 @@ class _Workbook:
             (self.classes, message("The headline of each class with its interval and how it comes about; a chart.")),
             (self.weights, message("The weight of each benchmark in its class: inputs, in yellow.")),
             (self.benchmarks, message("The ratio of each benchmark with its interval and how it comes about.")),
-            *([(self.guardrails, message("What must hold: kept or broken."))] if self.guardrails else []),
+            *([(self.guardrails, message("Conditions that must hold: kept or broken."))] if self.guardrails else []),
             *self.parts.items(),
             (self.figures, message("Each host's geometric mean of each benchmark.")),
-            (self.logs, message("The same as logarithms, turned so that more is better: what ratios are made of.")),
-            (self.scores, message("Each host's weighted sum over a class: what headlines are made of.")),
+            (self.logs, message("The same as logarithms, oriented so that more is better, for ratios.")),
+            (self.scores, message("Each host's weighted sum over a class, for headlines.")),
             (self.raw, message("Every measurement that is in a mean, with the file it was read from.")),
-            (self.excluded, message("What was left out or did not pass, and why.")),
-            (self.facts, message("How the hosts are made and configured, side by side.")),
+            (self.excluded, message("Excluded data and failed runs, with the reasons.")),
+            (self.facts, message("The hardware and configuration of the hosts, side by side.")),
         )
 
 
 _RAW = message(
-    "What passed and is in a mean. Filter as you like, but do not sort: the tab Host logs points at these rows."
+    "Measurements that are in a mean. Filter rows as you like, but do not sort: the tab Host logs refers to them."
 )
-_LOGS = message("Live from the tab Raw; grey: a value that no formula here makes.")
-_LOGS_AS_VALUES = message("Values: there are too many measurements to have them all here.")
+_LOGS = message("Live from the tab Raw. Grey cells are values without a formula.")
+_LOGS_AS_VALUES = message("Values instead of formulas, because there are too many measurements.")
 _HOW = (
-    message("Yellow cells are inputs; everything that rests on them is worked out again when they change."),
-    message("Filter as you like, but sort only copies: formulas point at ranges of other tabs."),
-    message("Named cells (E_…, E_lo_…, E_hi_…) are there for workbooks of your own."),
-    message("Opened elsewhere than in Excel or LibreOffice, cells show what Fleetmark worked out."),
+    message("Yellow cells are inputs. When you change one, all results that depend on it are recalculated."),
+    message("You can filter rows, but sort only copies, because formulas refer to ranges of other tabs."),
+    message("Use the named cells (E_…, E_lo_…, E_hi_…) in your own workbooks."),
+    message("Programs other than Excel and LibreOffice show the results that Fleetmark computed."),
 )

@@ -1,4 +1,4 @@
-"""Read hostile files in processes of their own, and report the outcome and the peak memory of each.
+"""Read hostile files in separate processes, and report the outcome and the peak memory of each.
 
 One process loads the reader and forks for each file, because starting Python for each file takes most of the time.
 """

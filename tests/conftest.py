@@ -1,7 +1,7 @@
-"""Assertions in the tests' helper modules show their values, as those of the tests do; what hypothesis draws is fixed.
+"""Configure pytest: show values in assertions of helper modules, and fix the random examples of hypothesis.
 
-A change must not be refused for an example that was drawn by chance and has nothing to do with it: each test draws the
-same examples every time. ``make explore`` draws others.
+Each test uses the same examples every time, so that a change cannot fail because of an unrelated random example.
+``make explore`` uses other examples.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, settings
 helpers = pkgutil.iter_modules([str(Path(__file__).parent)], "tests.")
 pytest.register_assert_rewrite(*(module.name for module in helpers))
 
-# Tests run the program thousands of times in their own process: building its options takes 35 ms each time.
+# Tests run the program thousands of times in their own process, and building its options takes 35 ms each time.
 typer.testing._get_command = functools.cache(typer.testing._get_command)
 
-CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]  # which a busy machine may be the reason for
+CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]  # these can fail on a busy machine
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=CALM)
 settings.register_profile("explore", deadline=None, suppress_health_check=CALM, print_blob=True)
 settings.load_profile("same")

@@ -1,4 +1,4 @@
-"""Files of tests that take longest: they begin first, or the other processes have nothing left to do while one goes on."""
+"""The test files that take longest. They start first, so that no process runs alone at the end."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ LONGEST = (
 
 
 def first(items: list[pytest.Item]) -> None:
-    """Sort ``items`` so, the tests of a file as they stand in it."""
+    """Sort ``items`` by this order of files. Tests within a file keep their order."""
     place = {name: n for n, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(f"{item.path.parent.name}/{item.path.name}", len(place)))

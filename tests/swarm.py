@@ -1,11 +1,11 @@
-"""Very many hosts in one process, and a stand-in for SSH that reaches them: agents without machines.
+"""Simulate very many hosts in one process, with a replacement for SSH that reaches them.
 
-``python -m tests.swarm serve SOCKET [--absent N --cut N --dead N --seconds S ...]`` plays hosts of any name.
+``python -m tests.swarm serve SOCKET [--absent N --cut N --dead N --seconds S ...]`` simulates hosts of any name.
 ``python -m tests.swarm run SOCKET WORD...`` is ``fleetmark WORD...`` with SSH replaced by that socket.
 
-What travels is the agent's protocol: the facts are those of this machine by the program that the controller sends, jobs
-are stored as they come, followers get events, parts of files and ends. What is simulated: the hosts themselves, the time
-that commands take, delays, lost links and hosts that die.
+The agent's protocol is real: the controller's program collects facts of this machine, jobs are stored, and followers
+get events, parts of files and ends. The hosts, the duration of commands, delays, lost links and dying hosts are
+simulated.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from typing import Any
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.reach import CHUNK, Channel, LinkLost, Reach, ReachError
 
-_FRAME = struct.Struct(">cI")  # accepted, refused, output, errors, exit status; bytes that follow
-# Seconds at the shares of AT, over SSH to real hosts whose links lose 2% of packets: benchmarks/links, 2026-11-23.
+_FRAME = struct.Struct(">cI")  # type (accepted, refused, output, errors, exit status) and number of bytes that follow
+# Seconds at the quantiles AT, measured over SSH to real hosts with 2% packet loss: benchmarks/links, 2026-11-23.
 AT = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 _CONNECT_S = (0.255, 0.588, 0.681, 0.766, 0.837, 0.936, 1.065, 1.065)
-_MESSAGE_S = (0.0001, 0.0001, 0.0001, 0.0001, 0.0003, 0.0022, 0.2075, 0.4147)  # there and back
+_MESSAGE_S = (0.0001, 0.0001, 0.0001, 0.0001, 0.0003, 0.0022, 0.2075, 0.4147)  # round trip
 _FACTS = """\
 import json, pathlib, sys, tempfile
 with tempfile.TemporaryDirectory() as folder:
@@ -50,13 +50,13 @@ with tempfile.TemporaryDirectory() as folder:
 
 @dataclass
 class Agent:
-    """One host. ``fate``: well, absent (never answers), cut (loses its link once), dead (never answers again)."""
+    """One host. ``fate``: well, absent (never answers), cut (loses its link once) or dead (stops answering)."""
 
     name: str
     fate: str
     job: dict[str, Any] | None = None
     current: str | None = None
-    results: dict[str, dict[str, bytes]] = field(default_factory=dict)  # step to the files that it left
+    results: dict[str, dict[str, bytes]] = field(default_factory=dict)  # step to its result files
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     runner: asyncio.Task[None] | None = None
 
@@ -70,7 +70,7 @@ class Agent:
 
 
 class Swarm:
-    """All agents of one socket."""
+    """All agents behind one socket."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options, self.agents, self.facts = options, dict[str, Agent](), dict[str, Any]()
@@ -80,7 +80,7 @@ class Swarm:
         self.asking = asyncio.Lock()
 
     def drawn(self, seconds: Sequence[float]) -> float:
-        """One of a measured distribution."""
+        """Return a random time from a measured distribution."""
         share = self.random.random()
         n = bisect.bisect_right(AT, share) - 1
         within = (share - AT[n]) / (AT[n + 1] - AT[n])
@@ -119,7 +119,7 @@ class Swarm:
             self.send(writer, b"x", b"0")
 
     async def session(self, agent: Agent, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Facts, then a job and its follower, as agent/session.py has them."""
+        """Send facts, then receive a job and serve its follower, as agent/session.py does."""
         _, program, options = [await _document(reader) for _ in range(3)]
         facts = await self.facts_of(program, options.decode())
         await asyncio.sleep(self.drawn(_MESSAGE_S))
@@ -155,7 +155,7 @@ class Swarm:
         return {"state": "started", "dir": folder}
 
     async def work(self, agent: Agent, steps: Sequence[dict[str, Any]]) -> None:
-        """The runner: every step takes its seconds, and leaves its files. It needs no controller."""
+        """Simulate the runner: each step takes some time and leaves files. It works without a controller."""
         for step in steps:
             if step["id"] not in agent.results:
                 while step is steps[-1] and self.options.hold and self.options.hold.exists():
@@ -182,7 +182,7 @@ class Swarm:
                     else:
                         await asyncio.sleep(self.options.silent_s)
                     orders.cancel()
-                    return  # in the middle: the other side sees the end of the link, and no end of the process
+                    return  # in the middle, so that the other side sees a lost link but no end of the process
                 self.say_end(writer, step, agent.results[step])
                 have.add(step)
             if agent.current and agent.current != begun:
@@ -215,12 +215,12 @@ class Swarm:
 
 
 async def _document(reader: asyncio.StreamReader) -> bytes:
-    """The next document that a session is sent. Raises IncompleteReadError where none comes."""
+    """Return the next document sent to a session. Raise IncompleteReadError if there is none."""
     return zlib.decompress(await reader.readexactly(int(await reader.readexactly(8))))
 
 
 def _files(began: float) -> dict[str, bytes]:
-    """What a step leaves, with as much telemetry as a host sends of half a minute."""
+    """Return the result files of a step, with 30 s of telemetry."""
     columns = ("t", "cpu_busy", "cpu_user", "cpu_system", "cpu_iowait", "cpu_steal", "load1", "running", "temp_c_max")
     samples = {name: [round(n * 1.01, 3) for n in range(30)] for name in columns}
     summary = {name: {"min": 0.0, "mean": 0.1, "max": 0.2} for name in columns[1:]}
@@ -230,7 +230,7 @@ def _files(began: float) -> dict[str, bytes]:
 
 
 class SwarmReach(Reach):
-    """An agent of the socket."""
+    """A reach that connects to an agent through the socket."""
 
     def __init__(self, host: Host, path: Path) -> None:
         super().__init__(host)
@@ -252,7 +252,7 @@ class SwarmReach(Reach):
 
 
 class SwarmChannel(Channel):
-    """A process of an agent: a connection of its own, whose end without an exit status is the loss of the link."""
+    """A process of an agent, with its own connection. A connection that ends without an exit status is a lost link."""
 
     def __init__(self, host: str, path: Path, argv: Sequence[str]) -> None:
         super().__init__(host)
@@ -287,7 +287,7 @@ class SwarmChannel(Channel):
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the reading thread
         self._socket.close()
         self._ended = True
 
@@ -315,7 +315,7 @@ class SwarmChannel(Channel):
 
 
 def inventory(folder: Path, size: int) -> Path:
-    """An inventory of ``size`` agents."""
+    """Write an inventory of ``size`` agents."""
     file = folder / "agents.ini"
     file.write_text("[agents]\n" + "".join(f"n{number:04d}\n" for number in range(size)))
     return file

@@ -1,4 +1,4 @@
-"""Test whole comparisons against answers worked out by hand: mixed fleets, strata, prices, areas not measured."""
+"""Test whole comparisons against manually computed answers: mixed fleets, strata, prices and missing areas."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def fleet(
     name: str = "c1",
     cores: Mapping[str, int] | None = None,
 ) -> None:
-    """Write one campaign; each host's repeats are 0.1% above and below its figure."""
+    """Write a campaign in which each host's repeats are 0.1% below, at and above its figure."""
     measured = {
         (host, bench): [value * f if bench.better == "higher" else f / value for f in (0.999, 1.0, 1.001)]
         for host, (_, value) in hosts.items()
@@ -56,7 +56,7 @@ def test_totals_of_a_mixed_fleet_are_sums(tmp_path: Path) -> None:
 
 
 def test_totals_of_a_mix_stand_beside_those_of_hosts_one_by_one(tmp_path: Path) -> None:
-    """Half of the hours each. Old hosts do 100 and 400 of both, 250 on average; new ones 400 and 1,600.
+    """Give each class half of the hours. Old hosts do 100 and 400 of both, 250 on average; new ones 400 and 1,600.
 
     Totals: 1 / (0.5 x 250 / 400 + 0.5 x 250 / 1600) = 2.56. One by one they are 200: 1 / (0.25 + 0.0625) = 3.2. The
     ratios 2 and 8 have the geometric mean 4.
@@ -96,7 +96,7 @@ def test_sides_that_mix_sizes_are_compared_within_them(tmp_path: Path) -> None:
 
 
 def test_the_price_of_sizes_is_that_of_the_fleet_replaced(tmp_path: Path) -> None:
-    """Old hosts are 20% small and 80% large; 100 of them become 67 new ones of these shares, at 1.50 each.
+    """Replace 100 old hosts, 20% small and 80% large, by 67 new ones of the same shares, at 1.50 each.
 
     Small new hosts cost 1,000 and large ones 3,000 EUR: 0.2 x 1,000 + 0.8 x 3,000 = 2,600 each, 174,200 for 67. The new
     fleet itself has 80% small hosts, 1,400 EUR on average. Old ones cost 0.2 x 500 + 0.8 x 2,000 = 1,700.
@@ -114,7 +114,7 @@ def test_the_price_of_sizes_is_that_of_the_fleet_replaced(tmp_path: Path) -> Non
 
 
 def test_tables_name_the_candidates_of_each_basis(tmp_path: Path) -> None:
-    """New hosts have both sizes of the old ones; later ones have one size, so they are compared by totals."""
+    """Give new hosts both sizes of the old ones. Later hosts have one size, so they are compared by totals."""
     two_sizes(tmp_path)
     fleet(tmp_path, {f"l{n}": ("later", 500.0) for n in range(4)}, name="c2", cores={f"l{n}": 64 for n in range(4)})
     words = ("-b", "gen=old", "-c", "gen=new", "-c", "gen=later")
@@ -125,7 +125,7 @@ def test_tables_name_the_candidates_of_each_basis(tmp_path: Path) -> None:
 
 
 def test_a_guardrail_makes_no_host_unlike_its_peers(tmp_path: Path) -> None:
-    """One host of six loses ten times as many packets; all are as fast."""
+    """Let one host of six lose ten times as many packets at the same speed."""
     loss = Bench("iperf3", "udp", "loss", "1", "lower", "net", kind="guardrail")
     hosts = {f"{side[0]}{n}": (side, 100.0) for side in ("old", "new") for n in range(6)}
     fleet(tmp_path, hosts)
@@ -149,7 +149,7 @@ def test_tables_say_what_a_class_rests_on(tmp_path: Path) -> None:
 
 
 def test_weights_of_a_class_within_strata_are_values(tmp_path: Path) -> None:
-    """Each size gains 1.50; over all hosts, which have the formulas, it would be 0.65."""
+    """Each size gains 1.50, but formulas over all hosts would give 0.65."""
     two_sizes(tmp_path)
     book = tmp_path / "c.xlsx"
     run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--xlsx", str(book))
@@ -306,7 +306,7 @@ def test_a_side_without_one_price_is_named(tmp_path: Path) -> None:
 
 
 def _labelled(campaign: Path, host: str, labels: Mapping[str, str]) -> None:
-    """Change labels of a host of a campaign."""
+    """Change the labels of a host in a campaign."""
     path = campaign / "campaign.json"
     doc = json.loads(path.read_text())
     (about,) = [h for h in doc["hosts"] if h["name"] == host]
@@ -414,7 +414,7 @@ def test_a_size_without_power_is_left_out_per_watt(tmp_path: Path, benches: Sequ
 
 
 def in_batches(root: Path, old: Sequence[float]) -> None:
-    """Two batches of three old hosts each against six new ones of 1,000; hosts of a batch lie 1% apart."""
+    """Record two batches of three old hosts each, and six new hosts of 1,000. Hosts of a batch differ by 1%."""
     labels, measured = {}, {}
     for n, mean in enumerate(old):
         for h in range(3):
@@ -427,8 +427,10 @@ def in_batches(root: Path, old: Sequence[float]) -> None:
 
 
 def test_two_batches_are_too_few_to_tell(tmp_path: Path) -> None:
-    """Of 100 and 400 the total of 250 may be nothing. Of 100 and 145 the geometric mean is 120.4 and its interval
-    reaches exp(12.7 x ln(1.45) / 2) = 10.6 times as far either way.
+    """Check batches of 100 and 400, whose mean of 250 does not differ significantly from 0.
+
+    Batches of 100 and 145 have a geometric mean of 120.4, with an interval of a factor of
+    exp(12.7 x ln(1.45) / 2) = 10.6 either way.
     """
     in_batches(tmp_path / "far", (100.0, 400.0))
     answer = asked(tmp_path / "far")["answer"]
@@ -442,7 +444,7 @@ def test_two_batches_are_too_few_to_tell(tmp_path: Path) -> None:
 
 
 def test_the_legend_says_why_each_class_has_no_interval(tmp_path: Path) -> None:
-    """One stratum has one host, measured once in a size; another comparison has one host a side."""
+    """Check a stratum with a single host, and a comparison with one host per side."""
     hosts = {"os0": ("old", 100.0)} | {f"ol{n}": ("old", 400.0) for n in range(3)}
     hosts |= {f"ns{n}": ("new", 150.0) for n in range(4)} | {f"nl{n}": ("new", 1200.0) for n in range(4)}
     fleet(tmp_path / "strata", hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})

@@ -1,4 +1,4 @@
-"""The figures of machines and of hosts against a plain computation over random files of several versions."""
+"""Test the figures of machines and hosts against a simple computation, for random files of several versions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ROWS = st.fixed_dictionaries(
 
 
 def filled(measured: dict[str, Any], dropped: set[str], nulls: set[str]) -> dict[str, Any]:
-    """``measured`` as it is read from a file that lacks columns, and has nulls in others."""
+    """Return ``measured`` as read from a file in which some columns are missing or null."""
     lacking = dropped | nulls
     empty = {
         name: "" if name in nulls and name not in dropped and name not in schema.DEFAULTS else None for name in lacking
@@ -65,7 +65,7 @@ def centre(rule: str, values: list[float]) -> float:
 def test_figures_are_those_of_a_plain_computation(
     measured: list[list[dict[str, Any]]], dropped: set[str], nulls: set[str]
 ) -> None:
-    """The first file lacks columns and has nulls; both have the same hosts, which are machines of their own."""
+    """Use two files with the same hosts, which are different machines. The first lacks columns and has nulls."""
     files, values, kept = {}, {}, []
     with tempfile.TemporaryDirectory() as folder:
         for campaign, columns in zip(("c1", "c2"), measured, strict=False):
@@ -89,7 +89,7 @@ def _compare_machines(table: figures.Figures, parts: pd.DataFrame, kept: list[di
     left_out: dict[tuple[Any, ...], int] = {}
     for r in kept:
         rule = "median" if r["centre"] == "median" else "geomean"
-        # A file without kinds has those of today: of a metric that nobody declares none is known.
+        # For a file without kinds, the current manifests apply; an undeclared metric has no kind.
         kind = r["kind"] or "capacity"
         key = (r["campaign"], r["host"], *(r[name] for name in METRIC), r["members"], rule, kind)
         scored = (

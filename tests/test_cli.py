@@ -1,4 +1,4 @@
-"""The command line: an error is one sentence on stderr, JSON output is nothing but JSON."""
+"""Test the command line: an error is one sentence on stderr, and JSON output contains only JSON."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_folder_of_somebody_else_is_named(tmp_path: Path, words: list[str]) ->
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o000)
     bare: list[str] = []
-    if os.geteuid() == 0:  # root, but bound by permissions as anybody
+    if os.geteuid() == 0:  # root, but without the right to bypass permissions
         os.chown(closed, 65534, 65534)
         bare = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
     done = subprocess.run([*bare, FLEETMARK, *words], capture_output=True, text=True, cwd=tmp_path, timeout=120)

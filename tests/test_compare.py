@@ -1,4 +1,4 @@
-"""``fleetmark compare`` and ``reference`` over what is on record: the figures, what is refused and what is reported."""
+"""Test ``fleetmark compare`` and ``reference``: figures, errors and reports."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_per_watt_counts_accelerators_where_the_host_s_source_leaves_them_out(
 
 
 def test_per_gpu_counts_those_that_a_run_used(tmp_path: Path) -> None:
-    """A server on 4 of the 8 GPUs of the new host is as fast as one on all 8 of the old: twice as much for each."""
+    """A server on 4 of 8 new GPUs is as fast as one on all 8 old GPUs, so each GPU does twice the work."""
     serving = Bench(
         "llm_serve", "p512-o128-ttft500ms-tpot50ms", "goodput", "1/s", "higher", "gpu-interactive", kind="capacity"
     )
@@ -131,7 +131,7 @@ def test_power_of_two_sources_is_said(tmp_path: Path) -> None:
 
 
 def test_each_campaign_is_shared_out_by_what_there_was_then(tmp_path: Path) -> None:
-    """A host that got more cores between two campaigns: 10 of 10 and 40 of 20, not 20 of 20."""
+    """Use each campaign's own number of cores: 10 on 10 cores and 40 on 20, not both on 20."""
     hosts = {"a": {"gen": "old"}, "b": {"gen": "new"}}
     record(tmp_path, "c1", hosts, {("a", TRIAD): [10.0], ("b", TRIAD): [10.0]}, {"a": 10, "b": 10})
     record(tmp_path, "c2", {"b": hosts["b"]}, {("b", TRIAD): [40.0]}, {"b": 20})
@@ -356,7 +356,7 @@ def test_every_form_names_sides_by_what_tells_them_apart(root: Path) -> None:
 def test_sides_have_the_names_that_the_user_gives(root: Path) -> None:
     words = ("compare", "-b", "gen=old", "-c", "gen=new", "--name", "Ice Lake", "--name", "Genoa")
     assert "One Genoa replaces" in run(root, *words)
-    doc = json.loads(run(root, *words[:-2], "--format", "json"))  # the second is left to Fleetmark
+    doc = json.loads(run(root, *words[:-2], "--format", "json"))  # without the last name, Fleetmark chooses it
     assert doc["selectors"] == {"Ice Lake": "gen=old", "new": "gen=new"}
     doc = json.loads(run(root, *words[:5], "--name", "", "--name", "Genoa", "--format", "json"))
     assert doc["selectors"] == {"old": "gen=old", "Genoa": "gen=new"}
@@ -374,7 +374,7 @@ def test_a_side_of_several_processors_or_memories_is_warned_of(tmp_path: Path) -
     dimms = [{"slot": str(n), "size": 64 << 30, "type": "DDR5", "configured_mts": 4800} for n in range(24)]
     of_host = {
         "a1": {"cpu": {"model": "Xeon 8380"}, "memory": 1000 << 30},
-        "a2": {"cpu": {"model": "Xeon 8380"}, "memory": 1010 << 30},  # as much, less what the kernel keeps
+        "a2": {"cpu": {"model": "Xeon 8380"}, "memory": 1010 << 30},  # the same memory, less the kernel's part
         "b1": {"cpu": {"model": "EPYC 9654"}, "dimms": dimms, "software": {"cuda": "12.4"}},
         "b2": {"cpu": {"model": "EPYC 9554"}, "dimms": dimms[:16], "software": {"cuda": "12.6"}},
     }
@@ -497,7 +497,7 @@ def test_a_reference_knows_which_benchmarks_are_redundant(tmp_path: Path) -> Non
 
 
 def test_a_run_of_several_hosts_counts_for_their_side_alone(tmp_path: Path) -> None:
-    """Two nodes of one generation together count for it; a run over both generations counts for neither, and is named."""
+    """A run on two nodes of one generation counts for it. A run over both generations is excluded and reported."""
     group = Bench("nccl_tests", "all_reduce-2n", "busbw", "B/s", "higher", "collective", members=("a1", "a2"))
     mixed = replace(group, members=("a1", "b1"))
     other = replace(group, members=("b1", "b2"))

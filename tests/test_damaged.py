@@ -1,4 +1,4 @@
-"""One damaged campaign among others: a line with its reason, and everybody else goes on. A full disk, likewise."""
+"""Test that a damaged campaign among others is reported in one line and stops nothing else. Also test a full disk."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ WAYS: dict[str, Callable[[Path], object]] = {
     "folder": lambda file: (file.unlink(), file.mkdir()),
     "link": lambda file: (file.unlink(), file.symlink_to("/etc/hosts")),
 }
-# Each file of a campaign, and the ways that leave it sound.
+# Each file of a campaign, and the kinds of damage that do not make it invalid.
 FILES: dict[str, tuple[str, ...]] = {
     "campaign.json": (),
-    "journal.jsonl": ("cut", "empty", "gone"),  # as a crash leaves it
-    "jobs/a1.json": ("empty object",),  # it ends like a sound one; --resume reports it
+    "journal.jsonl": ("cut", "empty", "gone"),  # as after a crash
+    "jobs/a1.json": ("empty object",),  # its last line is valid; --resume reports the damage
     "facts/a1.json": ("empty object",),
     "measurements.parquet": ("gone",),
 }
@@ -64,7 +64,7 @@ FILES: dict[str, tuple[str, ...]] = {
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three campaigns of the same two generations."""
+    """Return a root with three campaigns of the same two generations."""
     root = tmp_path_factory.mktemp("sound")
     for name in ("c0", "c1", "c2"):
         hosts = {f"{g}{n}": {"gen": g} for g in "ab" for n in range(3)}
@@ -86,7 +86,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def root(sound: Path, tmp_path: Path) -> Path:
-    """A copy of the three; the second, c1, is the one that breaks."""
+    """Return a copy of the three campaigns. Tests damage the second one, c1."""
     return Path(shutil.copytree(sound, tmp_path / "record"))
 
 
@@ -101,7 +101,7 @@ def ended_well(done: Any) -> None:
 
 @pytest.mark.parametrize("file", FILES)
 def test_a_damaged_campaign_is_one_line_and_the_others_go_on(root: Path, file: str) -> None:
-    """Damage one campaign in each way, and run the verbs over all of them."""
+    """Damage one copy of a campaign in each way, and run the commands over all of them."""
     damaged = {name.replace(" ", "-"): how for name, how in WAYS.items() if name not in FILES[file]}
     for name, how in damaged.items():
         shutil.copytree(root / "c1", root / name)

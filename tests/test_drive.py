@@ -1,4 +1,4 @@
-"""The drive's state, with hosts that are only a queue: events that are rare on real hosts."""
+"""Test the state of a drive with simulated hosts: events that are rare on real hosts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.drives import drain, make_drive, orders, outcomes, parts, result, say
 
 @pytest.fixture
 def drive(tmp_path: Path) -> Drive:
-    """h1 measures against h2: one pair, both running."""
+    """Return a drive with one pair: h1 measures against h2, and both are running."""
     return make_drive(
         tmp_path, {"h1": [step(0)], "h2": [step(0, serves=True)]}, [Exchange("h2", "00000", "h1", "00000")]
     )
@@ -39,7 +39,7 @@ def test_a_release_that_a_cut_link_swallowed_is_given_again(drive: Drive) -> Non
     tell(drive, "h1", e="wait", step="00000")
     tell(drive, "h2", e="wait", step="00000")
     tell(drive, "h2", e="ready", step="00000")
-    tell(drive, "h1", e="wait", step="00000")  # the follower is back and says again where it stands
+    tell(drive, "h1", e="wait", step="00000")  # the follower reconnects and repeats its state
     assert orders(drive, "h1") == ["go 00000"] * 2
 
 
@@ -58,7 +58,7 @@ def test_a_step_that_is_not_needed_and_did_not_hear_so_is_told_again(drive: Driv
     run = drive.runs["h1"]
     drive._drop(run, [run.steps["00000"]])
     assert orders(drive, "h1") == ["drop 00000"] and orders(drive, "h2") == ["drop 00000"]
-    tell(drive, "h1", e="wait", step="00000")  # the link was down when it was said
+    tell(drive, "h1", e="wait", step="00000")  # the link was down during the first order
     assert orders(drive, "h1") == ["drop 00000"] * 2
     drive.heard.put(("h1", "back", None))
     drain(drive)
@@ -211,19 +211,19 @@ def later(drive: Drive, seconds: float) -> None:
 
 
 def test_a_host_that_says_nothing_after_it_was_let_go_is_given_up(drive: Drive) -> None:
-    """The host's line that it waits was lost, or its agent lies: every wait has a deadline."""
+    """Every wait has a deadline, because a host's message may be lost or its agent may lie."""
     tell(drive, "h2", e="wait", step="00000")
     tell(drive, "h1", e="wait", step="00000")
     assert orders(drive, "h2") == ["go 00000"]
     later(drive, STUCK_S / 2)
-    tell(drive, "h2", e="wait", step="00000")  # saying it again buys no time
+    tell(drive, "h2", e="wait", step="00000")  # repeating a message does not extend the deadline
     later(drive, STUCK_S / 2 + 1)
     assert drive.runs["h2"].why == "stuck: the beginning of iperf3 tcp-1 repeat 0 is overdue"
     assert orders(drive, "h1") == ["skip 00000"]
 
 
 def test_a_controller_that_is_behind_blames_no_host(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Very many hosts speak at once: what one said in time is heard after its deadline."""
+    """With very many hosts, the controller may process a timely message only after the host's deadline."""
     tell(drive, "h2", e="wait", step="00000")
     tell(drive, "h1", e="wait", step="00000")
     drive.heard.put(("h2", "event", replies.Begins(e="begin", step="00000")))
@@ -269,7 +269,7 @@ def test_the_table_says_what_a_host_waits_for(drive: Drive) -> None:
 
 
 def test_words_said_again_buy_no_time_and_print_nothing(drive: Drive, capsys: pytest.CaptureFixture[str]) -> None:
-    """A host that repeats itself endlessly is lost too."""
+    """Treat a host that repeats itself endlessly as lost, too."""
     tell(drive, "h1", e="begin", step="00000")
     tell(drive, "h2", e="wait", step="00000")
     tell(drive, "h2", e="begin", step="00000")

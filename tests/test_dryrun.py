@@ -1,4 +1,4 @@
-"""Test the dry run: its cases match the run, its times, its requirements, and the plan as a document."""
+"""Test the dry run: its cases match the run; also its times, its requirements, and the plan as a document."""
 
 from __future__ import annotations
 

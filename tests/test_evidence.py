@@ -1,4 +1,4 @@
-"""The evidence of a report: campaigns as tables, side by side; older files, damaged ones, telemetry, large ones."""
+"""Test the data behind a report: campaigns as tables, several sides, old, damaged and large files, and telemetry."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def gathered(root: Path, **changes: Any) -> tuple[Results, tuple[Results, ...]]:
 
 
 def rewritten(archive: Archive, change: Any) -> None:
-    """The campaign's measurements, as ``change`` makes them."""
+    """Rewrite the measurements of a campaign with the function ``change``."""
     file = archive.path / "measurements.parquet"
     pq.write_table(change(pq.read_table(file)), file)
 
@@ -212,7 +212,7 @@ def test_a_file_without_its_figures_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_import_is_one_sentence(tmp_path: Path) -> None:
     campaign(tmp_path)
     answer = compared(tmp_path)
-    file = tmp_path / "c1" / "import.json"  # as a file that was imported has it
+    file = tmp_path / "c1" / "import.json"  # marks an imported file
     file.write_text('{"kind": "table"}')
     with pytest.raises(FleetmarkError, match=r"import.json: damaged .* import again"):
         evidence.gather(tmp_path, answer, [], WHEN)
@@ -261,7 +261,7 @@ def sampled(
     seconds: int = 300,
     gpus: dict[str, Any] | None = None,
 ) -> None:
-    """What the agent leaves of a run: one that heats up."""
+    """Write the agent's telemetry of a run that heats up."""
     t = list(range(1, seconds + 1))
     columns: dict[str, list[Any]] = {
         "t": t,
@@ -308,7 +308,7 @@ def test_accelerators_have_columns_of_their_own(tmp_path: Path) -> None:
     archive = campaign(tmp_path)
     ran(archive, [{"host": h, "repeat": 0} for h in HOSTS])
     samples = {
-        "t": [0.5, 1.5, 2.5],  # of its own sampler
+        "t": [0.5, 1.5, 2.5],  # times of a separate sampler
         "gpu_power_w": [4000.0, 5000.0, None],
         "gpu_clock_hz_mean": [1.9e9, 1.8e9, 1.7e9],
         "gpu_clock_hz_min": [1.8e9, 1.2e9, 1.7e9],

@@ -1,4 +1,4 @@
-"""The table of figures, against hand-worked values and against a slow, plain computation."""
+"""Test the table of figures against manually computed values, and against a slow, simple computation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def of_hosts(measurements: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.mark.parametrize(
     ("n", "ranks", "coverage"),
-    # Published tables of nonparametric intervals for a median; the design's methodology lists the same.
+    # Values from published tables of nonparametric intervals for a median.
     [(6, (1, 6), 0.969), (10, (2, 9), 0.979), (20, (6, 15), 0.959)],
 )
 def test_order_statistic_interval(n: int, ranks: tuple[int, int], coverage: float) -> None:
@@ -67,7 +67,7 @@ def test_interval_is_the_narrowest_that_covers(n: int) -> None:
 
 
 def measured(values: list[float], centre: str = "", class_: str = "mem-bw") -> pd.Series:
-    """The figure of one host's repeats, by the rule ``centre``."""
+    """Return the figure of one host's repeats, computed by the rule ``centre``."""
     measurements = sample.tiny({"h1": values}).values.frame.assign(**{"centre": centre, "class": class_})
     return of_hosts(measurements).iloc[0]
 
@@ -175,7 +175,7 @@ def test_pairs_come_together_by_the_peers_generation() -> None:
         "a>a": 8.0,
         "a>elsewhere": 9.0,
     }
-    assert figures_of.loc["to old", "n"] == 1  # one pair, whatever its repeats
+    assert figures_of.loc["to old", "n"] == 1  # one pair, regardless of its repeats
     assert figures_of.loc["to old", "over"] == "pairs" and figures_of.loc["host", "over"] == "repeats"
 
 
@@ -300,7 +300,7 @@ def test_files_give_the_figures_of_memory(tmp_path: Path) -> None:
 
 
 def test_hosts_in_parts_give_the_same_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names that quotes, case and letters beyond ASCII put into an order of their own."""
+    """Use names with quotes, mixed case and non-ASCII letters, whose sort order may differ between libraries."""
     names = ["h10", "h9", "H1", "ß", "it's", "a b", "Z", "\U0001f600", "~", "h1"]
     rows = {name: [float(n), float(n) * 1.5, 3.0] for n, name in enumerate(names, 1)}
     measurements = sample.tiny(rows).values.frame

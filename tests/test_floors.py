@@ -1,5 +1,7 @@
-"""The layers of the packages: no module imports a higher layer or a test module, no imports form a circle, and modules
-and folders stay small."""
+"""Test the layers of the packages: no imports of higher layers or test modules, no import cycles, and small modules.
+
+The number of modules per folder is limited, too.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ MAX_MODULES, MAX_LINES = 25, 500  # Python modules per folder, lines per module
 
 
 def modules(rooms: Iterable[str] = ROOMS) -> dict[str, Path]:
-    """Every module of ours in these folders by its dotted name."""
+    """Return every module of the project in these folders by its dotted name."""
     files = sorted(p.relative_to(HOUSE) for room in rooms for p in (HOUSE / room).rglob("*.py"))
     return {".".join(p.with_suffix("").parts).removesuffix(".__init__"): p for p in files}
 
@@ -41,7 +43,7 @@ def room(file: Path) -> str:
 
 
 def imported(text: str, paths: dict[str, Path]) -> Iterator[tuple[int, str]]:
-    """The line of each import anywhere in ``text``, and the module of ours that it names."""
+    """Yield the line of each import in ``text``, and the module of the project that it names."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             named = [(a.name, "") for a in node.names]
@@ -57,7 +59,7 @@ def imported(text: str, paths: dict[str, Path]) -> Iterator[tuple[int, str]]:
 
 
 def faults(texts: dict[str, str], paths: dict[str, Path]) -> list[str]:
-    """What stands against the floors: imports that point up, and a circle if there is one."""
+    """Return the violations of the layers: imports of higher layers, and an import cycle if there is one."""
     up, graph = [], {}
     for module, text in texts.items():
         lines = [(line, other) for line, other in imported(text, paths) if other != module]
@@ -70,7 +72,7 @@ def faults(texts: dict[str, str], paths: dict[str, Path]) -> list[str]:
 
 
 def circles(graph: dict[str, set[str]]) -> list[str]:
-    """Return a sentence that names a circle of imports if there is one."""
+    """Return a sentence that names an import cycle if there is one."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -79,7 +81,7 @@ def circles(graph: dict[str, set[str]]) -> list[str]:
 
 
 def borrowed(module: str, text: str, paths: dict[str, Path]) -> list[str]:
-    """The imports of ``module`` that name a test module."""
+    """Return the imports of ``module`` that name a test module."""
     return [
         f"{paths[module]}:{line} imports {other}: a helper belongs into a module of its own"
         for line, other in imported(text, paths)

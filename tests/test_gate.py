@@ -1,4 +1,4 @@
-"""Acceptance rules: what they mean, what is missing is no pass, and every form says the same."""
+"""Test acceptance rules: their meaning, that missing data does not pass, and that all formats agree."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_missing_data_is_no_pass(tmp_path: Path) -> None:
 
 
 def test_a_share_of_the_peak(tmp_path: Path) -> None:
-    """12 modules of 4,800 MT/s move 461 GB/s; triad moves a third more than it counts, so 281 GB/s are 81% of it."""
+    """Check 281 GB/s against 461 GB/s of 12 modules at 4,800 MT/s: triad moves a third more than it counts, so 81%."""
     archive = campaign(tmp_path, usual(("a", "b")))
     dimms = tuple(Dimm(slot=f"d{n}", size=32 << 30, type="DDR5", configured_mts=4800) for n in range(12))
     archive.save_facts("a", facts(dimms=dimms), {})

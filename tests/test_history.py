@@ -1,4 +1,4 @@
-"""``fleetmark history``: series over campaigns, change points, and what every form shows of them."""
+"""Test ``fleetmark history``: series over campaigns, change points, and their output in every format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNKNOWN = np.full(60, np.nan)
 
 
 def campaigns(root: Path, count: int = 10, slower_from: int = 6) -> None:
-    """Two hosts, a campaign a day; from one on the first is 10% slower in one benchmark."""
+    """Record daily campaigns of two hosts. From the campaign ``slower_from`` on, one is 10% slower in one benchmark."""
     for number in range(count):
         values = usual(("a", "b"), repeats=3, seed=number)
         if number >= slower_from:

@@ -1,4 +1,4 @@
-"""Test small files that unpack to gigabytes: each is refused in one sentence, within 500 MB of memory."""
+"""Test that small files that unpack to gigabytes are refused in one sentence, within 500 MB of memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read() -> Iterator[Read]:
 
 
 def packed(pieces: list[tuple[str, int]]) -> bytes:
-    """Return the gzip of texts, each repeated the given number of times."""
+    """Return gzip data of texts, each repeated the given number of times."""
     out = io.BytesIO()
     with gzip.GzipFile(fileobj=out, mode="wb", mtime=0, compresslevel=6) as file:
         for text, times in pieces:
@@ -52,7 +52,7 @@ def parquet(table: pa.Table) -> bytes:
 
 
 def alike(text: str, rows: int) -> pa.Array:
-    """Write a column with a single distinct text, which dictionary encoding stores once."""
+    """Return a column with a single distinct text, which dictionary encoding stores once."""
     return (
         pa.DictionaryArray.from_arrays(pa.array(bytes(4 * rows)[:0], pa.int32()), [text])
         if not rows
@@ -70,13 +70,13 @@ def tidy(rows: int, benchmark: str = "b", **more: pa.Array) -> pa.Table:
 
 
 def lists(rows: int, each: int) -> pa.Array:
-    """Write a column of lists of nulls, whose run-length encoded levels take a few bytes."""
+    """Return a column of lists of nulls, whose run-length encoded levels take a few bytes."""
     offsets = pa.array(range(0, (rows + 1) * each, each), pa.int32())
     return pa.ListArray.from_arrays(offsets, pa.nulls(rows * each, pa.int8()))
 
 
 def lying() -> bytes:
-    """Write texts of 600 MB with a footer that declares 1,000 bytes."""
+    """Return a file with 600 MB of text and a footer that declares 1,000 bytes."""
     out = io.BytesIO()
     texts = {
         "machine": pa.array(["h" * 300_000_000] * 2),

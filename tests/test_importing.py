@@ -1,4 +1,4 @@
-"""``fleetmark import`` and comparisons of what it brought in; figures that others published are the oracles."""
+"""Test ``fleetmark import`` and comparisons of imported results against published figures."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def tidy(tmp_path: Path) -> Path:
     return file
 
 
-# ------------------------------------------------------------ the verb
+# ------------------------------------------------------------ the command
 
 
 def test_an_import_is_on_record_and_no_campaign(tmp_path: Path, tidy: Path) -> None:
@@ -106,7 +106,7 @@ def test_the_same_file_again_says_that_it_is_there(tmp_path: Path, tidy: Path, m
 def test_machines_of_a_table_are_compared_like_hosts(tmp_path: Path, tidy: Path) -> None:
     run(tmp_path, "import", "table", str(tidy))
     row = of(compared(tmp_path, "gen=old", "gen=new"), "nginx")
-    truth = np.sqrt(210 * 206) / np.sqrt(np.sqrt(100 * 102) * 104)  # repeats first, then machines
+    truth = np.sqrt(210 * 206) / np.sqrt(np.sqrt(100 * 102) * 104)  # mean over repeats first, then over machines
     assert row["ratio"] == pytest.approx(truth)
     assert (row["benchmark"], row["hosts_baseline"], row["hosts_candidate"]) == ("table nginx rate of=requests", 2, 2)
     per_watt = of(compared(tmp_path, "gen=old", "gen=new", "--per", "watt"), "nginx")
@@ -134,7 +134,7 @@ def test_imports_and_campaigns_are_chosen_together_and_apart(tmp_path: Path, tid
     assert [m.host for m in choose(every, "gen=old,campaign=imports/*")] == ["a1", "a2"]
     assert [m.host for m in choose(every, "gen=old,campaign!=imports/*")] == ["h1"]
     with pytest.raises(FleetmarkError, match="matches no machine"):
-        choose(every, "cpu.cores>=4,gen=new")  # tables have labels, no facts
+        choose(every, "cpu.cores>=4,gen=new")  # tables have labels, but no facts
 
 
 def test_rates_of_different_things_are_no_ratio(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ NVIDIA_41 = "round=v4.1,submitter=NVIDIA,division=closed,availability=available,
 H100, H200 = f"{NVIDIA_41},accelerator=NVIDIA H100-SXM-80GB", f"{NVIDIA_41},accelerator=NVIDIA H200-SXM-141GB"
 V51 = "round=v5.1,division=closed,availability=available,has_power=false,accelerators=8,nodes=1"
 H200_51, B200_51 = f"{V51},accelerator=NVIDIA H200-SXM-141GB", f"{V51},accelerator=NVIDIA B200-SXM-180GB"
-EVEN = ("--mix", "mlperf_inference *=1")  # every benchmark of both sides counts the same
+EVEN = ("--mix", "mlperf_inference *=1")  # all benchmarks have the same weight
 LLAMA = "mlperf_inference llama2-70b-99 {} tokens_per_second"
 
 
@@ -282,7 +282,7 @@ def test_h100_to_h200_in_v41(mlperf: Path) -> None:
 
 
 def mix_of(comparison: dict[str, Any]) -> dict[str, Any]:
-    """The headline over all benchmarks that both sides have, each counting the same."""
+    """Return the headline over all benchmarks that both sides have, with equal weights."""
     (row,) = [r for r in comparison["rows"] if r["class"] == "work mix" and not r["benchmark"]]
     return dict(row)
 
@@ -301,7 +301,7 @@ def test_the_best_submitters_of_v51(mlperf: Path) -> None:
     offline = of(comparison, LLAMA.format("Offline"))
     assert (offline["baseline_value"], offline["candidate_value"]) == (pytest.approx(35316.7), pytest.approx(102725))
     assert offline["ratio"] == pytest.approx(2.909, abs=5e-4)
-    assert offline["lo"] is None  # the best of many is one host
+    assert offline["lo"] is None  # only the best of many counts, which is one host
 
 
 @pytest.mark.parametrize(
@@ -394,7 +394,7 @@ def test_what_one_vendor_published_counts_as_one_host(tmp_path: Path) -> None:
     memory = "Xeon Platinum 8380 x2 mixes memory populations: 16 x PC4-3200 (19); 32 x PC4-3200 (14); "
     assert memory + "to select one, add memory=*16*x*PC4-3200*" in comparison["warnings"]
 
-    # published rows as a pinned reference: one of them, and several of one vendor
+    # pin published rows as a reference: a single row, and several of one vendor
     one = run(tmp_path, "reference", "save", "row", "--from", "vendor=Dell*,system=PowerEdge R750 (*8380*)")
     assert "of 1 host (" in one and "one figure, without an error" in one
     against = json.loads(run(tmp_path, "compare", "--reference", "row", "-c", new, *only, "--format", "json"))
@@ -421,7 +421,7 @@ def test_spec_lists_and_reports(tmp_path: Path) -> None:
     mixed = json.loads(run(tmp_path, "compare", "-b", milan[:-10], "-c", turin[:-10], "--format", "json"))
     assert "sides mix sizes that do not match (cores per socket: " in mixed["answer"]["sentence"]
     by_hand = _geometric(files[0], "Turin") / _geometric(files[0], "Milan")
-    assert row["ratio"] == pytest.approx(by_hand, rel=0.02)  # hosts that are ambiguous are left out, repeats averaged
+    assert row["ratio"] == pytest.approx(by_hand, rel=0.02)  # ambiguous hosts are excluded, and repeats are averaged
     text, table = sorted(
         {m.campaign for m in on_record(tmp_path) if "intrate_epyc7713" in m.campaign}, key=_rows(tmp_path)
     )
@@ -440,7 +440,7 @@ def test_what_else_is_on_record_changes_no_answer(tmp_path: Path) -> None:
     alone = json.loads(run(tmp_path, *words))
     assert alone["answer"]["sentence"] == "One EPYC 9755 replaces 3.84 (3.62–4.08) EPYC 7742 servers for integer"
     assert alone["warnings"][0].endswith("2 sockets (63%): 3.84; 1 socket (37%): 3.84")
-    # Without those of one socket there would be no sizes to match: 4.75 is the answer to another question.
+    # Without the hosts with one socket, no sizes would match, and 4.75 would be the answer to another question.
     assert "without this difference" not in " ".join(alone["answer"]["before_you_rely_on_this"])
     own = tmp_path / "own.csv"
     own.write_text(
@@ -494,7 +494,7 @@ transformation that has narrow applicability."""
 @absent
 @pytest.mark.parametrize(("suffix", "form"), [("txt", "    {}\n"), ("csv", '"{}"\n')])
 def test_a_result_with_a_notice_of_specs_is_marked(tmp_path: Path, suffix: str, form: str) -> None:
-    """SPEC's notice stands in the compiler notes, line by line, in the report as text and as CSV."""
+    """Add SPEC's notice, line by line, to the compiler notes of the report in text and CSV form."""
     text = (ROOT / "spec_cpu2017" / f"intrate_epyc7713.{suffix}").read_text()
     first = form.format("The AMD64 AOCC Compiler Suite is available at")
     assert first in text
@@ -508,7 +508,7 @@ def test_a_result_with_a_notice_of_specs_is_marked(tmp_path: Path, suffix: str, 
 
 @absent
 def test_a_list_of_specs_does_not_show_its_notice(tmp_path: Path) -> None:
-    """The list has results of Xeon 8480+ of 2023 and of EPYC 9654; only the former may have the notice."""
+    """Check a list with results of Xeon 8480+ of 2023 and of EPYC 9654. Only the former may have the notice."""
     run(tmp_path, "import", "spec", str(SPEC / "cpu2017_int_speed_rate_joined_202507.csv"))
     expected = "SPEC's lists omit its compiler notice on Intel results of 2022 to February 2024: look up "
     for candidate, several in (
@@ -530,7 +530,7 @@ def _geometric(file: Path, generation: str) -> float:
 
 
 def _rows(root: Path) -> Any:
-    """The text report first, whose score is flagged."""
+    """Return a sort key that puts the text report first, whose score is flagged."""
     return lambda campaign: not json.loads((root / campaign / "import.json").read_text())["source"].endswith(".txt")
 
 
@@ -550,7 +550,7 @@ def test_cloud_types_are_machines(tmp_path: Path) -> None:
     assert row["ratio"] == pytest.approx(raw["m7g.4xlarge"] / raw["m6i.4xlarge"])
     assert (row["class"], row["hosts_baseline"], row["hosts_candidate"]) == ("cpu-int", 1, 1)
     per_core = compared(tmp_path, "server=m6i.4xlarge", "server=m7g.4xlarge", "--per", "core", "--only", "*/*div16/*")
-    assert of(per_core, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"] / 2)  # 8 cores against 16
+    assert of(per_core, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"] / 2)  # 8 cores, not 16
     per_thread = compared(tmp_path, "server=m6i.4xlarge", "server=m7g.4xlarge", "--per", "thread")
     assert of(per_thread, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"])
     pinned = run(tmp_path, "reference", "save", "m6i", "--from", "server=m6i.4xlarge")
@@ -620,14 +620,14 @@ def test_a_reference_of_a_side_with_gaps_has_the_ratio_of_that_side(mlperf: Path
     assert of_side["gpu-interactive"] == pytest.approx(of_reference["gpu-interactive"], rel=0.002)
 
 
-# ------------------------------------------------------------ what a mean must be, of imported tables
+# ------------------------------------------------------------ means of imported tables
 
 
 HEAD = "machine,gen,benchmark,value,unit,better,kind,class\n"
 
 
 def table(tmp_path: Path, name: str, figures: dict[str, Sequence[float]], unit: str, better: str, k: float = 1) -> None:
-    """Import a machine for each of ``figures``, which are by benchmark; times ``k``."""
+    """Import a table with the figures of each machine, one per benchmark, multiplied by ``k``."""
     lines = [
         f"{machine},{machine},job{n},{value * k!r},{unit},{better},capacity,own\n"
         for machine, values in figures.items()
@@ -639,7 +639,7 @@ def table(tmp_path: Path, name: str, figures: dict[str, Sequence[float]], unit: 
 
 
 def test_speedups_of_four_and_one_after_import(tmp_path: Path) -> None:
-    """Geometric 2, equal work 1.6; backwards the inverse; by way of a third machine the same."""
+    """Check a geometric mean of 2 and equal work of 1.6; the inverse comparison and one by a third machine agree."""
     table(tmp_path, "rates", {"a": [100, 50], "b": [400, 50], "c": [7, 900]}, "1/s", "higher")
     mix = ("--mix", "*job0*=.5,*job1*=.5")
     row = mix_of(compared(tmp_path, "gen=a", "gen=b", *mix))
@@ -653,7 +653,7 @@ def test_speedups_of_four_and_one_after_import(tmp_path: Path) -> None:
 
 
 def test_times_after_import(tmp_path: Path) -> None:
-    """Times (3, 2, 4) to (1, 1, 2): geometric 2.2894, equal work 9 / 4; as rates and in another unit the same."""
+    """Compare times (3, 2, 4) with (1, 1, 2): geometric mean 2.2894, equal work 9 / 4, also as rates or in ms."""
     times = {"a": [3.0, 2, 4], "b": [1.0, 1, 2]}
     answers = []
     for name, figures, unit, better, k in (
@@ -671,7 +671,7 @@ def test_times_after_import(tmp_path: Path) -> None:
     assert [a["work"] for a in answers] == pytest.approx([2.25] * 3)
 
 
-# ------------------------------------------------------------ five comparisons by hand (docs/comparing.md)
+# ------------------------------------------------------------ five manual comparisons (docs/comparing.md)
 
 
 def by_hand(a: pd.Series, b: pd.Series) -> list[float]:

@@ -1,4 +1,4 @@
-"""``fleetmark diagnose --isolate`` over campaigns on record: what is asked, run again, and shown."""
+"""Test ``fleetmark diagnose --isolate`` on recorded campaigns: options, new runs and output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How jobs are started, with Ansible and without; the answer of a host; and what Ansible learns of hosts."""
+"""Test how jobs are started with and without Ansible, the replies of hosts, and the inventory for Ansible."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_ansible_does_not_evaluate_what_hosts_say(tmp_path: Path) -> None:
 
 
 class Answers:
-    """A reach whose commands end as they are told: a Ran, or an error to raise."""
+    """A reach whose commands have given results: a Ran to return or an error to raise."""
 
     def __init__(self, *endings: Ran | ReachError) -> None:
         self.endings, self.closed = list(endings), 0
@@ -146,7 +146,7 @@ def test_ansible_gets_only_the_hosts_that_lack_something(tmp_path: Path, monkeyp
 
 
 def test_a_file_that_cannot_be_copied_says_why_and_not_that_one_of_several_failed(tmp_path: Path) -> None:
-    """Ansible's own words of a task that loops are "One or more items failed", and "All items completed"."""
+    """Show the reason instead of Ansible's "One or more items failed" or "All items completed" for a loop."""
     role = tmp_path / "roles" / "broken" / "tasks"
     role.mkdir(parents=True)
     copy = {"content": "x", "dest": "/proc/version/{{ item }}"}

@@ -1,4 +1,4 @@
-"""The list of campaigns from its index: the same as without one, whatever the index holds."""
+"""Test that the list of campaigns is the same with and without its index, whatever the index contains."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read_all(root: Path) -> list[Summary]:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The campaigns that were read, not taken from the index."""
+    """Return a list that collects the campaigns that are read instead of taken from the index."""
     names: list[str] = []
 
     def counted(archive: Archive) -> Summary:

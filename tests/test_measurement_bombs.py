@@ -15,7 +15,7 @@ from fleetmark.record.values import footer, source
 
 
 def alike(value: object, kind: pa.DataType, rows: int) -> pa.Array:
-    """Write a column with a single distinct value, which dictionary encoding stores once."""
+    """Return a column with a single distinct value, which dictionary encoding stores once."""
     indices = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(bytes(4 * rows))])
     return pa.DictionaryArray.from_arrays(indices, pa.array([value], kind))
 

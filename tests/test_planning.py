@@ -1,4 +1,4 @@
-"""``fleetmark plan`` end to end: output, documents and exit codes, from a file to a plan."""
+"""Test ``fleetmark plan`` from end to end: output, documents and exit statuses."""
 
 import io
 import json
@@ -36,7 +36,7 @@ def run(*words: str) -> Result:
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
-    """The example of `plan init`, solved, with every document."""
+    """Solve the example of `plan init`, and write every document."""
     folder = tmp_path_factory.mktemp("example")
     file = folder / "demand.yml"
     assert run("init", str(file)).exit_code == OK
@@ -61,14 +61,14 @@ def test_the_example_keeps_every_limit(doc: Any) -> None:
     assert all(row["power_w"] <= row["power_limit_w"] * (1 + 1e-9) for row in doc["sites"])
     assert all(row["ports"] <= row["port_limit"] and row["rack_units"] <= row["rack_limit"] for row in doc["sites"])
     old = [r for r in plan["stock"] if (r["sku"], r["site"], r["period"]) == ("icelake", "ams", q["periods"][7])]
-    assert not [r for r in old if r["installed"]]  # 13 quarters old at the start, and they leave at 20
+    assert not [r for r in old if r["installed"]]  # they are 13 quarters old at the start, and retire at 20
     assert all(row["count"] >= 8 for row in plan["buy"])
     assert {row["sku"] for row in plan["buy"]} <= {"genoa", "turin"}
 
 
 def test_the_example_is_worth_reading(doc: Any) -> None:
-    """Nothing here depends on how fast the machine is: the analyses below have all the time that they need."""
-    assert doc["futures"]["seed"] == 3  # not the futures that chose the margins
+    """Check results that do not depend on the speed of the machine, because these analyses have no time limit."""
+    assert doc["futures"]["seed"] == 3  # a different seed than that of the futures that chose the margins
     assert doc["futures"]["shortfall"] <= 0.06  # the target is 5% of 2000 futures; these are 500
     last = doc["futures"]["table"][-1]
     assert last["servers_p50"] <= last["servers_p90"] <= last["servers_p95"]
@@ -100,9 +100,9 @@ def test_the_page_is_complete_and_fetches_nothing(example: tuple[Path, Result], 
     assert not re.findall(r'(?:src|href)="(?!#|data:)', page)
     for part in ("answer", "purchases", "capacity", "costs", "sites", "limits", "futures", "inputs", "provenance"):
         assert f'<section id="{part}"' in page
-    assert page.count("<svg") >= 2 + 1 + 2 + 1  # demand, costs, power, what the cost depends on
+    assert page.count("<svg") >= 2 + 1 + 2 + 1  # demand, costs, power and cost drivers
     assert "2026-12-24" in page
-    assert 'id="units"' not in page and 'id="filter"' in page  # figures here have one unit
+    assert 'id="units"' not in page and 'id="filter"' in page  # a plan has no unit switch
     assert doc["question"]["source"]["demand.yml"] in page
 
 
@@ -151,7 +151,7 @@ def test_a_workbook_asks_again(tmp_path: Path) -> None:
 def test_what_is_certain_is_planned_without_margin(tmp_path: Path) -> None:
     answer = answered(question(tmp_path, SMALL))
     assert answer.plan is not None
-    # 200 icelakes serve 130 at 65% exactly: nothing has to be bought.
+    # 200 icelake servers at 65% serve exactly 130, so nothing has to be bought.
     assert answer.plan.stock["buy"].sum() == 0
     text = shown(answer)
     assert text.startswith("Buy nothing")

@@ -1,4 +1,4 @@
-"""``fleetmark profile`` over a record of made-up machines: demand recovered, predictions, refusals, bad input."""
+"""Test ``fleetmark profile`` with synthetic machines: recovered demand, predictions, refusals and invalid input."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_upgrades_by_gain_per_money(root: Path) -> None:
 
 
 def test_what_is_unknown_is_not_claimed(root: Path) -> None:
-    """Three machines of one kind tell nothing apart."""
+    """Check that three identical machines give no shares, because they do not separate the resources."""
     words = (*FIT, "--select", "gen=icelake", "-m", "gen=turin")
     document = json.loads(run(root, *words, "--format", "json"))
     assert document["refused"] and document["throttle"]["resource"] in ("cpu", "mem")
@@ -79,7 +79,7 @@ def test_what_is_unknown_is_not_claimed(root: Path) -> None:
 
 
 def test_rates_that_rise_and_fall_together_leave_no_interval(root: Path) -> None:
-    """Fits to machines of one proportion may agree to the percent, on a share that is chance."""
+    """Check collinear rates, for which fits may agree to 1% although the share is arbitrary."""
     profiled = profiling.profile(root, FIT[2], [FIT[4], FIT[6]], None)
     alike = replace(
         profiled, profile=replace(profiled.profile, condition=35.0, refused=["they rise and fall together"])
@@ -89,7 +89,7 @@ def test_rates_that_rise_and_fall_together_leave_no_interval(root: Path) -> None
 
 
 def test_a_throttled_machine_is_one_of_its_own(root: Path) -> None:
-    """The same host, slowed down: its figures do not mix with those before, and settle what was not known."""
+    """Check that a throttled host counts as a separate machine, and that its figures determine the shares."""
     rng = np.random.default_rng(9)
     for part in (0.4, 0.5, 0.65, 0.8):
         cpu, mem = 200.0, 180e9 * part

@@ -1,4 +1,4 @@
-"""Settings of the process: warnings as sentences, memory, open files, a closed stdout."""
+"""Test the settings of the process: warnings as sentences, memory, open files and a closed stdout."""
 
 from __future__ import annotations
 

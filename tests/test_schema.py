@@ -1,4 +1,4 @@
-"""A measurement's columns are declared once, and older files that lack some of them are read alike everywhere."""
+"""Test that all columns of measurements are declared once, and that all readers handle older files equally."""
 
 from __future__ import annotations
 

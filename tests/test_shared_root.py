@@ -41,7 +41,7 @@ CAMPAIGN = "20261101T000000-selftest-abcd"
 
 
 def measured_here(root: Path) -> None:
-    """Return a campaign of the self-test that ran on this machine; only one test at a time can run such a job."""
+    """Record a campaign of the self-test that runs on this machine. Only one such job can run at a time."""
 
     def drive(archive: Archive, _: Options, __: Console, ___: Any, ____: Any) -> bool:
         request = scheduled.request_of(archive)
@@ -66,7 +66,7 @@ def measured_here(root: Path) -> None:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a root with a self-test, two generations, an import, a reference, a baseline and a profile."""
+    """Return a results root with a self-test, two generations, an import, a reference, a baseline and a profile."""
     folder = tmp_path_factory.mktemp("shared")
     root = folder / "root"
     measured_here(root)
@@ -327,7 +327,7 @@ def test_links_planted_among_raw_files_show_nothing(root: Path, tmp_path: Path) 
 
 
 def test_folders_that_are_links_hold_no_campaigns_and_no_raw_files(root: Path, tmp_path: Path) -> None:
-    """Those of another place would be resumed, listed in the shared index, and named in the shared journal."""
+    """Ignore linked folders, since their campaigns would be resumed, indexed and named in the shared journal."""
     private = tmp_path / "private"
     shutil.copytree(root / CAMPAIGN, private / CAMPAIGN)
     (root / CAMPAIGN / "confirmations").symlink_to(private)

@@ -1,4 +1,4 @@
-"""Test plan workbooks and sheets that unpack to huge sizes: each is refused in one sentence, in little memory."""
+"""Test that plan workbooks that unpack to huge sizes are refused in one sentence, with little memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHEET = '<?xml version="1.0"?><worksheet xmlns="http://schemas.openxmlformats.or
 
 
 def workbook(rows: Iterable[str], more: dict[str, bytes] | None = None, head: str = SHEET) -> bytes:
-    """Write a workbook with a single tab that has these rows as XML, and the parts in ``more``."""
+    """Return a workbook with a single tab, which has these rows as XML, and the parts in ``more``."""
     out, archive = io.BytesIO(), io.BytesIO()
     with xlsxwriter.Workbook(out, {"in_memory": True}) as book:
         book.add_worksheet().write_string(0, 0, "a")

@@ -1,4 +1,4 @@
-"""``fleetmark hosts`` and ``fleetmark workloads`` as people read them, at the width of their terminal."""
+"""Test the output of ``fleetmark hosts`` and ``fleetmark workloads`` at several terminal widths."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_unknown_keys_are_added_by_as_few_commands_as_can_be() -> None:
         "ssh-keyscan -H -p 2222 q >> '/root/known hosts'",
         "ssh-keyscan -p 22 r >> /k",
     ]
-    # ssh-keyscan goes through no bastion, and knows no alias
+    # ssh-keyscan supports neither jump hosts nor aliases
     assert scans([unknown(target("s", proxy="ssh -W x y")), unknown(target("t", alias="u"))]) == []
 
 

@@ -44,7 +44,7 @@ _RANDOM = re.compile(r"\d{8}T\d{6}-[a-z]+-[0-9a-f]{4}|\"created\": \"[^\"]*\"")
 
 
 class Fleet:
-    """Hosts that report facts and start nothing. ``acts`` are what a verb asked of the inventory and of the hosts."""
+    """Hosts that report facts and start nothing. ``acts`` lists what a verb requested from inventory and hosts."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.acts: list[str] = []
@@ -86,7 +86,7 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> Fleet:
 def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a results root (``root``) and another version of its campaign (``evil``).
 
-    In the campaign, h3 is slow, and every step is owed.
+    In the campaign, h3 is slow, and every step is pending.
     """
     folder = tmp_path_factory.mktemp("swapped")
     with pytest.MonkeyPatch.context() as patch:
@@ -183,7 +183,7 @@ def swap_link(live: Path, evil: Path, aside: Path) -> Callable[[], None]:
     return undo
 
 
-# Each with whether it is undone before the next open. Resuming is fast, so every combination is tried.
+# Pairs of a swap and whether it is undone before the next open. All pairs are tested for resuming, which is fast.
 SWAPS = ((swap_file, False), (swap_file, True), (swap_folder, False), (swap_link, False))
 MORE_SWAPS = (*SWAPS, (swap_folder, True), (swap_link, True))
 

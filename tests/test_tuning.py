@@ -1,4 +1,4 @@
-"""The tuning rules on facts: each speaks where it should, is silent on a sound host, and says what it rests on."""
+"""Test the tuning rules on facts: each applies where it should, ignores healthy hosts, and states its evidence."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_each_rule_speaks_on_its_facts_alone(number: int, change: dict[str, Any]
 def test_memory_bandwidth_is_held_against_its_peak() -> None:
     top = peak.full_memory(sound())
     assert top and top.rate == pytest.approx(2 * 460.8e9) and top.basis == "24 channels at 4,800 MT/s"
-    assert 1 not in said_by(Subject(sound(), memory_bandwidth=0.6 * top.rate))  # 80% where stores read first
+    assert 1 not in said_by(Subject(sound(), memory_bandwidth=0.6 * top.rate))  # 80% if stores read the line first
     text = said_by(Subject(sound(), memory_bandwidth=0.5 * top.rate))[1]
     assert text.startswith("memory bandwidth is 50% of the theoretical 921.6 GB/s (24 channels at 4,800 MT/s)")
 
@@ -183,7 +183,7 @@ def test_an_empty_channel_is_missing_from_the_peak_that_a_rule_asks_for_alone() 
         ("Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz", 6),
         ("Intel(R) Xeon(R) 6980P", 12),
         ("Intel(R) Xeon(R) 6521P", 8),
-        ("Intel(R) Xeon(R) 6726P-B", None),  # another die
+        ("Intel(R) Xeon(R) 6726P-B", None),  # a different die
         ("Intel(R) Xeon(R) 6353P", None),
         ("Intel(R) Xeon(R) CPU Max 9480", None),
         ("Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz", None),
@@ -282,7 +282,7 @@ def test_an_odd_mtu_is_one_that_most_hosts_do_not_have() -> None:
     odd = said_by(Subject(sound(nics=(nic,)), mtus=mtus))
     assert odd == {23: "MTU of ens1 is 1500, 9000 on most hosts of its kind"}
     assert said_by(Subject(sound(nics=(nic.model_copy(update={"mtu": 9000}),)), mtus=mtus)) == {}
-    assert said_by(Subject(sound(nics=(nic,)), mtus={12.5e9: Counter({9000: 1})})) == {}  # one host alone is not most
+    assert said_by(Subject(sound(nics=(nic,)), mtus={12.5e9: Counter({9000: 1})})) == {}  # a single host is no majority
 
 
 def test_a_host_has_one_vote_on_the_mtu_of_others() -> None:
@@ -378,7 +378,7 @@ def test_settings_are_those_of_the_host(tmp_path: Path) -> None:
     assert shown["nic-rings"] == "ethtool -G ens1 rx 8192"
     assert shown["nic-interrupts"] == "/proc/irq/31/smp_affinity_list = 0,1; /proc/irq/32/smp_affinity_list = 0,1"
     assert shown["disk-scheduler"] == "/sys/block/nvme0n1/queue/scheduler = none"
-    assert not any("a b;c" in text for text in shown.values())  # a name that a shell reads is in no path and command
+    assert not any("a b;c" in text for text in shown.values())  # a name with shell characters is in no path or command
 
 
 def test_an_mtu_that_would_not_come_back_entirely_is_refused() -> None:
@@ -429,6 +429,6 @@ def test_what_runs_showed_of_clocks_and_of_what_held_devices_back(tmp_path: Path
         for h in a["hosts"]
     }
     assert advice["governor", "a"] == "CPU frequency governor is powersave; under load the clock was 70% of the highest"
-    assert advice["governor", "b"] == "CPU frequency governor is powersave"  # nothing loaded it
+    assert advice["governor", "b"] == "CPU frequency governor is powersave"  # it was under no load
     assert advice["gpu-throttle", "a"].endswith(": power_cap 30%") and ("gpu-throttle", "b") not in advice
     assert advice["busy", "a"] == advice["busy", "b"] == "the hypervisor took 3.0% of the CPU time of a run"

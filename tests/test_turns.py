@@ -1,4 +1,4 @@
-"""How many hosts work at a time: who begins, who waits, and what cannot be bounded."""
+"""Test the limit of concurrent hosts: which start, which wait, and which limits are invalid."""
 
 from __future__ import annotations
 

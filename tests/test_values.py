@@ -1,4 +1,4 @@
-"""What a report says of values in a file, which are never all held, is what it says of the same values in memory."""
+"""Test that a report of values read from a file in parts equals a report of the same values in memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.reports import sample
 
 
 def filed(results: Results, folder: Path) -> Results:
-    """``results`` whose measurements lie in a file, in small groups of rows."""
+    """Return ``results`` with measurements in a file that has small row groups."""
     file = folder / "measurements.parquet"
     rows = plain(results.values.frame)[list(schema.NAMES)]
     pq.write_table(pa.Table.from_pandas(rows, schema.arrow(), preserve_index=False), file, row_group_size=100)
@@ -36,7 +36,7 @@ def filed(results: Results, folder: Path) -> Results:
 
 
 def rounded(text: str) -> str:
-    """Without the digits in which sums differ whose terms stood in another order, and without drawings."""
+    """Remove drawings, and the digits that depend on the order of summation."""
     return re.sub(r"(\d\.\d{6})\d+", r"\1", re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL))
 
 

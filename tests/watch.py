@@ -1,4 +1,4 @@
-"""Run a verb in this process, and watch which processes, connections and files it makes."""
+"""Run a command in this process, and record the processes, connections and files that it opens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fleetmark.cli.app import app
 
 
 def invoke(root: Path, verb: str) -> Result:
-    """Run a verb in this process. Every error about wrong input must be a FleetmarkError, which is one sentence."""
+    """Run a command in this process. Every error about wrong input must be a FleetmarkError, which is one sentence."""
     words = [word.replace("FOLDER", str(root.parent)) for word in verb.split()]
     result = CliRunner().invoke(app, [*words, "--results", str(root)])
     error = result.exception

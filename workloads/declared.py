@@ -1,4 +1,4 @@
-"""Declarations in manifests about recorded figures, by name; nothing for a workload without a manifest."""
+"""Look up what manifests declare about recorded figures, by name; workloads without a manifest have no declarations."""
 
 from __future__ import annotations
 
@@ -34,33 +34,33 @@ def classes(workload: str) -> frozenset[str]:
 
 
 def throttle(workload: str) -> str:
-    """How the measurement of ``workload`` can be slowed down on purpose; empty where not declared."""
+    """Return how the measurement of ``workload`` can be slowed down on purpose; empty if not declared."""
     manifest = _manifest(workload)
     return manifest.throttle if manifest else ""
 
 
 def plot(workload: str, metric: str) -> Plot | None:
-    """The x axis for a latency under load; None for any other metric."""
+    """Return the x axis for a latency under load; None for any other metric."""
     manifest = _manifest(workload)
     metric_of_manifest = manifest.metrics.get(metric) if manifest else None
     return metric_of_manifest.plot if metric_of_manifest else None
 
 
 def between_devices(workload: str, metric: str) -> bool:
-    """Whether the labels ``from`` and ``to`` of a metric name devices of a host, so that it can be drawn as a map."""
+    """Return whether the labels ``from`` and ``to`` of a metric name devices of a host, so that a map can show it."""
     manifest = _manifest(workload)
     metric_of_manifest = manifest.metrics.get(metric) if manifest else None
     return bool(metric_of_manifest and metric_of_manifest.between_devices)
 
 
 def in_bits(workload: str, metric: str) -> bool:
-    """Whether people read the metric in bit/s."""
+    """Return whether people read the metric in bit/s."""
     manifest = _manifest(workload)
     return bool(manifest and metric in manifest.metrics and manifest.metrics[metric].bits)
 
 
 def peak(workload: str, case: str, metric: str) -> Peak | None:
-    """The peak of the machine that a figure is held against; None where there is none."""
+    """Return the peak of the machine to compare a figure with, or None if there is none."""
     manifest = _manifest(workload)
     metric_of_manifest = manifest.metrics.get(metric) if manifest else None
     declared = metric_of_manifest.peak if metric_of_manifest else ()
@@ -68,7 +68,7 @@ def peak(workload: str, case: str, metric: str) -> Peak | None:
 
 
 def roofs(workloads: Iterable[str]) -> dict[tuple[str, str], str]:
-    """Workload and metric of every share of a roof in ``workloads``, to the metric that says which roof it is."""
+    """Return, for every (workload, metric) that is a share of a roof, the metric that selects the roof."""
     manifests = {name: _manifest(name) for name in sorted(set(workloads))}
     return {
         (n, m): metric.roof
@@ -80,19 +80,19 @@ def roofs(workloads: Iterable[str]) -> dict[tuple[str, str], str]:
 
 
 def frontier(workload: str) -> Frontier | None:
-    """Which of its metrics make a frontier; None where none do."""
+    """Return which metrics of the workload form a frontier, or None."""
     manifest = _manifest(workload)
     return manifest.frontier if manifest else None
 
 
 def devices(workload: str) -> str:
-    """The metric that says how many accelerators a case used; empty where none does."""
+    """Return the metric with the number of accelerators that a case used; empty if there is none."""
     manifest = _manifest(workload)
     return manifest.devices if manifest else ""
 
 
 def depth(workload: str, case: str) -> tuple[str, float] | None:
-    """The name of a case without its queue depth, and that depth; None for a case without one."""
+    """Return the name of a case without its queue depth, and that depth; None for a case without one."""
     manifest = _manifest(workload)
     for part in dict.fromkeys(c.depth for c in manifest.cases if c.depth) if manifest else ():
         before, _, after = map(re.escape, part.partition("<>"))
@@ -103,7 +103,7 @@ def depth(workload: str, case: str) -> tuple[str, float] | None:
 
 
 def about(workload: str, case: str, metric: str, class_: str, unit: str, better: str) -> About:
-    """What a recorded figure is: by its manifest, else by class, unit and direction."""
+    """Return the description of a recorded figure: from its manifest, or else from class, unit and direction."""
     manifest = _manifest(workload)
     if manifest is None:
         return About(*kinds.inferred(class_, unit, better), better)
@@ -125,7 +125,7 @@ def keeps_limit(workload: str, case: str) -> bool:
 
 
 def in_percent(workload: str, metric: str) -> bool:
-    """Whether people read the metric, a share, in %."""
+    """Return whether people read the metric, a share, in %."""
     manifest = _manifest(workload)
     return bool(manifest and metric in manifest.metrics and manifest.metrics[metric].percent)
 

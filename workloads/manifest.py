@@ -1,4 +1,4 @@
-"""Workload manifests: the typed form of ``workloads/NAME.yml``, and their folder."""
+"""Define workload manifests: the typed form of ``workloads/NAME.yml``, and their folder."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ class Metric(_Part):
     headline: bool = False
     bits: bool = False  # people read it in bit/s
     percent: bool = False  # people read this share in %
-    kind: Kind | None = None  # where it differs from its workload's
-    class_: str | None = Field(default=None, alias="class")  # where it differs from its workload's
+    kind: Kind | None = None  # if it differs from its workload's
+    class_: str | None = Field(default=None, alias="class")  # if it differs from its workload's
     at: Mapping[str, At] = {}
     quantity: str = ""
-    centre: Summarised | None = None  # where it differs from its workload's
-    plot: Plot | None = None  # of a latency under load
-    between_devices: bool = False  # its labels from and to name devices of a host: it is drawn as a map
-    peak: tuple[Peak, ...] = ()  # of a rate; the first whose cases fit counts
+    centre: Summarised | None = None  # if it differs from its workload's
+    plot: Plot | None = None  # x axis of a latency under load
+    between_devices: bool = False  # its labels from and to name devices of a host, so a map shows it
+    peak: tuple[Peak, ...] = ()  # peaks of a rate; the first whose cases match counts
     energy: Annotated[str, Field(pattern=r"^([a-z]{1,20})?$")] = ""
     roof: str = ""  # for a share of the roofline: metric that selects the limit; below 1 memory, above 1 compute
 
@@ -192,14 +192,14 @@ class Serve(_Part):
 
     argv: tuple[Any, ...]
     port: Any
-    ends: bool = True  # by itself, after one client; other servers are ended at once
+    ends: bool = True  # the server ends by itself after one client; other servers are ended at once
 
 
 class Case(_Part):
     """Describe a command to measure, or a family of commands over ``foreach`` (name to list, all combinations)."""
 
     name: str
-    called: str = ""  # the name for people, where an expression makes it; settings are in <>
+    called: str = ""  # the display name, if an expression makes it; settings are in <>
     about: str = ""
     foreach: Mapping[str, Any] = {}
     when: Any = True
@@ -207,16 +207,16 @@ class Case(_Part):
     env: Mapping[str, Any] = {}
     files: tuple[str, ...] = ()
     output: str = "stdout"  # which file the parser reads
-    class_: Any = Field(default=None, alias="class")  # where it differs from its workload's
-    headline: tuple[str, ...] | None = None  # its headline metrics, where they are not the workload's
-    depth: str = ""  # the part of its name that is its queue depth, <> for the number: "-qd<>"
-    keeps_limit: bool = False  # it fails on a host that cannot keep its limit (a latency)
+    class_: Any = Field(default=None, alias="class")  # if it differs from its workload's
+    headline: tuple[str, ...] | None = None  # its headline metrics, if they differ from the workload's
+    depth: str = ""  # the part of its name with its queue depth, <> for the number: "-qd<>"
+    keeps_limit: bool = False  # the case fails on a host that cannot meet its limit (a latency)
     serve: Serve | None = None
-    nodes: Any = 1  # hosts that run it together; the first of them starts it
-    each: bool = False  # all of them run the command, each by its own facts, as number ``node`` of ``members``
+    nodes: Any = 1  # number of hosts that run it together; the first of them starts it
+    each: bool = False  # all of them run the command, each with its own facts, as number ``node`` of ``members``
     exclusive: tuple[Any, ...] = ()
     expect: Any  # seconds
-    timeout: Any = None  # seconds; unset: 60 s and five times what is expected
+    timeout: Any = None  # seconds; if unset, 60 s and five times the expected time
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +258,8 @@ class Manifest(_Part):
     licence: str
     citation: str
     parser: str | None = None
-    probes: tuple[str, ...] = ()  # further commands whose presence the needs ask about
-    torch: str = ""  # the parameter that names a Python with torch; expressions find what it says of itself as torch
+    probes: tuple[str, ...] = ()  # further commands whose presence the needs check
+    torch: str = ""  # the parameter that names a Python with torch; expressions use its facts as torch
     centre: Summarised = Centre.GEOMEAN  # average over the repeats of a metric
     devices: str = ""  # metric with the number of accelerators used, if it may differ from the host's
     sizes: str = ""  # parameter with the numbers of hosts per case; 1 means a single host
@@ -309,7 +309,7 @@ class Manifest(_Part):
         return self
 
     def _declared(self, metric: Metric) -> Iterator[tuple[Kind | None, str]]:
-        """Every kind and class that ``metric`` may have, as declared; none for one that only describes."""
+        """Return every kind and class that ``metric`` may have, as declared; none for a purely descriptive metric."""
         if metric.better == Better.NONE:
             return
         for override in (At(), *metric.at.values()):
@@ -350,11 +350,11 @@ class Manifest(_Part):
 
     @property
     def tool(self) -> str:
-        """The parser that reads its output: the one of the same name unless the manifest says otherwise."""
+        """Return the parser of its output: the one of the same name unless the manifest says otherwise."""
         return self.parser or self.name
 
     def check_settings(self, settings: Mapping[str, Any], where: str) -> dict[str, Any]:
-        """The user's settings, typed. Raises FleetmarkError for an unknown name or a bad value."""
+        """Return the user's settings, typed. Raise FleetmarkError for an unknown name or an invalid value."""
         checked = {}
         for key, value in settings.items():
             if key not in self.parameters:
@@ -362,14 +362,14 @@ class Manifest(_Part):
                     f"{where}: {self.name} has no parameter {key!r}{suggest(key, self.parameters)}; "
                     f"it has {', '.join(self.parameters)}"
                 )
-            if value is None:  # YAML's for a name with nothing behind it
+            if value is None:  # YAML reads a name without a value as null
                 raise FleetmarkError(f"{where}: {self.name}.{key} has no value: write one, or leave it out")
             checked[key] = self.parameters[key].coerce(value, f"{where}: {self.name}.{key}")
         return checked
 
 
 def _limit(part: str, case: str) -> float | None:
-    """The time in a case's name, where ``part`` says, in seconds."""
+    """Return the time in a case's name, at the place that ``part`` gives, in seconds."""
     if not part:
         return None
     before, _, after = map(re.escape, part.partition("<>"))
@@ -440,7 +440,7 @@ def _overlay(base: Any, over: Any) -> Any:
 
 
 def read_model(path: Path, model: type[T], **more: Any) -> T:
-    """A YAML file as ``model``. Raises FleetmarkError naming file, place and what is wrong."""
+    """Return a YAML file as ``model``. Raise FleetmarkError naming the file, the place and the problem."""
     return _validate(path, model, {**more, **read_yaml(path)})
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a YAML file that its model refuses, in one sentence for who wrote it."""
+"""Describe in one sentence what is wrong with a YAML file that its model refuses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _text(fault: ErrorDetails, model: type[BaseModel]) -> str:
 
 
 def _keys(model: type[BaseModel], within: list[Any]) -> Iterator[str]:
-    """The keys that a place within a model may have; none where it is no model."""
+    """Return the keys that a place within a model may have; none if the place is not a model."""
     model_here: type[BaseModel] | None = model
     for name in within:
         if model_here is not None and isinstance(name, str):
@@ -53,7 +53,7 @@ def _keys(model: type[BaseModel], within: list[Any]) -> Iterator[str]:
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models in a type, such as ``tuple[Rule, ...]``."""
+    """Return the models in a type, such as ``tuple[Rule, ...]``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for part in get_args(annotation):

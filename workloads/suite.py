@@ -1,4 +1,7 @@
-"""Suites: which workloads, with which settings and how often; by name (one workload's is a suite too) or by path."""
+"""Define suites: which workloads run, with which settings and how often.
+
+A suite has a name or a path; the name of a workload is a suite too.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +85,7 @@ def load_suite(name: str) -> Suite:
 
 
 def suite_from(document: Mapping[str, Any], name: str) -> Suite:
-    """Return the suite that ``document`` describes, as a file of that name would. Raises FleetmarkError as one does."""
+    """Return the suite that ``document`` describes, like a file of that name. Raise the same errors."""
     try:
         suite = Suite.model_validate({"name": name, **document})
     except ValidationError as error:

@@ -1,7 +1,7 @@
-"""Values in manifests that depend on the host: Jinja expressions, sandboxed, with a host's facts in reach.
+"""Evaluate values in manifests that depend on the host: sandboxed Jinja expressions that can use a host's facts.
 
-A string that is one ``{{ expression }}`` gives that expression's value with its type; a string with expressions inside
-gives text; anything else is itself. An unknown name is an error, never an empty string.
+A string that is a single ``{{ expression }}`` gives that expression's value with its type. A string with expressions
+inside gives text, and any other value stays unchanged. An unknown name is an error, never an empty string.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def environment() -> SandboxedEnvironment:
 
 
 def short(size: int) -> str:
-    """A size as benchmark people name it: 4096 is ``4k``, 1048576 is ``1m``."""
+    """Return a size in benchmark notation: 4096 is ``4k``, 1048576 is ``1m``."""
     for unit, letter in ((GiB, "g"), (MiB, "m"), (KiB, "k")):
         if size >= unit and size % unit == 0:
             return f"{size // unit}{letter}"
@@ -49,12 +49,12 @@ def short(size: int) -> str:
 
 
 def product(*parts: list[Any]) -> list[list[Any]]:
-    """Every combination of one item of each of ``parts``, the last varying fastest."""
+    """Return every combination of one item from each of ``parts``; the last one varies fastest."""
     return [list(items) for items in itertools.product(*parts)]
 
 
 def fingerprint(source: str) -> str:
-    """The SHA-256 of a local file, so that an edited one is built again; a URL is identified by its text."""
+    """Return the SHA-256 of a local file, so that an edited file is built again; a URL is identified by its text."""
     path = Path(source)
     if not source or not path.is_file():
         return source
@@ -69,7 +69,7 @@ def _sha256(path: Path, size: int, changed: int) -> str:
 
 
 def digest(*parts: Any) -> str:
-    """Eight hexadecimal digits that identify a combination of ``parts``."""
+    """Return eight hexadecimal digits that identify a combination of ``parts``."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
 
@@ -102,9 +102,9 @@ def syntax_problem(value: str) -> str:
 
 
 def evaluate(value: Any, context: Mapping[str, Any], where: str) -> Any:
-    """``value`` with its expressions evaluated, lists and mappings included.
+    """Return ``value`` with its expressions evaluated, including those in lists and mappings.
 
-    Raises FleetmarkError naming ``where`` when an expression is malformed or names something unknown.
+    Raise FleetmarkError naming ``where`` if an expression is malformed or names something unknown.
     """
     if isinstance(value, list):
         return [evaluate(v, context, where) for v in value]
@@ -118,7 +118,7 @@ def evaluate(value: Any, context: Mapping[str, Any], where: str) -> Any:
             result = _expression(inner[2:-2].strip())(**context)
             if isinstance(result, StrictUndefined):
                 result._fail_with_undefined_error()
-            return None if isinstance(result, Undefined) else result  # `x if no` comes to nothing
+            return None if isinstance(result, Undefined) else result  # `x if no` gives an undefined value
         return _template(value).render(**context)
     except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
         raise FleetmarkError(f"{where}: {value!r} cannot be worked out: {error}") from error

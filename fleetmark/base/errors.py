@@ -1,4 +1,4 @@
-"""Errors whose message is one clear sentence, and helpers for such sentences."""
+"""Define errors whose message is one clear sentence, and helpers for such sentences."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 
 class FleetmarkError(Exception):
-    """An error that the user can fix. The message is one clear sentence: what, where, what to do."""
+    """Report an error that the user can fix, in one clear sentence: the problem, the place, and what to do."""
 
 
 class CannotKeep(FleetmarkError):
-    """A campaign's results cannot be written: the disk is full, or the folder is not writable. No usage error."""
+    """Report that a campaign's results cannot be written, for example to a full disk. This is no usage error."""
 
 
 class LeftOut(UserWarning):
-    """Warns of a damaged part of the record that is left out: what and why, in one sentence."""
+    """Warn that a damaged part of the record is left out, and say why in one sentence."""
 
 
 def leave_out(item: str, why: FleetmarkError) -> None:
@@ -26,7 +26,7 @@ def leave_out(item: str, why: FleetmarkError) -> None:
 
 
 class ParseError(FleetmarkError):
-    """Output without a measurement. Names the tool, the line and what was expected there."""
+    """Report output without a measurement: the tool, the line, and what was expected there."""
 
     def __init__(self, tool: str, expected: str, *, line: int | None = None, got: str | None = None) -> None:
         self.tool, self.expected, self.line, self.got = tool, expected, line, got
@@ -40,6 +40,6 @@ def _clip(text: str, width: int = 120) -> str:
 
 
 def suggest(word: str, candidates: Mapping[str, Any] | list[str]) -> str:
-    """`` (did you mean X?)`` where one of ``candidates`` is close to ``word``, else an empty string."""
+    """Return `` (did you mean X?)`` if one of ``candidates`` is similar to ``word``, else an empty string."""
     near = difflib.get_close_matches(word, list(candidates), 1)
     return f" (did you mean {near[0]}?)" if near else ""

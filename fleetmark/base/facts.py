@@ -1,4 +1,4 @@
-"""The normalised facts of a host: the typed form of ``facts/HOST.json``.
+"""Define the normalised facts of a host, the typed form of ``facts/HOST.json``.
 
 Sizes are bytes, clocks Hz, link speeds B/s, transfer rates of memory MT/s. ``None`` means that the host does not report
 a value; nothing is guessed. Values have upper bounds, since each NUMA node or GPU of a host becomes a case.
@@ -13,22 +13,22 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validat
 from pydantic_core import to_json
 
 MOST_CPUS = 65_536
-MOST_NODES = 4096  # Linux knows 1024
+MOST_NODES = 4096  # Linux supports 1024
 MOST_GPUS = 4096
-MOST_IRQS = 4096  # of an interface
+MOST_IRQS = 4096  # per interface
 
 Cpus = Annotated[int, Field(ge=0, le=MOST_CPUS)]
-Number = Annotated[int, Field(ge=0, le=MOST_CPUS)]  # of a CPU, node or device
+Number = Annotated[int, Field(ge=0, le=MOST_CPUS)]  # number of a CPU, node or device
 Distance = Annotated[int, Field(ge=0, le=1 << 16)]
 Bytes = Annotated[int, Field(ge=0, le=1 << 60)]
-Total = Annotated[int, Field(ge=0, lt=1 << 63)]  # what only counts; bytes of a file system that many hosts share
+Total = Annotated[int, Field(ge=0, lt=1 << 63)]  # counters, and bytes of a shared file system
 Rate = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]  # Hz, B/s, GT/s, W
 Small = Annotated[int, Field(ge=0, le=1 << 31)]  # lanes, generations, MT/s, octets of a frame
 Moment = Annotated[float, Field(ge=0, le=4e9, allow_inf_nan=False)]  # Unix seconds, until 2096
 
 
 def printable(text: str) -> str:
-    """``text`` as one line, without control characters and others that print nothing or reverse text."""
+    """Return ``text`` as one line, without control characters, invisible characters and text direction marks."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else "" for c in text)
@@ -44,7 +44,7 @@ def _cleaned(value: Any) -> Any:
     return value
 
 
-_CLEAN = object()  # the context of what was cleaned already, with all its parts
+_CLEAN = object()  # validation context for documents whose strings are already clean
 
 
 class _Fact(BaseModel, defer_build=True):
@@ -57,7 +57,7 @@ class _Fact(BaseModel, defer_build=True):
 
 
 class Cache(_Fact):
-    """All caches of one kind: ``size`` bytes each, ``instances`` of them."""
+    """Describe all caches of one kind: ``instances`` caches of ``size`` bytes each."""
 
     level: Annotated[int, Field(ge=0, le=9)]
     type: str  # data, instruction, unified
@@ -68,10 +68,10 @@ class Cache(_Fact):
 class Cpu(_Fact):
     model: str | None = None
     vendor: str | None = None
-    arch: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,32}$")] | None = None  # goes into names of files
+    arch: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,32}$")] | None = None  # used in file names
     sockets: Cpus | None = None
-    cores: Cpus | None = None  # physical, whole host
-    threads: Cpus | None = None  # logical CPUs online, whole host
+    cores: Cpus | None = None  # physical cores of the host
+    threads: Cpus | None = None  # online logical CPUs of the host
     max_hz: Rate | None = None
     microcode: str | None = None
     flags: tuple[str, ...] = ()
@@ -79,12 +79,12 @@ class Cpu(_Fact):
 
     @property
     def llc_bytes(self) -> int | None:
-        """The summed size of all last-level cache instances, which STREAM's rule is about."""
+        """Return the total size of all last-level caches, which STREAM's rule for array sizes uses."""
         return sum(c.size * c.instances for c in self._last) or None
 
     @property
     def llc_instance(self) -> int | None:
-        """The size of one last-level cache, which a single thread can fill."""
+        """Return the size of one last-level cache, which a single thread can fill."""
         return max((c.size for c in self._last), default=None)
 
     @property
@@ -94,8 +94,11 @@ class Cpu(_Fact):
 
 
 class IdleState(_Fact):
-    """An idle state of the CPUs. ``latency_s``: what waking from it takes; ``share``: the part of the time since boot
-    that CPUs were in it; ``disabled``: on every CPU."""
+    """Describe an idle state of the CPUs.
+
+    ``latency_s``: the time to wake up from it; ``share``: the share of CPU time spent in it since boot; ``disabled``:
+    whether it is disabled on every CPU.
+    """
 
     number: Annotated[int, Field(ge=0, le=99)]
     name: str
@@ -105,7 +108,10 @@ class IdleState(_Fact):
 
 
 class NumaNode(_Fact):
-    """``local_pages``: taken there by CPUs of the node since boot, ``remote_pages``: by others."""
+    """Describe a NUMA node.
+
+    ``local_pages``: pages allocated on it by its own CPUs since boot; ``remote_pages``: by CPUs of other nodes.
+    """
 
     id: Annotated[int, Field(ge=0, le=MOST_CPUS)]
     cpus: tuple[Number, ...] = ()
@@ -116,7 +122,7 @@ class NumaNode(_Fact):
 
 
 class Dimm(_Fact):
-    """One memory slot; an empty one has size 0."""
+    """Describe a memory slot. An empty slot has size 0."""
 
     slot: str
     size: Bytes | None = None
@@ -128,14 +134,14 @@ class Dimm(_Fact):
 
 
 class PcieLink(_Fact):
-    """A PCIe function that has a link: its limits (``max_*``) and its current state. Speeds in GT/s.
+    """Describe the link of a PCIe function: its limits (``max_*``) and its current state. Speeds are in GT/s.
 
-    A GPU that saves power while idle may show a lower ``speed`` than under load; ``width`` does not change.
+    An idle GPU may report a lower ``speed`` than under load. Its ``width`` does not change.
     """
 
     address: str
     name: str
-    kind: str | None = None  # its class in lspci's words: "PCI bridge", "3D controller"
+    kind: str | None = None  # the device class as lspci prints it: "PCI bridge", "3D controller"
     speed: Rate | None = None
     max_speed: Rate | None = None
     width: Small | None = None
@@ -143,9 +149,9 @@ class PcieLink(_Fact):
 
 
 class Disk(_Fact):
-    """A block device, not a partition. ``in_use`` lists its uses (mounted at, swap, part of md/lvm, holds ext4).
+    """Describe a block device, not a partition. ``in_use``: its uses (mounted at, swap, part of md/lvm, holds ext4).
 
-    ``in_use`` is empty only for a disk that is certainly blank and free. Where the host cannot tell, it says so.
+    ``in_use`` is empty only for a disk that is certainly blank and free. If this is unknown, ``in_use`` says so.
     """
 
     name: str
@@ -158,12 +164,12 @@ class Disk(_Fact):
 
 
 class Nic(_Fact):
-    """A network interface other than loopback. ``speed`` in B/s where the driver reports it.
+    """Describe a network interface other than loopback. ``speed`` is in B/s if the driver reports it.
 
-    Counts are since boot. ``missed``: packets that found no free buffer; ``ring``: entries of its receive ring;
-    ``irqs_remote``: how many of its interrupts go to no CPU of its node. ``roce``: it carries RDMA over Ethernet; of
-    such ones ``pauses`` (frames), ``pause_storms``, ``congestion_marks`` (ECN marks and notifications) and ``ecn``,
-    whether both ends of congestion control are on.
+    Counters start at boot. ``missed``: packets dropped for lack of a buffer; ``ring``: entries of the receive ring;
+    ``irqs_remote``: the number of interrupts that no CPU of its NUMA node handles; ``roce``: whether it carries RDMA
+    over Ethernet. Only RoCE interfaces have ``pauses`` (frames), ``pause_storms``, ``congestion_marks`` (ECN marks and
+    notifications) and ``ecn`` (whether both ends of congestion control are enabled).
     """
 
     name: str
@@ -192,7 +198,7 @@ class Gpu(_Fact):
     vendor: str
     memory: Bytes | None = None
     driver: str | None = None
-    pcie_gen: Small | None = None  # now: an idle GPU may have lowered it
+    pcie_gen: Small | None = None  # the current generation, which an idle GPU may lower
     pcie_width: Small | None = None
     power_limit: Rate | None = None
     bus: str | None = None  # PCI address, as in PcieLink
@@ -200,59 +206,59 @@ class Gpu(_Fact):
     max_pcie_width: Small | None = None
     persistence: bool | None = None
     ecc: bool | None = None
-    ecc_uncorrected: Total | None = None  # since the driver was loaded
-    remap_pending: bool | None = None  # a row of memory waits for a reset to be replaced
-    nvlinks: Number | None = None  # active ones
-    nvlink_errors: Total | None = None  # of all its links, since the driver was loaded
+    ecc_uncorrected: Total | None = None  # errors since the driver was loaded
+    remap_pending: bool | None = None  # whether the next reset replaces a memory row
+    nvlinks: Number | None = None  # number of active links
+    nvlink_errors: Total | None = None  # errors of all links since the driver was loaded
     slowdown: tuple[str, ...] = ()  # active now: hw_thermal_slowdown, hw_power_brake_slowdown, health_warning, ...
 
 
 class Torch(_Fact):
-    """What a Python on the host says of its torch. ``error``: why it cannot be used, behind its name in a sentence.
+    """Describe the torch of a Python on the host. ``error``: why it cannot be used, as a phrase to follow its name.
 
-    ``device``: torch's name of the kind of accelerator, ``cpu`` where it sees none; ``devices``: how many.
+    ``device``: torch's name for the type of accelerator, or ``cpu`` if it finds none; ``devices``: their number.
     """
 
     error: str | None = None
     python: str | None = None  # the interpreter's path, within its container
     python_version: str | None = None
-    version: str | None = None  # of torch
+    version: str | None = None  # the version of torch
     device: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,32}$")] = "cpu"
     devices: Annotated[int, Field(ge=0, le=MOST_GPUS)] = 0
     names: Annotated[tuple[str, ...], Field(max_length=MOST_GPUS)] = ()
-    memory: Bytes | None = None  # of one device
-    runtime: str | None = None  # what torch was built for: "CUDA 13.0", "ROCm 7.0", "CANN 8.2"
-    isa: str | None = None  # the widest instructions that torch uses on the CPU: AVX512, AVX2, DEFAULT
-    onednn_isa: str | None = None  # ONEDNN_MAX_CPU_ISA, where it is set
+    memory: Bytes | None = None  # the memory of one device
+    runtime: str | None = None  # the runtime that torch was built for: "CUDA 13.0", "ROCm 7.0", "CANN 8.2"
+    isa: str | None = None  # the widest instruction set that torch uses on the CPU: AVX512, AVX2, DEFAULT
+    onednn_isa: str | None = None  # ONEDNN_MAX_CPU_ISA, if set
     threads: Cpus | None = None
-    backends: tuple[str, ...] = ()  # of torch.distributed
+    backends: tuple[str, ...] = ()  # the backends of torch.distributed
 
 
 class Container(_Fact):
-    """An image that a user names, on the host. ``error``: why it cannot be used, behind its name in a sentence."""
+    """Describe a container image on the host. ``error``: why it cannot be used, as a phrase to follow its name."""
 
     error: str | None = None
     engine: str | None = None  # docker or podman
-    version: str | None = None  # of the engine, as it says it
-    image: str | None = None  # the image's id
+    version: str | None = None  # the version that the engine reports
+    image: str | None = None  # the image id
 
 
 class Facts(_Fact):
-    """One host at one moment. ``tools`` maps each probed command to its path, or None where it is absent."""
+    """Describe a host at one moment. ``tools`` maps each probed command to its path, or None if it is missing."""
 
     schema_version: int = 1
     time: Moment  # the host's clock, Unix seconds
     skew: Annotated[float, Field(ge=-1e10, le=1e10, allow_inf_nan=False)] | None = (
-        None  # host minus controller, seconds, half the round trip taken off
+        None  # host clock minus controller clock in seconds, less half the round trip
     )
     hostname: str
-    slurm_node: str | None = None  # its name in Slurm, where a job of Slurm lends it
+    slurm_node: str | None = None  # its name in Slurm, if it belongs to a Slurm job
     machine_id: str | None = None
     user: str
-    root: bool  # jobs run as root there (directly or by sudo)
-    sudo: bool | None = None  # sudo without a password works
-    python: str  # the interpreter's path
-    python_version: Annotated[str, Field(pattern=r"^[0-9][A-Za-z0-9.+_-]{0,31}$")]  # goes into names of files
+    root: bool  # whether jobs run as root (directly or with sudo)
+    sudo: bool | None = None  # whether sudo works without a password
+    python: str  # the path of the interpreter
+    python_version: Annotated[str, Field(pattern=r"^[0-9][A-Za-z0-9.+_-]{0,31}$")]  # used in file names
     os: str | None = None
     os_family: str | None = None  # debian, rhel, suse, alpine, arch
     kernel: str | None = None
@@ -269,11 +275,11 @@ class Facts(_Fact):
     dimms: tuple[Dimm, ...] = ()
     disks: tuple[Disk, ...] = ()
     nics: tuple[Nic, ...] = ()
-    rdma: tuple[str, ...] = ()  # devices for RDMA: mlx5_0, irdma0, rxe0
+    rdma: tuple[str, ...] = ()  # RDMA devices: mlx5_0, irdma0, rxe0
     gpus: Annotated[tuple[Gpu, ...], Field(max_length=MOST_GPUS)] = ()
     pcie: tuple[PcieLink, ...] = ()
-    governor: str | None = None  # one word; "performance (64), powersave (2)" where CPUs differ
-    epp: str | None = None  # energy_performance_preference, likewise
+    governor: str | None = None  # one word, or "performance (64), powersave (2)" if CPUs differ
+    epp: str | None = None  # energy_performance_preference, in the same form
     boost: bool | None = None
     smt: bool | None = None
     thp: str | None = None
@@ -281,28 +287,27 @@ class Facts(_Fact):
     clocksource: str | None = None
     numa_balancing: bool | None = None
     iommu: str | None = None  # domain types of its groups: identity (passthrough), DMA, DMA-FQ
-    acs_redirect: tuple[str, ...] = ()  # bridges that send peer-to-peer traffic up to the root (ACS)
+    acs_redirect: tuple[str, ...] = ()  # bridges that redirect peer-to-peer traffic to the root complex (ACS)
     edac_corrected: Total | None = None  # memory errors since boot
     edac_uncorrected: Total | None = None
-    software: dict[str, str] = {}  # versions of cuda, nccl, rocm, rccl, cann, mpi, where they are there
+    software: dict[str, str] = {}  # versions of cuda, nccl, rocm, rccl, cann, mpi, if installed
     compiler: str | None = None  # first line of gcc --version
     mitigations: dict[str, str] = {}
     load1: Rate | None = None
     work_dir: str
-    work_free: Total | None = None  # bytes a user may fill at work_dir
+    work_free: Total | None = None  # free bytes at work_dir for a user
     work_total: Total | None = None
     work_fs: str | None = None
     tools: dict[str, str | None] = {}
-    torch: dict[str, Torch] = {}  # by the Python that the user names
-    containers: dict[str, Container] = {}  # by the image that the user names
-    cached: tuple[str, ...] = ()  # files under work_dir/tools, relative: what earlier deployments built
-    notes: tuple[str, ...] = ()  # sources that could not be read, one sentence each
+    torch: dict[str, Torch] = {}  # by the user's name for the Python
+    containers: dict[str, Container] = {}  # by the user's name for the image
+    cached: tuple[str, ...] = ()  # files built by earlier deployments, relative to work_dir/tools
+    notes: tuple[str, ...] = ()  # one sentence for each source that could not be read
 
     def owns(self, address: str) -> bool:
-        """Whether ``address`` is one of this host's own, or its loopback: a server there can listen on it alone.
+        """Return whether ``address`` belongs to this host or its loopback, so that a server can bind to it.
 
-        False for names, which may mean another address on the host itself, and for addresses that are translated on the
-        way to it.
+        Return False for names, which may resolve to another address on the host, and for translated (NAT) addresses.
         """
         try:
             wanted = ipaddress.ip_address(address)
@@ -312,13 +317,13 @@ class Facts(_Fact):
         return wanted.is_loopback or wanted in addresses
 
 
-Known = dict[tuple[str, bytes], Any]  # a fact's name and its JSON to what it was read as
+Known = dict[tuple[str, bytes], Any]  # parsed value by a fact's name and its JSON
 
 
 def once(document: Any, known: Known) -> Facts:
-    """The facts that ``document`` holds; what other hosts had alike (``known``) is neither checked nor held again.
+    """Return the facts in ``document``. Parts that equal those of other hosts (``known``) are reused without a check.
 
-    Raises ValueError for what is no facts.
+    Raise ValueError if the document is not facts.
     """
     if not isinstance(document, dict):
         return Facts.model_validate(document)
@@ -343,7 +348,7 @@ class _Processor(BaseModel, defer_build=True):
 
 
 class Identity(BaseModel, defer_build=True):
-    """The few facts that say what kind of host it is, for readers of many hosts: a tenth of the time of all facts."""
+    """Store the few facts that identify the kind of a host. Reading them takes a tenth of the time of all facts."""
 
     product: str | None = None
     vendor: str | None = None

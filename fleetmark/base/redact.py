@@ -1,4 +1,4 @@
-"""Keeps credentials out of files and output: those in URLs, and settings whose name marks them as secret."""
+"""Keep credentials out of files and output: those in URLs, and settings whose name marks them as secret."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Settings = Mapping[str, Mapping[str, Any]]  # workload -> parameter -> value
 
 _NAME = r"(?:access_?|api_?|secret_?|private_?)key|token|secret|passw(?:or)?d|pwd|credentials?|signature|sig"
 _SECRET_NAME = re.compile(rf"(?:^|[_-])(?:{_NAME})$", re.IGNORECASE)
-# Any userinfo of http(s), where a name alone may be a token; of other schemes only with a password: git@ is no secret.
-# The last form is a password with a slash in it that nobody quoted.
+# For http(s), any userinfo, because a name alone may be a token. For other schemes, only userinfo with a password,
+# since git@ is no secret. The last form is a password with an unquoted slash.
 _USERINFO = re.compile(
     r"(?<=://)(?:(?:(?<=http://)|(?<=https://)|(?=[^/?#\s@]*:))[^/?#\s\"'<>]+|[^/?#\s:@]*:(?!\d*[/?#])[^\s\"'<>@]+)@",
     re.IGNORECASE,
 )
 _QUERY = re.compile(rf"(?<=[?&])((?:[\w.-]*[_.-])?(?:{_NAME}|key|auth))=[^&#\s\"'<>]*[^&#\s\"'<>:;,.)]", re.IGNORECASE)
 _LEFT_OUT = re.compile(rf"://{re.escape(MARK)}@|[?&][\w.-]+={re.escape(MARK)}|^{re.escape(MARK)}$")
-# Within a command: a variable or an option whose name marks what follows as secret, where that is no reference to a
-# file or another variable. PWD alone is the shell's own.
+# In a command: a variable or option whose name marks its value as secret, unless the value refers to a file or another
+# variable. PWD alone is the shell's own variable.
 _VARIABLE = r"(?!(?:OLD)?PWD=)(?:[A-Z_]\w{0,99}_)?(?:API)?(?:KEY|TOKEN|SECRET|PASSW(?:OR)?D|PWD|CREDENTIALS?)"
 _KEYS = "api|access|secret|private|auth"
-_TOKENS = "hf|hub|hugging[-_]?face|git[-_]?hub|git[-_]?lab|auth|access|api|secret|bearer|refresh"  # not max, not eos
+_TOKENS = "hf|hub|hugging[-_]?face|git[-_]?hub|git[-_]?lab|auth|access|api|secret|bearer|refresh"  # neither max nor eos
 _OPTION = (
     rf"--(?:(?:[a-z][a-z0-9_-]{{0,98}}[-_])?(?:(?:{_KEYS})[-_]?key|(?:{_TOKENS})[-_]?token|secret|passw(?:or)?d)|token)"
 )
@@ -40,14 +40,14 @@ _GIVEN = re.compile(
 
 
 def redact(text: str) -> str:
-    """``text`` with ``***`` in place of the credentials in its URLs."""
+    """Return ``text`` with ``***`` in place of the credentials in its URLs."""
     if "://" in text:
         text = _USERINFO.sub(f"{MARK}@", text)
     return _QUERY.sub(rf"\1={MARK}", text) if "=" in text else text
 
 
 def redacted(value: Any) -> Any:
-    """A JSON document with every string redacted."""
+    """Return a JSON document with every string redacted."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
@@ -56,17 +56,17 @@ def redacted(value: Any) -> Any:
 
 
 def lacks_credentials(value: Any) -> bool:
-    """Whether credentials were left out of a setting, or of a word of a command."""
+    """Return whether credentials were removed from a setting, or from a word of a command."""
     if isinstance(value, list | tuple):
         return any(map(lacks_credentials, value))
     return isinstance(value, str) and bool(_LEFT_OUT.search(value))
 
 
 def conceal(settings: Settings) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Settings without credentials, and the credentials: the redacted value to the real one.
+    """Return the settings without credentials, and the real values by their redacted values.
 
-    A setting whose name marks it as secret has ``workload.parameter`` as its key there. Raises FleetmarkError for one
-    URL with two different credentials, since both redact to the same text, and for a command that holds a secret.
+    A setting whose name marks it as secret has the key ``workload.parameter`` instead. Raise FleetmarkError if a URL
+    has two different credentials, since both redact to the same text, or if a command contains a secret.
     """
     concealed: dict[str, dict[str, Any]] = {}
     secrets: dict[str, str] = {}
@@ -88,20 +88,20 @@ def conceal(settings: Settings) -> tuple[dict[str, dict[str, Any]], dict[str, st
 
 
 def _refuse_given(setting: str, value: Any) -> None:
-    """Raises FleetmarkError for a command with a secret in it, which would stand in the record and in its orders."""
+    """Raise FleetmarkError if a command contains a secret, which would appear in the record and in jobs."""
     match = _GIVEN.search(value) if isinstance(value, str) else None
     if match:
         name = match["variable"] or match["option"] or re.sub(r"[\"']", "", match["header"])
         between = "=" if match["variable"] else " "
         example = '"$(cat FILE)"' if not match["header"] else "$(cat FILE)"  # a header stands in quotes already
         raise FleetmarkError(
-            f"{setting} has the value of {name} in it, which would stand in the record; have it read from a file on "
+            f"{setting} has the value of {name} in it, which would appear in the record; read it from a file on "
             f"the hosts: {name}{between}{example}"
         )
 
 
 def access(secrets: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Credentials for a role that downloads: ``url`` without userinfo, ``username``, ``password``; else ``value``."""
+    """Return credentials for a role that downloads: ``url`` (no userinfo), ``username``, ``password``; or ``value``."""
     return {shown: _parts(real) if "://" in real else {"value": real} for shown, real in secrets.items()}
 
 
@@ -118,7 +118,7 @@ def _parts(url: str) -> dict[str, str]:
 
 
 def git_credentials(secrets: Mapping[str, str]) -> str:
-    """Credentials of HTTP servers in the format of ``git credential-store``: a URL with its userinfo on each line."""
+    """Return HTTP credentials in the format of ``git credential-store``: one URL with userinfo per line."""
     lines = []
     for real in secrets.values():
         if real.startswith(("http://", "https://")) and "@" in (parts := urlsplit(real)).netloc:

@@ -1,4 +1,4 @@
-"""Settings of the whole process: every function here changes one, and says why."""
+"""Change settings of the whole process. Each function changes one setting and documents the reason."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # constants of mallopt(3)
 
 
 def use_system_allocator() -> None:
-    """Let Arrow allocate by malloc; a pool that the user set in ``ARROW_DEFAULT_MEMORY_POOL`` stays.
+    """Make Arrow allocate with malloc, unless the user set ``ARROW_DEFAULT_MEMORY_POOL``.
 
-    Arrow's own pool returns memory page by page, which takes a quarter of the time of a large report. Arrow reads the
-    variable when it is imported, so this comes first.
+    Arrow's own pool returns memory page by page, which takes a quarter of the time of a large report. Call this before
+    importing Arrow, which reads the variable on import.
     """
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
 def calculate_in_one_thread() -> None:
-    """Let numpy's OpenBLAS have one thread; ``OPENBLAS_NUM_THREADS`` of the user's stays.
+    """Limit numpy's OpenBLAS to one thread, unless the user set ``OPENBLAS_NUM_THREADS``.
 
-    Its threads wait for work by spinning, a tenth of what loading numpy and pandas costs, and no matrix here is large.
-    OpenBLAS reads the variable when it is loaded. Steps do not inherit it: their environment is made anew.
+    Its threads spin while they wait, which adds a tenth to the time of loading numpy and pandas. Fleetmark has no large
+    matrices. OpenBLAS reads the variable when it is loaded. Steps do not inherit it: they get a new environment.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @contextlib.contextmanager
 def keep_memory() -> Iterator[None]:
-    """Keep freed memory in the process, and collect no cycles, while a document is made.
+    """Keep freed memory in the process, and disable the cycle collector, while a document is created.
 
-    The process ends right after it. To return memory and to look for cycles among millions of rows took a third of the
-    time of large reports. The limits of malloc stay changed; other C libraries than glibc have none.
+    The process ends right after it. Returning memory and searching millions of rows for cycles takes a third of the
+    time of a large report. The limits of malloc stay changed. C libraries other than glibc have no such limits.
     """
     with contextlib.suppress(AttributeError, OSError):  # only glibc has mallopt
         libc = ctypes.CDLL(None)
@@ -53,16 +53,17 @@ def keep_memory() -> Iterator[None]:
 
 
 def raise_open_file_limit() -> None:
-    """Raise the limit of open files to the hard one: a host takes three descriptors, a bastion more.
+    """Raise the soft limit of open files to the hard limit.
 
-    The usual soft limit of 1024 is too low for a fleet of several hundred hosts.
+    A host needs three descriptors, and a bastion more. The usual soft limit of 1024 is too low for several hundred
+    hosts.
     """
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def print_warnings(shown: type[Warning], show: Callable[[str], None]) -> None:
-    """Pass warnings of the class ``shown`` to ``show`` as sentences; Python adds a file and a line of code to them."""
+    """Pass warnings of the class ``shown`` to ``show`` as sentences, without the code location that Python adds."""
     usual = warnings.showwarning
 
     def showwarning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -80,9 +81,9 @@ def silence_log(name: str) -> None:
 
 
 def skip_last_collection() -> None:
-    """Let Python end without a search for cycles among all objects.
+    """Make Python exit without a final search for cycles among all objects.
 
-    The search takes 0.25 s after a report of one host, whose 1.4 s are mostly the loading of libraries.
+    The search would add 0.25 s to the 1.4 s of a report of one host.
     """
     gc.freeze()
 
@@ -92,7 +93,7 @@ def flushed(status: int) -> int:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        discard_stdout()  # `… | head`
+        discard_stdout()  # the reader is gone, as in `… | head`
     except OSError as error:
         discard_stdout()
         sys.stderr.write(f"fleetmark: stdout cannot be written: {error.strerror}\n")
@@ -101,5 +102,5 @@ def flushed(status: int) -> int:
 
 
 def discard_stdout() -> None:
-    """Send the rest of stdout to /dev/null: its reader is gone, and Python's flush at exit would fail on the pipe."""
+    """Redirect stdout to /dev/null, because its reader is gone and Python's flush at exit would fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""A measurement's columns, declared once: rows, frames and Parquet files come from this table."""
+"""Declare the columns of measurements once for rows, frames and Parquet files."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from fleetmark.base.measurement import Measurement
 
-if TYPE_CHECKING:  # they take a third of a second to load, and `fleetmark --help` needs neither
+if TYPE_CHECKING:  # loading them takes a third of a second, and `fleetmark --help` needs neither
     import pandas as pd
     import pyarrow as pa
 
 
 class Role(Enum):
-    """The role of a column in a measurement."""
+    """Define the role of a column in a measurement."""
 
-    KEY = "key"  # tells one metric from all others
-    ABOUT = "about"  # holds for the metric, wherever and whenever it was measured
-    VALUE = "value"  # of this value alone
+    KEY = "key"  # identifies the metric
+    ABOUT = "about"  # describes the metric in every measurement
+    VALUE = "value"  # belongs to this value only
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. ``default`` fills it in files of an earlier version; a column without one is required."""
+    """Describe a column. ``default`` fills it in files of earlier versions. Without a default, it is required."""
 
     name: str
     type: type[str | int | float | bool]
@@ -39,24 +39,24 @@ COLUMNS = (
     Column("workload", str, Role.KEY),
     Column("case", str, Role.KEY),
     Column("metric", str, Role.KEY),
-    Column("subject", str, Role.KEY, "host"),  # what was measured within the host, or a pair: h1>h2
+    Column("subject", str, Role.KEY, "host"),  # the measured part of the host, or a pair: h1>h2
     Column("labels", str, Role.KEY, "{}"),  # canonical JSON: sorted keys, no spaces
-    Column("standing", str, Role.KEY, ""),  # a Standing where the benchmark's owners would not call it a result
+    Column("standing", str, Role.KEY, ""),  # a Standing if the benchmark's owners would not accept it as a result
     Column("unit", str, Role.KEY),  # a base unit
     Column("better", str, Role.ABOUT),  # a Better
     Column("class", str, Role.ABOUT, ""),  # cpu-int, mem-bw, disk-iops, net, ...
-    Column("kind", str, Role.ABOUT, ""),  # a Kind; empty for what only describes, and in files of earlier versions
-    Column("headline", bool, Role.ABOUT),  # among the few figures people ask for first
-    Column("centre", str, Role.ABOUT, ""),  # a Centre: what stands for several of its values
-    Column("bits", bool, Role.ABOUT, False),  # people read this rate in bit/s
-    Column("percent", bool, Role.ABOUT, False),  # people read this share in %
+    Column("kind", str, Role.ABOUT, ""),  # a Kind; empty for descriptive metrics, and in files of earlier versions
+    Column("headline", bool, Role.ABOUT),  # whether it is one of the main results
+    Column("centre", str, Role.ABOUT, ""),  # a Centre: how to summarise several values
+    Column("bits", bool, Role.ABOUT, False),  # whether reports show this rate in bit/s
+    Column("percent", bool, Role.ABOUT, False),  # whether reports show this share in %
     Column("repeat", int, default=0),  # counted from 0
     Column("value", float),  # in the base unit
-    Column("status", str),  # of the repeat it came from, or warm-up, disturbed; only what passed is scored
+    Column("status", str),  # the status of the repeat, or warm-up, disturbed; only passed values are scored
     Column("time", str, default=""),  # when the repeat began: ISO 8601, UTC
     Column("tool_version", str, default=""),
     Column("raw", str, default=""),  # path of the raw file in the campaign; empty for a score over several runs
-    Column("members", str, default=""),  # the hosts that ran it together, as JSON; empty where there was one
+    Column("members", str, default=""),  # the hosts that ran it together, as JSON; empty for a single host
 )
 NAMES = tuple(c.name for c in COLUMNS)
 KEY = tuple(c.name for c in COLUMNS if c.role is Role.KEY)
@@ -66,13 +66,13 @@ NEEDED = frozenset(c.name for c in COLUMNS if c.default is None)
 DEFAULTS: Mapping[str, str | int | bool] = {c.name: c.default for c in COLUMNS if c.default is not None}
 PANDAS: Mapping[str, Any] = {
     c.name: {str: "object", int: "int64", float: "float64", bool: "bool"}[c.type] for c in COLUMNS
-}  # the types that pandas has them in
+}  # the corresponding types in pandas
 
 
 def row(measurement: Measurement, rest: Mapping[str, Any]) -> dict[str, Any]:
-    """``measurement`` as a row; ``rest``: the columns that it lacks, and those to replace.
+    """Return ``measurement`` as a row. ``rest``: the columns that it lacks, and those to replace.
 
-    Raises TypeError for a missing column and for an unknown one.
+    Raise TypeError if a column is missing or unknown.
     """
     m = measurement
     columns = {
@@ -86,7 +86,7 @@ def row(measurement: Measurement, rest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """``values`` as a row, in the columns' order. Raises TypeError for wrong columns or wrong types."""
+    """Return ``values`` as a row in the order of the columns. Raise TypeError for wrong columns or types."""
     if missing := [name for name in NAMES if name not in values]:
         raise TypeError(f"a row of a measurement lacks {', '.join(missing)}")
     if unknown := sorted(values.keys() - set(NAMES)):
@@ -98,12 +98,12 @@ def checked(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def packed(labels: Mapping[str, str]) -> str:
-    """Labels as canonical JSON: equal where the labels are."""
+    """Return labels as canonical JSON, so that equal labels give equal text."""
     return json.dumps(dict(labels), sort_keys=True, separators=(",", ":"))
 
 
 def arrow() -> pa.Schema:
-    """The columns as a schema of Arrow and Parquet."""
+    """Return the columns as a schema of Arrow and Parquet."""
     import pyarrow as pa
 
     types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
@@ -111,7 +111,7 @@ def arrow() -> pa.Schema:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """``rows`` as an Arrow table."""
+    """Return ``rows`` as an Arrow table."""
     import pyarrow as pa
 
     columns = arrow()
@@ -119,7 +119,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def frame(rows: Iterable[Mapping[str, Any]] = ()) -> pd.DataFrame:
-    """``rows`` as a frame. An empty frame has all columns, with their types."""
+    """Return ``rows`` as a frame. An empty frame has all columns with their types."""
     import pandas as pd
 
     listed = [checked(r) for r in rows]

@@ -1,4 +1,4 @@
-"""All output to a terminal passes here: text from outside is shown and never acts, and credentials are redacted."""
+"""Write all terminal output without control sequences from outside, and with credentials redacted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fleetmark.base.visible import visible
 
 
 class Terminal(Console):
-    """A console whose text is never markup and never acts. Its own styles are the only escape sequences it writes."""
+    """Print text without interpreting markup or escape sequences. Only the console's own styles use such sequences."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(
@@ -25,7 +25,7 @@ class Terminal(Console):
         )
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Clean every renderable, each cell of a table included, before lines are broken and after."""
+        """Clean every renderable, including each table cell, before and after line breaking."""
         if isinstance(renderable, str):
             renderable = shown(renderable)
         elif isinstance(renderable, Text) and shown(renderable.plain) != renderable.plain:
@@ -36,20 +36,20 @@ class Terminal(Console):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
     def status(self, status: RenderableType, **more: Any) -> Status:
-        """As in rich, but a string is no markup, and where nobody sees it no thread draws it."""
+        """Show a status as rich does, but without markup in strings, and without a thread if there is no terminal."""
         if not self.is_terminal:
             return _Unseen(Text(""), console=self)
         return super().status(Text(status) if isinstance(status, str) else status, **more)
 
     def print(self, *objects: Any, **more: Any) -> None:
-        """As in rich, but an ``unwrapped`` line is not cut at the terminal's width."""
-        # Each in a group of its own, since rich joins texts into one that it may wrap.
+        """Print as rich does, but do not cut ``unwrapped`` lines at the terminal's width."""
+        # Put each line into its own group, since rich would join texts and wrap the result.
         parts = [Group(o) if isinstance(o, Text) and o.no_wrap else o for o in objects]
         super().print(*parts, **{"crop": False, **more})
 
 
 class _Unseen(Status):
-    """A status that is never shown."""
+    """Replace a status without showing it."""
 
     def start(self) -> None:
         pass
@@ -59,12 +59,12 @@ class _Unseen(Status):
 
 
 def unwrapped(text: str, style: str = "") -> Text:
-    """A line that Fleetmark never wraps, so that a command in it can be copied and pasted."""
+    """Return a line that is never wrapped, so that users can copy the command in it."""
     return Text(text, style=style, no_wrap=True, overflow="ignore")
 
 
 def shown(text: str) -> str:
-    """``text`` without credentials and acting characters."""
+    """Return ``text`` without credentials and control characters."""
     return visible(redact(text))
 
 
@@ -79,7 +79,7 @@ def _shown_in_style(text: Text) -> Text:
 
 
 def _broken(text: Text, width: int) -> Text:
-    """Lines of a script without spaces, which rich breaks at spaces only."""
+    """Break lines of a script without spaces, because rich breaks lines only at spaces."""
     lines = []
     for line in text.split(allow_blank=True):
         for part in line.divide(breaks(line.plain, width)):
@@ -89,16 +89,16 @@ def _broken(text: Text, width: int) -> Text:
 
 
 def guard() -> None:
-    """Clean all that this process writes from now on, warnings of libraries and usage errors included."""
+    """Clean all further output of this process, including warnings of libraries and usage errors."""
     sys.stdout, sys.stderr = _Guarded(sys.stdout), _Guarded(sys.stderr)
 
 
 class _Guarded:
-    """A text stream that cleans what is written to it."""
+    """Clean all text that is written to a stream."""
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = _unguarded(stream)
-        # A character that the terminal's encoding lacks must not end the program.
+        # A character missing in the terminal's encoding must not end the program.
         self.rich_proxied_file.reconfigure(errors="backslashreplace")  # type: ignore[attr-defined]
 
     def write(self, text: str) -> int:
@@ -112,7 +112,7 @@ class _Guarded:
 
 
 def _unguarded(stream: Any) -> TextIO:
-    """The stream behind a guard, for a console that cleans its text itself. The attribute's name is that of rich."""
+    """Return the stream behind a guard, for a console that cleans its own text. Rich defines the attribute's name."""
     while inner := getattr(stream, "rich_proxied_file", None):
         stream = inner
     return stream  # type: ignore[no-any-return]

@@ -20,7 +20,7 @@ LARGEST_BYTES = 4 << 20  # maximum file size
 MOST_NODES = 400_000  # keys and values per file; an alias counts as all the values it expands to
 MOST_LEVELS = 100  # maximum nesting depth of lists and mappings
 LONGEST_NUMBER = 100  # in characters
-LONGEST_KEY = 18  # characters of an integer as a key: from 2**61 on, integers can be chosen that a dict finds slowly
+LONGEST_KEY = 18  # characters of an integer key; from 2**61 on, integers can be chosen whose hashes collide
 _EXPLAINED_BYTES = 64 << 10  # below this size, the slow parser reports errors: its messages are clearer
 _TAGS = frozenset(
     f"tag:yaml.org,2002:{name}"
@@ -31,7 +31,7 @@ _NUMBERS = (_INTEGER, "tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp")
 
 
 class _Fault(yaml.constructor.ConstructorError):
-    """An error at the position of a node or event."""
+    """Report an error at the position of a node or event."""
 
     def __init__(self, sentence: str, mark: Any) -> None:
         super().__init__(None, None, sentence, mark)
@@ -107,7 +107,7 @@ class _Safe(yaml.constructor.SafeConstructor):
 
 
 class _Loader(_Bounded, _Safe, yaml.SafeLoader):
-    """The loader in pure Python, whose error messages are easier to understand."""
+    """Load in pure Python, which gives clearer error messages."""
 
     def __init__(self, text: str) -> None:
         yaml.SafeLoader.__init__(self, text)
@@ -133,7 +133,7 @@ else:
 
 
 class Tree:
-    """A YAML text as nodes and as values. Methods raise yaml.YAMLError; ``fault`` turns it into a message."""
+    """Parse a YAML text into nodes and values. Methods raise yaml.YAMLError; ``fault`` converts it to a message."""
 
     def __init__(self, text: str) -> None:
         """Parse ``text``. Raise yaml.YAMLError if it is invalid YAML or exceeds a limit."""
@@ -168,7 +168,7 @@ def _composed(text: str) -> tuple[Any, yaml.Node | None]:
 
 
 def nodes(path: Path) -> yaml.Node | None:
-    """Return a YAML file as its nodes, which know their lines; None if it is empty. Raises FleetmarkError."""
+    """Return the root node of a YAML file, or None if it is empty. Raise FleetmarkError if it is invalid."""
     text = read_text(path, path)
     try:
         return Tree(text).root

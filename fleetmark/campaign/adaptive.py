@@ -1,4 +1,4 @@
-"""Repeats each case until its interval is narrow enough: which cases are done, disturbed, or never settle."""
+"""Repeat each case until its interval is narrow enough, and detect disturbed repeats and unstable cases."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fleetmark.record.steps import Step
 from planner.curves import CURVE, curve_point
 from planner.stability import disturbed, half_width, warm_up
 
-CHECK_EVERY = 5  # repeats: looking more often would cost coverage
+CHECK_EVERY = 5  # number of repeats between checks; checking more often would reduce coverage
 
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """When to stop: the relative half-width of the median's interval, and the fewest and most repeats."""
+    """Store when to stop: the relative half-width of the median's interval, and the limits on repeats."""
 
     ci: float
     minimum: int
@@ -27,9 +27,10 @@ class Until:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A case that gets no more repeats on this host: its interval is narrow ``enough``, or the limit is reached.
+    """Report a case that needs no more repeats on this host: it is precise ``enough``, or has reached the limit.
 
-    ``repeats``: how many ran; those in ``warm_up`` do not count. ``half_width`` is None where there is no interval.
+    ``repeats``: the number of finished repeats; the first ``warm_up`` ones do not count. ``half_width`` is None if
+    there is no interval.
     """
 
     repeats: int
@@ -40,7 +41,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A repeat of all the workload's cases on this host that others' work disturbed."""
+    """Report a repeat that other processes or virtual machines disturbed. It covers all cases of the workload."""
 
     repeat: int
     reason: str
@@ -56,7 +57,7 @@ class _Case:
 
 
 class Adaptive:
-    """Decides after every outcome which repeats are still needed."""
+    """Decide after every outcome which repeats are still needed."""
 
     def __init__(self, until: Until, cpus: dict[str, int]) -> None:
         self.until, self.cpus = until, cpus
@@ -65,7 +66,7 @@ class Adaptive:
         self.done: set[tuple[str, str, str, str]] = set()
 
     def remember(self, journal: Iterable[Mapping[str, Any]]) -> None:
-        """Take over the decisions that an earlier run of the campaign journaled."""
+        """Restore the decisions that an earlier run of the campaign wrote to the journal."""
         for e in journal:
             if e["e"] == "rejected":
                 self.rejected.add((e["host"], e["workload"], e["subject"], e["repeat"]))
@@ -73,14 +74,14 @@ class Adaptive:
                 self.done.add((e["host"], e["workload"], e["case"], e["subject"]))
 
     def heard(self, host: str, step: Step, outcome: Outcome) -> Iterator[Settled | Rejected]:
-        """What follows from the end of ``step``: rejected blocks, and a case that is done or does not settle."""
+        """Yield the decisions that follow from a finished ``step``: rejected repeats, and a case that needs no more."""
         key = (host, step.workload, step.case, step.subject)
         case = self.cases[key]
         case.ended.add(step.repeat)
         if outcome.status is Status.PASSED:
             case.passed.add(step.repeat)
             mine = [r for r in outcome.rows if r["subject"] == step.subject]
-            for row in [r for r in mine if r["headline"]] or mine:  # of a case without headlines all its figures
+            for row in [r for r in mine if r["headline"]] or mine:  # use all figures if the case has no headline
                 case.values[row["case"], row["metric"], row["labels"]][step.repeat] = row["value"]
             if outcome.foreign_cores is not None:
                 case.foreign[step.repeat] = outcome.foreign_cores
@@ -112,14 +113,14 @@ class Adaptive:
             yield Settled(len(case.ended), max(half_widths, default=None), tuple(warm), enough)
 
     def _width(self, series: dict[int, float], counting: list[int]) -> tuple[float | None, int, int]:
-        """Half-width after the warm-up, how long that was, and how many values are left."""
+        """Return the half-width after the warm-up, the length of the warm-up, and the number of remaining values."""
         values = [series[r] for r in counting if r in series]
         start = warm_up(values)
         return half_width(values[start:]), start, len(values) - start
 
 
 def _deciding(case: _Case) -> list[dict[int, float]]:
-    """The series that decide: all of a few points, the largest size of a curve."""
+    """Return the series that decide: all series of a few points, or the largest size of a curve."""
     by_metric: dict[tuple[str, str], list[tuple[float, dict[int, float]]]] = defaultdict(list)
     for (name, metric, labels), series in case.values.items():
         point = curve_point(labels)

@@ -1,8 +1,8 @@
-"""Drives a campaign's jobs: receives the hosts' replies, stores them, pairs hosts up, and tells when each is over.
+"""Drive a campaign's jobs: receive and store the hosts' replies, pair hosts, and detect when each host is finished.
 
-One thread per host listens on one idle connection. All replies go through one queue to the main thread, which alone
-changes state and the archive. A host that breaks the protocol is lost; the others go on. An order to a host is a word
-and the id of one of its own steps: no text of one host ever reaches another. No host is polled.
+One thread per host listens on one idle connection. All replies go through one queue to the main thread. Only the main
+thread changes state and the archive. A host that breaks the protocol is lost, and the other hosts continue. An order
+to a host is a word and the id of one of its own steps, so no text from one host reaches another. No host is polled.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from fleetmark.record.steps import Exchange, Step
 
 STOP_S = 20.0
 LOOK_S = 30.0
-HERE_S = 10.0  # between two words to a trial: its host ends it, and puts its setting back, after 30 s without any
-STARTS = 64  # jobs that are sent to hosts at a time
-ORDER_S = 5.0  # in which a host reads an order of some 50 bytes
+HERE_S = 10.0  # interval of reminders to a trial's host, which restores the setting after 30 s without one
+STARTS = 64  # maximum number of jobs being sent to hosts at a time
+ORDER_S = 5.0  # timeout for a host to read an order of about 50 bytes
 
 
 class Drive:
-    """Follows the hosts in ``runs`` until each is over, and journals what became of every measuring step."""
+    """Follow the hosts in ``runs`` until all are finished, and journal the outcome of every measuring step."""
 
     def __init__(
         self,
@@ -60,14 +60,14 @@ class Drive:
         self.looked = self.launch_heard = self.reminded = time.monotonic()
         self.trials = [run for run in runs if run.trial]
         self.leaving = False
-        self.abandoned = False  # Ansible need not go on
+        self.abandoned = False  # Ansible can stop
         self.turns, self.starters = Turns(), dict[str, Callable[[], None]]()
         self.starting = ThreadPoolExecutor(STARTS, thread_name_prefix="start")
 
     # ------------------------------------------------------------ from outside
 
     def admit(self, starters: Mapping[str, Callable[[], None]], turns: Turns) -> None:
-        """Start hosts by ``starters`` as their turns come: at once, or as others end."""
+        """Start hosts with their ``starters`` when their turns come: immediately, or when other hosts finish."""
         self.turns, self.starters = turns, dict(starters)
         for host in self.starters:
             self.runs[host].phase = "queued"
@@ -85,7 +85,7 @@ class Drive:
     def launch(
         self, hosts: Sequence[str], work: Callable[[Callable[[str, str, Mapping[str, Any]], None]], str | None]
     ) -> None:
-        """Run ``work`` (Ansible) in a thread of its own; its reports go through the same queue as the hosts' replies.
+        """Run ``work`` (Ansible) in its own thread. Its reports use the same queue as the hosts' replies.
 
         The program does not exit before the thread ends, but ``run`` does not wait for Ansible's cleanup.
         """
@@ -100,14 +100,16 @@ class Drive:
         threading.Thread(target=beside).start()
 
     def start(self, host: str, work: Callable[[], Mapping[str, Any]]) -> None:
-        """Start a job where nothing is to be deployed. ``work`` returns the answer of the host's agent; it runs in a
-        thread, and the answer goes through the same queue as the host's replies.
+        """Start a job on a host that needs no deployment.
+
+        ``work`` runs in a thread and returns the answer of the host's agent. The answer uses the same queue as the
+        host's replies.
         """
 
         def beside() -> None:
-            answer: Mapping[str, Any] = {"state": "error", "error": "the start of its job ended unexpectedly"}
+            answer: Mapping[str, Any] = {"state": "error", "error": "starting its job ended unexpectedly"}
             try:
-                if self.leaving:  # it waited in the pool when the campaign was interrupted
+                if self.leaving:  # the campaign was interrupted while this job waited in the pool
                     answer = {"state": "error", "error": "interrupted before its job was started"}
                 else:
                     answer = work()
@@ -117,7 +119,7 @@ class Drive:
         self.starting.submit(beside)
 
     def follow(self, host: str) -> None:
-        """Start to follow a host whose job is started."""
+        """Follow a host whose job has started."""
         self.runs[host].phase = "running"
         self.runs[host].expect(STUCK_S, "its agent's first message")
 
@@ -125,22 +127,22 @@ class Drive:
             try:
                 listen(self.runs[host], self.archive, self.heard, self.patience_s, lambda: self.leaving)
             finally:
-                self.heard.put((host, "gone", "its listener ended"))  # without effect once the host is over
+                self.heard.put((host, "gone", "its listener ended"))  # has no effect if the host is finished
 
         threading.Thread(target=beside, daemon=True).start()
 
     def follow_all(self) -> None:
-        """Collect what hosts have left; no job is started."""
+        """Collect the remaining results from hosts without starting a job."""
         for host in self.runs:
             self.follow(host)
 
     def run(self) -> None:
-        """Handle replies until every host is over. Lets KeyboardInterrupt through; the caller then calls ``stop``."""
+        """Handle replies until every host is finished. On KeyboardInterrupt, the caller must call ``stop``."""
         while any(r.phase != "over" for r in self.runs.values()):
             self._hear()
 
     def stop(self) -> None:
-        """Order every host to end its job cleanly, and store what it finishes meanwhile."""
+        """Order every host to end its job cleanly, and store the steps that finish meanwhile."""
         self.leaving = True
         for run in self.runs.values():
             if run.phase == "queued":
@@ -158,8 +160,9 @@ class Drive:
     # ------------------------------------------------------------ ordering
 
     def _order(self, run: Run, word: Order, step: str) -> None:
-        """Send an order about one of the host's own steps. An order can be lost with the link: the host asks again, and
-        a repeated order does no harm.
+        """Send an order about one of the host's own steps.
+
+        If a lost connection drops the order, the host asks again. Repeated orders are harmless.
         """
         run.may_leave(step)
         self._write(run, order=word, step=step)
@@ -168,20 +171,20 @@ class Drive:
         if run.channel and run.phase != "over":
             try:
                 run.channel.write(order(**words), ORDER_S)
-            except Stalled:  # one host must not hold up the others
+            except Stalled:  # one host must not block the others
                 self._over(run, "it does not read orders")
             except ReachError:
-                pass  # the link is down: it asks again
+                pass  # the link is down, and the host will ask again
 
     def _excuse(self, run: Run, word: Order, step: str, why: str) -> None:
-        """Order that a step does not run, or ends. The reason goes into the archive with the step, not to the host."""
+        """Order a host to skip or end a step. The reason is stored in the archive, but not sent to the host."""
         run.excuses.setdefault(step, why)
         self._order(run, word, step)
 
     # ------------------------------------------------------------ hearing
 
     def _notice_stuck(self) -> None:
-        """End hosts that are overdue: one whose disk or kernel hangs keeps its connection and sends nothing."""
+        """End overdue hosts. A host with a hung disk or kernel stays connected but sends nothing."""
         self.looked, now = time.monotonic(), self.heard.upto
         left = [run for run in self.runs.values() if run.phase != "over"]
         for run in left:
@@ -195,7 +198,7 @@ class Drive:
                 self._over(run, f"stuck: every host waits for another, this one at {where}")
 
     def _remind(self) -> None:
-        """Tell hosts that try a setting that their controller is there: a connection alone does not show that."""
+        """Tell hosts that try a setting that the controller is alive, because a connection alone does not prove it."""
         if self.trials and time.monotonic() - self.reminded >= HERE_S:
             self.reminded = time.monotonic()
             for run in self.trials:
@@ -205,7 +208,7 @@ class Drive:
     def _hear(self, timeout: float | None = None) -> None:
         self._remind()
         if self.heard.empty():
-            self.archive.sync()  # once for all that many hosts sent meanwhile
+            self.archive.sync()  # one sync for all replies received meanwhile
         try:
             host, event, details = self.heard.get(timeout=timeout or (HERE_S if self.trials else LOOK_S))
         except queue.Empty:
@@ -251,7 +254,7 @@ class Drive:
                 raise details
 
     def _back(self, run: Run) -> None:
-        """A host answers again. Orders to drop steps may have been lost meanwhile, so they are sent again."""
+        """Handle a host that answers again: repeat the orders to drop steps, because some may have been lost."""
         run.back()
         self.progress.trouble(run.host, "")
         for step in sorted(run.dropped & set(run.steps)):
@@ -304,7 +307,7 @@ class Drive:
     def _on_event(self, run: Run, event: replies.Event) -> None:
         match event:
             case replies.Waits(step=number) if number in run.dropped or number not in run.pending:
-                self._order(run, "drop", number)  # the order was lost, or the step is not owed
+                self._order(run, "drop", number)  # repeat a lost order, or drop a step that is not owed
             case replies.Waits(step=number):
                 self._stands(run, run.steps[number])
             case replies.Begins(step=number) if number in run.pending:
@@ -323,7 +326,7 @@ class Drive:
                 self._ended_all(run, remaining)
 
     def _stands(self, run: Run, step: Step) -> None:
-        """A host waits at the gate of a step for other hosts, which have deadlines of their own."""
+        """Handle a host that waits at a gate for other hosts. The other hosts have their own deadlines."""
         run.stands_at(step)
         others = [o for e in self.exchanges.part_of(run.host, step.id) for o in (e.server, e.client) if o != run.host]
         if not step.serves:
@@ -331,7 +334,7 @@ class Drive:
         self.exchanges.meet_all(run.host, step.id)
 
     def _ended_all(self, run: Run, remaining: int | None) -> None:
-        """Nothing runs on the host any more."""
+        """Handle a host on which nothing runs any more."""
         if remaining is None:
             self._over(run, "its work directory was removed while it ran")
         elif remaining:
@@ -339,7 +342,7 @@ class Drive:
         elif run.pending:
             self._over(run, "its agent reports the end of its job, and has not sent all steps")
         else:
-            self.archive.sync()  # from here on only we have what it measured
+            self.archive.sync()  # from now on, the controller has the only copy of the results
             self._write(run, order="clean")
             self._over(run, "")
 
@@ -367,7 +370,7 @@ class Drive:
                 self._order(self.runs[exchange.server], "cancel", exchange.server_step)
 
     def _adapt(self, adaptive: Adaptive, run: Run, step: Step, outcome: Outcome) -> None:
-        """Drop the repeats that are not needed any more; journal disturbed blocks with their reasons."""
+        """Drop repeats that are no longer needed. Journal disturbed repeats with their reasons."""
         where: dict[str, Any] = {"workload": step.workload, "case": step.case, "subject": step.subject}
         for event in adaptive.heard(run.host, step, outcome):
             match event:
@@ -389,7 +392,7 @@ class Drive:
                     self._drop(run, more)
 
     def replay(self, archive: Archive) -> None:
-        """Give ``adaptive`` the outcomes of an earlier run of this campaign, in the order of their time."""
+        """Pass the outcomes of an earlier run of this campaign to ``adaptive`` in chronological order."""
         if not self.adaptive:
             return
         self.adaptive.remember(archive.journal())
@@ -422,12 +425,12 @@ class Drive:
         self.progress.ended(run.host, step.workload, step.case, outcome.status, outcome.reason, step.expect_s)
 
     def _record(self, run: Run, step: Step, outcome: Outcome) -> None:
-        """Journal an outcome. It is on disk before its host is over, and before this process next waits."""
+        """Journal an outcome. It is on disk before its host counts as finished, and before this process waits again."""
         if not step.serves:
             self.archive.note("outcome", host=run.host, sync=False, **identity(step), **fields_of(outcome))
 
     def _over(self, run: Run, why: str) -> None:
-        """End a host's part: the steps it still owes are lost, and its peers do not wait for it."""
+        """Finish a host. Its remaining steps are lost, and its peers no longer wait for it."""
         if run.phase == "over":
             return
         run.phase, run.why = "over", why
@@ -475,7 +478,7 @@ def identity(step: Step) -> dict[str, Any]:
 
 
 def fields_of(outcome: Outcome) -> dict[str, Any]:
-    """An outcome as the journal stores it."""
+    """Return the fields of an outcome for the journal."""
     return {
         "status": outcome.status.value,
         "reason": outcome.reason,

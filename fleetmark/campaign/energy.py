@@ -1,5 +1,4 @@
-"""Power and energy of a step from telemetry: of the hosts that did its work, of their accelerators, and of each unit of
-work. Pure."""
+"""Compute the power and energy of a step's hosts, accelerators and units of work from telemetry. Pure."""
 
 from __future__ import annotations
 
@@ -11,14 +10,15 @@ from fleetmark.base.measurement import Better, Measurement
 from fleetmark.record.replies import Telemetry
 from workloads import Manifest
 
-_LEAST_SAMPLES = 2  # within what was timed: fewer say nothing of it
+_LEAST_SAMPLES = 2  # minimum number of samples within the timed window
 Window = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The telemetry of one host that did the work of a step. ``window``: from when to when the tool timed, Unix seconds
-    of this host's clock; None where it does not say.
+    """Store the telemetry of one host that worked on a step.
+
+    ``window``: start and end of the tool's timed section in Unix seconds of this host's clock; None if unknown.
     """
 
     telemetry: Telemetry
@@ -26,12 +26,11 @@ class Watched:
 
 
 def drawn(hosts: Sequence[Watched]) -> list[Measurement]:
-    """``power`` (W) of the hosts, ``accelerator_power`` (W) of all their accelerators, and ``accelerator_energy`` (J),
-    of these over the step.
+    """Return the ``power`` (W) of the hosts, and the ``accelerator_power`` (W) and ``accelerator_energy`` (J).
 
-    Powers are means of the time that the tool timed, of the step where that is not known or too short for samples, and
-    sums over the hosts, which must all have them from one source: it is the label ``source``, since sources do not
-    compare.
+    Powers are means over the tool's timed section, and sums over the hosts. If the section is unknown or too short,
+    they are means over the step. All hosts must have the same source, named by the label ``source``, because different
+    sources are not comparable. The energy covers the step.
     """
     untimed = [replace(h, window=None) for h in hosts]
     powers = {
@@ -44,8 +43,10 @@ def drawn(hosts: Sequence[Watched]) -> list[Measurement]:
 
 
 def of_work(hosts: Sequence[Watched], rates: Sequence[Measurement], manifest: Manifest) -> list[Measurement]:
-    """The energy (J) of a unit of work for each of ``rates`` whose metric declares ``energy``: the power of all
-    ``hosts`` while the tool timed, over the rate. Empty where it does not say when it timed.
+    """Return the energy (J) per unit of work for each of the ``rates`` whose metric declares ``energy``.
+
+    It is the power of all ``hosts`` during the timed section, divided by the rate. The result is empty if the tool
+    does not report its timed section.
     """
     declared = {name: metric.energy for name, metric in manifest.metrics.items() if metric.energy}
     rates = [m for m in rates if m.metric in declared and m.value > 0 and m.unit == "1/s"]
@@ -65,8 +66,9 @@ def of_work(hosts: Sequence[Watched], rates: Sequence[Measurement], manifest: Ma
 
 
 def _of_hosts(hosts: Sequence[Watched]) -> list[tuple[str, float]]:
-    """The power of the hosts by the best source that all of them have: a meter of the server, else of the platform,
-    else RAPL's sum of packages and memory, which covers nothing else.
+    """Return the power of the hosts from the best source that all of them have.
+
+    The order of preference is a meter of the server, a meter of the platform, and RAPL (only packages and memory).
     """
     return list(_shared([dict(_by_source(h)) for h in hosts]).items())[:1]
 
@@ -81,7 +83,7 @@ def _by_source(host: Watched) -> Iterator[tuple[str, float]]:
 
 
 def _sources(names: Mapping[str, object]) -> Iterator[tuple[str, list[str]]]:
-    """Each source of a host's power that is there, best first, with the columns that add up to it."""
+    """Yield each available source of a host's power, best first, with the columns to add."""
     for source, column in (("meter", "power_w:power_meter"), ("psys", "power_w:psys")):
         if column in names:
             yield source, [column]
@@ -104,7 +106,10 @@ def _of_devices(host: Watched) -> Iterator[tuple[str, float]]:
 
 
 def _counted(telemetry: Telemetry) -> Iterator[tuple[str, float]]:
-    """What all accelerators of a host took over the step (J), with its source; nothing where one does not say."""
+    """Yield the energy (J) of all accelerators of a host over the step, with its source.
+
+    Yield nothing if an accelerator does not report it.
+    """
     devices = telemetry.gpus
     joules = [d.energy_j for d in devices.devices if d.energy_j is not None] if devices else []
     if devices and joules and len(joules) == len(devices.devices) and _possible(sum(joules)):
@@ -112,7 +117,7 @@ def _counted(telemetry: Telemetry) -> Iterator[tuple[str, float]]:
 
 
 def _shared(hosts: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The sums over all hosts, of the sources that all have, in the order of the first."""
+    """Return the sums over all hosts for the sources that all of them have, in the first host's order."""
     if not hosts:
         return {}
     every = {source: sum(h[source] for h in hosts) for source in hosts[0] if all(source in h for h in hosts)}
@@ -122,7 +127,7 @@ def _shared(hosts: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def _within(
     telemetry: Telemetry, samples: Mapping[str, Sequence[float | None]], columns: Sequence[str], window: Window
 ) -> float | None:
-    """The mean of the sum of ``columns`` within ``window``; None where too few samples lie there."""
+    """Return the mean of the sum of ``columns`` within ``window``, or None if there are too few samples."""
     if telemetry.started is None:
         return None
     begin, end = (moment - telemetry.started for moment in window)
@@ -138,7 +143,7 @@ def _within(
 
 
 def _possible(amount: float) -> bool:
-    """Whether it can be a power or an energy: a host may send anything."""
+    """Return whether ``amount`` is a plausible power or energy, because a host may send anything."""
     return 0 < amount < math.inf
 
 

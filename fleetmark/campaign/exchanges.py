@@ -1,4 +1,4 @@
-"""Start a step of several hosts when all of them wait at it, and cancel it when one of them will not come."""
+"""Start a multi-host step when all its hosts wait for it, and cancel it if one of them cannot join."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Order = Literal["go", "skip", "fail", "cancel", "drop"]
 
 
 class Exchanges:
-    """The exchanges of a campaign by the host and id of each of their steps.
+    """Track the exchanges of a campaign by the host and id of each of their steps.
 
-    A serving step is part of one exchange; a measuring step of any number. ``order`` sends an order for a step to its
-    host, and ``excuse`` does so with a reason for the archive.
+    A serving step belongs to one exchange, and a measuring step to any number. ``order`` sends an order for a step to
+    its host. ``excuse`` also stores a reason in the archive.
     """
 
     def __init__(
@@ -32,16 +32,16 @@ class Exchanges:
             self.by_step.setdefault((e.client, e.client_step), []).append(e)
 
     def part_of(self, host: str, step: str) -> Sequence[Exchange]:
-        """Return the exchanges that the step of a host is part of."""
+        """Return the exchanges to which a host's step belongs."""
         return self.by_step.get((host, step), ())
 
     def meet_all(self, host: str, step: str) -> None:
-        """Start or cancel the exchanges of a host's step, whichever its hosts now allow."""
+        """Start or cancel the exchanges of a host's step if the state of their hosts allows it."""
         for exchange in self.part_of(host, step):
             self.meet(exchange)
 
     def meet(self, exchange: Exchange) -> None:
-        """Start an exchange once all its hosts wait at it; cancel it where one of them will not come."""
+        """Start an exchange if all its hosts wait for it. Cancel it if one of them cannot join."""
         server, client = self.runs.get(exchange.server), self.runs.get(exchange.client)
         comes = [
             run is not None and run.phase != "over" and step in run.pending
@@ -54,18 +54,18 @@ class Exchanges:
                 for e in self.by_step[exchange.client, exchange.client_step]:
                     if self.runs[e.server].waiting == e.server_step:
                         self.order(self.runs[e.server], "go", e.server_step)
-        elif server and comes[0]:  # its client will not come
+        elif server and comes[0]:  # its client cannot join
             self.order(server, "cancel", exchange.server_step)
         elif client and comes[1] and not comes[0]:
             step = client.steps[exchange.client_step]
             role = "node" if step.members else "peer"
-            why = server.why if server and server.why else "it takes no part in this run"
+            why = server.why if server and server.why else "it does not take part in this run"
             if client.waiting == step.id:
                 if cannot := server.cannot.get(step.workload) if server else None:
                     self.excuse(client, "fail", step.id, f"its {role} {exchange.server} cannot take part: {cannot}")
                 else:
                     self.excuse(client, "skip", step.id, f"its {role} {exchange.server} is not there: {why}")
-            elif step.members and server and server.phase == "over":  # else it waits for that node until its timeout
+            elif step.members and server and server.phase == "over":  # it would wait until its timeout
                 self.excuse(client, "cancel", step.id, f"its node {exchange.server} was lost: {why}")
 
     def _all_ready(self, exchange: Exchange) -> bool:
@@ -73,13 +73,13 @@ class Exchanges:
         return all(e.server in self.runs and self.runs[e.server].ready == e.server_step for e in every)
 
     def _all_waiting(self, exchange: Exchange) -> bool:
-        """Whether all servers of the step wait at it. One that starts early would wait for the late ones."""
+        """Return whether all servers of the step are waiting. A server that starts early would wait for others."""
         every = self.by_step[exchange.client, exchange.client_step]
         runs = [(self.runs.get(e.server), e.server_step) for e in every]
         return all(run is not None and step in (run.waiting, run.ready) for run, step in runs)
 
     def server_ended(self, run: Run, step: Step, why: str) -> None:
-        """Skip the client's step where it still waits for the serving step that ended."""
+        """Skip the client's step if it still waits for the serving step that ended."""
         exchange = self.by_step[run.host, step.id][0]
         client = self.runs.get(exchange.client)
         if client and client.waiting == exchange.client_step:

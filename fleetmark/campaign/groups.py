@@ -1,4 +1,4 @@
-"""Schedules cases that several hosts run together (MPI): which hosts, in which order, who waits for whom. Pure."""
+"""Schedule cases that several hosts run together (MPI): choose hosts, order and dependencies. Pure."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def schedule_gangs(
 ) -> list[Exchange]:
     """Schedule every group's cases in randomised complete blocks; the first host of a group leads.
 
-    Groups follow the inventory's order. Where the number of hosts does not divide, the last group overlaps the one
-    before, so that every host takes part. The first host that has the case leads. The others run the command as well
-    where the case says ``each``; else steps without a command keep them free for a launcher. The steps have one order
-    on all hosts, so no two hosts wait for each other.
+    Groups follow the inventory's order. If the number of hosts is not a multiple of the group size, the last group
+    overlaps the previous one, so that every host takes part. The first host that has the case leads. The other hosts
+    run the command too if the case declares ``each``. Otherwise, steps without a command keep them free for a launcher.
+    All hosts have the same order of steps, so that no two hosts wait for each other.
     """
     if all(case.nodes == 1 for case in manifest.cases):
         return []
@@ -97,7 +97,7 @@ def _groups(able: Sequence[Able], size: int) -> list[Sequence[Able]]:
 
 
 def _why_not(manifest: Manifest, group: Sequence[Able], size: int) -> str:
-    """Why these hosts cannot run together; empty where they can."""
+    """Return why these hosts cannot run together; empty if they can."""
     if group[0][1].context["container"]:
         return "refused: hosts run a case together on themselves, not in containers; leave in_container out"
     if len(group) < size:
@@ -118,13 +118,14 @@ def _why_not(manifest: Manifest, group: Sequence[Able], size: int) -> str:
 
 
 def _own(cases: Sequence[Any], name: str) -> dict[str, Any] | None:
-    """A host's own context of the case ``name``; None where it has no such case."""
+    """Return a host's own context of the case ``name``, or None if it lacks the case."""
     return next((context for _, context in cases if context["case"] == name), None)
 
 
 def _join(step: Step, lead: str, schedule: HostSchedule, argv: tuple[str, ...], env: Mapping[str, str]) -> Exchange:
-    """Schedule what one more host does while ``step`` runs: ``argv``, or nothing else. Returns the exchange of the
-    two.
+    """Schedule another host to run ``argv``, or to stay idle, while ``step`` runs.
+
+    Return the exchange between the two hosts.
     """
     joined = Step(
         id=f"{len(schedule.steps):05d}",

@@ -1,4 +1,4 @@
-"""A cache on disk of the outcomes of a campaign's steps: what an earlier controller judged is not parsed again."""
+"""Cache the outcomes of a campaign's steps on disk, so that a later controller need not parse them again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OUTCOME = TypeAdapter(Outcome)
 
 
 class Judged:
-    """``outcome`` is ``judge`` with a cache on disk, which ``forget`` removes."""
+    """Judge steps and cache their outcomes on disk. ``forget`` removes the cache."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive, self._spool = archive, Spool(archive, code())
@@ -39,8 +39,8 @@ class Judged:
         self._spool.close()
 
     def outcome(self, folder: Path) -> Outcome:
-        """The outcome of the step whose raw files lie in ``folder``."""
-        key = self._spool.key(folder)  # taken before the files are read: files that change meanwhile are read again
+        """Return the outcome of the step whose raw files are in ``folder``."""
+        key = self._spool.key(folder)  # computed before reading, so that files that change meanwhile are read again
         try:
             cached = _OUTCOME.validate_python(self._spool.get(key))
             for row in cached.rows:
@@ -52,12 +52,12 @@ class Judged:
         return outcome
 
     def forget(self) -> None:
-        """Remove the cache: the measurements are written and no step is owed."""
+        """Remove the cache. Call this when the measurements are written and no step is owed."""
         self._spool.remove()
 
 
 def write_measurements(archive: Archive, judged: Judged | None = None) -> None:
-    """Write the measurements of all steps so far, by the outcomes on record where there are any."""
+    """Write the measurements of all steps so far, using cached outcomes if available."""
     if judged is None:
         with Judged(archive) as opened:
             write_measurements(archive, opened)
@@ -85,7 +85,7 @@ def _state_of(files: tuple[Path, ...]) -> str:
         for folder, folders, names in os.walk(root):
             folders.sort()
             for name in sorted(n for n in names if n.endswith((".py", ".yml"))):
-                with contextlib.suppress(FileNotFoundError):  # an editor's, gone meanwhile
+                with contextlib.suppress(FileNotFoundError):  # an editor's temporary file may disappear meanwhile
                     info = Path(folder, name).stat()
                     state = f"{info.st_size} {info.st_mtime_ns} {info.st_ctime_ns}"
                     digest.update(f"{folder}/{name} {state}\n".encode())

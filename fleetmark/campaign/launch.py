@@ -1,4 +1,4 @@
-"""Ansible's part of a run: deploys what hosts lack, starts their jobs, and reports each event as it happens."""
+"""Run Ansible: deploy missing tools on hosts, start their jobs, and report each event as it happens."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.ansible import settings, utf8_locale
 from fleetmark.hosts.ansible_cfg import config_variable
 
-TASK_TIMEOUT_S = int(os.environ.get("ANSIBLE_TASK_TIMEOUT") or 1800)  # of one task: a package manager that hangs
-_FOLDER = "fleetmark-ansible-"  # of what Ansible needs to know, in the system's folder for temporary files
-_YOUNG_S = 60.0  # a folder so new may be one that its controller has not locked yet
+TASK_TIMEOUT_S = int(os.environ.get("ANSIBLE_TASK_TIMEOUT") or 1800)  # of one task; package managers may hang
+_FOLDER = "fleetmark-ansible-"  # prefix of Ansible's private folder in the system's folder for temporary files
+_YOUNG_S = 60.0  # the controller of a younger folder may not have locked it yet
 MAX_FORKS = 50  # a fork costs the controller 20 MB; jobs run detached, so more would gain little
 
 OnEvent = Callable[[str, str, Mapping[str, Any]], None]  # host, what, details
@@ -38,11 +38,12 @@ def launch(
     on_event: OnEvent,
     cancelled: Callable[[], bool],
 ) -> str | None:
-    """Run the playbook on the hosts of ``jobs``; ``variables`` (host to variables) add to those of ``inventory``.
-    ``credentials``: what ``redact.conceal`` left out; Ansible reads it from files that only this user can read.
+    """Run the playbook on the hosts of ``jobs``. Return Ansible's error message if the playbook could not run at all.
 
-    ``on_event`` gets ``deploying`` {workload}, ``launched`` {state, dir, failed_workloads, ...}, ``refused`` {error}
-    and ``unreachable`` {error}. Returns Ansible's error message when the playbook could not run at all.
+    ``variables``: variables by host, added to those of ``inventory``; ``credentials``: the secrets that
+    ``redact.conceal`` removed. Ansible reads them from files that only this user can read. ``on_event`` gets
+    ``deploying`` {workload}, ``launched`` {state, dir, failed_workloads, ...}, ``refused`` {error} and
+    ``unreachable`` {error}.
     """
     import ansible_runner
 
@@ -86,7 +87,7 @@ def launch(
 
 @contextlib.contextmanager
 def _private_folder() -> Iterator[Path]:
-    """A folder that only this user can read, locked while this process lives. Removes those of dead processes."""
+    """Create a folder that only this user can read, and lock it. Remove the folders of dead processes."""
     _remove_stale()
     private = Path(tempfile.mkdtemp(prefix=_FOLDER))
     lock = os.open(private, os.O_RDONLY)
@@ -99,9 +100,9 @@ def _private_folder() -> Iterator[Path]:
 
 
 def _remove_stale() -> None:
-    """Remove this user's folders whose controller was killed: they hold jobs, and may hold credentials."""
+    """Remove the folders of this user's killed controllers, since they may contain credentials."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
-        with contextlib.suppress(OSError):  # another user's, locked by a live controller, or removed meanwhile
+        with contextlib.suppress(OSError):  # the folder may belong to another user or a live controller, or be gone
             info = folder.lstat()
             if info.st_uid != os.geteuid() or time.time() - info.st_mtime < _YOUNG_S:
                 continue
@@ -122,8 +123,8 @@ def _write(path: Path, text: str) -> str:
 def _keep_no_environment(status: Mapping[str, Any], runner_config: Any) -> None:
     """Keep ansible-runner's file with the complete environment (tokens, keys) off the disk.
 
-    Ansible needs that environment, since inventories read it; on disk it would remain after a kill. ansible-runner has
-    no setting for it, so the file is replaced by a pipe before it is opened, and the pipe's content is dropped.
+    Ansible needs the environment because inventories read it. A file on disk would remain if the process is killed.
+    ansible-runner has no setting for this, so a pipe replaces the file, and its content is discarded.
     """
     if status["status"] != "starting":
         return
@@ -141,8 +142,9 @@ def _drain(pipe: Path) -> None:
 
 
 def _untemplated(value: Any) -> Any:
-    """``value`` for an inventory in JSON, with every string marked as no template. Some strings come from hosts, and
-    Ansible would evaluate them.
+    """Return ``value`` for an inventory in JSON with every string marked as unsafe.
+
+    Some strings come from hosts. Without the mark, Ansible would evaluate them as templates.
     """
     if isinstance(value, Mapping):
         return {key: _untemplated(item) for key, item in value.items()}
@@ -152,13 +154,13 @@ def _untemplated(value: Any) -> Any:
 
 
 def _environment() -> dict[str, str]:
-    """Return the variables for the Ansible of this Python: one connection per host, dead links noticed.
+    """Return Ansible's environment variables, which limit it to one connection per host and detect dead links.
 
     The user's SSH settings win. Raise FleetmarkError if Ansible refuses the user's configuration, or if others can
     change it.
     """
     theirs = settings()
-    # ansible-runner switches host key checking off where nobody switched it on.
+    # ansible-runner disables host key checking unless it is enabled explicitly.
     checking = os.environ.get("ANSIBLE_HOST_KEY_CHECKING") or str(theirs.get("host_key_checking", True))
     alive = "-C -o ControlMaster=auto -o ControlPersist=60s -o ServerAliveInterval=5 -o ServerAliveCountMax=3"
     return {
@@ -180,7 +182,7 @@ def _environment() -> dict[str, str]:
 
 
 def _roles(theirs: Mapping[str, Any]) -> dict[str, str]:
-    """Return the variable that makes Ansible search the folders of external workloads before its own paths."""
+    """Return the variable that makes Ansible search the folders of external workloads first."""
     folders = [str(extension.path / "roles") for extension in extensions.extensions()]
     usual = theirs.get("DEFAULT_ROLES_PATH") or ["~/.ansible/roles", "/usr/share/ansible/roles", "/etc/ansible/roles"]
     return {"ANSIBLE_ROLES_PATH": os.pathsep.join([*folders, *map(str, usual)])} if folders else {}
@@ -212,7 +214,7 @@ def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _words_of(result: Mapping[str, Any]) -> Any:
-    """Ansible's message; of a task that loops that of the first item without an answer, as its own says nothing."""
+    """Return Ansible's message. For a loop, return the message of the first unreachable item."""
     items = result.get("results")
     each = [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
     return next((item.get("msg") for item in each if item.get("unreachable")), result.get("msg"))

@@ -1,4 +1,4 @@
-"""Listens to one host over one idle connection: checks every reply, receives its files, and passes on the rest."""
+"""Listen to one host over one idle connection: check replies, receive files, and pass on other events."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from fleetmark.record import replies
 from fleetmark.record.archive import Archive
 
 RETRY_S = 3.0
-GREETING_S = 30.0  # in which a host reads the list of steps that are here already
-STEADY_S = 10.0  # a link that lasts so long counts as restored
+GREETING_S = 30.0  # timeout for a host to read the list of steps that are already stored
+STEADY_S = 10.0  # a link that lasts this long counts as restored
 
 Words = tuple[str, str, Any]  # host, what, details
 
 
 class Heard:
-    """The queue of all hosts' words to the main thread. ``upto``: all that was put before that moment (monotonic) has
-    been taken. Deadlines are held against it: a controller that is behind must not blame its hosts.
+    """Queue the events of all hosts for the main thread.
+
+    ``upto``: all events queued before this time (monotonic) have been handled. Deadlines are compared with it, so that
+    a slow controller does not blame its hosts.
     """
 
     def __init__(self) -> None:
@@ -36,7 +38,7 @@ class Heard:
         self._queue.put((time.monotonic(), words))
 
     def get(self, timeout: float | None = None) -> Words:
-        """The next words. Raises queue.Empty where none come within ``timeout`` seconds."""
+        """Return the next event. Raise queue.Empty if none arrives within ``timeout`` seconds."""
         try:
             self.upto, words = self._queue.get(timeout=timeout)
         except queue.Empty:
@@ -49,15 +51,16 @@ class Heard:
 
 
 def order(**words: Any) -> bytes:
-    """An order to a host as it is sent: a word and the id of one of its own steps, never a text."""
+    """Encode an order to a host: a word and the id of one of its own steps, never free text."""
     return json.dumps(words).encode() + b"\n"
 
 
 def listen(run: Run, archive: Archive, heard: Heard, patience_s: float, leaving: Callable[[], bool]) -> None:
-    """Follow the host's job to its end and reconnect as often as needed; runs in a thread of its own.
+    """Follow the host's job to its end, and reconnect as often as needed. This runs in its own thread.
 
-    ``heard`` gets ``event``, ``step`` (its id, the folder with its files, its result), ``silent`` and ``back`` (the
-    link), and at last ``gone``, ``no reply`` (it broke the protocol) or ``broken`` (an error here), each with details.
+    ``heard`` receives ``event``, ``step`` (its id, the folder with its files, its result), ``silent`` and ``back``. The
+    last two report the link. The final event is ``gone``, ``no reply`` (the host broke the protocol) or ``broken`` (an
+    error in this process), with details.
     """
     silent_since = None
     while True:
@@ -100,17 +103,17 @@ def listen(run: Run, archive: Archive, heard: Heard, patience_s: float, leaving:
 
 
 def _opened(run: Run) -> Channel:
-    """The follower of the host's job: the session that started it, or a process of its own."""
+    """Return the channel that follows the host's job: the session that started the job, or a new process."""
     session, run.session = run.session, None
     if session and session.started:
         return session.channel
     if session:
-        session.close()  # it waits for a job that Ansible started: nothing idles beside what is measured
+        session.close()  # Ansible started the job, so the session would only idle beside the measurement
     return run.reach.open([run.python, f"{run.folder}/follow.py", run.folder], sudo=run.sudo)
 
 
 def _silent_since(run: Run, before: float | None) -> float:
-    """Since when patience is tried (monotonic): for ever where the host will not return, not yet where it will."""
+    """Return when the silence began (monotonic): minus infinity if the host cannot return, now if it will."""
     returns = run.reach.returns()
     if returns is False:
         return -math.inf
@@ -119,12 +122,12 @@ def _silent_since(run: Run, before: float | None) -> float:
 
 def _events(channel: Channel) -> Iterator[replies.Event]:
     for line in channel.lines(limit=replies.MAX_LINE):
-        if line.startswith(b"{"):  # a login script may print lines too
+        if line.startswith(b"{"):  # skip lines that a login script prints
             yield replies.read_event(line)
 
 
 def _pass_on(run: Run, receiver: Receiver, event: replies.Event, heard: Heard) -> None:
-    """Handle one event. Parts of files go to disk at once; a host that sends faster than the queue empties waits."""
+    """Handle one event. Write parts of files to disk immediately, and delay a host that sends too fast."""
     if isinstance(event, replies.Part):
         run.arrived += receiver.take(event)
         return

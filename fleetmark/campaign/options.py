@@ -1,4 +1,4 @@
-"""What a campaign is asked to do: the options of a run, and what ``campaign.json`` says of it."""
+"""Define the options of a run, and convert them to the content of ``campaign.json``."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from workloads.manifest import files as manifest_files
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of ``fleetmark run``.
+    """Store the options of ``fleetmark run``.
 
-    ``content``: the suite itself, where it is not read by its name. ``parent``: the campaign that a new one is run for;
-    it lies in ``root``, a folder of ``within``, the results root that the user named.
+    ``content``: the suite itself, if it is not read by its name; ``parent``: the campaign for which this one runs;
+    ``root`` is then a folder below ``within``, the results root that the user named.
     """
 
     suite: str
@@ -129,7 +129,7 @@ def _digest(path: Path) -> str:
 
 
 def command_of(options: Options, seed: int) -> list[str]:
-    """The command line that runs the same again, with the same seed."""
+    """Return the command line that repeats the run with the same seed."""
     words = ["fleetmark", "run"]
     for source in options.inventory:
         words += ["-i", source]

@@ -1,4 +1,4 @@
-"""What became of a finished step: its status, the reason, and the rows it gives to the measurements."""
+"""Judge a finished step: derive its status, the reason, and its rows of measurements."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from fleetmark.record.archive import Archive, safe_name, utc
 from fleetmark.record.replies import Result
 from workloads import Manifest, load
 
-_MOST_WORDS = 240  # characters of a tool's last line that are quoted
-_LAST_WORDS = 64 << 10  # bytes at the end of a log in which the tool's last line is looked for
+_MOST_WORDS = 240  # maximum number of characters to quote from a tool's last line
+_LAST_WORDS = 64 << 10  # number of bytes at the end of a log to search for the tool's last line
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a step ended. ``rows`` are those of ``base.schema``; a step that did not pass has rows too, marked.
+    """Store how a step ended. ``rows`` follow ``base.schema``. Rows of a step that did not pass have its status.
 
-    ``foreign_cores``: cores kept busy by other processes of the host; ``stolen_cores``: by other virtual machines.
-    ``window``: from when to when the tool timed, Unix seconds of the host, where it says so.
+    ``foreign_cores``: cores used by other processes of the host; ``stolen_cores``: cores used by other virtual
+    machines; ``window``: start and end of the tool's timed section in Unix seconds of the host, if known.
     """
 
     status: Status
@@ -41,9 +41,9 @@ class Outcome:
 
 
 def judge(archive: Archive, folder: Path) -> Outcome:
-    """The outcome of the step whose raw files are in ``folder``, whatever bytes they hold.
+    """Return the outcome of the step whose raw files are in ``folder``. The files may contain any bytes.
 
-    A step whose step.json or result.json is damaged is lost, and ``--resume`` runs it again.
+    If step.json or result.json is damaged, the step is lost, and ``--resume`` runs it again.
     """
     try:
         step, result = archive.step(folder), archive.result(folder)
@@ -71,7 +71,7 @@ def judge(archive: Archive, folder: Path) -> Outcome:
             return Outcome(Status.FAILED, broken, **times)
         return Outcome(Status.FAILED, f"{broken}; {error}" if broken else str(error), **times)
     status, reason = Status.PASSED, ""
-    if parsed.invalid and result.ended == "exit":  # the tool reports this itself, perhaps by its exit status too
+    if parsed.invalid and result.ended == "exit":  # the exit status may report this too
         status, reason = Status.INVALID, f"{parsed.invalid} ({broken})" if broken else parsed.invalid
     elif broken:
         status, reason = Status.FAILED, broken
@@ -81,12 +81,12 @@ def judge(archive: Archive, folder: Path) -> Outcome:
 
 
 def _is_silent(archive: Archive, folder: Path, step: Mapping[str, Any], result: Result) -> bool:
-    """Whether the tool wrote nothing where its figures would be: then what ended it says all there is to say."""
+    """Return whether the tool wrote no results. The reason why it ended is then sufficient."""
     return not result.left_out and not archive.tail(folder, step["output"], 1)
 
 
 def _why_broken(archive: Archive, folder: Path, step: Mapping[str, Any], result: Result) -> str:
-    """Why a run failed: what ended it, or the last line of its output. Empty for a run that ended well."""
+    """Return why a run failed: what ended it, or the last line of its output. Empty if it did not fail."""
     if result.ended in ("lost", "error", "cancelled") and step["excuse"]:
         return str(step["excuse"])
     if result.ended != "exit":
@@ -105,7 +105,7 @@ def describe_exit(archive: Archive, folder: Path, code: int | None) -> str:
 
 
 def _last_words(text: str) -> str:
-    """The last line. A launcher (mpirun) prints explanations between rules: then the last line outside them."""
+    """Return the last line of ``text``. Ignore explanations that a launcher (mpirun) prints between rules."""
     plain: list[str] = []
     framed: list[str] = []
     inside = False
@@ -144,7 +144,7 @@ def _rows(
 
 
 def _beside(step: Mapping[str, Any], result: Result, parsed: Parsed, manifest: Manifest) -> list[Measurement]:
-    """What the host's telemetry adds. Power of what other hosts worked at too is added when all have come."""
+    """Return the measurements from the host's telemetry. If other hosts took part, power is added later."""
     beside: list[Measurement] = []
     if result.telemetry and not parsed.elsewhere and not workers(step):
         here = [energy.Watched(result.telemetry, parsed.window)]
@@ -155,8 +155,10 @@ def _beside(step: Mapping[str, Any], result: Result, parsed: Parsed, manifest: M
 
 
 def workers(step: Mapping[str, Any]) -> tuple[str, ...]:
-    """The hosts whose power a step takes, where others than its own are among them: all that run it together; of a
-    pair the one that serves. Empty where it is its own host alone.
+    """Return the hosts whose power counts for a step, if these include other hosts.
+
+    They are all hosts that run the step together, or the server of a pair. The result is empty if only the step's own
+    host counts.
     """
     members = tuple(step["members"] or ())
     if len(members) > 1:
@@ -166,7 +168,7 @@ def workers(step: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def row(m: Measurement, of_step: Mapping[str, Any], step: Mapping[str, Any], manifest: Manifest) -> dict[str, Any]:
-    """A measurement of ``step`` as a row of ``base.schema``; ``of_step``: the columns that it does not say itself."""
+    """Return a measurement of ``step`` as a row of ``base.schema``. ``of_step``: the columns shared by its rows."""
     metric = manifest.metrics.get(m.metric)
     cases = [step["case"], m.case]
     described = manifest.describe(m.metric, cases, step["class_"] or manifest.class_, m.unit, m.better)
@@ -184,13 +186,13 @@ def row(m: Measurement, of_step: Mapping[str, Any], step: Mapping[str, Any], man
 
 
 def _status_of(case: str, parsed: Parsed, status: Status) -> str:
-    """The status of one case's rows: a run may be invalid for some of its cases alone."""
+    """Return the status of the rows of one case, because a run may be invalid for only some of its cases."""
     spared = status == Status.INVALID and parsed.invalid_cases and case not in parsed.invalid_cases
     return (Status.PASSED if spared else status).value
 
 
 def _subject(scheduled: str, parsed: str) -> str:
-    """What was measured: the parser's subject within the schedule's (a stream of a pair, for example)."""
+    """Return the measured subject: the parser's subject within the scheduled one, such as a stream of a pair."""
     if parsed == "host" or scheduled == "host":
         return scheduled if parsed == "host" else parsed
     return f"{scheduled} {parsed}"

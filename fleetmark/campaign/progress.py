@@ -1,4 +1,4 @@
-"""The progress of a running campaign: a live table on a terminal, plain lines anywhere else."""
+"""Show the progress of a running campaign: a live table on a terminal, and plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from fleetmark.base.text import count
 
 MAX_TROUBLES = 6
 MAX_FAILURES = 4
-MAX_ROWS = 24  # of the table; fewer where the terminal has less room
+MAX_ROWS = 24  # maximum number of table rows; fewer on a small terminal
 LEAST_ROWS = 4
 
 
 @dataclass(slots=True)
 class Cell:
-    """One workload on one host."""
+    """Track one workload on one host."""
 
     total: int
-    doing: str = ""  # "deploying", or the case that runs
+    doing: str = ""  # "deploying", or the running case
     ended: Counter[Status] = field(default_factory=Counter)
     skipped: str = ""
 
@@ -52,12 +52,12 @@ class Cell:
 
 @dataclass(slots=True)
 class Row:
-    """One host: its cells, its trouble, and the work it has left."""
+    """Track one host: its cells, its problem, and its remaining work."""
 
     cells: dict[str, Cell]
     left_s: float = 0.0
     state: str = ""  # "silent", "lost", "refused" with its reason; empty when all is well
-    queued: bool = False  # its turn has not come
+    queued: bool = False  # whether the host waits for its turn
     step_began: float | None = None
     step_expect: float = 0.0
 
@@ -75,7 +75,7 @@ class Row:
 
 
 class Progress:
-    """The state of a campaign, host by workload, and its display on ``console``. A context manager."""
+    """Track a campaign by host and workload, and display it on ``console``. Use it as a context manager."""
 
     def __init__(self, console: Console, workloads: list[str], title: str) -> None:
         self.console, self.workloads, self.title = console, workloads, title
@@ -96,7 +96,7 @@ class Progress:
             self._live.stop()
 
     def say(self, host: str, text: str) -> None:
-        """Print one plain line, where there is no live table."""
+        """Print one plain line if there is no live table."""
         if not self._live:
             line = f"{time.strftime('%H:%M:%S')} {_joined(f'{host}: {text}')}"
             self.console.print(Text(line), soft_wrap=True)
@@ -122,11 +122,11 @@ class Progress:
         row.step_began, row.step_expect = time.monotonic(), expect_s
 
     def waiting(self, host: str, workload: str, others: str) -> None:
-        """A host waits at the gate of a run that needs ``others``."""
+        """Show that a host waits for ``others``, which its next run needs."""
         self.rows[host].cells[workload].doing = f"waits for {others}"
 
     def served(self, host: str, expect_s: float) -> None:
-        """A host served another host's measurement for ``expect_s`` seconds."""
+        """Record that a host served another host's measurement for ``expect_s`` seconds."""
         self.rows[host].left_s = max(0.0, self.rows[host].left_s - expect_s)
 
     def ended(self, host: str, workload: str, case: str, status: Status, reason: str, expect_s: float) -> None:
@@ -147,7 +147,7 @@ class Progress:
         self.say(host, f"{workload}: {counts}")
 
     def dropped(self, host: str, workloads: Counter[str], expect_s: float, status: Status, why: str) -> None:
-        """Runs that ended together without starting: workload to their number. ``expect_s``: their time."""
+        """Record runs that ended without starting. ``workloads``: how many by workload; ``expect_s``: their time."""
         self.rows[host].left_s = max(0.0, self.rows[host].left_s - expect_s)
         for workload, runs in workloads.items():
             cell = self.rows[host].cells[workload]
@@ -157,7 +157,7 @@ class Progress:
         self.say(host, f"{', '.join(workloads)}: {count(left, 'run')} {status.value}: {why}")
 
     def enough(self, host: str, workload: str, runs: int, expect_s: float) -> None:
-        """Runs that are not needed any more: the case's interval is narrow enough."""
+        """Record runs that are no longer needed because the case's interval is narrow enough."""
         cell = self.rows[host].cells[workload]
         cell.total -= runs
         self.served(host, expect_s)
@@ -165,14 +165,15 @@ class Progress:
             self._say_counts(host, workload, cell)
 
     def trouble(self, host: str, state: str) -> None:
-        """Set a host's trouble; empty when it is over."""
+        """Set a host's problem. An empty ``state`` clears it."""
         was, self.rows[host].state = self.rows[host].state, state
         if was != state:
             self.say(host, state or "answers again")
 
     def render(self) -> RenderableType:
-        """The live table: all hosts where it has room for them, else the slowest of those at work; below, which hosts
-        are in trouble, and the latest runs that did not pass.
+        """Return the live table, followed by the hosts with problems and the latest runs that did not pass.
+
+        If there is not enough room for all hosts, the table shows the slowest working hosts.
         """
         rows = list(self.rows.items())
         below = [*self._troubles(rows), *self._latest()]
@@ -195,7 +196,7 @@ class Progress:
         return table
 
     def _headlines(self, many: bool) -> list[RenderableType]:
-        """What ended and how long the rest takes; with ``many``, also how many hosts are where."""
+        """Return the finished runs and the remaining time. With ``many``, add the number of hosts by state."""
         rows = list(self.rows.values())
         ended: Counter[Status] = Counter()
         for row in rows:
@@ -217,7 +218,7 @@ class Progress:
         return [Text(line, style="bold") for line in lines]
 
     def _troubles(self, rows: Sequence[tuple[str, Row]]) -> list[RenderableType]:
-        """A line per kind of trouble, the most frequent first."""
+        """Return a line per kind of problem, most frequent first."""
         hosts: dict[str, list[str]] = {}
         for host, row in rows:
             if row.state:
@@ -235,12 +236,12 @@ def _line(text: str) -> Text:
 
 
 def _joined(text: str) -> str:
-    """``text`` on one line, so that no text of a host begins a line of its own. Terminal replaces what acts there."""
+    """Return ``text`` on one line, so that text from a host cannot start a line. Terminal replaces control codes."""
     return " ".join(text.split())
 
 
 def duration(seconds: float) -> str:
-    """``75`` as ``1m15s``."""
+    """Format a duration, for example 75 seconds as ``1m15s``."""
     total = round(seconds)
     if total < 60:
         return f"{total}s"

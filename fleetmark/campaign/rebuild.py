@@ -1,4 +1,4 @@
-"""All rows of a campaign from its steps: what each one gave, what its hosts drew together, and which rows count."""
+"""Rebuild all rows of a campaign from its steps, add the power of multi-host steps, and mark rows that do not count."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fleetmark.campaign.outcome import Outcome, judge, row, workers
 from fleetmark.record.archive import Archive
 from workloads import load
 
-_CLOCKS_S = 2.0  # by which clocks of hosts differ that count as equal: facts do not know it better
+_CLOCKS_S = 2.0  # clocks that differ by less count as equal, because facts are not more precise
 _OF_ROW = ("campaign", "host", "workload", "repeat", "time", "tool_version", "raw", "standing", "members")
 
 
 def rebuild(
     archive: Archive, outcome_of: Callable[[Path, Mapping[str, Any]], Outcome] | None = None
 ) -> Iterator[Mapping[str, Any]]:
-    """Every row of the campaign, step by step, parsed again from the raw files.
+    """Yield every row of the campaign, step by step, parsed again from the raw files.
 
-    ``outcome_of`` maps a step's folder and description to its outcome; ``judge`` where it is not given.
+    ``outcome_of`` maps a step's folder and description to its outcome (default: ``judge``).
     """
     uncounted = _uncounted(archive)
     clocks = _Clocks(archive)
@@ -36,7 +36,7 @@ def rebuild(
 def _together(
     archive: Archive, folder: Path, step: Mapping[str, Any], outcome: Outcome, clocks: _Clocks
 ) -> Iterator[dict[str, Any]]:
-    """Power and energy of a step whose work other hosts did too: the sums of their telemetry, where all have some."""
+    """Yield the power and energy of a multi-host step, summed over its hosts if all of them have telemetry."""
     hosts = workers(step) if outcome.rows else ()
     seen = [_watched(archive, folder, step, host, outcome, clocks) for host in hosts]
     watched = [w for w in seen if w is not None]
@@ -53,7 +53,7 @@ def _together(
 
 
 def _rate(row: Mapping[str, Any]) -> Measurement:
-    """A row as the measurement that it was."""
+    """Convert a row back to a measurement."""
     labels, better = json.loads(row["labels"]), Better(row["better"])
     return Measurement(
         row["workload"], row["case"], row["metric"], row["value"], row["unit"], better, row["subject"], labels
@@ -63,7 +63,7 @@ def _rate(row: Mapping[str, Any]) -> Measurement:
 def _watched(
     archive: Archive, folder: Path, step: Mapping[str, Any], host: str, outcome: Outcome, clocks: _Clocks
 ) -> energy.Watched | None:
-    """The telemetry of ``host`` while the step ran; None where there is none."""
+    """Return the telemetry of ``host`` during the step, or None if there is none."""
     is_local = host == step["host"]
     subject = f"{step['subject']} of {step['host']}" if step["members"] else step["subject"]
     theirs = folder if is_local else archive.raw_dir(host, {**step, "subject": subject, "serves": True})
@@ -77,14 +77,14 @@ def _watched(
 
 
 class _Clocks:
-    """By how much the clocks of hosts differ, as their facts say."""
+    """Compute the differences between the clocks of hosts from their facts."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._skews: dict[str, float] = {}
 
     def between(self, host: str, other: str) -> float:
-        """Seconds by which the clock of ``other`` is ahead; 0 for what facts cannot tell from equal."""
+        """Return by how many seconds the clock of ``other`` is ahead, or 0 if facts cannot resolve a difference."""
         shift = self._skew(other) - self._skew(host)
         return shift if abs(shift) > _CLOCKS_S else 0.0
 
@@ -101,14 +101,14 @@ class _Clocks:
 def counted(
     rows: Sequence[Mapping[str, Any]], step: Mapping[str, Any], uncounted: Mapping[tuple[Any, ...], str]
 ) -> list[Mapping[str, Any]]:
-    """Rows of ``step``. Those that passed and do not count have the reason as their status."""
+    """Return the rows of ``step``. Passed rows that do not count have the reason as their status."""
     block = (step["host"], step["workload"], step["subject"], step["repeat"])
     word = uncounted.get(block) or uncounted.get((*block, step["case"]))
     return [{**row, "status": word} if word and row["status"] == Status.PASSED else row for row in rows]
 
 
 def _uncounted(archive: Archive) -> dict[tuple[Any, ...], str]:
-    """Disturbed blocks (host, workload, subject, repeat), and those of a warm-up, which have their case as well."""
+    """Return why repeats do not count: disturbed (host, workload, subject, repeat), or warm-up of a case."""
     uncounted: dict[tuple[Any, ...], str] = {}
     for e in archive.journal():
         if e["e"] == "rejected":

@@ -1,4 +1,4 @@
-"""A campaign from beginning to end: check the hosts, schedule, archive, launch, follow; resume an interrupted one."""
+"""Run a campaign: check the hosts, schedule, archive, launch and follow. Resume an interrupted campaign."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
 
 
 def _adopt(archive: Archive, request: Request, options: Options, console: Console) -> Request:
-    """Ask the hosts of this user's inventory what they are, and make somebody else's campaign this user's own."""
+    """Collect the facts of the hosts in this user's inventory, and sign another user's campaign as this user's own."""
     named = {host.name for host in request.hosts}
     ours = replace(options, limit=None, become=request.become, work_dir=request.work_dir)
     hosts = [host for host in load_hosts(ours) if host.name in named]
@@ -206,8 +206,10 @@ def _resume_lent(
     console: Console,
     credentials: Mapping[str, str],
 ) -> bool:
-    """Resume a campaign on hosts that Slurm lends: follow its job where it still runs; else collect what the job left
-    in the shared folder, and submit one for the rest, on the same nodes.
+    """Resume a campaign on Slurm.
+
+    If its job still runs, follow the job. Otherwise, collect the results from the shared folder, and submit a job for
+    the remaining steps on the same nodes.
     """
     hosts = scheduled.hosts(request, connection="slurm")
     job = _last_job(archive, asked.partition)
@@ -216,7 +218,7 @@ def _resume_lent(
         return _drive(archive, options, console, [], credentials)
     job.look()
     if job.is_over:
-        console.print(f"Slurm job {job.id} ended ({job.state.word}): collecting what its nodes finished")
+        console.print(f"Slurm job {job.id} ended ({job.state.word}): collecting the steps that its nodes finished")
         reached = [
             Checked(host, SlurmReach(host, job), scheduled.facts_of(archive, request, host.name), {})
             for host in hosts
@@ -231,7 +233,7 @@ def _resume_lent(
         folder = job.folder.with_name(str(int(job.folder.name) + 1))
         lent = slurm.lend(asked, "fleetmark", folder, console, lambda job: _note_job(archive, job))
     else:
-        console.print(f"Slurm job {job.id} goes on: following it")
+        console.print(f"Slurm job {job.id} still runs: following it")
         lent = slurm.Lent(job, slurm.wait(job, console))
     checked: list[Checked] = []
     finished = False
@@ -309,16 +311,16 @@ def _drive(
     credentials: Mapping[str, str],
     collect: bool = False,
 ) -> bool:
-    """Launch and follow all owed steps and write the measurements. Returns whether the user interrupted it.
+    """Launch and follow all owed steps, and write the measurements. Return whether the user interrupted the run.
 
-    ``collect``: nothing is launched; what hosts have left is collected.
+    ``collect``: launch nothing, and only collect the remaining results from the hosts.
     """
     request = request_of(archive)
     on_record = scheduled.jobs(archive, request)
     with Judged(archive) as judged:
         interrupted = _follow(archive, options, console, checked, credentials, request, on_record, judged, collect)
         write_measurements(archive, judged)
-        away = [h for h in request.hosts if h.name not in on_record]  # each may join, and owes a number not known yet
+        away = [h for h in request.hosts if h.name not in on_record]  # each may still join, with more steps
         owed = sum(map(len, owed_steps(archive, on_record, ()).values())) + len(away)
         archive.note("ended", owed=owed)
         listing.note(archive)
@@ -338,7 +340,7 @@ def _follow(
     judged: Judged,
     collect: bool,
 ) -> bool:
-    """Launch and follow all owed steps of the jobs ``on_record``. Returns whether the user interrupted it."""
+    """Launch and follow all owed steps of the jobs ``on_record``. Return whether the user interrupted the run."""
     owed = owed_steps(archive, on_record, request.exchanges)
     runs, variables, jobs = [], {}, {}
     with Progress(console, request.workloads, f"campaign {archive.id}") as progress:
@@ -358,7 +360,7 @@ def _follow(
             for no in job.get("refused", ()):
                 progress.say(name, f"{no['workload']} {no['case']} {no['reason']}")
             if steps:
-                # The host's name is in the path: a machine with two names is refused as busy, never mixed up.
+                # The path contains the host's name, so a machine with two names is refused as busy.
                 folder = f"{c.facts.work_dir}/jobs/{archive.id}/{safe_name(name)}"
                 pending = {s.id for s in steps}
                 settled = frozenset(s["id"] for s in job["steps"]) - pending
@@ -394,7 +396,7 @@ def _follow(
                 _start_all(drive, options, labels, variables, jobs, credentials)
             drive.run()
         except KeyboardInterrupt:
-            console.print("stopping the hosts' jobs; what is finished is kept (again to leave at once)")
+            console.print("stopping the hosts' jobs; finished steps are kept (press Ctrl-C again to exit immediately)")
             drive.stop()
             interrupted = True
         finally:
@@ -419,8 +421,9 @@ def _start_all(
     jobs: Mapping[str, Mapping[str, Any]],
     credentials: Mapping[str, str],
 ) -> None:
-    """Start every host's job: over its open connection, or by Ansible, behind what is to be deployed there. Where hosts
-    take turns, each starts at its own.
+    """Start every host's job over its open connection, or with Ansible after the deployment.
+
+    If hosts take turns, each host starts at its turn.
     """
 
     def deploy(hosts: Sequence[str]) -> None:
@@ -462,7 +465,7 @@ def _variables(host: Host, reach: Reach, facts: Facts, job: Mapping[str, Any], s
         "fm_work": facts.work_dir,
         "fm_os_family": facts.os_family or "",
         "fm_python": facts.python,
-        "fm_become": host.become and not reach.is_root,  # for root, Ansible would ask for a sudo that nobody needs
+        "fm_become": host.become and not reach.is_root,  # root needs no sudo, but Ansible would still require it
     }
     if isinstance(reach, SlurmReach):
         variables |= {"ansible_connection": "fleetmark_node", "fm_node": reach.job.as_json()}

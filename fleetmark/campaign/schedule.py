@@ -1,4 +1,4 @@
-"""Schedules a suite: from settings and facts to every command, its host and its place in the order. Touches no host."""
+"""Schedule a suite: derive every command, its host and its position from settings and facts. Access no host."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def settings_of(suite: Suite, overrides: Settings) -> dict[str, dict[str, Any]]:
 
 
 def secrets_of(suite: Suite, overrides: Settings) -> dict[str, str]:
-    """The credentials that ``settings_of`` leaves out: a redacted value to the real one (``redact.conceal``)."""
+    """Return the credentials that ``settings_of`` leaves out, by their redacted values (``redact.conceal``)."""
     return _settings(suite, overrides)[1]
 
 
@@ -113,9 +113,9 @@ def make_schedule(
 ) -> Schedule:
     """Resolve every workload of ``suite`` on every host that answered.
 
-    ``onto``: the schedule of those of ``hosts`` that were scheduled before. It does not change. Steps of the other
-    hosts, alone and in pairs with all, come behind it; groups that run a case together stay as they are.
-    Raises FleetmarkError when a case pattern of the suite matches no case on any host.
+    ``onto``: an existing schedule of some of the ``hosts``, which stays unchanged. The steps of the other hosts, alone
+    and in pairs with all hosts, follow it. Existing groups do not change. Raise FleetmarkError if a case pattern of the
+    suite matches no case on any host.
     """
     merged = settings_of(suite, settings)
     before = onto.hosts if onto else {}
@@ -148,7 +148,7 @@ def make_schedule(
 
 
 def _is_single(manifest: Manifest, context: Mapping[str, Any]) -> bool:
-    """Whether the other end of each pair is the user's own."""
+    """Return whether the user provides the other end of each pair."""
     return bool(evaluate(manifest.single, context, f"{manifest.name}: single"))
 
 
@@ -183,7 +183,7 @@ def _ready(
 
 
 def _all_match(suite: Suite, case_names: Mapping[str, set[str]]) -> None:
-    """Raises FleetmarkError for a pattern of the suite that matches no case."""
+    """Raise FleetmarkError if a pattern of the suite matches no case."""
     for name, choice in suite.chosen().items():
         for pattern in choice.cases:
             if case_names[name] and not fnmatch.filter(case_names[name], pattern):
@@ -216,7 +216,7 @@ def _continued(schedule: HostSchedule | None) -> HostSchedule | None:
 def _schedule_host(
     manifest: Manifest, cases: Sequence[tuple[Case, Mapping[str, Any]]], schedule: HostSchedule, times: int, seed: str
 ) -> None:
-    """Randomised complete blocks: each repeat runs every case once, in an order of its own."""
+    """Schedule randomised complete blocks: each repeat runs every case once, in its own random order."""
     rng = random.Random(seed)
     for repeat in range(times):
         for case, context in rng.sample(cases, len(cases)):

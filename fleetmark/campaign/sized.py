@@ -1,4 +1,4 @@
-"""A case that several hosts run together, among fewer of them: its name there, and its settings. Pure."""
+"""Adapt a case that several hosts run together to fewer hosts: find its name and settings. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workloads.manifest import Case
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """A case's name and its workload's settings."""
+    """Store the name of a case and the settings of its workload."""
 
     case: str
     settings: Mapping[str, Any]
@@ -23,7 +23,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The ``case`` that ``hosts`` hosts ran together, with these ``settings``, as one of them with ``facts`` has it."""
+    """Store a ``case`` that ``hosts`` hosts ran together, its ``settings``, and the ``facts`` of one of the hosts."""
 
     manifest: Manifest
     settings: Mapping[str, Any]
@@ -32,9 +32,9 @@ class Family:
     hosts: int
 
     def among(self, size: int) -> Sized | None:
-        """The same case among ``size`` hosts; for 1, on one host by itself. None where the workload has no such case.
+        """Return the same case for ``size`` hosts (1: a single host), or None if the workload has no such case.
 
-        Raises FleetmarkError where the manifest does not know the case (any more).
+        Raise FleetmarkError if the manifest no longer contains the case.
         """
         axes = self._axes()
         if not self.manifest.sizes:
@@ -48,7 +48,7 @@ class Family:
         return Sized(max(alike, key=lambda name: alike[name]), settings) if alike else None
 
     def _axes(self) -> dict[str, Any]:
-        """What tells the case from the others of its workload."""
+        """Return the parameters that distinguish the case from the other cases of its workload."""
         for case, context in self._cases(self.settings, self.hosts):
             if context["case"] == self.case:
                 return {name: context[name] for name in case.foreach}

@@ -1,4 +1,4 @@
-"""Hosts for a campaign from Slurm: how long it will take, a job of that length, the hosts that it lends."""
+"""Get hosts for a campaign from Slurm: estimate its duration, submit a job, and wait for its nodes."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from fleetmark.hosts.slurm.reach import SlurmReach
 from workloads import Suite
 
 REPORT_S = 90.0  # timeout for all nodes of a running job to report; Slurm first starts a step on each
-HELD_S = 120.0  # for which a held job may wait to be released
+HELD_S = 120.0  # maximum time that a held job waits for its release
 _LOOK_S = 1.0
 
 
 @dataclass(slots=True)
 class Lent:
-    """A job and the hosts that it lends."""
+    """Store a Slurm job and its hosts."""
 
     job: Job
     hosts: list[Host]
 
     def connected(self, host: Host, timeout_s: float | None) -> Reach:
-        """The reach of a host whose node has reported. Raises ReachError for one that has not."""
+        """Return the connection to a host whose node has reported. Raise ReachError if it has not."""
         reach = SlurmReach(host, self.job)
         if reach.start_of_job() is None:
             raise ReachError(
@@ -49,25 +49,26 @@ class Lent:
         return reach
 
     def end(self, finished: bool) -> None:
-        """End the job. What nodes wrote stays as long as the campaign owes anything."""
+        """End the job. Keep the files of its nodes unless the campaign is finished."""
         self.job.end()
         if finished:
             remove_shared(self.job)
 
 
 def shared_folder(shared: Path | None, root: Path, campaign: str) -> Path:
-    """Where the nodes of a campaign and its controller meet."""
+    """Return the folder that the nodes of a campaign share with its controller."""
     return (shared or root).resolve() / f".slurm-{os.geteuid()}" / campaign
 
 
 def remove_shared(job: Job) -> None:
-    """Remove what all jobs of a campaign left in the shared folder."""
+    """Remove the files of all jobs of a campaign from the shared folder."""
     shutil.rmtree(job.folder.parent, ignore_errors=True)
 
 
 def job_on_record(event: Mapping[str, Any], shared: Path, partition: str | None) -> Job:
-    """The job of a journal's event; ``shared`` is the campaign's ``shared_folder``. What the event names is removed and
-    cancelled later, so FleetmarkError is raised where it can be nothing of this campaign.
+    """Return the job that a journal event names. ``shared``: the campaign's ``shared_folder``.
+
+    Raise FleetmarkError if the job or its folder cannot belong to this campaign, because both are removed later.
     """
     id_, folder = str(event.get("job")), Path(str(event.get("folder")))
     if folder.parent != shared or not re.fullmatch(r"\d{1,9}", folder.name, re.ASCII):
@@ -83,8 +84,9 @@ def job_on_record(event: Mapping[str, Any], shared: Path, partition: str | None)
 
 
 def refuse_impossible(request: Request, suite: Suite, settings: Settings, repeats: int | None) -> Request:
-    """``request`` with its partition and number of nodes. Raises FleetmarkError, before anything is submitted, where
-    the partition cannot give them, or the time is shorter than what the suite takes.
+    """Return ``request`` with its partition and number of nodes.
+
+    Raise FleetmarkError before submission if the partition lacks these nodes, or if the suite exceeds the time limit.
     """
     present = cluster.nodes(request.partition)
     partition = present[0].partition if present else request.partition or ""
@@ -102,7 +104,7 @@ def refuse_impossible(request: Request, suite: Suite, settings: Settings, repeat
 
 
 def number_of_nodes(request: Request, present: Sequence[Node], partition: str) -> int:
-    """How many nodes to ask for. Raises FleetmarkError where the partition has not so many that fit."""
+    """Return the number of nodes to request. Raise FleetmarkError if the partition has too few suitable nodes."""
     if request.nodes and request.nodes > len(present):
         raise FleetmarkError(f"--nodes {request.nodes}: partition {partition} has {count(len(present), 'node')}")
     if request.nodelist:
@@ -116,7 +118,7 @@ def number_of_nodes(request: Request, present: Sequence[Node], partition: str) -
         fitting = list(present)
     elif (choice := cluster.fitting(present, request.constraint)) is not None:
         fitting = choice
-    elif request.nodes:  # only Slurm knows
+    elif request.nodes:  # only Slurm knows the number of matching nodes
         return request.nodes
     else:
         raise FleetmarkError(f"--constraint {request.constraint}: say by --nodes how many nodes it is to find")
@@ -133,7 +135,7 @@ def number_of_nodes(request: Request, present: Sequence[Node], partition: str) -
 
 
 def estimate_s(nodes: Sequence[Node], suite: Suite, settings: Settings, repeats: int | None) -> float:
-    """Seconds that the suite's commands take on the busiest of so many hosts, if they are what this machine is."""
+    """Estimate the suite's duration on the busiest node in seconds, assuming nodes like this machine."""
     merged = settings_of(suite, settings)
     images = containers(suite)
     (here,) = check_hosts([this_machine()], probes(merged), pythons=pythons(merged), containers=images)
@@ -149,10 +151,10 @@ def _minutes(seconds: float) -> str:
 
 
 def lend(request: Request, name: str, folder: Path, console: Console, submitted: Callable[[Job], None]) -> Lent:
-    """Submit a job and wait until its nodes report. ``submitted`` hears of it at once.
+    """Submit a job and wait until its nodes report. ``submitted`` is called with the job right after submission.
 
-    Raises FleetmarkError where the job cannot begin. A job that is not needed any more is cancelled, and its folder
-    removed: nothing has run in it.
+    Raise FleetmarkError if the job cannot begin. On failure, cancel the job and remove its folder, since nothing has
+    run in it.
     """
     job = Job.submit(request, name, folder)
     console.print(f"Slurm job {job.id} is submitted: {count(request.nodes or 1, 'node')} of partition {job.partition}")
@@ -166,7 +168,7 @@ def lend(request: Request, name: str, folder: Path, console: Console, submitted:
 
 
 def wait(job: Job, console: Console) -> list[Host]:
-    """The hosts of a job, once they have reported; beyond REPORT_S those that have not are among them too."""
+    """Wait for the hosts of a job to report, and return all of them, even if some do not report in REPORT_S."""
     job.look()
     with console.status(f"Slurm job {job.id} is submitted") as status:
         held_since = None
@@ -174,7 +176,7 @@ def wait(job: Job, console: Console) -> list[Host]:
             held_since = (held_since or time.monotonic()) if job.state.is_held else None
             if held_since and time.monotonic() - held_since > HELD_S:
                 why = job.state.reason or job.state.word
-                raise FleetmarkError(f"Slurm job {job.id} is held ({why}): it begins only when somebody releases it")
+                raise FleetmarkError(f"Slurm job {job.id} is held ({why}): it starts only after somebody releases it")
             if job.state.is_hopeless:
                 raise FleetmarkError(
                     f"Slurm job {job.id} would wait for ever ({job.state.reason}): ask for what partition "
@@ -182,7 +184,7 @@ def wait(job: Job, console: Console) -> list[Host]:
                 )
             status.update(f"Slurm job {job.id} waits: {job.state.reason or job.state.word.lower()}")
             time.sleep(_LOOK_S)
-            with contextlib.suppress(FleetmarkError):  # Slurm's controller may be away for a while
+            with contextlib.suppress(FleetmarkError):  # Slurm's controller may be unavailable for a while
                 job.look()
         job.watch()
         status.update(f"Slurm job {job.id}: {count(len(job.names), 'node')} begin")

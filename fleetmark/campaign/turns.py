@@ -1,4 +1,4 @@
-"""How many hosts work at a time, in all and by label: so that power and switches are not stressed by accident. Pure."""
+"""Limit how many hosts work at a time, in total and by label, to protect power supplies and switches. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from fleetmark.record.steps import Exchange
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Limits on how many hosts work at a time.
+    """Limit how many hosts work at a time.
 
-    ``limit`` counts all hosts; None is no limit. ``of_label`` limits the hosts of each value of a label. ``labels``:
-    the labels of each host. Hosts without a label share the empty value.
+    ``limit`` applies to all hosts; None means no limit. ``of_label`` limits the hosts of each value of a label.
+    ``labels``: the labels of each host. Hosts without a label share the empty value.
     """
 
     limit: int | None = None
@@ -25,7 +25,7 @@ class Turns:
 
     @classmethod
     def parse(cls, words: Sequence[str]) -> Self:
-        """``8``, and ``rack=4``. Raises FleetmarkError for words that are neither."""
+        """Parse limits such as ``8`` and ``rack=4``. Raise FleetmarkError if one is invalid."""
         limit, of_label = None, {}
         for word in words:
             label, equals, number = word.rpartition("=")
@@ -39,15 +39,15 @@ class Turns:
 
     @property
     def bounded(self) -> bool:
-        """Whether any host may have to wait."""
+        """Return whether any host may have to wait."""
         return self.limit is not None or bool(self.of_label)
 
     def with_labels(self, labels: Mapping[str, Mapping[str, str]]) -> Turns:
-        """The same bounds over these hosts."""
+        """Return the same limits for hosts with these labels."""
         return replace(self, labels=labels)
 
     def refuse_unknown(self, hosts: Sequence[Mapping[str, str]]) -> None:
-        """Raises FleetmarkError for a label that no host has: all of them would count as one value of it."""
+        """Raise FleetmarkError if no host has a limited label, because all hosts would then share one limit."""
         known = {label for labels in hosts for label in labels}
         if hosts and (unknown := [label for label in self.of_label if label not in known]):
             raise FleetmarkError(
@@ -56,7 +56,7 @@ class Turns:
             )
 
     def next(self, waiting: Sequence[str], busy: Sequence[str]) -> list[str]:
-        """Those of ``waiting``, in their order, that may begin beside ``busy``."""
+        """Return the ``waiting`` hosts, in order, that may start while the ``busy`` hosts work."""
         chosen: list[str] = []
         counts = {label: Counter(self._value(host, label) for host in busy) for label in self.of_label}
         for host in waiting:
@@ -69,7 +69,7 @@ class Turns:
         return chosen
 
     def refuse_together(self, exchanges: Sequence[Exchange]) -> None:
-        """Raises FleetmarkError where hosts measure one another: all of them would wait for one that has no turn."""
+        """Raise FleetmarkError if hosts run steps together, because they would wait for a host without a turn."""
         if self.bounded and exchanges:
             raise FleetmarkError(
                 "--at-once: this suite measures hosts against each other, or together, so all of them work at once; "

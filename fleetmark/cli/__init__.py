@@ -1,4 +1,4 @@
-"""The program, from its first moment to its end; its verbs are in ``app``, which takes a tenth of a second to load."""
+"""The entry point of the program. It loads ``app``, which defines the commands, only when it runs one."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from fleetmark.base.runtime import (
 
 
 def main() -> None:
-    """Run the command line, and end the process with its exit status."""
+    """Run the command line and end the process with its exit status."""
     use_system_allocator()
     calculate_in_one_thread()
     try:
         code = status()
-    except KeyboardInterrupt:  # before there is anything to say of it
+    except KeyboardInterrupt:  # while the commands are still loading
         code = 130
     skip_last_collection()
     sys.exit(flushed(code))
 
 
 def status() -> int:
-    """Do what the command line asks for. FleetmarkError, and a file or folder that may not be touched, end in one
-    sentence and status 2; 1 where it is the results that cannot be kept.
+    """Run the requested command and return its exit status.
+
+    A FleetmarkError or an inaccessible file prints one sentence and gives status 2, or 1 if results cannot be stored.
     """
     try:
         from fleetmark.base.terminal import guard

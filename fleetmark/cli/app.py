@@ -1,4 +1,4 @@
-"""The command line: every verb reads its arguments, calls the package that does the work, and shows the result."""
+"""The command line: every command reads its arguments, calls the package that does the work, and shows the result."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import typer
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.terminal import Terminal
 from fleetmark.cli import diagnose as cli_diagnose
+from fleetmark.cli import ended as cli_ended
 from fleetmark.cli import plan as cli_plan
 from fleetmark.cli import profile as cli_profile
 from fleetmark.cli import reports as cli_reports
@@ -32,16 +33,13 @@ from fleetmark.cli.common import (
     Root,
     WorkloadFolders,
     beside,
-    in_a_sentence,
     interruptible,
     say_what_is_left_out,
 )
 from fleetmark.cli.roots import results
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from fleetmark.record.archive import Archive
+    pass
 
 app = typer.Typer(
     help="Characterise servers: run the field's benchmarks over a fleet and read their results.",
@@ -72,12 +70,12 @@ SuiteName = Annotated[
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="W.P=V", help="Set workload.parameter=value; lists with commas.")
 ]
-Become = Annotated[bool, typer.Option("--become", "-b", help="Work as root on the hosts, by sudo.")]
+Become = Annotated[bool, typer.Option("--become", "-b", help="Become root on the hosts, through sudo.")]
 WorkDir = Annotated[
     str | None, typer.Option(help="Where hosts keep tools and test files, in fleetmark-UID below it (unset: /var/tmp).")
 ]
-Slurm = Annotated[bool, typer.Option("--slurm", help="On nodes that Slurm lends: one job, no SSH, no root.")]
-Partition = Annotated[str | None, typer.Option(help="With --slurm: of this partition; the default one, if unset.")]
+Slurm = Annotated[bool, typer.Option("--slurm", help="Run on Slurm nodes, as one job, without SSH or root.")]
+Partition = Annotated[str | None, typer.Option(help="With --slurm: the partition (default: Slurm's default).")]
 Timeout = Annotated[
     float | None,
     typer.Option(
@@ -197,9 +195,7 @@ def run(
     }
     _refuse_slurm(slurm, resume, asked, {"-i": inventory, "--limit": limit, "-b": become or None})
     if slurm and not shared and ":/" in str(root):
-        raise FleetmarkError(
-            "--slurm with --results in a store: nodes meet in a folder that they share; name it by --shared"
-        )
+        raise FleetmarkError("--slurm with --results in a store: the nodes need a shared folder; name it by --shared")
     request = Request(partition, nodes, time, account, constraint, nodelist, exclusive, tuple(sbatch or ()))
     options = Options(
         suite=suite or "quick",
@@ -234,30 +230,9 @@ def run(
             interrupted = campaign.resume(archive, options, console)
         else:
             archive, interrupted = campaign.run(options, console)
-        status = _show(archive, as_.value, console, strict)
+        status = cli_ended.show(archive, as_.value, console, strict)
         archive.close()
     raise typer.Exit(INTERRUPTED if interrupted else status)
-
-
-def _show(archive: Archive, form: str, console: Console, strict: bool) -> int:
-    """Show a campaign that just ended. Return the exit status.
-
-    Any error here becomes one sentence and a status: the measurements are stored, and an object store still gets them.
-    """
-    from fleetmark.verbs import ended
-
-    advice = f"the results are stored: fleetmark report {shlex.quote(str(archive.path))}"
-    try:
-        with in_a_sentence(), interruptible(advice):
-            return OK if ended.show(archive, form, console, strict) else SOME_FAILED
-    except typer.Exit as end:
-        return end.exit_code
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else SOME_FAILED
-    except Exception as error:  # noqa: BLE001
-        problem = " ".join(f"{type(error).__name__}: {error}".split())
-        Terminal(stderr=True).print(f"fleetmark: the results cannot be shown ({problem}); {advice}", soft_wrap=True)
-        return SOME_FAILED
 
 
 def _refuse_plan(dry_run: bool, plan: Path | None, resume: str | None, as_: cli_reports.ReportFormat) -> None:
@@ -274,18 +249,18 @@ def _refuse_slurm(slurm: bool, resume: str | None, asked: Mapping[str, Any], oth
     """Raise FleetmarkError for Slurm options without --slurm, and for inventory options with it."""
     given = [name for name, value in asked.items() if value is not None]
     if resume and (slurm or given):
-        raise FleetmarkError(f"{'--slurm' if slurm else given[0]} with --resume: a campaign goes on as it was begun")
+        raise FleetmarkError(f"{'--slurm' if slurm else given[0]} with --resume: a campaign resumes on the same hosts")
     if given and not slurm:
-        raise FleetmarkError(f"{given[0]} without --slurm: it says which nodes Slurm shall lend")
+        raise FleetmarkError(f"{given[0]} without --slurm: it selects Slurm nodes; add --slurm")
     other = [name for name, value in others.items() if value is not None]
     if slurm and other:
         raise FleetmarkError(
-            f"{other[0]} with --slurm: its nodes are chosen by --partition and --nodelist, without root"
+            f"{other[0]} with --slurm: its nodes are chosen by --partition and --nodelist; remove {other[0]}"
         )
 
 
 def _until(text: str, minimum: int | None, maximum: int) -> Any:
-    """``2%`` or ``0.02`` as the limit of the repeats."""
+    """Return the stopping rule for a relative interval such as ``2%`` or ``0.02``."""
     from fleetmark.campaign.adaptive import Until
 
     try:
@@ -300,7 +275,7 @@ def _until(text: str, minimum: int | None, maximum: int) -> Any:
 
 
 def _settings(words: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Settings such as ``fio.size=4GiB``, by workload; the manifests check the values."""
+    """Return settings such as ``fio.size=4GiB`` by workload. The manifests check the values later."""
     settings: dict[str, dict[str, str]] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -325,20 +300,20 @@ def import_(
     kind: Annotated[
         str,
         typer.Argument(
-            help="What the files are: mlperf, spec, sparecores, table, inferencex; or, of LLM servers, "
+            help="The format: mlperf, spec, sparecores, table, inferencex; or, for LLM servers, "
             "vllm_bench, sglang_bench, guidellm, aiperf, trtllm_bench, llama_bench."
         ),
     ],
-    files: Annotated[list[Path], typer.Argument(help="Published tables, or your own tidy ones; .gz too.")],
-    machine: Annotated[str, typer.Option(help="What the machine is called, where a file does not say it.")] = "",
+    files: Annotated[list[Path], typer.Argument(help="Published tables or your own tidy tables; .gz too.")],
+    machine: Annotated[str, typer.Option(help="The machine's name, if a file does not give it.")] = "",
     label: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A label of its machines: gen=h200, gpus=8.")
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A label for the machines: gen=h200, gpus=8.")
     ] = None,
     output: Output = None,
     root: Root = ROOT,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
-    """Record published results (MLPerf, SPEC, Spare Cores) or a tidy table of your own, to compare machines with.
+    """Import published results (MLPerf, SPEC, Spare Cores) or your own tidy table, for comparisons.
 
     Examples: fleetmark import mlperf summary_results.json; fleetmark import table figures.csv;
     fleetmark import vllm_bench run.json --machine h200-a --label gen=h200 --label gpus=8
@@ -359,15 +334,15 @@ def import_(
 @app.command()
 def predict(
     machine: Annotated[str, typer.Option("--machine", "-m", help="The machine to predict: host=new1; gen=turin.")],
-    target: Annotated[list[str] | None, typer.Option(help="Only these benchmarks: patterns over their titles.")] = None,
-    baseline: Annotated[str | None, typer.Option("--baseline", "-b", help="Machines that ratios are against.")] = None,
-    family: Annotated[str, typer.Option(help="The label that tells families of machines apart.")] = "gen",
-    level: Annotated[float, typer.Option(min=0.5, max=0.99, help="Of the intervals.")] = 0.9,
+    target: Annotated[list[str] | None, typer.Option(help="Only benchmarks whose title matches a pattern.")] = None,
+    baseline: Annotated[str | None, typer.Option("--baseline", "-b", help="The baseline machines of ratios.")] = None,
+    family: Annotated[str, typer.Option(help="The label that identifies a machine family.")] = "gen",
+    level: Annotated[float, typer.Option(min=0.5, max=0.99, help="Level of the intervals.")] = 0.9,
     output: Output = None,
     root: Root = ROOT,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
-    """Say what a machine would show on benchmarks that it was not measured on, from the machines on record.
+    """Predict a machine's results on benchmarks that it has not run, from the recorded machines.
 
     Example: fleetmark predict --machine host=new1 --baseline gen=icelake
     """
@@ -386,14 +361,14 @@ app.add_typer(references, name="reference")
 
 @references.command("save")
 def reference_save(
-    name: Annotated[str, typer.Argument(help="What to call it.")],
-    selector: Annotated[str, typer.Option("--from", help="The machines whose mean it is: gen=icelake.")],
+    name: Annotated[str, typer.Argument(help="The name of the reference.")],
+    selector: Annotated[str, typer.Option("--from", help="The machines to average: gen=icelake.")],
     only: Annotated[
-        list[str] | None, typer.Option(help="Only these, headlines or not: patterns over workload/case/metric.")
+        list[str] | None, typer.Option(help="Only metrics that match a pattern over workload/case/metric.")
     ] = None,
     root: Root = ROOT,
 ) -> None:
-    """Pin what these machines measured, and the weights of benchmarks, under a name; again: its next version.
+    """Pin the results of machines and the benchmark weights under a name. Saving again adds a version.
 
     Example: fleetmark reference save icelake-2026 --from gen=icelake
     """
@@ -408,7 +383,7 @@ def reference_save(
 
 @references.command("list")
 def reference_list(root: Root = ROOT, output: Output = None, as_: AsDocument = DocumentFormat.TABLE) -> None:
-    """List the references there are, every version.
+    """List all versions of all references.
 
     Example: fleetmark reference list
     """
@@ -435,9 +410,9 @@ def hosts(
     lang: cli_reports.Lang = "en",
     as_: AsFormat = Format.TABLE,
 ) -> None:
-    """Say who answers, what each host is, and what a suite would skip there and why; installs nothing.
+    """Show which hosts answer, their hardware, and what a suite would skip on each and why. Installs nothing.
 
-    With --slurm: the nodes of a partition as Slurm knows them; nothing runs on them.
+    With --slurm: list the nodes of a partition. Nothing runs on them.
 
     Examples: fleetmark hosts -i hosts.yml --suite standard; fleetmark hosts --slurm --partition gpu
     """
@@ -473,7 +448,7 @@ def campaigns(root: Root = ROOT, output: Output = None, as_: AsDocument = Docume
 
 @app.command()
 def parse(
-    what: Annotated[str, typer.Argument(help="A tool (fio, stream, lscpu, ...), or the campaign to parse again.")],
+    what: Annotated[str, typer.Argument(help="A tool (fio, stream, lscpu, ...), or a campaign to parse again.")],
     files: Annotated[list[Path] | None, typer.Argument(help="The tool's output; - is stdin.")] = None,
     command: Annotated[str, typer.Option(help="The tool's command line, if the output omits it.")] = "",
     folders: WorkloadFolders = None,
@@ -481,7 +456,7 @@ def parse(
     root: Root = ROOT,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
-    """Parse tool output: one object per measurement, base units. With a campaign: rebuild it from raw files.
+    """Parse the output of a tool into measurements in base units, or parse a campaign's raw files again.
 
     Examples: fleetmark parse fio out.json --format json; fleetmark parse last
     """
@@ -493,7 +468,7 @@ def parse(
     json_ = as_ is DocumentFormat.JSON
     if output or not (json_ or as_ is DocumentFormat.TABLE):
         option = "--output" if output else f"--format {as_.value}"
-        raise FleetmarkError(f"{option}: parsing a campaign again gives no document; use `fleetmark report {what}`")
+        raise FleetmarkError(f"{option}: parsing a campaign again writes no document; use `fleetmark report {what}`")
     with results(root, campaign=what, writes=True) as here:
         raise typer.Exit(reparse.campaign(what, here, beside(as_), json_))
 

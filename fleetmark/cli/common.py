@@ -1,4 +1,4 @@
-"""Shared by the verbs of the command line: exit statuses, common options, and the end by Ctrl-C."""
+"""Exit statuses, common options and error handling that the commands share."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ WorkloadFolders = Annotated[
 
 
 class DocumentFormat(StrEnum):
-    """How a document is printed."""
+    """The format in which a document is printed."""
 
     TABLE = "table"
     JSON = "json"
@@ -67,11 +67,11 @@ Output = Annotated[
     list[Path] | None,
     typer.Option("--output", "-o", help="Also write FILE.html, .pdf, .xlsx, .md, .json or .csv; repeatable."),
 ]
-AsFormat = Annotated[Format, typer.Option("--format", help="json: nothing but JSON on stdout.")]
+AsFormat = Annotated[Format, typer.Option("--format", help="table, or json to print only JSON.")]
 
 
 def beside(form: DocumentFormat) -> Terminal:
-    """Return the console for what is said beside a document: stdout is the document's where a program reads it."""
+    """Return the console for other messages: stderr if the document on stdout is for a program to read."""
     return Terminal(stderr=form is not DocumentFormat.TABLE)
 
 
@@ -86,7 +86,7 @@ def in_a_sentence() -> Iterator[None]:
     except (FleetmarkError, PermissionError) as error:
         sentence = " ".join(str(error).split())  # on one line, even if it quotes untrusted text
         if isinstance(error, PermissionError) and error.filename:
-            sentence = f"{error.filename}: permission denied; choose another place, or become a user who may"
+            sentence = f"{error.filename}: permission denied; choose another path, or run as a user with access"
         Terminal(stderr=True).print(f"fleetmark: {sentence}", style="bold", soft_wrap=True)
         sys.exit(SOME_FAILED if isinstance(error, CannotKeep) else USAGE)
     except BrokenPipeError:  # `fleetmark … | head`
@@ -101,13 +101,13 @@ def in_a_sentence() -> Iterator[None]:
 
 
 def say_what_is_left_out() -> None:
-    """Have warnings of what is left out be sentences on stderr."""
+    """Print each warning about omitted data as one sentence on stderr."""
     print_warnings(LeftOut, lambda sentence: typer.echo(f"fleetmark: {sentence}", err=True))
 
 
 @contextlib.contextmanager
 def interruptible(advice: str) -> Iterator[None]:
-    """Turn Ctrl-C into a sentence and exit status 3, where nothing else handles it."""
+    """On Ctrl-C, print a sentence with ``advice`` and exit with status 3."""
     try:
         yield
     except KeyboardInterrupt:

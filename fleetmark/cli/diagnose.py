@@ -1,4 +1,4 @@
-"""``fleetmark diagnose`` and ``gate``: which hosts are not what their peers are, or what rules ask for."""
+"""The commands that judge hosts: ``diagnose``, ``baseline``, ``history``, ``gate`` and ``tuning``."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ def diagnose(
     campaign: Campaign = "last",
     everything: Annotated[bool, typer.Option("--everything", help="Every metric, not only the headlines.")] = False,
     against: Annotated[
-        str | None, typer.Option(help="Also what became slower since this baseline (NAME, or NAME@2).")
+        str | None, typer.Option(help="Also report slowdowns since this baseline (NAME or NAME@2).")
     ] = None,
     confirm: Annotated[
-        bool, typer.Option("--confirm", help="Measure again what suspects are slow in, beside sound hosts.")
+        bool, typer.Option("--confirm", help="Repeat the slow benchmarks on suspects and on healthy hosts.")
     ] = False,
     isolate: Annotated[
-        str | None, typer.Option(metavar="WORKLOAD/CASE", help="Find who makes this case between hosts slow.")
+        str | None, typer.Option(metavar="WORKLOAD/CASE", help="Find the host or link that slows this multi-host case.")
     ] = None,
     border: Annotated[
         str | None,
-        typer.Option(help="With --isolate: the label whose borders may be slow (rack, where none is given)."),
+        typer.Option(help="With --isolate: the label whose borders may be slow (default: rack)."),
     ] = None,
     inventory: Annotated[
         list[str] | None,
-        typer.Option("--inventory", "-i", help="Of --confirm and --isolate: this inventory, not the campaign's."),
+        typer.Option("--inventory", "-i", help="With --confirm or --isolate: use this inventory instead."),
     ] = None,
     become: Annotated[
-        bool, typer.Option("--become", "-b", help="Of --confirm and --isolate: as root, where the campaign was not.")
+        bool, typer.Option("--become", "-b", help="With --confirm or --isolate: become root on the hosts.")
     ] = False,
     html: Html = None,
     pdf: Pdf = None,
@@ -61,7 +61,7 @@ def diagnose(
     output: Output = None,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
-    """Name the hosts and links that are slower than their peers, with evidence; exit status 1 where there are any.
+    """Name the hosts and links that are slower than their peers, with evidence. Exit status 1 if there are any.
 
     Examples: fleetmark diagnose last; fleetmark diagnose last --confirm; fleetmark diagnose last --isolate iperf3/tcp-1
     """
@@ -80,14 +80,14 @@ def diagnose(
     if isolate is not None:
         others = {"--confirm": confirm, "--against": against, "--everything": everything}
         if other := next((name for name, value in others.items() if value), None):
-            raise FleetmarkError(f"{other} with --isolate: it looks for who makes one case slow, and nothing else")
+            raise FleetmarkError(f"{other} with --isolate: --isolate examines one case only; remove {other}")
         documents = documents_of(paths, lang, templates, date, output=output)
         reached = Where(tuple(inventory or ()), become)
         with results(root, campaign=campaign, writes=True) as here:
             healthy = _isolate(find(here, campaign), isolate, border, reached, as_, documents, command)
         raise typer.Exit(OK if healthy else SOME_FAILED)
     where = Where(tuple(inventory or ()), become) if confirm else None
-    with interruptible("no document was written; the same command goes on"), keep_memory():
+    with interruptible("no document was written; run the same command to continue"), keep_memory():
         documents = documents_of(paths, lang, templates, date, output=output)
         console = beside(as_)
         with results(root, campaign=campaign, writes=confirm) as here:
@@ -104,18 +104,18 @@ def _isolate(
     from fleetmark.verbs import isolate as isolating
 
     console = beside(as_)
-    with interruptible("what is finished is kept; the same command goes on"):
+    with interruptible("finished runs are stored; run the same command to continue"):
         return isolating.show(archive, question(archive, case, border), where, as_.value, console, documents, command)
 
 
-app = typer.Typer(help="What hosts measured, saved by name, to see what became slower since.", no_args_is_help=True)
+app = typer.Typer(help="Saved results of hosts, to detect later slowdowns.", no_args_is_help=True)
 
 
 @app.command()
 def save(
-    name: Annotated[str, typer.Argument(help="What to call it.")],
+    name: Annotated[str, typer.Argument(help="The name of the baseline.")],
     campaign: Annotated[
-        str, typer.Option("--from", help="The campaign: its id, the beginning of one, or last.")
+        str, typer.Option("--from", help="The campaign: its id, a prefix of the id, or last.")
     ] = "last",
     reference: Annotated[
         str | None, typer.Option(help="Save the machines of this pinned reference (NAME, or NAME@2) instead.")
@@ -123,7 +123,7 @@ def save(
     everything: Annotated[bool, typer.Option("--everything", help="Every metric, not only the headlines.")] = False,
     root: Root = ROOT,
 ) -> None:
-    """Save what a campaign's hosts measured under a name; again: its next version.
+    """Save the results of a campaign's hosts under a name. Saving again adds a version.
 
     Examples: fleetmark baseline save genoa-2026 --from last; fleetmark baseline save golden --reference genoa
     """
@@ -135,7 +135,7 @@ def save(
 
 @app.command("list")
 def list_(root: Root = ROOT, output: Output = None, as_: AsDocument = DocumentFormat.TABLE) -> None:
-    """List the baselines there are, every version.
+    """List all versions of all baselines.
 
     Example: fleetmark baseline list
     """
@@ -161,7 +161,7 @@ def history(
     root: Root = ROOT,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
-    """Show metrics of hosts over all campaigns, and when one changed for good; exit status 1 where one became worse.
+    """Show metrics of hosts over all campaigns and lasting changes. Exit status 1 if a metric became worse.
 
     Example: fleetmark history -m */*/triad --html history.html
     """
@@ -199,7 +199,7 @@ def gate(
         GateFormat, typer.Option("--format", help="table, md, csv, json, junit or prometheus.")
     ] = GateFormat.TABLE,
 ) -> None:
-    """Hold a campaign against acceptance rules; exit status 1 where one is broken or its data is missing.
+    """Check a campaign against acceptance rules. Exit status 1 if a rule is broken or its data is missing.
 
     Examples: fleetmark gate rules.yml last; fleetmark gate rules.yml --hosts host=n7 --format junit -o gate.xml
     """
@@ -221,7 +221,7 @@ def tuning(
     root: Root = ROOT,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
-    """Say what could be set differently on a campaign's hosts, by rules on their facts; changes nothing.
+    """Suggest settings for a campaign's hosts, by rules on their facts. Changes nothing.
 
     Example: fleetmark tuning last
     """

@@ -1,4 +1,4 @@
-"""``fleetmark profile``: what a workload is short of."""
+"""``fleetmark profile``: find the bottleneck of a workload."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from fleetmark.cli.roots import results
 def profile(
     target: Annotated[str, typer.Option("--target", "-t", help="The workload: a pattern over workload/case/metric.")],
     resource: Annotated[
-        list[str], typer.Option("--resource", "-r", help="What it may be short of: mem=stream/*/triad; repeatable.")
+        list[str], typer.Option("--resource", "-r", help="A resource that may limit it: mem=stream/*/triad; repeat.")
     ],
-    select: Annotated[str | None, typer.Option(help="Only these machines: gen=*, site=ams; all if unset.")] = None,
+    select: Annotated[str | None, typer.Option(help="Only these machines: gen=*, site=ams (default: all).")] = None,
     upgrade: Annotated[
-        list[str] | None, typer.Option(help="Upgrades and their cost: mem=1.2@800, or cpu=2,mem=1.5@4000.")
+        list[str] | None, typer.Option(help="Upgrades and their costs: mem=1.2@800, or cpu=2,mem=1.5@4000.")
     ] = None,
     machine: Annotated[
         list[str] | None, typer.Option("--machine", "-m", help="Predict these machines by their rates: gen=turin.")
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option("--baseline", "-b", help="Say what one of --machine is worth in these: gen=icelake.")
+        str | None, typer.Option("--baseline", "-b", help="Compare each --machine with these: gen=icelake.")
     ] = None,
-    save: Annotated[str | None, typer.Option(help="Keep the profile under this name; again: its next version.")] = None,
+    save: Annotated[str | None, typer.Option(help="Save the profile under this name, as its next version.")] = None,
     lang: Lang = "en",
     root: Root = ROOT,
     output: Output = None,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
-    """Say what a workload is short of, what more of it gives, and what other machines would do.
+    """Find the bottleneck of a workload, the gain from more of each resource, and its speed on other machines.
 
     Example: fleetmark profile -t nginx/*/rps -r cpu=spec_cpu2017/*/base_ratio -r mem=stream/*/triad --save web
     """
@@ -42,7 +42,7 @@ def profile(
     from reports.profile.document import document
 
     if baseline and not machine:
-        raise FleetmarkError(f"--baseline {baseline}: against which machines? Name them by --machine gen=turin")
+        raise FleetmarkError(f"--baseline {baseline}: against which machines? Add them, such as --machine gen=turin")
     asked = documents.files(output, lang)
     offered = profiling.upgrades(upgrade or ())
     with results(root, writes=bool(save)) as here:

@@ -1,4 +1,4 @@
-"""``fleetmark tune``: one setting of one host, tried, measured and put back."""
+"""``fleetmark tune``: try one setting on one host, measure its effect, and restore it."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from fleetmark.cli.roots import results
 
 def tune(
     host: Annotated[str | None, typer.Argument(help="A host of the campaign.")] = None,
-    rule: Annotated[str | None, typer.Argument(help="A rule's name, as `fleetmark tuning` says it.")] = None,
+    rule: Annotated[str | None, typer.Argument(help="The name of a rule, as in `fleetmark tune --list`.")] = None,
     try_: Annotated[
-        bool, typer.Option("--try", help="Set it, measure with and without in turns, and put it back.")
+        bool, typer.Option("--try", help="Set it, measure alternately with and without it, and restore it.")
     ] = False,
-    list_: Annotated[bool, typer.Option("--list", help="Every rule, and which can be tried.")] = False,
-    to: Annotated[str | None, typer.Option(help="Another value than the rule's.")] = None,
-    on: Annotated[str | None, typer.Option(help="Of one interface or disk only.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List all rules and whether they can be tried.")] = False,
+    to: Annotated[str | None, typer.Option(help="A value other than the rule's.")] = None,
+    on: Annotated[str | None, typer.Option(help="Only this interface or disk.")] = None,
     case: Annotated[
-        list[str] | None, typer.Option(metavar="WORKLOAD/CASE", help="What to measure; unset: the rule's own choice.")
+        list[str] | None, typer.Option(metavar="WORKLOAD/CASE", help="What to measure (default: the rule's choice).")
     ] = None,
-    blocks: Annotated[int, typer.Option(min=2, max=1000, help="How often it is measured without and with it.")] = 6,
+    blocks: Annotated[int, typer.Option(min=2, max=1000, help="Measurements without and with the setting.")] = 6,
     campaign: Annotated[str, typer.Option("--campaign", help="The campaign that measured the host.")] = "last",
     inventory: Annotated[
-        list[str] | None, typer.Option("--inventory", "-i", help="Reach it by this inventory, not the campaign's.")
+        list[str] | None, typer.Option("--inventory", "-i", help="Use this inventory instead of the campaign's.")
     ] = None,
-    become: Annotated[bool, typer.Option("--become", "-b", help="Root on the host, which --try needs.")] = False,
+    become: Annotated[bool, typer.Option("--become", "-b", help="Become root on the host; required by --try.")] = False,
     lang: Lang = "en",
     root: Root = ROOT,
     output: Output = None,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
-    """Say what a rule would set on a host; --try sets it, measures and puts it back, and says the gain.
+    """Show what a rule would set on a host. With --try: set it, measure the gain and restore the old setting.
 
     Examples: fleetmark tune --list; fleetmark tune n7; fleetmark tune n7 governor; fleetmark tune n7 governor --try -b
     """
@@ -49,7 +49,7 @@ def tune(
     if list_:
         trying.rules(*shown)
         raise typer.Exit(OK)
-    assert host is not None  # as _refuse has it
+    assert host is not None  # _refuse has checked it
     with results(root, campaign=campaign, writes=try_) as here:
         archive = find(here, campaign)
         if rule is None:
@@ -59,7 +59,7 @@ def tune(
         if not try_:
             trying.preview(archive, asked, *shown)
             raise typer.Exit(OK)
-        with interruptible("the setting is put back, and what is finished is kept; the same command goes on"):
+        with interruptible("the setting is restored and finished runs are stored; run the same command to continue"):
             good = trying.attempt(archive, asked, *shown)
     raise typer.Exit(OK if good else SOME_FAILED)
 
@@ -67,14 +67,14 @@ def tune(
 def _refuse(
     host: str | None, rule: str | None, try_: bool, list_: bool, become: bool, of_rule: dict[str, object]
 ) -> None:
-    """Raises FleetmarkError for words that make no sense together."""
+    """Raise FleetmarkError if options are missing or contradict each other."""
     if list_:
         if host or try_:
-            raise FleetmarkError("--list: says which rules there are; leave the host and --try out")
+            raise FleetmarkError("--list shows all rules: leave the host and --try out")
         return
     if host is None:
         raise FleetmarkError(
-            "no host: fleetmark tune HOST says what can be tried there, fleetmark tune --list the rules"
+            "no host: fleetmark tune HOST says what can be tried there, fleetmark tune --list shows the rules"
         )
     if try_ and rule is None:
         raise FleetmarkError(f"--try: no rule; fleetmark tune {host} says which can be tried there")

@@ -1,4 +1,4 @@
-"""Amounts in a planner's input: numbers, shares, watts, times, money, figures for every period."""
+"""Convert amounts in a planner's input: numbers, shares, watts, times, money, and figures for every period."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _WATTS = {"": 1.0, "w": 1.0, "kw": 1e3, "mw": 1e6}
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number and the unit written after it, empty without one."""
+    """Hold a number and the unit written after it, which is empty if there is none."""
 
     value: float
     unit: str = ""
 
 
 def _split(value: object) -> tuple[float, str]:
-    """A number from YAML or a sheet, and the text after it."""
+    """Return a number from YAML or a sheet, and the text after it."""
     if value is None:
         raise ValueError("is empty: give a number, or leave the key out where it is optional")
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -117,7 +117,7 @@ def positive(value: object) -> Quantity:
 
 
 def price(value: object) -> Quantity | None:
-    """Money for one server, None for what is not sold. ``unit``: its currency, empty for the file's."""
+    """Return the money for one server, or None if it is not sold; ``unit`` is its currency, empty for the file's."""
     if isinstance(value, str) and value.strip().lower() == NOT_SOLD:
         return None
     number, rest = _split(value)
@@ -139,12 +139,12 @@ def _money(value: object) -> Quantity:
 
 
 def above(value: float) -> float:
-    """A value above 0."""
+    """Return ``value`` if it is above 0."""
     return _within(value, 0, _LARGEST, True)
 
 
 def entries(value: object) -> object:
-    """A mapping; a text such as ``100: 11000, 500: 10500`` is split, for a cell of a sheet."""
+    """Return a mapping; a text such as ``100: 11000, 500: 10500`` from a cell is split."""
     if not isinstance(value, str):
         return {str(k): v for k, v in value.items()} if isinstance(value, Mapping) else value
     pairs = [part.rpartition(":") for part in value.split(",") if part.strip()]
@@ -156,7 +156,7 @@ def entries(value: object) -> object:
 
 
 def _limit(value: object) -> float | None:
-    """Money, or None for no limit."""
+    """Return money, or None for no limit."""
     if isinstance(value, str) and value.strip().lower() == "none":
         return None
     number, rest = _split(value)
@@ -194,7 +194,7 @@ def currency(value: object) -> str:
 
 
 def texts(value: object) -> object:
-    """A list of names; a text is split at commas, for a cell of a sheet, in which 2027 is a number."""
+    """Return a list of names; a text from a cell is split at commas, and a cell may contain 2027 as a number."""
     value = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
@@ -216,7 +216,7 @@ def _shape(value: object) -> str:
     return "list" if isinstance(value, list | tuple) else "map" if isinstance(value, Mapping) else "one"
 
 
-# A figure for every period: one for all, a list in the order of periods, or a mapping by name.
+# A figure for every period: one for all periods, a list in their order, or a mapping by name.
 Series = Annotated[
     Annotated[Amount, Tag("one")] | Annotated[list[Amount], Tag("list")] | Annotated[dict[str, Amount], Tag("map")],
     Discriminator(_shape),

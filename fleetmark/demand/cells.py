@@ -1,4 +1,4 @@
-"""Cells of an edited workbook, located by named ranges."""
+"""Read the cells of an edited workbook, located by named ranges."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Value = float | str | bool
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A named range; rows and columns count from 1."""
+    """Hold a named range; rows and columns count from 1."""
 
     sheet: str
     row: int
@@ -45,13 +45,13 @@ class Area:
     last_col: int
 
     def cell(self, row: int, col: int | None = None) -> str:
-        """``C7``."""
+        """Return the name of a cell, such as ``C7``."""
         return f"{get_column_letter(self.col if col is None else col)}{row}"
 
 
 @dataclass
 class Cells:
-    """The cells of a workbook. Raises FleetmarkError for a file that is not a workbook."""
+    """Hold the cells of a workbook. Raise FleetmarkError for a file that is not a workbook."""
 
     path: Path
     raw: bytes
@@ -75,7 +75,7 @@ class Cells:
             with warnings.catch_warnings():
                 warnings.simplefilter(
                     "ignore"
-                )  # about parts that are not read here: charts, validation of other programs
+                )  # warnings about parts that are not read here: charts, validation by other programs
                 return openpyxl.load_workbook(io.BytesIO(self.raw), read_only=True, data_only=values)
         except _BROKEN as error:
             raise FleetmarkError(
@@ -101,11 +101,14 @@ class Cells:
 
     @property
     def sheets(self) -> list[str]:
-        """The names of the tabs, in order."""
+        """Return the names of the tabs, in order."""
         return list(self._book.sheetnames)
 
     def area(self, name: str, title: str) -> Area | None:
-        """The range of that name; a fault and None if it is missing. ``title``: its content, for the message."""
+        """Return the named range ``name``. If it is missing, record a fault and return None.
+
+        ``title``: a description of the range's content, for the fault's message.
+        """
         defined = self._book.defined_names.get(name)
         target = "" if defined is None else str(defined.attr_text or "")
         match = re.fullmatch(r"(?:'((?:[^']|'')+)'|([^'!]+))!(\$?[A-Z]+\$?\d+(?::\$?[A-Z]+\$?\d+)?)", target)
@@ -122,14 +125,14 @@ class Cells:
         return Area(sheet, row, col, last_row, last_col)
 
     def last_row(self, sheet: str) -> int:
-        """The last row with content."""
+        """Return the last row with content."""
         return max((row for row, _ in self._cells(sheet)), default=0)
 
     def _cells(self, sheet: str) -> dict[tuple[int, int], tuple[Any, str]]:
         return self._read(sheet, values=True)
 
     def _read(self, sheet: str, *, values: bool) -> dict[tuple[int, int], tuple[Any, str]]:
-        """(row, column) to (value, type) of the non-empty cells of a tab."""
+        """Return the (value, type) of the non-empty cells of a tab by (row, column)."""
         sheets: dict[tuple[str, bool], dict[tuple[int, int], tuple[Any, str]]] = self.__dict__.setdefault("_sheets", {})
         if (sheet, values) not in sheets:
             tab = (self._book if values else self._formulas)[sheet]
@@ -168,14 +171,17 @@ class Cells:
         self.faults.append((self.where(area, row, col), sentence))
 
     def empty(self, area: Area, row: int, col: int) -> bool:
-        """Whether a cell is empty."""
+        """Return whether a cell is empty."""
         if (row, col) in self._cells(area.sheet):
             value, _ = self._cells(area.sheet)[row, col]
             return isinstance(value, str) and not value.strip()
         return (row, col) not in self._read(area.sheet, values=False)
 
     def value(self, area: Area, row: int, col: int) -> Value | None:
-        """The content of a cell, None if it is empty; a fault if it has an error or no stored value."""
+        """Return the content of a cell, or None if it is empty.
+
+        Record a fault if it contains an error or a formula without a stored value.
+        """
         content, kind = self._cells(area.sheet).get((row, col), (None, "n"))
         if content is None and not self.empty(area, row, col):
             sentence = (
@@ -191,9 +197,9 @@ class Cells:
         return (content.strip() or None) if isinstance(content, str) else content
 
     def table(self, columns: Sequence[Column]) -> list[tuple[int, dict[str, Area], dict[str, Value | None]]]:
-        """The rows of a table that are not empty: number, and by field of its columns their areas and values.
+        """Yield the non-empty rows of a table: the row's number, and the areas and values of its columns by field.
 
-        A table goes on to the end of its tab.
+        A table extends to the end of its tab.
         """
         areas = {c.field: self.area(c.name, f"the column {c.title}") for c in columns}
         present = {field: area for field, area in areas.items() if area is not None}
@@ -207,18 +213,18 @@ class Cells:
         ]
 
     def column(self, area: Area, row: int) -> str:
-        """The text of a cell in a column that Fleetmark wrote; empty if there is none."""
+        """Return the text of a cell in a column that Fleetmark wrote, or an empty string."""
         content, _ = self._cells(area.sheet).get((row, area.col), ("", "s"))
         return str(content)
 
     def number(self, area: Area, row: int) -> float | None:
-        """The number of a cell in a column that Fleetmark wrote; None if there is none."""
+        """Return the number of a cell in a column that Fleetmark wrote, or None."""
         content, _ = self._cells(area.sheet).get((row, area.col), (None, "n"))
         return float(content) if isinstance(content, int | float) else None
 
 
 def text(value: Value | None) -> str:
-    """A name as people write it: a spreadsheet has the name 2027 as a number."""
+    """Return a name as people write it, since spreadsheets store the name 2027 as a number."""
     if isinstance(value, float) and value.is_integer():
         return f"{value:.0f}"
     return "" if value is None else str(value)

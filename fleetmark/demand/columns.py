@@ -1,4 +1,4 @@
-"""Columns of the workbook's input tables: names, titles, units, and which values their cells take."""
+"""Define the columns of the workbook's input tables: names, titles, units and valid values."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ AIR, LIQUID = COOLING = ("air", "liquid")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Valid values of a cell: a number from ``minimum`` (exclusive if ``above``) to ``maximum``, a text, or one of
-    ``words``. ``integer``: the number is an integer. ``optional``: it may be empty, which means ``empty``.
+    """Define the valid values of a cell: a number, a text, or one of ``words``.
+
+    Numbers lie between ``minimum`` (exclusive if ``above``) and ``maximum``. ``integer`` requires an integer. An
+    ``optional`` cell may be empty, which means ``empty``.
     """
 
     description: Message
@@ -29,7 +31,7 @@ class Rule:
 
     @property
     def hint(self) -> Message:
-        """The valid values in words, for the person who types."""
+        """Return the valid values in words, for the person who fills in the cell."""
         if self.words:
             return message("{what}: {words}", what=self.description, words=", ".join(self.words))
         if self.text:
@@ -52,7 +54,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of inputs: the ``name`` of its range, its ``title`` and ``unit``, and the ``rule`` of its cells."""
+    """Define a column of inputs: the ``name`` of its range, its ``title`` and ``unit``, and the cells' ``rule``."""
 
     name: str
     title: Message
@@ -62,7 +64,7 @@ class Column:
 
     @property
     def field(self) -> str:
-        """The field of the table's class: the name after the first underscore."""
+        """Return the field of the table's class: the name after the first underscore."""
         return self.name.split("_", 1)[1]
 
 

@@ -1,8 +1,8 @@
-"""The planner's input as a folder of CSV sheets: reader, with line and column of every cell, and writer.
+"""Read and write the planner's input as a folder of CSV sheets, with line and column of every cell.
 
-The sheets are ``settings.csv`` (key, value), ``demand.csv``, ``skus.csv``, ``sites.csv``, ``worth.csv``, and
-``fleet.csv`` and ``supply.csv``, which may be absent. Nested keys are columns with a dot (``power.idle``). An empty
-cell is an absent key.
+The sheets are ``settings.csv`` (key, value), ``demand.csv``, ``skus.csv``, ``sites.csv``, ``worth.csv``, and the
+optional ``fleet.csv`` and ``supply.csv``. Nested keys are columns with a dot (``power.idle``). An empty cell is an
+absent key.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _lines(name: str, text: str) -> Iterator[str]:
 
 
 class Folder:
-    """A reader that turns the sheets of a folder into one document."""
+    """Read the sheets of a folder into one document."""
 
     def __init__(self, folder: File) -> None:
         self.folder = folder
@@ -149,7 +149,7 @@ class Folder:
         self.places[path] = where
 
     def table(self, doc: dict[str, Any], name: str, top: str, key: str, columns: Sequence[str]) -> None:
-        """A sheet with a row per entry, named in its column ``key``."""
+        """Read a sheet with one row per entry, named in its column ``key``."""
         heads, rows = self.rows(name, columns, [key])
         self.check_heads(name, heads, columns)
         doc[top] = {}
@@ -195,7 +195,7 @@ class Folder:
                         self.put(doc, (*path, *head.split(".")), Where(name, row.line, head), value)
 
     def entries(self, doc: dict[str, Any], top: str, columns: Sequence[str], needed: Sequence[str]) -> None:
-        """A sheet with a row per entry of a list; it may be absent."""
+        """Read a sheet with one row per entry of a list; the sheet may be absent."""
         name = f"{top}.csv"
         doc[top] = []
         if not (self.folder / name).exists():
@@ -227,7 +227,7 @@ class Folder:
                     self.put(doc, path, Where(name, row.line, "value"), value)
 
     def demand(self, doc: dict[str, Any]) -> None:
-        """A row per workload, or one for each quantile of its demand; periods are columns."""
+        """Read one row per workload, or one for each quantile of its demand; periods are columns."""
         name = "demand.csv"
         heads, rows = self.rows(name, (*_DEMAND, "the periods"), ["workload", "unit"])
         periods = [h for h in heads if h and h not in _DEMAND and not _latency(h)]
@@ -273,9 +273,9 @@ def _latency(head: str) -> bool:
 
 
 def read(folder: File) -> Input:
-    """The document in the sheets of ``folder``; its faults include those of the sheets themselves.
+    """Return the document in the sheets of ``folder``; its faults include those of the sheets themselves.
 
-    Raises FleetmarkError for a sheet that is missing, unknown or not CSV.
+    Raise FleetmarkError for a sheet that is missing, unknown or not CSV.
     """
     odd = sorted(p.name for p in folder.glob("*.csv") if p.name not in SHEETS and not p.name.startswith(HISTORY))
     if odd:
@@ -293,10 +293,12 @@ def read(folder: File) -> Input:
 
 
 def sheets(doc: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-    """A valid document (in the form of ``Input.doc``) as the texts of its sheets; ``names``: of its periods."""
+    """Return a valid document (in the form of ``Input.doc``) as the texts of its sheets; ``names`` are those of its
+    periods.
+    """
     tops = {k: v for k, v in doc.items() if k not in ("workloads", "skus", "sites", "fleet", "supply")}
     if isinstance(tops.get("periods"), list):
-        tops.pop("periods")  # the heads of demand.csv name them
+        tops.pop("periods")  # the heads of demand.csv are the names of the periods
     if isinstance(tops.get("budget"), list):
         tops["budget"] = dict(zip(names, tops["budget"], strict=True))
     settings = [{"key": key, "value": value} for key, value in _flat(tops)]
@@ -352,7 +354,7 @@ def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _written(heads: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """A sheet with those ``heads`` that have values, then other columns of the rows."""
+    """Return a sheet with those ``heads`` that have values, followed by the other columns of the rows."""
     used = dict.fromkeys(key for row in rows for key, value in row.items() if value not in ("", None))
     shown = [h for h in heads if h in used] + [h for h in used if h not in heads]
     out = io.StringIO()

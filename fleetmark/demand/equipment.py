@@ -1,4 +1,4 @@
-"""The workbook's input tables of SKUs and sites."""
+"""Define the workbook's input tables of SKUs and sites."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fleetmark.demand.columns import AIR, AMOUNT, COOLING, INTEGER, PRICE, Colum
 
 
 def skus(money: str = "") -> tuple[Column, ...]:
-    """A row per SKU."""
+    """Return the columns of the table with one row per SKU."""
     year = message("{money} a year", money=money)
     return (
         Column("sku_name", message("SKU"), Rule(message("a name"), text=True)),
@@ -106,7 +106,7 @@ def skus(money: str = "") -> tuple[Column, ...]:
 
 
 def sites(money: str = "") -> tuple[Column, ...]:
-    """A row per site."""
+    """Return the columns of the table with one row per site."""
     free = message("no limit")
     general = message("as in Inputs")
     return (

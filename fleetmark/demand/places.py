@@ -1,4 +1,4 @@
-"""Places in the planner's input, and its faults: all at once, each with its place."""
+"""Locate the planner's input and collect its faults, to report all of them at once with their places."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pydantic import BaseModel, ValidationError
 
 from fleetmark.base.errors import FleetmarkError, suggest
 
-MOST = 10  # faults in one error
+MOST = 10  # maximum number of faults in one error
 
 Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A place: ``file``, ``line`` (from 1), and the ``column`` of a CSV sheet; or the ``sheet`` and ``cell`` of a
+    """Hold a place: a ``file``, ``line`` (from 1) and ``column`` of a CSV sheet, or ``sheet`` and ``cell`` of a
     workbook.
     """
 
@@ -37,10 +37,10 @@ class Where:
 
 @dataclass(slots=True)
 class Input:
-    """An input before validation: ``doc`` in the types of YAML, and ``places`` by path.
+    """Hold an input before validation: ``doc`` in the types of YAML, and ``places`` by path.
 
-    ``files``: its files with their SHA-256; ``sheets``: the tabs of a workbook in order; ``folder``: where files are
-    that it names.
+    ``files`` maps its files to their SHA-256. ``sheets`` lists the tabs of a workbook in order. ``folder`` contains the
+    files that it names.
     """
 
     doc: dict[str, Any]
@@ -51,7 +51,7 @@ class Input:
     folder: File = File()
 
     def where(self, path: Path) -> Where:
-        """The place of ``path``, or of its nearest parent."""
+        """Return the place of ``path``, or of its nearest parent."""
         while path and path not in self.places:
             path = path[:-1]
         return self.places.get(path) or Where(next(iter(self.files)))
@@ -65,7 +65,7 @@ class Input:
             self.faults.append(entry)
 
     def stop(self) -> None:
-        """Raises FleetmarkError with all recorded faults, in the order of the files."""
+        """Raise FleetmarkError with all recorded faults, in the order of the files."""
         if not self.faults:
             return
         order = {name: n for n, name in enumerate((*self.files, *self.sheets))}
@@ -76,8 +76,9 @@ class Input:
         raise FleetmarkError("\n".join(sentences))
 
     def refused(self, error: ValidationError, model: type[BaseModel], *, missing: bool = True) -> None:
-        """Record the errors of pydantic as faults in words; without ``missing``, not those of keys that are not there
-        (their cells have faults of their own).
+        """Record pydantic's errors as faults in words.
+
+        Without ``missing``, absent keys are not recorded, because their cells have faults of their own.
         """
         for one in error.errors(include_url=False):
             loc = one["loc"]
@@ -89,7 +90,7 @@ class Input:
                 self.fault(self._real(loc), _sentence(one, model))
 
     def _real(self, loc: Sequence[str | int]) -> Path:
-        """``loc`` without the parts that are in the model but not in the file."""
+        """Return ``loc`` without the parts that are in the model but not in the file."""
         path: list[str | int] = []
         node: Any = self.doc
         for part in loc:
@@ -106,7 +107,7 @@ def _has(node: Any, part: str | int) -> bool:
 
 
 def dotted(path: Path) -> str:
-    """``skus.genoa.price``, ``fleet[2].age``."""
+    """Return a path as text: ``skus.genoa.price``, ``fleet[2].age``."""
     text = "".join(f"[{p + 1}]" if isinstance(p, int) else f".{p}" for p in path)
     return text.removeprefix(".")
 
@@ -127,7 +128,7 @@ def _sentence(one: Any, model: type[BaseModel]) -> str:
 
 
 def _keys(model: Any, loc: Sequence[str | int]) -> set[str]:
-    """The keys of the part of ``model`` at ``loc``."""
+    """Return the keys of the part of ``model`` at ``loc``."""
     if isinstance(model, type) and issubclass(model, BaseModel):
         fields = {f.alias or name: f.annotation for name, f in model.model_fields.items()}
         if not loc:

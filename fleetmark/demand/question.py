@@ -1,4 +1,4 @@
-"""The planner's question from its input: one YAML file, or a folder of CSV sheets."""
+"""Build the planner's question from its input: one YAML file, or a folder of CSV sheets."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ EXAMPLE = File(__file__).parent / "example.yml"
 
 
 def read(path: File, root: File, scenario: File | None = None) -> Question:
-    """The question in ``path``, a YAML file or a folder of sheets, with what a ``scenario`` changes; worths by name
-    come from the record under ``root``.
+    """Return the question in ``path``, a YAML file or a folder of sheets, with the changes of a ``scenario``.
 
-    Raises FleetmarkError with all faults, each with its file, line and key (or column).
+    Worths given by name come from the record under ``root``. Raise FleetmarkError with all faults, each with its file,
+    line and key (or column).
     """
     source = demand_csv.read(path) if path.is_dir() else demand_yaml.read(path)
     return question(source if scenario is None else overlaid(source, scenario), root)
 
 
 def question(source: Input, root: File) -> Question:
-    """The question of an input; raises as ``read`` does."""
+    """Return the question of an input; raise the same errors as ``read``."""
     try:
         doc = Document.model_validate(source.doc)
     except ValidationError as error:
@@ -140,7 +140,7 @@ def _check_names(doc: Document, source: Input) -> None:
 
 
 def _check_times(doc: Document, check: Callable[[str, Mapping[str, object], str, Path], None]) -> None:
-    """The fleet, orders that are placed, windows and supply: their periods, and what they are of."""
+    """Check the periods and names of the fleet, placed orders, windows and supply."""
     names, _ = doc.periods.resolved()
     for i, cohort in enumerate(doc.fleet):
         if cohort.arrives is not None:
@@ -168,7 +168,7 @@ def _survives(doc: Document, workload: Written) -> bool:
 
 
 def _domains(doc: Document, sites: Iterable[str]) -> set[str]:
-    """The failure domains of sites: of a site in several, all."""
+    """Return the failure domains of sites, including all domains of a site in several."""
     return {d.strip() for n in sites if n in doc.sites for d in (doc.sites[n].domain or n).split(",")}
 
 
@@ -182,7 +182,7 @@ def _may_survive(name: str, workload: Written, doc: Document, source: Input) -> 
 
 
 def _somebody_runs_it(doc: Document, skus: Mapping[str, Sku], source: Input) -> None:
-    """Record a fault for every workload that no server can run, and for one that is pre-empted by nothing."""
+    """Record a fault for every workload that no server can run, and for pre-emptible ones without headroom."""
     for name, workload in doc.workloads.items():
         able = [n for n, s in skus.items() if name in s.worth]
         out = {n: s.out[name] for n, s in skus.items() if name in s.out}
@@ -204,13 +204,13 @@ def _somebody_runs_it(doc: Document, skus: Mapping[str, Sku], source: Input) -> 
 
 
 def _reasons(out: Mapping[str, str]) -> str:
-    """The reasons why SKUs are out, each once."""
+    """Return each reason why SKUs are excluded once."""
     skus = {why: [sku for sku, other in out.items() if other == why] for why in out.values()}
     return "; ".join(f"{', '.join(names)}: {why}" for why, names in skus.items())
 
 
 def _hosts(name: str, doc: Document, skus: Mapping[str, Sku]) -> list[str]:
-    """Workloads in whose failover headroom a workload may run."""
+    """Return the workloads in whose failover headroom a workload may run."""
     sites = set(doc.workloads[name].sites or doc.sites)
     return [
         n
@@ -287,7 +287,7 @@ def _sku(name: str, doc: Document, years: float, source: Input, record: Record, 
 
 
 def _lacks_gpus(sku: WrittenSku, workload: Written) -> str:
-    """Why the GPUs of a server do not suffice; empty if they do."""
+    """Return why the GPUs of a server do not suffice; empty if they do."""
     if sku.gpus >= workload.gpus and (not workload.gpus or sku.gpu_memory >= workload.gpu_memory):
         return ""
     needed = f"{workload.gpus} GPUs of {workload.gpu_memory:g} GB" if workload.gpu_memory else f"{workload.gpus} GPUs"

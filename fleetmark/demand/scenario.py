@@ -1,4 +1,4 @@
-"""A scenario: a YAML file with the keys of a question that differ, laid over its document."""
+"""Apply a scenario: a YAML file with the keys of a question that differ, merged into its document."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _NEW: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "skus": ("SKU", ("price", "power")),
     "sites": ("site", ("domain",)),
 }
-_ENTIRE = ("demand",)  # its forms exclude each other, so it is replaced and never mixed
+_ENTIRE = ("demand",)  # its forms exclude each other, so it is replaced and never merged
 _INSTEAD: Mapping[str, str] = {"slo": "utilisation", "utilisation": "slo"}
 
 
 def overlaid(source: Input, file: File) -> Input:
-    """The document of ``source`` with what ``file`` says instead. Mappings are merged, everything else is replaced.
+    """Return the document of ``source`` with the values of ``file``; mappings are merged, everything else is replaced.
 
-    Raises FleetmarkError for a file that is not YAML, or changes nothing.
+    Raise FleetmarkError for a file that is not YAML, or changes nothing.
     """
     over = demand_yaml.read(file)
     doc: dict[str, Any] = copy.deepcopy(source.doc)
@@ -37,9 +37,9 @@ def overlaid(source: Input, file: File) -> Input:
 
 
 def _unknown(source: Input, over: Input) -> None:
-    """Refuse an entry that is nearly one of the question, and is not what a new one must be.
+    """Refuse a new entry whose name resembles an existing one, unless it has everything that a new entry needs.
 
-    Raises FleetmarkError.
+    Raise FleetmarkError.
     """
     for top, (noun, needed) in _NEW.items():
         before, after = source.doc.get(top), over.doc.get(top)
@@ -66,5 +66,5 @@ def _merge(
         places.update({p: where for p, where in new.items() if p[: len(here)] == here})
         doc[key] = value
         other = _INSTEAD.get(key) if len(path) == 2 and path[0] == "workloads" else None
-        if other and other not in over:  # where the scenario has both, the document refuses them
+        if other and other not in over:  # the document refuses a scenario with both
             doc.pop(other, None)

@@ -1,7 +1,7 @@
-"""The input tables of the plan's workbook: title, unit and rule of each column.
+"""Define the input tables of the plan's workbook: title, unit and rule of each column.
 
-Both the writer and the reader of the workbook use them. Every column is a named range, so that planners can insert rows
-and columns and rename tabs. ``equipment`` has those of SKUs and sites.
+Both the writer and the reader of the workbook use them. Every column is a named range, so planners can insert rows and
+columns and rename tabs. ``equipment`` has the tables of SKUs and sites.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from planner.capacity.queueing import CAP
 
 
 def settings(money: str = "") -> tuple[Column, ...]:
-    """Settings of the question, one cell each."""
+    """Return the settings of the question, one cell each."""
     return (
         Column(
             "question_date",
@@ -71,7 +71,7 @@ def settings(money: str = "") -> tuple[Column, ...]:
 
 
 def periods(money: str = "") -> tuple[Column, ...]:
-    """The inputs of the table of periods."""
+    """Return the inputs of the table of periods."""
     return (
         Column(
             "period_budget",
@@ -84,7 +84,7 @@ def periods(money: str = "") -> tuple[Column, ...]:
 
 
 def workloads() -> tuple[Column, ...]:
-    """A row per workload."""
+    """Return the columns of the table with one row per workload."""
     return (
         Column("workload_name", message("workload"), Rule(message("a name"), text=True)),
         Column("workload_unit", message("unit of its demand"), Rule(message("a unit"), text=True)),
@@ -139,7 +139,7 @@ RUNS = Rule(message("an answer"), text=True, words=(YES, NO), optional=True, emp
 
 
 def fleet() -> tuple[Column, ...]:
-    """A row per cohort of servers in place."""
+    """Return the columns of the table with one row per cohort of servers in place."""
     return (
         Column("fleet_sku", message("SKU"), Rule(message("the name of a SKU"), text=True)),
         Column("fleet_site", message("site"), Rule(message("the name of a site"), text=True)),
@@ -161,7 +161,7 @@ def fleet() -> tuple[Column, ...]:
 
 
 def supply() -> tuple[Column, ...]:
-    """A row per limit of what can be ordered."""
+    """Return the columns of the table with one row per limit on orders."""
     return (
         Column("supply_of", message("SKU or vendor"), Rule(message("the name of a SKU or vendor"), text=True)),
         Column(
@@ -181,7 +181,7 @@ def supply() -> tuple[Column, ...]:
 
 
 def worths() -> tuple[Column, ...]:
-    """A row per SKU and workload that runs on it."""
+    """Return the columns of the table with one row per SKU and workload that runs on it."""
     return (
         Column("worth_sku", message("SKU"), Rule(message("the name of a SKU"), text=True)),
         Column("worth_workload", message("workload"), Rule(message("the name of a workload"), text=True)),

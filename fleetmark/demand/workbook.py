@@ -1,4 +1,4 @@
-"""The planner's input from an edited workbook of ``reports.plan.xlsx.book``, with the sheet and cell of every value."""
+"""Read the planner's input from an edited workbook of ``reports.plan.xlsx.book``, with the cell of every value."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SKU: Mapping[str, Path] = {
 }
 _SITE: Mapping[str, Path] = {"power_w": ("power",), "rack_w": ("rack_power",)}
 _WORTH: Mapping[str, Path] = {"se": ("error",)}
-_INTEGERS = 2**53  # a spreadsheet has whole numbers exactly up to here
+_INTEGERS = 2**53  # spreadsheets store integers exactly up to here
 
 
 def read(path: File, root: File = File(), scenario: File | None = None) -> Question:
@@ -52,7 +52,7 @@ def read(path: File, root: File = File(), scenario: File | None = None) -> Quest
 
 
 class _Reader:
-    """Reads the tabs of a workbook into one document."""
+    """Read the tabs of a workbook into one document."""
 
     def __init__(self, cells: Cells, digest: str) -> None:
         self.cells = cells
@@ -62,7 +62,7 @@ class _Reader:
         self.planned = _Planned({}, frozenset())
 
     def document(self) -> Input:
-        """The document; its faults are those of the cells themselves."""
+        """Return the document; its faults are those of the cells themselves."""
         self._settings()
         names = self._periods()
         self.planned = _planned(self.cells)
@@ -76,7 +76,7 @@ class _Reader:
         self._worths()
         self._entries("fleet", tables.fleet())
         self._entries("supply", tables.supply())
-        for name in {s for s, w in self.planned.worths if w not in self.doc["workloads"]}:  # of removed workloads
+        for name in {s for s, w in self.planned.worths if w not in self.doc["workloads"]}:  # rows of removed workloads
             if not self.doc["skus"].get(name, {"worth": 1})["worth"] and name not in {
                 c["sku"] for c in self.doc["fleet"]
             }:
@@ -110,7 +110,7 @@ class _Reader:
                 self._put(_SETTINGS.get(column.field, (column.field,)), area, area.row, area.col, value)
 
     def _periods(self) -> list[str]:
-        """The names: those of the table, and those that follow below it; an empty cell ends them."""
+        """Return the names of periods: those of the table and those added below it, up to an empty cell."""
         cells, (column,) = self.cells, tables.periods()
         area, money = cells.area("period_name", "the table of periods"), cells.area(column.name, str(column.title))
         years = cells.area("question_years", "the length of a period")
@@ -136,7 +136,7 @@ class _Reader:
         return names
 
     def _named(self, columns: Sequence[Column], top: str, noun: str, keys: Mapping[str, Path]) -> None:
-        """A table with a row per entry, named in its first column."""
+        """Read a table with one row per entry, named in its first column."""
         for row, areas, values in self.cells.table(columns):
             name, area = text(values["name"]), areas["name"]
             if not name:
@@ -157,14 +157,14 @@ class _Reader:
     def _cell(
         self, path: Path, column: Column, areas: Mapping[str, Area], row: int, values: Mapping[str, Value | None]
     ) -> None:
-        """One cell of a row; an empty one that is optional is a key left out."""
+        """Read one cell of a row; an empty optional cell is an absent key."""
         area, value = areas[column.field], values[column.field]
         if value is None and (column.rule.optional or self.cells.where(area, row, area.col) in self._faulty):
             return
         self._put(path, area, row, area.col, value)
 
     def _of(self, area: Area, row: int, name: str, noun: str, top: str) -> bool:
-        """Whether a name is one of a table; a fault if it is not, unless it is one that was removed."""
+        """Return whether a name is in a table; record a fault if not, unless the name was removed."""
         among = list(self.doc[top])
         if name in among:
             return True
@@ -192,7 +192,7 @@ class _Reader:
                 self._cell((*path, *_WORTH.get(column.field, (column.field,))), column, areas, row, values)
 
     def _entries(self, top: str, columns: Sequence[Column]) -> None:
-        """A table with a row per entry of a list."""
+        """Read a table with one row per entry of a list."""
         entries: list[dict[str, Any]] = []
         self.doc[top] = entries
         for row, areas, values in self.cells.table(columns):
@@ -207,7 +207,7 @@ class _Reader:
                 self.places[top, n, column.field] = self.cells.where(area, row, area.col)
 
     def _runs(self) -> None:
-        """The sites of each workload; anywhere if all cells of its column are empty, or it has no column."""
+        """Read the sites of each workload; all sites if the cells of its column are empty, or the column is missing."""
         cells, area = self.cells, self.cells.area("site_runs", "where workloads may run")
         rows = {name: self.places["sites", name].line for name in self.doc["sites"]}
         if area is None:
@@ -230,7 +230,7 @@ class _Reader:
                 self.places["workloads", workload, "sites"] = cells.where(area, area.row, col)
 
     def _demand(self, column: Column, key: str, names: Sequence[str]) -> None:
-        """A row of figures per workload; periods that were added have theirs to the right of the table."""
+        """Read one row of figures per workload; figures of added periods are to the right of the table."""
         cells = self.cells
         area, workload_area = (
             cells.area(column.name, str(column.title)),
@@ -243,7 +243,7 @@ class _Reader:
             if not name or not self._of(workload_area, row, name, "workload", "workloads"):
                 continue
             if key == "sigma" and "demand" not in self.doc["workloads"][name]:
-                continue  # which has a fault already
+                continue  # which already has a fault
             path: Path = ("workloads", name, "demand", key)
             self.doc["workloads"][name].setdefault("demand", {})
             self.places.setdefault(path[:3], cells.where(workload_area, row))
@@ -259,7 +259,7 @@ class _Reader:
                 cells.fault(workload_area, workload_area.row, workload_area.col, sentence)
 
     def as_planned(self, q: Question) -> Question:
-        """The question with the sources of what was not edited, and its provenance."""
+        """Return the question with the original sources of unchanged values, and its provenance."""
         given = f"given in {self.cells.path.name}"
 
         def source(sku: str, workload: str, worth: Worth) -> Worth:
@@ -289,8 +289,10 @@ def _word(value: Value | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """What the workbook was made from: (SKU, workload) to value, error, degrees of freedom, source, utilisation and the
-    reason for it; workloads.
+    """Hold the values that the workbook was made from.
+
+    For each (SKU, workload): value, error, degrees of freedom, source, utilisation and the reason for the utilisation.
+    It also holds the workloads.
     """
 
     worths: Mapping[tuple[str, str], tuple[float | None, float | None, float, str, float | None, str]]
@@ -319,7 +321,7 @@ def _planned(cells: Cells) -> _Planned:
 
 
 def _whys(cells: Cells) -> dict[tuple[str, float], str]:
-    """(workload, utilisation as planned) to the reason for it."""
+    """Return the reason for each (workload, planned utilisation)."""
     names = ("workload_name", "workload_planned", "workload_why")
     name, used, why = (cells.area(n, f"the column {n}") for n in names)
     if name is None or used is None or why is None:
@@ -333,7 +335,7 @@ def _whys(cells: Cells) -> dict[tuple[str, float], str]:
 
 
 def _source(cells: Cells) -> dict[str, str]:
-    """The provenance of the question behind the workbook."""
+    """Return the provenance of the question behind the workbook."""
     area = cells.area("question_source", "where the question is from")
     if area is None:
         return {}

@@ -1,4 +1,4 @@
-"""The worth of one server of a SKU for a workload: from the input, or from comparisons on record."""
+"""Find the worth of one server of a SKU for a workload, from the input or from recorded comparisons."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 def in_servers(unit: str) -> bool:
-    """Whether a demand is in servers of a known machine."""
+    """Return whether a demand is in servers of a known machine."""
     return _SERVERS.fullmatch(unit) is not None
 
 
 def base(unit: str) -> tuple[str, float] | None:
-    """The base unit of a rate and its factor: ``GB/s`` is ("B/s", 1e9). ``k jobs/min`` counts in "1/s".
+    """Return the base unit of a rate and its factor: ``GB/s`` is ("B/s", 1e9). ``k jobs/min`` counts in "1/s".
 
-    None for a unit that is not a rate.
+    Return None for a unit that is not a rate.
     """
     if unit in _BINARY:
         return "B/s", _BINARY[unit]
@@ -59,8 +59,10 @@ def base(unit: str) -> tuple[str, float] | None:
 
 @dataclass(slots=True)
 class Record:
-    """The record under ``root``; each comparison is made once. ``campaigns``: the sources of worths; ``warnings``: of
-    the comparisons."""
+    """Hold the record under ``root``; each comparison is computed once.
+
+    ``campaigns`` lists the sources of worths, and ``warnings`` those of the comparisons.
+    """
 
     root: Path
     campaigns: set[str] = field(default_factory=set)
@@ -69,7 +71,9 @@ class Record:
     _machines: list[selection.Machine] | None = None
 
     def worth(self, worth: Worth, workload: Workload) -> capacity.Worth:
-        """``worth`` in the unit of ``workload``. Raises FleetmarkError if the units differ, or it is not on record."""
+        """Return ``worth`` in the unit of ``workload``. Raise FleetmarkError if the units differ or the worth is not on
+        record.
+        """
         if worth.value is not None:
             return _stated(worth, worth.value, workload.unit)
         if worth.measured is not None:
@@ -89,7 +93,9 @@ class Record:
         return self._compared(chosen, _baseline(chosen, workload), None, worth.error)
 
     def speed(self, speed: Speed, workload: Workload) -> float:
-        """How fast one slot is against the reference's: a ratio of responsiveness. Raises as ``worth``."""
+        """Return the speed of one slot relative to the reference, a ratio of responsiveness. Raise the errors of
+        ``worth``.
+        """
         if speed.value is not None:
             return speed.value
         assert speed.compare is not None
@@ -97,7 +103,7 @@ class Record:
         return _quickness(self._answer(chosen, _baseline(chosen, workload), None), chosen)
 
     def _answer(self, chosen: Chosen, baseline: str | None, pinned: str | None) -> Answer:
-        """A comparison on record, made once."""
+        """Return a comparison on record, computed once."""
         only = (chosen.benchmark,) if chosen.benchmark else ()
         key = (baseline, pinned, chosen.candidate, only, chosen.mix)
         if key not in self._comparisons:
@@ -263,7 +269,7 @@ def _headline(answer: Answer, chosen: Chosen) -> tuple[Ratio, str]:
 
 
 def _quickness(answer: Answer, chosen: Chosen) -> float:
-    """The chosen ratio of responsiveness. Raises FleetmarkError where there is none."""
+    """Return the chosen ratio of responsiveness. Raise FleetmarkError if there is none."""
     classes = answer.comparison.candidates[0].classes
     quick = [n for n in classes if answer.comparison.kind(n) == Kind.RESPONSIVENESS]
     names = [n for n in quick if n == chosen.class_ or (chosen.benchmark and classes[n].each)]
@@ -304,7 +310,7 @@ def _name(unit: str) -> str:
 
 
 def _named(unit: str, selector: str) -> bool:
-    """Whether a unit such as ``icelake servers`` names the machines that ``gen=icelake`` selects."""
+    """Return whether a unit such as ``icelake servers`` names the machines that ``gen=icelake`` selects."""
     return any(
         term.operator == "=" and fnmatch.fnmatchcase(_name(unit).lower(), term.value.lower())
         for term in selection.parse(selector)

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
-MAX_ANSWER = 1 << 20  # bytes
+MAX_ANSWER = 1 << 20  # maximum size in bytes
 STATES = ("started", "running", "finished", "busy", "error")
 # The modules that start a job, and those that serve on a Slurm node; each imports only earlier modules.
 OF_START = ("files", "private", "lock", "steps", "job")
@@ -77,12 +77,12 @@ def _texts_in(folder: Path) -> dict[str, str]:
 
 
 def payload(job: Mapping[str, Any]) -> bytes:
-    """A job and the agent's files as ``BOOT`` reads them."""
+    """Encode a job and the agent's files in the format that ``BOOT`` reads."""
     return json.dumps({"job": job, "source": sources()}).encode()
 
 
 def answer_of(rc: int, out: str, err: str) -> dict[str, Any]:
-    """The agent's answer, or the last words of what stood in its way, as the state ``error``."""
+    """Return the agent's answer, or the state ``error`` with the last line of output if there is no answer."""
     if answer := answer_in(out):
         return answer
     words = (err or out).strip().splitlines() or [f"exit status {rc}"]
@@ -90,8 +90,10 @@ def answer_of(rc: int, out: str, err: str) -> dict[str, Any]:
 
 
 def answer_in(stdout: str) -> dict[str, Any]:
-    """The agent's answer, {} where there is none. Only known names of known types are passed on: Ansible would execute
-    a host's ``ansible_facts`` or ``add_host``.
+    """Return the agent's answer, or {} if there is none.
+
+    Only known names with known types are passed on, because Ansible would execute a host's ``ansible_facts`` or
+    ``add_host``.
     """
     line = re.search(r"^FLEETMARK(\{.*\})\s*$", stdout[-MAX_ANSWER:], re.MULTILINE)
     try:

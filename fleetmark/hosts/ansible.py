@@ -1,4 +1,4 @@
-"""Runs the Ansible of this Python to read inventories, Ansible's settings, and values that it must template."""
+"""Run this Python's Ansible to read inventories, Ansible settings, and values with templates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.hosts import plain
 from fleetmark.hosts.ansible_cfg import config_file, config_variable
 
-# Ansible's output is parsed, so it has no colours and is complete; a log file could hold passwords, so there is none.
+# Ansible's output is parsed, so it must be complete and without colours. A log file could contain passwords.
 _QUIET = {
     "ANSIBLE_NOCOLOR": "1",
     "ANSIBLE_FORCE_COLOR": "0",
@@ -31,9 +31,9 @@ _QUIET = {
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What ``ansible-inventory --list`` printed: ``hosts`` maps a name, in inventory order, to its variables.
+    """Store the output of ``ansible-inventory --list``. ``hosts``: variables by host name, in inventory order.
 
-    ``groups`` maps a group to its hosts and child groups; ``warnings`` are complete sentences.
+    ``groups``: hosts and child groups by group name; ``warnings``: complete sentences.
     """
 
     hosts: Mapping[str, Mapping[str, Any]]
@@ -41,7 +41,7 @@ class Listed:
     warnings: tuple[str, ...]
 
     def groups_of(self, host: str) -> tuple[str, ...]:
-        """Every group that holds ``host``, directly or through a child, sorted; without ``all`` and ``ungrouped``."""
+        """Return the sorted groups of ``host``, also through child groups, without ``all`` and ``ungrouped``."""
         holding = {name for name, (hosts, _) in self.groups.items() if host in hosts}
         while grown := {n for n, (_, children) in self.groups.items() if n not in holding and holding & set(children)}:
             holding |= grown
@@ -49,10 +49,10 @@ class Listed:
 
 
 def list_inventory(sources: Sequence[str], limit: str | None) -> tuple[Listed, Mapping[str, Any]]:
-    """The inventory, and the settings of ansible.cfg and ``ANSIBLE_*`` for reaching hosts (``settings``). A plain list
-    of hosts needs no Ansible (``plain``).
+    """Return the inventory, and the connection settings of ansible.cfg and ``ANSIBLE_*`` (``settings``).
 
-    Raises FleetmarkError with Ansible's error message where it fails.
+    A plain list of hosts is read without Ansible (``plain``). Raise FleetmarkError with Ansible's error message if
+    Ansible fails.
     """
     if len(sources) == 1 and limit is None and not _is_configured() and (document := plain.read(sources[0])):
         return _listed(document, ()), {}
@@ -66,9 +66,10 @@ def list_inventory(sources: Sequence[str], limit: str | None) -> tuple[Listed, M
 
 
 def settings() -> Mapping[str, Any]:
-    """Ansible settings that the user changed, by name: those of the ssh plugin in lower case, others in upper case.
+    """Return the Ansible settings that the user changed, by name. Names of the ssh plugin are lower case.
 
-    Empty where there is neither an ansible.cfg nor an ``ANSIBLE_*`` variable; Ansible is not started then.
+    All other names are upper case. Without an ansible.cfg and ``ANSIBLE_*`` variables, the result is empty, and Ansible
+    is not started.
     """
     if not _is_configured():
         return {}
@@ -92,11 +93,11 @@ def _is_configured() -> bool:
 def template(
     sources: Sequence[str], limit: str | None, names: Iterable[str]
 ) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, str]]:
-    """Variables as Ansible evaluates them (templates, vault): host to values, and host to the reason of a failure."""
+    """Evaluate variables with Ansible (templates, vault). Return the values and the reasons of failures, by host."""
     expressions = ", ".join(f"{json.dumps(n)}: {n} if {n} is defined else none" for n in names)
     words = ["adhoc", "all", *(w for s in sources for w in ("-i", s)), *(["--limit", limit] if limit else [])]
     words += ["-m", "ansible.builtin.debug", "-a", json.dumps({"msg": f"{{{{ {{{expressions}}} }}}}"})]
-    # The debug action connects to no host, but Ansible loads the connection plugin before it knows that.
+    # The debug action connects to no host, but Ansible still loads the connection plugin.
     done = _ansible([*words, "-e", '{"ansible_connection": "local"}', "--forks", "16"])
     values: dict[str, Mapping[str, Any]] = {}
     failed: dict[str, str] = {}
@@ -112,20 +113,20 @@ def template(
 
 
 def complaint(source: str, warnings: Sequence[str]) -> str | None:
-    """``SOURCE line N: why Ansible cannot read it``, with the line where it is known; None where Ansible can.
+    """Return why Ansible cannot read ``source``, with the line if known, or None if Ansible can read it.
 
-    Ansible only warns, and goes on without hosts. Each of its inventory plugins prints a complaint; the one of the
-    plugin that fits the file counts.
+    Ansible only warns, and continues without hosts. Each inventory plugin prints its own error. Use the error of the
+    plugin that matches the file.
     """
     path = str(Path(source).expanduser().resolve())
-    # Before 2.19 warnings were wrapped, in the middle of paths too.
+    # Ansible before 2.19 wraps warnings, even inside paths.
     verdict = _squeezed(f"Unable to parse {path} as an inventory source")
     end = next((n for n, w in enumerate(warnings) if _squeezed(w).startswith(verdict)), None)
     if end is None:
         return None
     reasons: dict[str, str] = {}
     for warning in reversed(warnings[:end]):
-        if warning.startswith("Unable to parse"):  # what comes before is about another source
+        if warning.startswith("Unable to parse"):  # earlier warnings concern another source
             break
         match = re.match(r"(?:\* )?Failed to parse (?:inventory|\S+) with '?(\w+)'? plugin: (.*)", warning)
         if match and "no root 'plugin' key" not in match[2]:
@@ -142,11 +143,11 @@ def complaint(source: str, warnings: Sequence[str]) -> str | None:
 
 
 def sentences(warnings: Sequence[str]) -> list[str]:
-    """The warnings for the user: one for each unreadable source, in place of a complaint from every plugin."""
+    """Return the warnings for the user, with one per unreadable source instead of one per plugin."""
     texts = []
     for warning in warnings:
         if unread := re.match(r"Unable to parse (.+) as an inventory source", warning):
-            if not Path(unread[1]).is_dir():  # a directory's own line adds nothing to those of its files
+            if not Path(unread[1]).is_dir():  # the warning for a directory repeats those for its files
                 texts.append(complaint(unread[1], warnings) or warning)
         elif not re.match(r"(\* )?Failed to parse|No inventory was parsed", warning):
             texts.append(_python_words(warning))
@@ -154,7 +155,7 @@ def sentences(warnings: Sequence[str]) -> list[str]:
 
 
 def _python_words(text: str) -> str:
-    """``text`` with plain names of Python's types: ``int``, where Ansible prints a class of its own."""
+    """Return ``text`` with plain names of Python types, such as ``int``, instead of Ansible's own classes."""
     return re.sub(r"<class '[\w.]*?(?:_AnsibleTagged)?(\w+)'>", lambda m: m[1].lower(), text)
 
 
@@ -174,7 +175,7 @@ def _line_and_words(path: str, words: str) -> tuple[str, str]:
         return origin[1], words
     if before := re.match(r"(\d+): (.*)", words):  # Ansible before 2.19
         return before[1], before[2]
-    wrong = re.search(r"got: (\S+)$|'([^']+)'", words)  # the INI reader of 2.19 does not name the line
+    wrong = re.search(r"got: (\S+)$|'([^']+)'", words)  # the INI plugin of 2.19 does not report the line
     if wrong and Path(path).is_file():
         word = rf"(^|[\s\[=]){re.escape(wrong[1] or wrong[2])}($|[\s\]])"
         lines = Path(path).read_text(errors="replace").splitlines()
@@ -194,7 +195,7 @@ def _listed(doc: Mapping[str, Any], warnings: tuple[str, ...]) -> Listed:
     hosts: dict[str, Mapping[str, Any]] = {}
     waiting = ["all"]
     visited = set()
-    while waiting:  # depth first, which is the order people wrote
+    while waiting:  # depth first, which is the order in the file
         name = waiting.pop(0)
         if name in visited:
             continue
@@ -206,7 +207,7 @@ def _listed(doc: Mapping[str, Any], warnings: tuple[str, ...]) -> Listed:
 
 
 def _plain(value: Any) -> Any:
-    """``value`` without the wrapper that marks values of a dynamic inventory as not to be templated."""
+    """Return ``value`` without the wrapper that marks values of a dynamic inventory as unsafe for templates."""
     if isinstance(value, dict):
         if set(value) == {"__ansible_unsafe"}:
             return value["__ansible_unsafe"]
@@ -215,14 +216,14 @@ def _plain(value: Any) -> Any:
 
 
 def utf8_locale() -> Mapping[str, str]:
-    """The variables that Ansible needs to start: it refuses a locale that is not UTF-8."""
-    names = ("LC_ALL", "LC_CTYPE", "LANG")  # the first that is set counts: locale(7)
+    """Return the environment variables that Ansible needs to start, because it requires a UTF-8 locale."""
+    names = ("LC_ALL", "LC_CTYPE", "LANG")  # the first one that is set takes effect: locale(7)
     chosen = next((value for name in names if (value := os.environ.get(name))), "")
     return {} if re.search(r"utf-?8", chosen, re.IGNORECASE) else {"LC_ALL": "C.UTF-8"}
 
 
 def _ansible(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    # As a module of this Python: its own scripts need not be on PATH. -P: no module comes from the current folder.
+    # Run a module of this Python, because its scripts may not be on PATH. -P: load no module from the current folder.
     argv = [sys.executable, "-P", "-m", "ansible", *words]
     return subprocess.run(
         argv,
@@ -240,6 +241,6 @@ def _warnings(stderr: str) -> tuple[str, ...]:
 
 
 def _last_words(stderr: str) -> str:
-    """Ansible's own error, in one line."""
+    """Return Ansible's error message on one line."""
     errors = re.split(r"^\s*(?:\[ERROR\]:|ERROR!)", stderr, flags=re.MULTILINE)
     return " ".join(re.split(r"\n\s*\n", errors[-1].strip())[0].split()) or "ansible printed no error"

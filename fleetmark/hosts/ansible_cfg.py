@@ -1,4 +1,4 @@
-"""Find the configuration file that Ansible reads. It can name code, so one that others can change is refused."""
+"""Find the configuration file that Ansible reads. It can make Ansible run code. Refuse it if others can change it."""
 
 from __future__ import annotations
 
@@ -59,13 +59,15 @@ def _refuse_shared(file: Path) -> None:
             private.refuse_replaceable(str(entry), entry.lstat(), _without_own_group(entry.parent.stat()), trusted)
         info = _without_own_group(real.stat())
     except private.NotPrivate as error:
-        raise FleetmarkError(f"{_NAME} can name code, and others can change it: {error}") from error
+        raise FleetmarkError(f"{_NAME} can make Ansible run code, and others can change it: {error}") from error
     if info.st_uid not in trusted:
         raise FleetmarkError(
-            f"{real}: it can name code, and uid {info.st_uid} owns it; remove it, or run in another folder"
+            f"{real}: it can make Ansible run code, and uid {info.st_uid} owns it; remove it, or run in another folder"
         )
     if info.st_mode & 0o022:
-        raise FleetmarkError(f"{real}: it can name code, and others can write to it; run `chmod go-w {real}`")
+        raise FleetmarkError(
+            f"{real}: it can make Ansible run code, and others can write to it; run `chmod go-w {real}`"
+        )
 
 
 def _without_own_group(info: os.stat_result) -> SimpleNamespace:
@@ -78,6 +80,6 @@ def _without_own_group(info: os.stat_result) -> SimpleNamespace:
         group, owner = grp.getgrgid(info.st_gid), pwd.getpwuid(info.st_uid)
         if group.gr_name == owner.pw_name and set(group.gr_mem) <= {owner.pw_name}:
             mode &= ~stat.S_IWGRP
-    except KeyError:  # no such group or user: it may have members
+    except KeyError:  # unknown group or user: the group may have members
         pass
     return SimpleNamespace(st_uid=info.st_uid, st_mode=mode)

@@ -1,4 +1,4 @@
-"""Reads Ansible inventories, by Ansible itself, as typed hosts."""
+"""Read Ansible inventories with Ansible itself, and convert them to typed hosts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import Any, Literal
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.hosts.ansible import Listed, complaint, list_inventory, sentences, template
 
-GENERATION = "fleetmark_generation"  # icelake: label ``gen``
-LABELS = "fleetmark_labels"  # {rack: r12, role: db}
-PEER_ADDRESS = "fleetmark_address"  # where the other hosts find this one, when that is not ansible_host
+GENERATION = "fleetmark_generation"  # for example icelake; becomes the label ``gen``
+LABELS = "fleetmark_labels"  # for example {rack: r12, role: db}
+PEER_ADDRESS = "fleetmark_address"  # the address for other hosts, if it differs from ansible_host
 
-# Ansible's names for one setting; of several that are set, the last counts, as in its ssh plugin.
+# Ansible's names for each setting. If several are set, the last one takes effect, as in its ssh plugin.
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "address": ("ansible_host", "ansible_ssh_host"),
     "port": ("ansible_port", "ansible_ssh_port"),
@@ -38,7 +38,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "become_method": ("ansible_become_method",),
     "become_password": ("ansible_sudo_pass", "ansible_become_pass", "ansible_become_password"),
 }
-# The same settings where ansible.cfg or ANSIBLE_* sets them for all hosts.
+# The same settings as in ansible.cfg or ANSIBLE_*, which apply to all hosts.
 _SETTINGS: Mapping[str, str] = {
     "port": "port",
     "user": "remote_user",
@@ -60,10 +60,10 @@ _SSH = frozenset({"ssh", "smart", "paramiko", "paramiko_ssh"})
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One server, and how it is reached.
+    """Describe a server and how to reach it.
 
-    ``address`` is for SSH (it may be a name of the user's SSH configuration), ``peer_address`` for other hosts.
-    ``ssh_args`` are options of OpenSSH's command line. ``unusable`` is the reason why Fleetmark cannot use it.
+    ``address``: the address for SSH, possibly a name in the user's SSH configuration; ``peer_address``: the address for
+    other hosts; ``ssh_args``: command-line options of OpenSSH; ``unusable``: the reason why Fleetmark cannot use it.
     """
 
     name: str
@@ -88,11 +88,11 @@ def load_inventory(
     limit: str | None = None,
     warn: Callable[[str], None] = _log.warning,
 ) -> list[Host]:
-    """The hosts of these Ansible inventories (file, directory, script or ``h1,h2,``), in order; without any, this
-    machine. ansible.cfg, ``ANSIBLE_*``, group_vars and vaults apply as for Ansible in the current folder. ``warn`` gets
-    Ansible's warnings.
+    """Return the hosts of Ansible inventories in order, or this machine if there are no ``sources``.
 
-    Raises FleetmarkError for an inventory that is missing, malformed or empty, and for a limit that leaves nothing.
+    A source is a file, directory, script or ``h1,h2,``. ansible.cfg, ``ANSIBLE_*``, group_vars and vaults apply as for
+    Ansible in the current folder. ``warn`` is called with Ansible's warnings. Raise FleetmarkError if an inventory is
+    missing, malformed or empty, or if ``limit`` matches no host.
     """
     if not sources:
         host = this_machine()
@@ -106,7 +106,7 @@ def load_inventory(
             )
     listed, settings = list_inventory(sources, limit)
     for source in sources:
-        # In a directory Ansible skips unreadable files with a warning.
+        # Ansible skips unreadable files in a directory with a warning.
         if Path(source).expanduser().is_file() and (why := complaint(source, listed.warnings)):
             raise FleetmarkError(why)
     if not listed.hosts:
@@ -124,7 +124,7 @@ def load_inventory(
 
 
 def this_machine() -> Host:
-    """The machine that Fleetmark runs on, reached without SSH."""
+    """Return the machine on which Fleetmark runs, to be used without SSH."""
     return Host(socket.gethostname(), "localhost", "localhost", connection="local")
 
 
@@ -145,7 +145,7 @@ def _some(names: Sequence[str], limit: int = 12) -> str:
 def _templated(
     sources: Sequence[str], limit: str | None, hosts: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, str]]:
-    """The hosts' variables. Ansible evaluates those that are used here and are templates or vaulted."""
+    """Return the hosts' variables. Ansible evaluates templates and vaulted values that Fleetmark uses."""
     ours = [name for names in _NAMES.values() for name in names] + [GENERATION, LABELS, PEER_ADDRESS]
     open_names = [n for n in ours if any(_needs_ansible(v.get(n)) for v in hosts.values())]
     if not open_names:
@@ -200,14 +200,14 @@ def _unusable(connection: str, options: Mapping[str, Any]) -> str | None:
     if not _true(options.get("become")):
         return None
     if (method := options.get("become_method", "sudo")) not in ("sudo", "ansible.builtin.sudo"):
-        return f"ansible_become_method is {method}; Fleetmark becomes root by sudo"
+        return f"ansible_become_method is {method}; Fleetmark becomes root with sudo"
     if (user := options.get("become_user", "root")) != "root":
-        return f"ansible_become_user is {user}; Fleetmark becomes root or nobody"
+        return f"ansible_become_user is {user}; Fleetmark can only become root"
     return None
 
 
 def _ssh_args(name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """SSH arguments in Ansible's order: OpenSSH uses the first of a repeated option."""
+    """Return SSH arguments in Ansible's order, because OpenSSH uses the first of a repeated option."""
     args = _split(name, options.get("ssh_args"))
     if "host_key_checking" in options and not _true(options["host_key_checking"]):
         args += ["-o", "StrictHostKeyChecking=no"]
@@ -255,12 +255,12 @@ def _text(value: Any) -> str | None:
 
 
 def _true(value: Any) -> bool:
-    """Whether Ansible takes ``value`` for true."""
+    """Return whether Ansible interprets ``value`` as true."""
     return value is True or str(value).strip().lower() in ("yes", "true", "on", "y", "t", "1", "1.0")
 
 
 def _password_file(path: str | None) -> str | None:
-    """The password of one of Ansible's password files: a script prints it, any other file holds it."""
+    """Return the password from one of Ansible's password files: the output of a script, or the file's content."""
     if not path:
         return None
     try:

@@ -1,8 +1,8 @@
-"""Reads inventories that are no more than hosts, groups and variables, without starting Ansible, which takes 0.5 s.
+"""Read simple inventories of hosts, groups and variables without Ansible, which takes 0.5 s to start.
 
-What is read here is a part of Ansible's forms that leaves no room for doubt: names without patterns, one level of
-groups, no templates, no vaults, no plugins, no ansible.cfg, no group_vars beside it. Everything else is Ansible's to
-read, so ``read`` is free to return None. A test holds the results against Ansible's own.
+Only an unambiguous subset of Ansible's syntax is read: names without patterns, one level of groups, no templates, no
+vaults, no plugins, no ansible.cfg, and no group_vars beside the file. For everything else, ``read`` returns None, and
+Ansible reads the inventory. A test compares the results with Ansible's.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from fleetmark.base.yaml import read_yaml
 
 _NAME = re.compile(r"(?!(?:localhost|127\.)\b)[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _GROUP = re.compile(r"(?!(?:all|ungrouped)$)[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-# Ansible warns of many other names: they are keywords of playbooks.
+# Ansible warns about many other names, which are keywords of playbooks.
 _KEY = re.compile(r"(?!ansible_(?:group_priority|facts)$)(?:ansible|fleetmark)_[A-Za-z0-9_]+", re.ASCII)
 _WORD = re.compile(r"[A-Za-z0-9_./:@~+,-]*", re.ASCII)
-_MOST = 1 << 20  # bytes of a file
-# Beside an inventory or in the current folder; then Ansible has more to say about the hosts.
+_MOST = 1 << 20  # maximum file size in bytes
+# If one of these is beside the inventory or in the current folder, only Ansible knows all variables.
 _MORE = ("group_vars", "host_vars", "vars_plugins", "inventory_plugins", "collections", "plugins")
 _PLUGINS = ("~/.ansible/plugins", "/usr/share/ansible/plugins")
 
 
 class _NotPlain(Exception):
-    """Something that only Ansible can read."""
+    """Report content that only Ansible can read."""
 
 
 @dataclass(slots=True)
 class _Inventory:
-    """Hosts, groups and their variables in the order in which they are first named, as Ansible keeps them."""
+    """Store hosts, groups and their variables in the order of their first appearance, as Ansible does."""
 
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     groups: dict[str, list[str]] = field(default_factory=dict)
-    variables: dict[str, dict[str, Any]] = field(default_factory=dict)  # of groups, ``all`` among them
+    variables: dict[str, dict[str, Any]] = field(default_factory=dict)  # by group, including ``all``
 
     def add(self, host: object, group: str | None, variables: Mapping[str, Any]) -> None:
         name = _fit(_NAME, host)
@@ -49,7 +49,7 @@ class _Inventory:
             self.groups[group].append(name)
 
     def document(self) -> dict[str, Any]:
-        """The inventory as ``ansible-inventory --list`` prints it."""
+        """Return the inventory in the format of ``ansible-inventory --list``."""
         if not self.hosts or self.hosts.keys() & self.groups.keys():
             raise _NotPlain
         in_groups = {host for members in self.groups.values() for host in members}
@@ -62,7 +62,7 @@ class _Inventory:
         }
 
     def _values(self, host: str) -> dict[str, Any]:
-        """A host's variables: its groups' in the order of their names, behind those of ``all``, before its own."""
+        """Return a host's variables: those of ``all``, then those of its groups by name, then its own."""
         groups = ["all", *sorted(name for name, members in self.groups.items() if host in members)]
         return {
             k: v
@@ -72,8 +72,9 @@ class _Inventory:
 
 
 def read(source: str) -> dict[str, Any] | None:
-    """What ``ansible-inventory --list`` prints for ``source``, None where only Ansible can tell. Ansible's settings
-    must be the built-in ones.
+    """Return the output of ``ansible-inventory --list`` for ``source``, or None if only Ansible can read it.
+
+    Ansible must use its default settings.
     """
     path = Path(source).expanduser()
     try:
@@ -155,12 +156,12 @@ def _assignment(text: str, values: re.Pattern[str]) -> tuple[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """Python's literals are values of their kind, all else is text, as in Ansible."""
+    """Parse a value as Ansible does: Python literals keep their type, and everything else is text."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
-    if not isinstance(value, bool | int):  # a tuple, say
+    if not isinstance(value, bool | int):  # for example a tuple
         raise _NotPlain
     return value
 
@@ -205,7 +206,7 @@ def _variables(part: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether JSON has it as it is, and nobody evaluates it."""
+    """Return whether JSON can represent ``value``, and Ansible would not evaluate it."""
     if isinstance(value, dict):
         return all(isinstance(k, str) and _is_plain(v) for k, v in value.items())
     if isinstance(value, list):

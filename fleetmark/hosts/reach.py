@@ -1,4 +1,4 @@
-"""Runs commands on a host, here or over SSH, as the user or as root: one small interface for all."""
+"""Run commands on a host, locally or over SSH, as the user or as root, through one interface."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from typing import Self
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.hosts.inventory import Host
 
-SUDO_TIMEOUT_S = 30.0  # sudo's own delays after a wrong password, and slow directories, included
-MAX_OUTPUT = 16 << 20  # bytes of stdout, and of stderr, that a command run to its end may print; facts are 1 MiB
-CHUNK = 1 << 20  # bytes read at once
-_KEEP_ERRORS = 64 * 1024  # bytes of stderr a long-lived process leaves for a later question
-_END_S = 2.0  # for a local process to end after its pipes close
+SUDO_TIMEOUT_S = 30.0  # includes sudo's own delays after a wrong password, and slow directory services
+MAX_OUTPUT = 16 << 20  # maximum bytes of stdout, and of stderr, of a command that ``run`` waits for; facts are 1 MiB
+CHUNK = 1 << 20  # maximum bytes per read
+_KEEP_ERRORS = 64 * 1024  # bytes of stderr to keep for a long-lived process
+_END_S = 2.0  # timeout for a local process to end after its pipes close
 
 
 class ReachError(FleetmarkError):
-    """A host cannot be reached or used. The message begins with the host's name."""
+    """Report that a host cannot be reached or used. The message begins with the host's name."""
 
 
 class LinkLost(ReachError):
-    """An open connection ended: the host may be alive, and its detached processes go on."""
+    """Report that an open connection ended. The host may be alive, and its detached processes continue."""
 
 
 class Flood(ReachError):
-    """A host sent more output than any command of Fleetmark prints."""
+    """Report that a host sent more output than any command of Fleetmark prints."""
 
 
 class Stalled(ReachError):
-    """A process on a host does not read its input."""
+    """Report that a process on a host does not read its input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a command ended: exit status (negative: ended by a signal), stdout and stderr."""
+    """Store the result of a command: exit status (negative: ended by a signal), stdout and stderr."""
 
     rc: int
     out: bytes
@@ -52,18 +52,19 @@ class Ran:
 
 
 class Channel(ABC):
-    """A process on a host with its pipes. One thread reads; another may write or close."""
+    """Communicate with a process on a host through pipes. One thread reads, and another may write or close."""
 
     def __init__(self, host: str) -> None:
         self.host = host
         self._out = bytearray()
         self._err = bytearray()
-        self._ended = False  # stdout and stderr are at their ends
+        self._ended = False  # whether stdout and stderr have ended
 
     @abstractmethod
     def write(self, data: bytes, timeout: float | None = None) -> None:
-        """Write all of ``data`` to stdin. Raises ReachError where the process ended, Stalled where it reads nothing for
-        ``timeout`` seconds.
+        """Write all of ``data`` to stdin.
+
+        Raise ReachError if the process has ended, or Stalled if it reads nothing for ``timeout`` seconds.
         """
 
     @abstractmethod
@@ -72,24 +73,24 @@ class Channel(ABC):
 
     @abstractmethod
     def wait(self, timeout: float | None = None) -> int:
-        """The exit status, negative when a signal ended the process.
+        """Return the exit status, which is negative if a signal ended the process.
 
-        Raises TimeoutError while it still runs, LinkLost where the link was lost before.
+        Raise TimeoutError if the process still runs, or LinkLost if the link was lost before its end.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Close the process's pipes; no signal is sent over SSH. Its detached children go on."""
+        """Close the process's pipes. No signal is sent over SSH, and detached children continue."""
 
     @abstractmethod
     def _fill(self, timeout: float | None) -> bool:
-        """Wait for bytes (at most CHUNK) in ``_out`` or ``_err``, or for the end (``_ended``). False on a timeout."""
+        """Read at most CHUNK bytes into ``_out`` or ``_err``, or set ``_ended``. Return False after ``timeout``."""
 
     def readline(self, timeout: float | None = None, limit: int = MAX_OUTPUT) -> bytes:
-        """The next line of stdout with its newline; empty when the process has ended.
+        """Return the next line of stdout with its newline, or nothing if the process has ended.
 
-        Raises TimeoutError when none came in ``timeout`` seconds (it may be read for later), Flood for a line of more
-        than ``limit`` bytes, LinkLost.
+        Raise TimeoutError if no line arrives in ``timeout`` seconds (a later call can read it), Flood if a line has
+        more than ``limit`` bytes, and LinkLost.
         """
         searched = 0
         deadline = _deadline(timeout)
@@ -107,17 +108,18 @@ class Channel(ABC):
             del self._err[:-_KEEP_ERRORS]
 
     def lines(self, timeout: float | None = None, limit: int = MAX_OUTPUT) -> Iterator[bytes]:
-        """Lines of stdout until the process ends; ``timeout`` and ``limit`` bytes hold for each."""
+        """Yield the lines of stdout until the process ends. ``timeout`` and ``limit`` (bytes) apply to each line."""
         while line := self.readline(timeout, limit):
             yield line
 
     def errors(self) -> str:
-        """The output on stderr so far, its end where that is long."""
+        """Return the output on stderr so far, or only the end of a long output."""
         return self._err.decode(errors="replace").strip()
 
     def read_all(self, deadline: float | None) -> tuple[bytes, bytes]:
-        """Stdout and stderr to their ends. Raises TimeoutError at ``deadline`` (monotonic clock), Flood beyond
-        MAX_OUTPUT, LinkLost.
+        """Read stdout and stderr to their ends.
+
+        Raise TimeoutError at ``deadline`` (monotonic), Flood if there are more than MAX_OUTPUT bytes, and LinkLost.
         """
         while not self._ended:
             self._refuse_flood()
@@ -130,9 +132,9 @@ class Channel(ABC):
             raise Flood(f"{self.host}: sent more than {MAX_OUTPUT >> 20} MiB where Fleetmark asked for little")
 
     def become(self, mark: str, password: str | None) -> None:
-        """Answer a sudo that was started by ``_sudo`` until its command runs; drop all stderr before that.
+        """Answer the sudo that ``_sudo`` started until its command runs. Discard all stderr before that.
 
-        Raises ReachError with sudo's message where it refuses.
+        Raise ReachError with sudo's message if sudo refuses.
         """
         asks, starts = f"{mark}?".encode(), f"{mark}!".encode()
         deadline = _deadline(SUDO_TIMEOUT_S)
@@ -153,9 +155,9 @@ class Channel(ABC):
 
 
 class Reach(ABC):
-    """Runs commands on one host. Opens its connection at the first use, and again after ``close``."""
+    """Run commands on one host. The connection opens at the first use, and again after ``close``."""
 
-    holds_sessions = True  # whether one process may serve from the facts to the end of a job
+    holds_sessions = True  # whether one process may collect facts, start a job and follow it
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -163,26 +165,26 @@ class Reach(ABC):
     @property
     @abstractmethod
     def is_root(self) -> bool:
-        """Whether the user is root, so that no sudo is needed."""
+        """Return whether the user is root and needs no sudo."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close the connection; nothing on the host is killed."""
+        """Close the connection. Processes on the host continue."""
 
     @abstractmethod
     def _start(self, argv: Sequence[str]) -> Channel:
-        """A process on the host, with pipes for its standard streams."""
+        """Start a process on the host with pipes for its standard streams."""
 
     def _start_again(self, argv: Sequence[str]) -> Channel:
-        """A process that a host which begins anew by itself starts once more."""
+        """Start a process that a host repeats if it restarts by itself, as with a requeued Slurm job."""
         return self._start(argv)
 
     def returns(self) -> bool | None:
-        """Whether a host that does not answer will answer again; None where nobody knows."""
+        """Return whether a host that does not answer will answer again, or None if this is unknown."""
         return None
 
     def open(self, argv: Sequence[str], *, sudo: bool = False, again: bool = False) -> Channel:
-        """Start a long-lived process, as root with ``sudo``. Raises ReachError."""
+        """Start a long-lived process, as root if ``sudo`` is set. Raise ReachError on failure."""
         if not sudo or self.is_root:
             return self._start_again(argv) if again else self._start(argv)
         mark = f"fleetmark-{secrets.token_hex(8)}"
@@ -197,16 +199,16 @@ class Reach(ABC):
     def run(
         self, argv: Sequence[str], stdin: bytes = b"", timeout: float = 60.0, sudo: bool = False, again: bool = False
     ) -> Ran:
-        """Run a command to its end, and to the end of its output: a background process of it must not hold its pipes.
-        ``again``: a host that begins anew by itself, as Slurm's do, runs it once more.
+        """Run a command and wait until it and its output have ended. Its background processes must close its pipes.
 
-        Raises ReachError, also where it takes longer than ``timeout`` seconds without connecting; LinkLost.
+        ``again``: a host that restarts by itself, as with Slurm, repeats the command. Raise LinkLost or ReachError on
+        failure, and ReachError if the command takes longer than ``timeout`` seconds after connecting.
         """
         channel = self.open(argv, sudo=sudo, again=again)
         try:
             deadline = _deadline(timeout)
             feeder = threading.Thread(target=_feed, args=(channel, stdin), daemon=True)
-            feeder.start()  # beside the reading, or two full pipes would wait for one another
+            feeder.start()  # write in a thread, because two full pipes would wait for each other
             out, err = channel.read_all(deadline)
             return Ran(channel.wait(_left(deadline)), out, err)
         except TimeoutError:
@@ -224,7 +226,7 @@ class Reach(ABC):
 
 
 class LocalReach(Reach):
-    """This machine: no connection at all."""
+    """Run commands on this machine, without a connection."""
 
     @property
     def is_root(self) -> bool:
@@ -240,7 +242,7 @@ class LocalReach(Reach):
 class _LocalChannel(Channel):
     def __init__(self, host: str, argv: Sequence[str]) -> None:
         super().__init__(host)
-        # A process group of its own keeps Ctrl-C at the terminal away from it. It stays in the session, so that sudo
+        # In its own process group, the process gets no Ctrl-C from the terminal. It stays in the session, so that sudo
         # remembers a password that was typed at this terminal.
         try:
             self._process = subprocess.Popen(
@@ -260,7 +262,7 @@ class _LocalChannel(Channel):
         try:
             while data:
                 data = data[self._stdin.write(data) or 0 :]
-        except (OSError, ValueError):  # ValueError: closed by our own side
+        except (OSError, ValueError):  # ValueError: this side closed the pipe
             raise ReachError(f"{self.host}: the process ended") from None
 
     def end_input(self) -> None:
@@ -277,9 +279,9 @@ class _LocalChannel(Channel):
         try:
             self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
-            with contextlib.suppress(PermissionError):  # a process of root, by sudo: it ends when its pipes close
-                self._process.terminate()  # this process alone, never its group: a detached job goes on
-        # Pipes are closed only while no thread reads them: a closed descriptor's number can be reused.
+            with contextlib.suppress(PermissionError):  # a process run by sudo, which ends when its pipes close
+                self._process.terminate()  # not its group, so that a detached job continues
+        # Close pipes only while no thread reads them, because the number of a closed descriptor can be reused.
         if self._reading.acquire(timeout=_END_S):
             for pipe in (self._process.stdout, self._process.stderr):
                 if pipe:
@@ -303,8 +305,10 @@ class _LocalChannel(Channel):
 
 
 def _sudo(argv: Sequence[str], mark: str, *, ask: bool) -> list[str]:
-    """``argv`` as root. Stderr shows MARK? when sudo asks for the password and MARK! when the command begins: this
-    tells who reads stdin, and whose the exit status is.
+    """Return the command that runs ``argv`` as root.
+
+    Stderr shows MARK? when sudo asks for the password, and MARK! when the command begins. This shows whether sudo or
+    the command reads stdin and gives the exit status.
     """
     how = ["-S", "-p", f"{mark}?"] if ask else ["-n"]
     return ["sudo", "-H", *how, "--", "/bin/sh", "-c", 'printf %s "$0" >&2; exec "$@"', f"{mark}!", *argv]
@@ -325,7 +329,7 @@ def _feed(channel: Channel, data: bytes) -> None:
             channel.write(data)
         channel.end_input()
     except ReachError:
-        pass  # it may end without reading all input: its exit status shows whether it failed
+        pass  # the process may end without reading all input; its exit status shows whether it failed
 
 
 def _short(argv: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
-"""A host's session: one process there that tells facts, and may then start a job and follow it (agent/session.py).
+"""Control the session of a host: one process that reports facts, starts a job and follows it (agent/session.py).
 
-So a host costs one start of a Python and one of SSH's sessions. Nothing depends on it: where it was cut off, another
-process starts the job or follows it.
+A host therefore needs only one Python process and one SSH session. If a session is interrupted, another process starts
+or follows the job.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 from fleetmark.hosts.agent import agent_source, answer_in, fact_sources, sources
 from fleetmark.hosts.reach import MAX_OUTPUT, Channel, Flood, Ran, Reach, ReachError, Stalled
 
-MARK = b"FLEETMARK"  # begins a line of the agent's; a login script may print lines too
-WRITE_S = 30.0  # in which a host reads on; it is sent some 11 KB to tell facts, and 42 KB for a job
+MARK = b"FLEETMARK"  # prefix of the agent's lines, because a login script may print lines too
+WRITE_S = 30.0  # timeout for a host to read its input: about 11 KB for facts, and 42 KB for a job
 
-# The first suitable Python reads the agent's program from stdin; platform-python is RHEL 8's. An older one does not
-# read stdin and ends with 126; then the next is tried. A separate check would start one more Python on every host.
-# -I and -S: it needs neither the user's modules nor the site's, which take half of its start.
+# The first suitable Python reads the agent's program from stdin. platform-python belongs to RHEL 8. An older Python
+# exits with 126 before reading stdin, and the next one is tried. A separate check would start one more Python.
+# -I and -S skip the modules of the user and the site, which halves the start time.
 _FIND_PYTHON = """
 run='import os,sys
 if sys.version_info < (3, 6): sys.exit(126)
@@ -47,26 +47,29 @@ echo "no Python 3.6 or later" >&2; exit 127
 
 
 class Session:
-    """The agent's process on a host. ``facts`` comes first, then at most one ``start``; where that has ``started`` a
-    job, ``channel`` is that of the job's follower.
+    """Control the agent's process on a host.
+
+    Call ``facts`` first, then ``start`` at most once. If it has ``started`` a job, ``channel`` belongs to the job's
+    follower.
     """
 
     def __init__(self, reach: Reach, python: str | None, sudo: bool) -> None:
-        """Start it, by ``python`` or the first Python that will do. Raises ReachError."""
+        """Start the process with ``python``, or with the first suitable Python. Raise ReachError on failure."""
         self.host, self.started = reach.host.name, False
         self._sending: threading.Thread | None = None
         self.channel: Channel = reach.open(["sh", "-c", _FIND_PYTHON, "sh", python or ""], sudo=sudo)
 
     def facts(self, options: Mapping[str, Any], timeout: float, *, stay: bool) -> Ran:
-        """Facts as they are printed (one line), or how the process ended without any. Without ``stay`` the session is
-        over with them. Raises ReachError, also where they take longer than ``timeout`` seconds.
+        """Return the facts as printed (one line), or how the process ended without facts.
+
+        Without ``stay``, the session ends afterwards. Raise ReachError on failure or after ``timeout`` seconds.
         """
         try:
             self.channel.write(_program() + _packed(json.dumps(options).encode()), WRITE_S)
             if not stay:
                 self.channel.end_input()
         except ReachError:
-            pass  # it may have ended without reading all: its exit status says why
+            pass  # the process may end without reading everything; its exit status says why
         deadline = time.monotonic() + timeout
         try:
             if line := self._line(deadline):
@@ -76,8 +79,9 @@ class Session:
             raise ReachError(f"{self.host}: sent no facts within {timeout:g} s") from None
 
     def send_agent(self) -> threading.Thread:
-        """Send once what a job needs, which the host loads while others still tell facts. Returns at once, with the
-        thread that sends: a host may read slowly, or not at all.
+        """Send the agent's files once, so that the host loads them while other hosts still report facts.
+
+        Return the sending thread immediately, because a host may read slowly, or not at all.
         """
         if self._sending is None:
             self._sending = threading.Thread(target=self._send_agent, daemon=True)
@@ -91,8 +95,9 @@ class Session:
             self.close()
 
     def start(self, job: Mapping[str, Any], timeout: float) -> dict[str, Any]:
-        """The agent's answer to ``job``, {} where it gave none. Raises ReachError, also where it takes longer than
-        ``timeout`` seconds.
+        """Start ``job``, and return the agent's answer, or {} if there is none.
+
+        Raise ReachError on failure, or if the answer takes longer than ``timeout`` seconds.
         """
         sending = self.send_agent()
         sending.join(WRITE_S)
@@ -107,12 +112,13 @@ class Session:
         return answer
 
     def close(self) -> None:
-        """End it; a job that it started goes on."""
+        """End the session. A job that it started continues."""
         self.channel.close()
 
     def _line(self, deadline: float) -> bytes:
-        """The next line of the agent's without its mark; empty when the process has ended. Raises TimeoutError, Flood,
-        LinkLost.
+        """Return the agent's next line without its mark, or nothing if the process has ended.
+
+        Raise TimeoutError, Flood or LinkLost.
         """
         size = 0
         while line := self.channel.readline(max(0.0, deadline - time.monotonic())):
@@ -130,7 +136,7 @@ def _packed(document: bytes) -> bytes:
 
 
 def _once(make: Callable[[], bytes]) -> Callable[[], bytes]:
-    """``make``, whose result is kept. Threads of many hosts that ask at the same time wait for one of them."""
+    """Cache the result of ``make``. One thread computes it, and others wait."""
     kept, lock = cache(make), threading.Lock()
 
     @wraps(make)

@@ -1,4 +1,4 @@
-"""From selectors over everything on record to a comparison."""
+"""Compare machines that selectors choose from all recorded results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MOST_AGAIN = 2000  # maximum number of machines in a comparison that is repeated
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The options of ``fleetmark compare``, and the ``root`` of the record that it reads.
+    """Store the options of ``fleetmark compare`` and the results root (``root``).
 
     ``baseline`` and ``candidates``: selectors; ``reference``: a pinned reference that replaces the baseline; ``per``:
     the unit that results are divided by; ``mix``: shares of server-hours; ``panel``: the benchmarks of the headline
@@ -64,7 +64,7 @@ class Question:
     rates: Sequence[str] = ()
 
     def command(self) -> list[str]:
-        """Return the command line that repeats the comparison on this record."""
+        """Return the command line that repeats the comparison."""
         words = ["compare"]
         for name, value in (("--baseline", self.baseline), ("--reference", self.reference)):
             words += [name, value] if value is not None else []
@@ -90,7 +90,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A comparison and the data behind it: machines by side title, and host names by (campaign, host).
+    """Store a comparison and its input: machines by side title, and host names by (campaign, host).
 
     ``turned``: the comparison with each other side as the baseline, by that side's title; not available with a pinned
     reference; ``sides``: results by side title; ``selectors``: selector by side title; ``outliers``: hosts that differ
@@ -254,11 +254,11 @@ def _check(q: Question) -> None:
     if q.reference is not None and (q.paired or q.per != "server"):
         raise FleetmarkError("--reference goes with whole servers and without --paired: a pinned figure is neither")
     if (q.best or q.by not in (None, "host")) and (q.paired or q.per != "server"):
-        raise FleetmarkError("--best and --by go with whole servers and without --paired: they make hosts of several")
+        raise FleetmarkError("--best and --by go with whole servers and without --paired: they merge several hosts")
 
 
 def _by(q: Question, chosen: Sequence[Machine]) -> str:
-    """What counts as one host of a side where the user does not say."""
+    """Return the default of ``--by``: what counts as one host of a side."""
     if q.by is not None or q.paired or q.best:
         return q.by or "host"
     return imports.publisher(chosen) or "host"
@@ -267,7 +267,7 @@ def _by(q: Question, chosen: Sequence[Machine]) -> str:
 def _publishers(
     q: Question, by: Mapping[str, str], chosen: Mapping[str, Sequence[Machine]], of: Mapping[str, Side]
 ) -> Iterator[Message]:
-    """Yield a note where machines of one publisher count as one host by default."""
+    """Yield a note if machines of one publisher count as one host by default."""
     for title, label in by.items():
         if (
             q.by is None
@@ -291,7 +291,7 @@ def _apart(
     names: Mapping[tuple[str, str], str],
     paired: bool,
 ) -> None:
-    """Raises FleetmarkError where two sides are made of the same figures, or pairs of none."""
+    """Raise FleetmarkError if two sides share results, or if paired sides share no host."""
     mine = {(m.campaign, m.host) for m in first}
     both = [f"{m.host} of {m.campaign}" for m in chosen if (m.campaign, m.host) in mine]
     if both:
@@ -313,9 +313,9 @@ def _all_matched(only: Sequence[str], sides: Sequence[Side]) -> None:
 
 
 def kinds_of(chosen: Sequence[Machine], root: Path, only: Sequence[str] = ()) -> pd.DataFrame | None:
-    """Return one row per generation of the machines ``chosen``, which shows what benchmarks are redundant.
+    """Return one row per generation of the ``chosen`` machines, to find redundant benchmarks.
 
-    Other machines on record have no influence. Return None if there are fewer than LEAST_MACHINES generations.
+    Other recorded machines have no influence. Return None if there are fewer than LEAST_MACHINES generations.
     """
     labelled = [m for m in chosen if "gen" in m.labels]
     if len({m.labels["gen"] for m in labelled}) < LEAST_MACHINES:
@@ -324,7 +324,7 @@ def kinds_of(chosen: Sequence[Machine], root: Path, only: Sequence[str] = ()) ->
 
 
 def _mix(text: str) -> dict[str, float]:
-    """``cpu-int=0.6,disk-iops=0.4``, or a YAML file of such keys and values."""
+    """Parse a mix such as ``cpu-int=0.6,disk-iops=0.4``, or read it from a YAML file."""
     if text.endswith((".yml", ".yaml")):
         pairs: dict[str, Any] = read_yaml(Path(text))
     else:
@@ -339,5 +339,5 @@ def _mix(text: str) -> dict[str, float]:
         except (TypeError, ValueError):
             raise FleetmarkError(f"--mix {text}: {share!r} is no share; write cpu-int=0.6,disk-iops=0.4") from None
         if not name:
-            raise FleetmarkError(f"--mix {text}: {share} of what? Write cpu-int=0.6,disk-iops=0.4")
+            raise FleetmarkError(f"--mix {text}: {share} has no name; write cpu-int=0.6,disk-iops=0.4")
     return shares

@@ -1,6 +1,6 @@
-"""Everything on record behind a comparison: the measurements, facts and outcomes of its machines, side by side.
+"""Collect the recorded measurements, facts and outcomes of the machines in a comparison.
 
-In what comes of it a side of the comparison is a generation, so whatever shows a campaign shows a comparison too.
+The result has the form of a campaign in which each side is a generation, so that all campaign reports can show it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from fleetmark.record.values import Values
 from fleetmark.record.values.engine import literal
 from fleetmark.record.view import load_results, read_values
 
-_LEAST_RUNS = 12  # of a campaign, whose telemetry is read
+_LEAST_RUNS = 12  # minimum number of runs per campaign whose telemetry is read
 
 
 def gather(root: Path, answer: Answer, command: Sequence[str], created: str) -> tuple[Results, tuple[Results, ...]]:
-    """What was measured on the machines of ``answer``: over all campaigns, and campaign by campaign.
+    """Return the results of the machines in ``answer``: over all campaigns, and for each campaign.
 
-    ``command`` and ``created`` (ISO 8601, UTC) are those of the comparison itself. A pinned reference has no machines
-    here: what it was made of may be gone. Raises FleetmarkError where a campaign is damaged.
+    ``command`` and ``created`` (ISO 8601, UTC) belong to the comparison. A pinned reference contributes no machines,
+    because their campaigns may no longer exist. Raise FleetmarkError if a campaign is damaged.
     """
     names = _names(answer)
     of: dict[str, dict[str, dict[str, Machine]]] = {}  # campaign, side, host
@@ -64,7 +64,7 @@ def gather(root: Path, answer: Answer, command: Sequence[str], created: str) -> 
             for side, hosts in sides.items()
         ]
         part = _merged(results.campaign, called)
-        t = results.telemetry  # whose runs count once, however many sides have them
+        t = results.telemetry  # each run counts once, even if several sides share it
         parts.append(
             replace(part, telemetry=replace(part.telemetry, read=t.read, available=t.available, damaged=t.damaged))
         )
@@ -81,13 +81,14 @@ def gather(root: Path, answer: Answer, command: Sequence[str], created: str) -> 
         workloads=tuple(dict.fromkeys(w for p in parts for w in p.campaign.workloads)),
     )
     together = _merged(about, parts)
-    hosts = {h.name: h for h in together.hosts}  # the latest facts of a host count
+    hosts = {h.name: h for h in together.hosts}  # keep the latest facts of each host
     return replace(together, hosts=tuple(hosts.values())), tuple(parts)
 
 
 def hosts(answer: Answer) -> tuple[HostInfo, ...]:
-    """The machines of ``answer`` with labels and facts, as ``gather`` names them; a machine that several campaigns
-    measured stands once, as the latest has it.
+    """Return the machines of ``answer`` with labels and facts, named as in ``gather``.
+
+    A machine in several campaigns appears once, as the latest campaign describes it.
     """
     names = _names(answer)
     latest: dict[str, HostInfo] = {}
@@ -99,9 +100,9 @@ def hosts(answer: Answer) -> tuple[HostInfo, ...]:
 
 
 def measurements(root: Path, answer: Answer, workloads: Collection[str]) -> pd.DataFrame:
-    """The rows of ``workloads`` on the machines of ``answer``, which are named as ``gather`` names them.
+    """Return the measurements of ``workloads`` on the machines of ``answer``, named as in ``gather``.
 
-    A campaign that is damaged is left out, with a warning.
+    Skip a damaged campaign with a warning.
     """
     names = _names(answer)
     of: dict[str, dict[str, dict[str, str]]] = {}  # campaign, side, host
@@ -121,7 +122,7 @@ def measurements(root: Path, answer: Answer, workloads: Collection[str]) -> pd.D
 
 
 def _merged(about: CampaignInfo, parts: Sequence[Results]) -> Results:
-    """Several sides or campaigns as one."""
+    """Merge the results of several sides or campaigns."""
     return Results(
         about,
         tuple(h for p in parts for h in p.hosts),
@@ -132,7 +133,7 @@ def _merged(about: CampaignInfo, parts: Sequence[Results]) -> Results:
 
 
 def pinned(root: Path, name: str) -> Results:
-    """A pinned reference as a campaign without hosts: where the baseline's figures are from."""
+    """Return a pinned reference as a campaign without hosts, to show the source of the baseline."""
     saved = reference.load(root, name)
     file = REFERENCES.path(root, saved.name, saved.version)
     info = CampaignInfo(
@@ -163,8 +164,10 @@ def _no_outcomes() -> pd.DataFrame:
 
 
 def _names(answer: Answer) -> dict[tuple[str, str, str], str]:
-    """(side, campaign, host) to a name that stands on one side only: the same host before and after is two here, and so
-    is one that two candidates have."""
+    """Return a name for each (side, campaign, host) that is unique to its side.
+
+    A host that belongs to two sides, such as before and after, gets two names.
+    """
     sides: dict[str, set[str]] = {}
     for side, machines in answer.machines.items():
         for m in machines:
@@ -178,7 +181,7 @@ def _names(answer: Answer) -> dict[tuple[str, str, str], str]:
 
 
 def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> Results:
-    """An imported table with the interface of a campaign."""
+    """Return an imported table as the results of a campaign."""
     file = archive.path / "import.json"
     try:
         about = decode_json(read_inside(file, archive.path))
@@ -206,8 +209,10 @@ def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> R
 
 
 def _restricted(results: Results, side: str, machines: Mapping[str, Machine], names: Mapping[str, str]) -> Results:
-    """``results`` for the hosts in ``names`` alone, renamed by it, as those of ``side``; a pair's subject follows, and
-    labels are those of ``machines``."""
+    """Return ``results`` for only the hosts in ``names``, renamed and assigned to ``side``.
+
+    The subjects of pairs use the new names. Labels come from ``machines``.
+    """
     hosts = tuple(
         replace(h, name=names[h.name], generation=side, labels=machines[h.name].labels)
         for h in results.hosts

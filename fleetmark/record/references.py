@@ -1,6 +1,6 @@
-"""Pinned reference machines: figures and weights saved by name and version, so that scores do not drift.
+"""Save the figures and weights of reference machines by name and version, so that scores do not drift.
 
-``references/NAME.VERSION.json`` under the results root. A new version never touches an old one.
+The files are ``references/NAME.VERSION.json`` below the results root. A new version never changes an old one.
 """
 
 from __future__ import annotations
@@ -24,16 +24,18 @@ from planner.comparison import Side
 from planner.redundant import pinned_weights
 from workloads.declared import about
 
-_SIZES = ["smallest", "largest"]  # older files lack these, and traits
+_SIZES = ["smallest", "largest"]  # older files lack these columns, and traits
 _ABOUT = ["workload", "case", "metric", "unit", "better", "class", "kind", "standing"]
-_DECLARED = ["limit", "quantity"]  # by manifests, and not saved
+_DECLARED = ["limit", "quantity"]  # declared by manifests, and not saved
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A pinned machine. ``side`` has a row per host, so that its own error counts; one row where it is one host, or of
-    an earlier version. ``weights``: the share of each benchmark within its class; ``campaigns``: where its figures are
-    from; ``by``: what its hosts are, where they are no machines but publishers.
+    """Store a pinned reference.
+
+    ``side`` has a row per host, so that the reference has its own error. It has one row if the reference is a single
+    host, or was saved by an earlier version. ``weights``: the share of each benchmark within its class; ``campaigns``:
+    the source campaigns; ``by``: what counts as one host, for example a publisher.
     """
 
     name: str
@@ -45,11 +47,11 @@ class Reference:
     side: Side
     weights: Mapping[str, float]
     by: str = "host"
-    records: tuple[tuple[str, str], ...] = ()  # campaign and host of each of its machines
+    records: tuple[tuple[str, str], ...] = ()  # the campaign and host of each machine
 
     @property
     def error(self) -> Message:
-        """What is known of how sure its own figures are, in words."""
+        """Return a sentence on how the comparison treats the reference's own error."""
         if len(self.side.means) > 1:
             return message("{reference} counts with the spread of its hosts", reference=self.side.title)
         if self.hosts > 1:
@@ -64,7 +66,7 @@ class Reference:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """What the list of references shows of it."""
+        """Return the reference as an entry of the list of references."""
         return {
             "name": self.name,
             "version": self.version,
@@ -83,10 +85,9 @@ def save(
     kinds: pd.DataFrame | None = None,
     by: str = "host",
 ) -> Reference:
-    """Pin ``side``'s machines under ``name``, as its next version. Raises FleetmarkError for a bad name.
+    """Pin the machines of ``side`` as the next version of ``name``. Raise FleetmarkError if the name is invalid.
 
-    ``kinds``: one row per kind of machine in the reference, which shows what benchmarks are redundant; ``by`` as in
-    Reference.
+    ``kinds``: one row per kind of machine in the reference, to find redundant benchmarks; ``by``: see Reference.
     """
     weights, means = _weights(side, kinds), _means(side)
     rows = [
@@ -109,12 +110,12 @@ def save(
 
 
 def _of_hosts(logs: pd.Series) -> list[float | None]:
-    """The figure of each host, in the order of the side; of a single one ``mean`` has it."""
+    """Return the figure of each host in the side's order. A single host has its figure in ``mean`` instead."""
     return [None if math.isnan(value) else float(value) for value in logs] if len(logs) > 1 else []
 
 
 def _means(side: Side) -> pd.Series:
-    """The mean of the side's hosts, by title: where hosts lack some of a class, by the model that a comparison has."""
+    """Return the mean of the side's hosts by title. If hosts lack benchmarks, use the model of comparisons."""
     means = side.means.mean()
     scored = side.benchmarks[side.benchmarks["kind"] != Kind.GUARDRAIL]
     for _, of in scored.groupby("class"):
@@ -125,7 +126,7 @@ def _means(side: Side) -> pd.Series:
 
 
 def _weights(side: Side, kinds: pd.DataFrame | None) -> dict[str, float]:
-    """The weight of each title within its class; guardrails have none."""
+    """Return the weight of each title within its class. Guardrails have no weight."""
     scored = side.benchmarks[side.benchmarks["kind"] != Kind.GUARDRAIL]
     quantity = {str(t): str(q) for t, q in scored["quantity"].items() if q}
     weights = pinned_weights(side.means, scored["class"], kinds, quantity)
@@ -133,18 +134,21 @@ def _weights(side: Side, kinds: pd.DataFrame | None) -> dict[str, float]:
 
 
 def load(root: Path, name: str) -> Reference:
-    """The reference ``name`` (its latest version) or ``name@2``. Raises FleetmarkError where there is none."""
+    """Return the latest version of the reference ``name``, or version 2 for ``name@2``.
+
+    Raise FleetmarkError if it does not exist.
+    """
     return REFERENCES.read(REFERENCES.find(root, name), _reference)
 
 
 def references(root: Path) -> list[Reference]:
-    """Every version of every reference, by name."""
+    """Return all versions of all references, sorted by name."""
     return [REFERENCES.read(REFERENCES.path(root, n, v), _reference) for n, v in sorted(REFERENCES.versions(root))]
 
 
 def _reference(doc: Mapping[str, Any]) -> Reference:
     rows = pd.DataFrame(doc["benchmarks"]).set_index("title")
-    older = "kind" not in rows  # of a version whose classes held several kinds
+    older = "kind" not in rows  # saved by a version whose classes mixed several kinds
     described = [about(*v) for v in rows[["workload", "case", "metric", "class", "unit", "better"]].to_numpy().tolist()]
     if older:
         rows["class"], rows["kind"] = [a.class_ for a in described], [a.kind for a in described]
@@ -168,11 +172,14 @@ def _reference(doc: Mapping[str, Any]) -> Reference:
 
 
 def _logs(title: str, rows: pd.DataFrame, hosts: Sequence[str]) -> pd.DataFrame:
-    """A row per host, where the file has their figures; else one of means. Raises ValueError for a damaged file."""
+    """Return one row per host if the file has their figures, else one row of means.
+
+    Raise ValueError if the file is damaged.
+    """
     columns = rows["of_hosts"].to_dict() if "of_hosts" in rows else {}
     if not any(columns.values()):
         return pd.DataFrame([rows["mean"].to_dict()], index=[title])
     if {len(column) for column in columns.values()} != {len(hosts)}:
         raise ValueError("benchmarks have other numbers of hosts than there are")
-    names = [f"{host} of {title}" for host in hosts]  # the candidate may have a host of that name
+    names = [f"{host} of {title}" for host in hosts]  # the candidate may have a host with the same name
     return pd.DataFrame({t: np.array(column, float) for t, column in columns.items()}, index=names)

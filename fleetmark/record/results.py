@@ -1,4 +1,4 @@
-"""The content of a finished (or interrupted) campaign as an immutable value."""
+"""Represent the content of a finished or interrupted campaign as immutable values."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ OUTCOME_COLUMNS = (
     "case",
     "repeat",  # counted from 0
     "status",  # a Status
-    "reason",  # one sentence; empty for what passed
-    "started",  # ISO 8601, UTC; empty for what never started
-    "wall_s",  # NaN for what never started
-    "foreign_cores",  # cores busy with other work meanwhile, NaN where unknown
+    "reason",  # one sentence; empty if it passed
+    "started",  # ISO 8601, UTC; empty if it never started
+    "wall_s",  # NaN if it never started
+    "foreign_cores",  # cores used by other processes meanwhile; NaN if unknown
 )
 
 TELEMETRY_COLUMNS = ("host", "workload", "case", "repeat", "t", "column", "value")  # t: seconds since the run began
@@ -30,7 +30,7 @@ EXTREME_COLUMNS = ("host", "workload", "case", "repeat", "column", "min", "mean"
 
 @dataclass(frozen=True, slots=True)
 class CampaignInfo:
-    """One campaign: the request, and what is needed to repeat it."""
+    """Store the request of a campaign, and the information needed to repeat it."""
 
     id: str
     created: str  # ISO 8601, UTC
@@ -44,14 +44,14 @@ class CampaignInfo:
     workloads: Sequence[str] = ()  # in the suite's order
     tool_versions: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
-    hashes: Mapping[str, str] = field(default_factory=dict)  # a file that figures rest on to its SHA-256
+    hashes: Mapping[str, str] = field(default_factory=dict)  # SHA-256 of each file that the figures depend on
     pinned: bool = False  # not a campaign, but a saved reference
-    root: str = ""  # what --results names for the folder it lies in
+    root: str = ""  # the value of --results for the folder of this campaign
 
 
 @dataclass(frozen=True, slots=True)
 class HostInfo:
-    """One host of the campaign. ``facts`` is None where they could not be collected; ``reason`` says why."""
+    """Store one host of the campaign. ``facts`` is None if they could not be collected for the given ``reason``."""
 
     name: str
     generation: str | None = None
@@ -59,7 +59,7 @@ class HostInfo:
     facts: Facts | None = None
     reachable: bool = True
     reason: str | None = None
-    ssh: Sequence[str] = ()  # the words after ssh that log in there; none where the record lacks them
+    ssh: Sequence[str] = ()  # the ssh arguments that log in to the host; empty if not recorded
 
 
 def _no_rows(columns: Sequence[str]) -> pd.DataFrame:
@@ -69,11 +69,11 @@ def _no_rows(columns: Sequence[str]) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """Telemetry of hosts while they measured, of the runs that were read.
+    """Store the telemetry of hosts during the runs that were read.
 
-    ``samples`` has TELEMETRY_COLUMNS, thinned; ``extremes`` EXTREME_COLUMNS, over all samples of a run. Columns are
-    those of the archive, with ``power_w`` for the host's power. ``read``: of ``available`` runs; ``damaged``: files
-    that could not be read.
+    ``samples`` has TELEMETRY_COLUMNS for some of the samples. ``extremes`` has EXTREME_COLUMNS, over all samples of a
+    run. Column names are those of the archive, and ``power_w`` is the host's power. ``read``: the number of runs read,
+    out of ``available``; ``damaged``: files that could not be read.
     """
 
     samples: pd.DataFrame = field(default_factory=lambda: _no_rows(TELEMETRY_COLUMNS))
@@ -85,9 +85,10 @@ class Telemetry:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A campaign's content. ``outcomes`` has OUTCOME_COLUMNS, one row per (host, workload, case, repeat), every one
-    of them; text may be categories, and the frame is not changed in place. ``values``: all measurements, in memory or
-    in a file.
+    """Store a campaign's content.
+
+    ``outcomes`` has OUTCOME_COLUMNS and one row for every (host, workload, case, repeat). Its text may be categories,
+    and the frame is not changed in place. ``values``: all measurements, in memory or in a file.
     """
 
     campaign: CampaignInfo
@@ -102,6 +103,6 @@ class Results:
 
 
 def status_counts(outcomes: pd.DataFrame) -> dict[Status, int]:
-    """How many repeats ended in each status; every status is named, those that never occurred with 0."""
+    """Return the number of repeats that ended in each status, including statuses with 0."""
     counts = outcomes["status"].value_counts()
     return {status: int(counts.get(status, 0)) for status in Status}

@@ -1,4 +1,4 @@
-"""What each part of a host reached at best, beside what it could do by its facts and specification."""
+"""Compare the best measured rate of each part of a host with its theoretical peak."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from workloads.manifest import Peak as Declared
 
 RATES = ("B/s", "FLOP/s")
 KINDS = ("compute", "cache", "memory", "link", "device_compute", "device_memory", "pcie", "gpu_link")
-_ON_DEVICES = {"device_memory": "memory", "device_compute": "compute"}  # to what it is of on a host without them
+_ON_DEVICES = {"device_memory": "memory", "device_compute": "compute"}  # on hosts without accelerators
 
 Part = tuple[str, str]  # of, called
-Best = Mapping[str, Mapping[Part, tuple[float, str, str]]]  # host to part to its best rate, unit and benchmark
+Best = Mapping[str, Mapping[Part, tuple[float, str, str]]]  # by host and part: best rate, unit and benchmark
 
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """The ``best`` that a part of a host measured (``unit``: B/s or FLOP/s; None where nothing did) beside its
-    theoretical ``peak``, where that is known. ``of``: the kind of part, as manifests name it (``memory``, ``cache``,
-    ``compute``, ``link``, ``pcie``, ``device_memory``, ``device_compute``); ``called``: which of several (``l2``,
-    ``fp64``); ``benchmark``: what measured it.
+    """Store the ``best`` measured rate and the theoretical ``peak`` of a part of a host, None if unknown.
+
+    ``unit``: B/s or FLOP/s; ``of``: the kind of part, as in manifests (``memory``, ``cache``, ``compute``, ``link``,
+    ``pcie``, ``device_memory``, ``device_compute``); ``called``: the part among several of its kind (``l2``,
+    ``fp64``); ``benchmark``: the benchmark that measured the best rate.
     """
 
     host: str
@@ -37,13 +38,13 @@ class Roof:
 
     @property
     def share(self) -> float | None:
-        """Of the peak."""
+        """Return the best rate as a share of the peak."""
         return self.best / self.peak.rate if self.best and self.peak else None
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A figure of a host (``value``, in ``unit``) of a workload's metric; ``title``: what the benchmark is called."""
+    """Store a host's ``value`` (in ``unit``) of a workload's metric. ``title``: the name of the benchmark."""
 
     host: str
     workload: str
@@ -56,13 +57,13 @@ class Rate:
 
 
 def part_of(workload: str, case: str, metric: str, unit: str) -> Declared | None:
-    """What a manifest says of the part that such a rate is of; None where it is no rate, or of no part."""
+    """Return the part that a manifest declares for a rate. Return None if it is not a rate, or has no part."""
     held = declared.peak(workload, case, metric) if unit in RATES else None
     return held if held and held.of in KINDS else None
 
 
 def best_of(rates: Iterable[Rate], facts: Mapping[str, Facts]) -> Best:
-    """The best of ``rates`` of each part of each host, as bytes that the hardware moves."""
+    """Return the best of ``rates`` for each part of each host. Bandwidth counts the bytes that the hardware moves."""
     best: dict[str, dict[Part, tuple[float, str, str]]] = {}
     for r in rates:
         held = part_of(r.workload, r.case, r.metric, r.unit)
@@ -76,7 +77,7 @@ def best_of(rates: Iterable[Rate], facts: Mapping[str, Facts]) -> Best:
 
 
 def roofs(facts: Mapping[str, Facts], hosts: Sequence[str], best: Best) -> Iterator[Roof]:
-    """Every part of every host that was measured, or whose peak its facts tell; host by host."""
+    """Yield every part that was measured or has a known peak, host by host."""
     for host in hosts:
         own = best.get(host, {})
         known = facts.get(host)
@@ -90,7 +91,7 @@ def _order(part: Part) -> tuple[int, str]:
 
 
 def _with_peak(facts: Facts) -> Iterator[Part]:
-    """The parts whose peak facts tell, whether anything measured them or not."""
+    """Yield the parts whose peak is known from facts, measured or not."""
     for of in ("compute", "memory", "link", "pcie", "gpu_link", "device_memory"):
         called = "fp64" if of == "compute" else ""
         if peak.component_peak(facts, of, called) is not None:
@@ -105,7 +106,7 @@ def _peak(facts: Facts, part: Part) -> Peak | None:
 
 
 def _part(of: str, called: str, class_: str, facts: Facts | None) -> Part:
-    """A part of the host, or of its accelerator, where the same benchmark runs on either."""
+    """Return the part of the host, or of its accelerator if the benchmark can run on both."""
     on_device = class_.startswith("gpu") or bool(facts and facts.gpus)
     if of in _ON_DEVICES and not on_device:
         return _ON_DEVICES[of], called if of == "device_compute" else ""

@@ -1,4 +1,4 @@
-"""Telemetry of hosts while they measured: the samples beside raw runs, of a bounded number of runs."""
+"""Read the telemetry samples of a bounded number of runs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.results import EXTREME_COLUMNS, TELEMETRY_COLUMNS, Telemetry
 from fleetmark.record.values import Values
 
-MOST_RUNS = 300  # whose samples are read, over all campaigns of a report
-MOST_SAMPLES = 120  # of each column of a run
-_MOST_BYTES = 64 << 20  # of result.json, over all runs of a campaign
+MOST_RUNS = 300  # maximum runs whose samples are read, over all campaigns of a report
+MOST_SAMPLES = 120  # maximum samples per column of a run
+_MOST_BYTES = 64 << 20  # maximum size of all result.json files of a campaign
 _PLAIN = ("cpu_busy", "cpu_steal", "clock_hz_mean", "clock_hz_min", "temp_c_max")
 _DEVICES = (
     "gpu_power_w",
@@ -33,8 +33,10 @@ _Run = tuple[str, str, str, int]  # host, workload, case, repeat
 
 
 def read(archive: Archive, outcomes: pd.DataFrame, values: Values, most: int = MOST_RUNS) -> Telemetry:
-    """The telemetry of at most ``most`` runs of headline cases that passed, spread evenly over the hosts of each
-    workload. ``outcomes`` with the column ``subject``."""
+    """Return the telemetry of at most ``most`` passed runs of headline cases.
+
+    The runs are spread evenly over the hosts of each workload. ``outcomes`` must have the column ``subject``.
+    """
     if not (archive.path / "raw").is_dir():
         return Telemetry()
     runs = _of_headlines(outcomes, values)
@@ -74,7 +76,7 @@ def read(archive: Archive, outcomes: pd.DataFrame, values: Values, most: int = M
 
 
 def together(parts: Sequence[Telemetry]) -> Telemetry:
-    """The telemetry of several campaigns as one."""
+    """Merge the telemetry of several campaigns."""
     return Telemetry(
         stacked([Telemetry().samples, *(p.samples for p in parts)]),
         stacked([Telemetry().extremes, *(p.extremes for p in parts)]),
@@ -85,7 +87,7 @@ def together(parts: Sequence[Telemetry]) -> Telemetry:
 
 
 def _of_headlines(outcomes: pd.DataFrame, values: Values) -> pd.DataFrame:
-    """The runs that passed of the cases that have a headline; of all cases where none has."""
+    """Return the passed runs of the cases with a headline, or of all cases if none has one."""
     ran = outcomes[(outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")]
     heads = values.distinct("workload", "case", where="headline")
     cases = {(w, c.split("/", maxsplit=1)[0]) for w, c in zip(heads["workload"], heads["case"], strict=True)}
@@ -94,7 +96,7 @@ def _of_headlines(outcomes: pd.DataFrame, values: Values) -> pd.DataFrame:
 
 
 def _spread(runs: pd.DataFrame, most: int) -> Iterator[tuple[str, str, str, int, str]]:
-    """At most ``most`` of ``runs``: the same number of each workload, evenly over its hosts, cases and repeats."""
+    """Yield at most ``most`` runs, equally many per workload, spread evenly over its hosts, cases and repeats."""
     columns = ["host", "workload", "case", "repeat", "subject"]
     order = runs.sort_values(["workload", "host", "case", "repeat", "subject"], kind="stable")[columns]
     share = max(1, most // max(1, order["workload"].nunique()))
@@ -104,7 +106,7 @@ def _spread(runs: pd.DataFrame, most: int) -> Iterator[tuple[str, str, str, int,
 
 
 def _columns(samples: Mapping[str, Sequence[float | None]]) -> dict[str, Sequence[float | None]]:
-    """The columns that are shown; the host's power as ``power_w``, from its best source."""
+    """Return the columns to show, with the host's power from its best source as ``power_w``."""
     columns = {name: samples[name] for name in _PLAIN if name in samples}
     power = {n.removeprefix("power_w:"): v for n, v in samples.items() if n.startswith("power_w:")}
     packages = [v for n, v in power.items() if n.startswith("package")]
@@ -125,7 +127,7 @@ def _rows(
     columns: Mapping[str, Sequence[float | None]],
     summary: Mapping[str, replies.Extremes],
 ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """A run's samples, thinned, and the extremes of each column: the host's own where it sent them."""
+    """Return some of a run's samples, and the extremes of each column, as sent by the host if available."""
     step = max(1, -(-len(seconds) // MOST_SAMPLES))
     samples, ends = [], []
     for name, values in columns.items():

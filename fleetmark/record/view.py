@@ -1,4 +1,4 @@
-"""A campaign's archive as the results that planner and reports work on."""
+"""Load a campaign's archive as the results that the planner and reports use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fleetmark.record.values import Source, Values, source
 from planner.scores import Rule, scores
 from planner.stability import FOREIGN_CORES
 
-SHOWN = 6  # unstable cases named one by one
+SHOWN = 6  # maximum number of unstable cases to list
 _NO_FACTS = message("the campaign holds no facts of it, nor why it gave none")
 
 
@@ -32,10 +32,10 @@ def load_results(
     facts: Mapping[str, Callable[[], Facts | None]] | None = None,
     telemetry_runs: int = telemetry.MOST_RUNS,
 ) -> Results:
-    """Everything a campaign holds, finished or not; of the hosts in ``facts`` alone where that is given.
+    """Return the content of a finished or unfinished campaign, of only the hosts in ``facts`` if given.
 
-    ``facts``: host to what reads its facts. ``telemetry_runs``: of how many runs at most samples are read.
-    Raises FleetmarkError where a file of the campaign is damaged.
+    ``facts``: a function by host that reads its facts; ``telemetry_runs``: maximum number of runs whose samples are
+    read. Raise FleetmarkError if a file of the campaign is damaged.
     """
     about = _campaign_file(archive)
     outcomes, events, last = journal.read(archive)
@@ -58,7 +58,7 @@ _REQUIRED = ("created", "suite", "seed", "command", "versions", "workloads", "ho
 
 
 def _campaign_file(archive: Archive) -> dict[str, Any]:
-    """What campaign.json holds. Raises FleetmarkError where something is missing or of another kind."""
+    """Return campaign.json. Raise FleetmarkError if an entry is missing or has the wrong type."""
     file, about = archive.path / "campaign.json", Archive.open(archive.path).campaign()
     lacking = [name for name in _REQUIRED if name not in about]
     if lacking:
@@ -74,7 +74,7 @@ def _campaign_file(archive: Archive) -> dict[str, Any]:
 
 
 def _disturbances(outcomes: pd.DataFrame) -> list[str]:
-    """What else was busy on the hosts while they measured, in one sentence; empty where nothing was."""
+    """Return a sentence about other busy processes on the hosts during runs, or nothing if there were none."""
     disturbed = outcomes[outcomes["foreign_cores"] > FOREIGN_CORES]
     if disturbed.empty:
         return []
@@ -95,7 +95,7 @@ def _disturbances(outcomes: pd.DataFrame) -> list[str]:
 
 
 def _adapted(events: list[dict[str, Any]], until: dict[str, Any] | None) -> list[str]:
-    """How repeating until the intervals were narrow went: what never settled, and what was rejected."""
+    """Describe the adaptive repeats: the target width, the unstable cases, and the rejected repeats."""
     if not until:
         return []
     of: dict[str, list[dict[str, Any]]] = {"enough": [], "unstable": [], "rejected": []}
@@ -137,16 +137,16 @@ def _adapted(events: list[dict[str, Any]], until: dict[str, Any] | None) -> list
     return notes
 
 
-_TELLING = ("standing", "class")  # without which a figure may be taken for another kind of figure
+_TELLING = ("standing", "class")  # without these columns, a figure may be mistaken for another kind
 
 
 def read_measurements(archive: Archive) -> pd.DataFrame:
-    """The columns of ``base.schema``; without rows where nothing was measured yet."""
+    """Return the campaign's measurements with the columns of ``base.schema``; empty if there are none yet."""
     return read_values(archive).frame
 
 
 def read_values(archive: Archive) -> Values:
-    """The measurements of a campaign or an import, which stay in their file."""
+    """Open the measurements of a campaign or an import without reading them into memory."""
     return Values(schema.frame(), *_sources(archive))
 
 
@@ -158,7 +158,7 @@ def _sources(archive: Archive, hosts: Collection[str] | None = None) -> list[Sou
 
 
 def _lacking(archive: Archive, sources: Sequence[Source]) -> list[str]:
-    """A note on what an earlier version did not keep."""
+    """Return a note on columns that an earlier version did not save."""
     missing = [name for each in sources for name in each.lacking if name in _TELLING]
     if not missing:
         return []
@@ -173,7 +173,7 @@ def _lacking(archive: Archive, sources: Sequence[Source]) -> list[str]:
 
 
 def _with_scores(values: Values) -> Values:
-    """``values`` and behind them the scores that the manifests of their workloads define."""
+    """Return ``values`` followed by the scores that the manifests of their workloads define."""
     known = set(workloads.names())
     rules = {
         name: [
@@ -227,7 +227,7 @@ def _moment(text: str) -> datetime:
 
 
 def _hashes(archive: Archive, about: dict[str, Any]) -> dict[str, str]:
-    """SHA-256 of the figures, and of the manifests and programs that the campaign was run by."""
+    """Return the SHA-256 of the measurements, and of the manifests and programs that ran the campaign."""
     file = archive.path / "measurements.parquet"
     own = {}
     if file.exists():
@@ -237,9 +237,9 @@ def _hashes(archive: Archive, about: dict[str, Any]) -> dict[str, str]:
 
 
 def _login(host: Mapping[str, Any]) -> tuple[str, ...]:
-    """How a host was logged in to: port and user of the inventory, where it names them, and the address."""
+    """Return the ssh arguments for a host: port and user if the inventory has them, and the address."""
     port, user, address = host.get("port"), host.get("user"), host.get("address")
-    if not isinstance(address, str) or address.startswith("-"):  # an archive may come from anywhere: no option of ssh
+    if not isinstance(address, str) or address.startswith("-"):  # do not let an untrusted archive add ssh options
         return ()
     ported = ("-p", str(port)) if isinstance(port, int) else ()
     return (*ported, *(("-l", user) if isinstance(user, str) else ()), address)

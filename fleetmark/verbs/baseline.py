@@ -1,4 +1,4 @@
-"""``fleetmark baseline``: save what hosts measured, and list what is saved."""
+"""``fleetmark baseline``: save the results of hosts, and list the saved baselines."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from reports.lists import saved as lists
 
 
 def save(root: Path, name: str, campaign: str, everything: bool, reference: str | None = None) -> str:
-    """Save a campaign, or the machines of a pinned ``reference``, as the next version of baseline ``name``; what to
-    print. Raises FleetmarkError where a reference's machines are not on record (any more).
+    """Save a campaign as the next version of the baseline ``name``, and return a line to print.
+
+    With ``reference``, save the machines of this pinned reference instead. Raise FleetmarkError if their campaigns are
+    missing.
     """
     if reference is not None:
         pinned = references.load(root, reference)
@@ -37,16 +39,18 @@ def save(root: Path, name: str, campaign: str, everything: bool, reference: str 
 
 
 def _of_reference(root: Path, pinned: Reference, everything: bool) -> tuple[figures.Figures, list[str]]:
-    """What the reference's machines measured, from the campaigns that they are from: a reference itself has no repeats,
-    which a change is held against."""
+    """Return the figures of a reference's machines and their hosts, read from their campaigns.
+
+    A change is judged by the spread of repeats, which the reference itself does not store.
+    """
     title = pinned.side.title
     last = {host: campaign for campaign, host in sorted(pinned.records)}
     if not last:
-        raise FleetmarkError(f"{title} is of an earlier version, which does not say its machines: pin it again")
+        raise FleetmarkError(f"{title} was pinned by an earlier version, which stored no machines: pin it again")
     files = {}
     for campaign in dict.fromkeys(last.values()):
         if not (root / campaign).is_dir():
-            raise FleetmarkError(f"{title} is from {campaign}, which is no campaign under {root}: its runs are needed")
+            raise FleetmarkError(f"{title} is from {campaign}, which is no campaign under {root}; restore it there")
         files[campaign] = find(root, campaign).inside("measurements.parquet")
     which = figures.EVERYTHING if everything else figures.HEADLINES
     machines = [(campaign, host) for host, campaign in last.items()]
@@ -54,5 +58,5 @@ def _of_reference(root: Path, pinned: Reference, everything: bool) -> tuple[figu
 
 
 def show(root: Path, form: str, console: Console, files: Documents) -> None:
-    """List every version of every baseline, as ``form`` and as the files asked for."""
+    """Print every version of every baseline in the format ``form``, and write the requested ``files``."""
     documents.show(lists.baselines(baselines.baselines(root)), form, console, files)

@@ -1,4 +1,4 @@
-"""``fleetmark workloads`` and ``fleetmark campaigns``: what can be run, and what was."""
+"""``fleetmark workloads`` and ``fleetmark campaigns``: list workloads, suites and campaigns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reports.lists import catalogue
 
 
 def show_workloads(name: str | None, form: str, console: Console, files: Documents) -> None:
-    """Print the workload ``name`` in full, or all workloads and suites, a row each; as JSON the manifests."""
+    """Print the workload ``name`` in full, or a row for each workload and suite. JSON contains the manifests."""
     if name:
         document = catalogue.workload(workloads.load(name))
     else:
@@ -26,5 +26,5 @@ def show_workloads(name: str | None, form: str, console: Console, files: Documen
 
 
 def show_campaigns(root: Path, form: str, console: Console, files: Documents) -> None:
-    """Print a row per campaign under ``root``, damaged ones among them."""
+    """Print a row per campaign under ``root``, including damaged ones."""
     documents.show(campaign_list.document(listing.summaries(root), name_of(root)), form, console, files)

@@ -1,4 +1,4 @@
-"""``fleetmark diagnose``: which hosts and links are not what their peers are, shown and as documents."""
+"""``fleetmark diagnose``: find hosts and links that are slower than their peers, and report them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ from reports.kit import format as fmt
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to diagnose: a campaign's headlines or ``everything``, also ``against`` a baseline; by which ``command``.
-    ``confirm``: measure again what is suspect, on hosts that are reached so.
+    """A diagnosis that the user requested with ``command``.
+
+    ``everything``: include metrics that are not headlines. ``against``: also compare with this baseline. ``confirm``:
+    how to reach the hosts on which suspect cases run again, or None to run nothing.
     """
 
     archive: Archive
@@ -35,10 +37,10 @@ class Question:
 
 
 def campaign(question: Question, form: str, console: Console, files: Documents) -> bool:
-    """Diagnose a campaign, show it as ``form`` and write the files asked for. Whether hosts were judged and nothing is
-    wrong.
+    """Diagnose a campaign, print the result as ``form``, and write the requested ``files``.
 
-    With ``confirm`` what is suspect is measured again first. What earlier repeats said counts too.
+    With ``confirm``, suspect cases run again first; earlier confirmations count too. Return whether hosts were judged
+    and nothing is wrong.
     """
     diagnosis = diagnose(question.archive, everything=question.everything, against=question.against)
     if question.confirm is not None and confirm(question.archive, diagnosis, question.confirm, console):
@@ -51,7 +53,7 @@ def campaign(question: Question, form: str, console: Console, files: Documents) 
 
 
 def brief(archive: Archive, console: Console) -> None:
-    """The suspects of a campaign that just ended, in a few lines; nothing where nobody could be judged."""
+    """Print the suspects of a campaign that just ended in a few lines, or nothing if no host could be judged."""
     try:
         diagnosis = diagnose(archive)
     except FleetmarkError:  # the campaign's own summary says what is missing

@@ -1,4 +1,4 @@
-"""The documents that a command is to write: where, in which language; all are made in memory before one is written."""
+"""Write and print the documents that a command's options request. All are made in memory before one is written."""
 
 from __future__ import annotations
 
@@ -28,9 +28,12 @@ EXTENSIONS = {".html": "html", ".pdf": "pdf", ".xlsx": "xlsx", ".md": "md", ".js
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """What is to be written: kind (html, pdf, xlsx) to its path. ``templates``: the user's folder. ``date``: the one to
-    print, ISO 8601; None where none was fixed. ``appendix``: whether a PDF has all metrics. ``raw``: whether a workbook
-    has every value, however many."""
+    """The documents to write.
+
+    ``paths``: kind of document (html, pdf, xlsx, ...) to file. ``templates``: the user's template folder. ``date``: the
+    fixed date to print, ISO 8601, or None. ``appendix``: include all metrics in a PDF. ``raw``: include every value in
+    a workbook, whatever their number.
+    """
 
     paths: Mapping[str, Path] = field(default_factory=dict)
     language: Language = field(default_factory=Language)
@@ -50,8 +53,10 @@ def documents_of(
     output: Sequence[Path] | None = (),
     option: str = "--output",
 ) -> Documents:
-    """What the options ask for; ``output``: files whose extension says their kind, as ``option`` names them. Raises
-    FleetmarkError, before any work, for what could not be written or is unknown.
+    """Return the documents that the options request.
+
+    ``output``: files given with ``option``, whose extensions determine their kinds. Raise FleetmarkError before any
+    work if a kind is unknown or a file could not be written.
     """
     named = {kind: path for kind, path in paths.items() if path is not None}
     for kind, path in named.items():
@@ -60,25 +65,25 @@ def documents_of(
         kind = _kind_of(option, path)
         _can_be_written(option.removeprefix("--"), path)
         if kind in named:
-            raise FleetmarkError(f"{option} {path}: {named[kind]} is the {path.suffix} file already; name one")
+            raise FleetmarkError(f"{option} {path}: {named[kind]} is already the {path.suffix} file; give only one")
         named[kind] = path
     twice = [p for p in named.values() if [q.resolve() for q in named.values()].count(p.resolve()) > 1]
     if twice:
-        raise FleetmarkError(f"{twice[0]}: two documents cannot be one file; give each a name of its own")
+        raise FleetmarkError(f"{twice[0]}: two documents cannot be one file; give each its own name")
     if templates is not None and not templates.is_dir():
-        raise FleetmarkError(f"--templates {templates}: there is no such folder")
+        raise FleetmarkError(f"--templates {templates}: there is no such folder; check the path")
     if raw and "xlsx" not in named:
-        raise FleetmarkError("--raw without --xlsx: the values stand in a workbook; add --xlsx FILE")
+        raise FleetmarkError("--raw without --xlsx: only a workbook contains raw values; add --xlsx FILE")
     return Documents(named, language(lang), templates, _date(date), appendix, raw)
 
 
 def files(output: Sequence[Path] | None, lang: str = ENGLISH) -> Documents:
-    """Return the files that ``--output`` names, each of the kind that its extension says."""
+    """Return the documents that ``--output`` requests. Each file's extension determines its kind."""
     return documents_of({}, lang, None, None, output=output)
 
 
 def _kind_of(option: str, path: Path) -> str:
-    """Return the kind of document by the extension of its file. Raises FleetmarkError for any other."""
+    """Return the kind of document for a file extension. Raise FleetmarkError if the extension is unknown."""
     if path.suffix not in EXTENSIONS:
         raise FleetmarkError(f"{option} {path}: unknown document type; use the extension {', '.join(EXTENSIONS)}")
     return EXTENSIONS[path.suffix]
@@ -86,11 +91,11 @@ def _kind_of(option: str, path: Path) -> str:
 
 def _can_be_written(kind: str, path: Path) -> None:
     if path.is_dir():
-        raise FleetmarkError(f"--{kind} {path}: is a folder; give the file a name")
+        raise FleetmarkError(f"--{kind} {path}: is a folder; add a file name")
     if path.exists() and not path.is_file():
-        raise FleetmarkError(f"--{kind} {path}: is no plain file; give another name")
+        raise FleetmarkError(f"--{kind} {path}: is no plain file; choose another name")
     if not path.parent.is_dir():
-        raise FleetmarkError(f"--{kind} {path}: there is no folder {path.parent}; make it first")
+        raise FleetmarkError(f"--{kind} {path}: there is no folder {path.parent}; create it first")
     try:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
@@ -99,14 +104,16 @@ def _can_be_written(kind: str, path: Path) -> None:
 
 
 def _date(text: str | None) -> str | None:
-    """``2026-11-21``, or ISO 8601, as the moment to print; without, that of SOURCE_DATE_EPOCH, as builds that shall be
-    the same byte for byte set it (reproducible-builds.org)."""
+    """Return the time to print from a date such as ``2026-11-21`` or a time in ISO 8601.
+
+    Without ``text``, use SOURCE_DATE_EPOCH, the convention of reproducible-builds.org, or None if it is not set.
+    """
     if text is None:
         epoch = os.environ.get("SOURCE_DATE_EPOCH")
         try:
             return None if epoch is None else utc(int(epoch))
         except (ValueError, OverflowError, OSError) as error:
-            raise FleetmarkError(f"SOURCE_DATE_EPOCH={epoch}: it is seconds since 1970, a whole number") from error
+            raise FleetmarkError(f"SOURCE_DATE_EPOCH={epoch}: use a whole number of seconds since 1970") from error
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
@@ -165,7 +172,7 @@ def renderers(document: Document, documents: Documents) -> dict[str, Callable[[]
 
 
 def page_and_pdf(page: Callable[[Medium], str]) -> dict[str, Callable[[], bytes]]:
-    """Renderers of one ``page``: for the screen as HTML, for paper as PDF."""
+    """Return the renderers of ``page``: for the screen as HTML, for paper as PDF."""
 
     def pdf() -> bytes:
         from reports.formats.pdf import of_html
@@ -176,13 +183,13 @@ def page_and_pdf(page: Callable[[Medium], str]) -> dict[str, Callable[[], bytes]
 
 
 def write(documents: Documents, renderers: Mapping[str, Callable[[], bytes]], console: Console) -> None:
-    """Make every document by the renderer of its kind, then write them, and name the files."""
+    """Render every document, then write the files and print their names."""
     contents = {}
     for kind, path in documents.paths.items():
         with console.status(f"making {path}"):
             contents[path] = renderers[kind]()
     for path, data in contents.items():
         write_atomic(path, data)
-    # A reader that closes the pipe early (head) stops these lines, not the files.
+    # If the reader closes the pipe early (head), the files are already written.
     for path, data in contents.items():
         console.print(Text(f"wrote {path} ({len(data) / 1e6:.1f} MB)"), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Show a campaign that just ended, and tell whether it passed."""
+"""Show a campaign that just ended, and determine whether it passed."""
 
 from __future__ import annotations
 

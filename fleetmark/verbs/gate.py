@@ -1,4 +1,4 @@
-"""``fleetmark gate``: a campaign held against acceptance rules."""
+"""``fleetmark gate``: check a campaign against acceptance rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fleetmark.verbs.documents import Documents
 from reports.diagnosis import gate
 from reports.formats import json
 
-# Formats that --output writes whatever its name ends in.
+# Formats that --output writes regardless of the file's extension.
 PLAIN: Mapping[str, Callable[[Acceptance], str]] = {
     "json": lambda acceptance: json.render(gate.document(acceptance)),
     "junit": gate.junit,
@@ -27,9 +27,9 @@ PLAIN: Mapping[str, Callable[[Acceptance], str]] = {
 def check(
     archive: Archive, rules: Path, only: str | None, form: str, output: Path | None, console: Console, files: Documents
 ) -> bool:
-    """Hold a campaign against the rules of a file, and show it. Return whether it is accepted.
+    """Check a campaign against the rules of a file, and print the result. Return whether it is accepted.
 
-    ``output``: where a plain format goes, stdout where None; ``files``: its documents.
+    ``output``: the file for JSON, JUnit or Prometheus output, stdout if None. ``files``: the documents to write.
     """
     acceptance = hold(archive, read_rules(rules), str(rules), only)
     if form not in PLAIN:

@@ -1,4 +1,4 @@
-"""``fleetmark history``: metrics of hosts over their campaigns, and when they changed for good."""
+"""``fleetmark history``: show metrics of hosts over their campaigns, and lasting changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def show(
     console: Console,
     files: Documents,
 ) -> bool:
-    """Show the series that fit as ``form``, and write the files asked for. Whether no host became worse for good."""
+    """Print the series that match, and write the requested ``files``. Return whether no host became worse for good."""
     result = history(root, metrics, hosts, everything=everything)
     documents.show(document(result, files.date or utc(), command), form, console, files)
     return not any(s.slower for s in result.series)

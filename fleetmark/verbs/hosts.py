@@ -1,4 +1,4 @@
-"""``fleetmark hosts``: which hosts answer, what they are, and what a suite would skip on each."""
+"""``fleetmark hosts``: show which hosts answer, their hardware, and what a suite would skip on each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def survey(
     timeout_s: float | None,
     console: Console,
 ) -> list[Entry]:
-    """Collect facts from every host; schedule the suite on those that answer, running nothing."""
+    """Collect facts from every host, and schedule the suite on the hosts that answer. Nothing runs."""
     suite = load_suite(suite_name)
     merged = settings_of(suite, settings)  # bad settings are refused before any host is contacted
     hosts = load_inventory(list(inventory), limit)
@@ -74,7 +74,7 @@ def _entry(checked: Checked, schedule: Schedule) -> Entry:
 
 
 def show(entries: Sequence[Entry], console: Console, as_json: bool, code: str = ENGLISH) -> None:
-    """Print the survey, as a table in the language ``code`` or as JSON."""
+    """Print the survey as a table in the language ``code``, or as JSON."""
     if as_json:
         typer.echo(json.dumps([e.as_json() for e in entries], indent=1))
     else:
@@ -82,10 +82,10 @@ def show(entries: Sequence[Entry], console: Console, as_json: bool, code: str = 
 
 
 def nodes(partition: str | None) -> list[Node]:
-    """The nodes of a partition of Slurm, or of the default one. Nothing runs on them."""
+    """Return the nodes of a Slurm partition, by default of the default partition. Nothing runs on them."""
     return cluster.nodes(partition)
 
 
 def show_nodes(listed: Sequence[Node], form: str, console: Console, files: Documents) -> None:
-    """Print what Slurm says of nodes."""
+    """Print the nodes, and write the requested ``files``."""
     documents.show(node_list.document(listed), form, console, files)

@@ -1,4 +1,4 @@
-"""``fleetmark diagnose --isolate``: which host, link or border makes a case between hosts slow, by a few more runs."""
+"""``fleetmark diagnose --isolate``: find the host, link or border that slows a multi-host case, with few runs."""
 
 from __future__ import annotations
 
@@ -41,13 +41,12 @@ def show(
     documents: Documents,
     command: str,
 ) -> bool:
-    """Find who makes a campaign's case slow, show it as ``form`` (table, json or md) and write its documents. Whether
-    nobody does.
+    """Find the hosts or links that slow a case, print them as ``form``, and write the documents.
 
-    What an earlier call ran is not run again, and a campaign that it began goes on. Raises KeyboardInterrupt where the
-    user interrupts one.
+    Runs of earlier calls are used again, and an unfinished campaign is resumed. Return whether nothing is at fault.
+    Raise KeyboardInterrupt if the user interrupts a campaign.
     """
-    archive.pin()  # the settings that are run are those of the campaign.json that is checked
+    archive.pin()  # so that the checked campaign.json is also the one whose settings run
     together = gangs.groups(archive).get((question.workload, question.case))
     runs: _Runs
     if together:
@@ -63,7 +62,7 @@ def show(
 
 
 class _Runs:
-    """Runs hosts by themselves and together, a campaign each time; its name in ``campaigns``."""
+    """Run hosts alone and together, each time in a new campaign, whose name is added to ``campaigns``."""
 
     def __init__(self, archive: Archive, question: Question, where: Where, console: Console) -> None:
         self.archive, self.question, self.where, self.console = archive, question, where, console
@@ -101,21 +100,21 @@ class _Runs:
 
 
 class _PairRuns(_Runs):
-    """An isolation of a case between two hosts."""
+    """The runs that isolate a fault in a case between two hosts."""
 
     def alone(self, hosts: Sequence[str]) -> Mapping[str, float]:
-        """Each host over its own loopback."""
+        """Return the rate of each host over its own loopback."""
         suite = isolations.suite(self.archive, self.question, [(h,) for h in hosts])
         return isolations.alone(self._measured(suite, "alone", "by themselves"), self.question)
 
     def together(self, pairs: Sequence[Pair]) -> Mapping[Pair, float]:
-        """Each pair in both directions."""
+        """Return the rate of each pair, measured in both directions."""
         suite = isolations.suite(self.archive, self.question, [tuple(sorted(p)) for p in pairs])
         return isolations.rates(self._measured(suite, "pairs", "in pairs"), self.question)
 
 
 class _GroupRuns(_Runs):
-    """Of a case that several hosts run together."""
+    """The runs that isolate a fault in a case that a group of hosts runs together."""
 
     def __init__(self, archive: Archive, question: Question, where: Where, console: Console, size: int) -> None:
         super().__init__(archive, question, where, console)
@@ -130,7 +129,10 @@ class _GroupRuns(_Runs):
         self.times: Counter[tuple[str, ...]] = Counter()
 
     def alone(self, hosts: Sequence[str]) -> Mapping[str, float]:
-        """Each host by itself, as the campaign measured it, else anew; nothing where the workload has no such case."""
+        """Return the rate of each host alone, from the campaign if measured there, else from a new run.
+
+        The result is empty if the workload has no case for a single host.
+        """
         sized = self.family.among(1)
         if sized is None:
             return {}

@@ -1,4 +1,4 @@
-"""``fleetmark parse``: measurements from a tool's output, or a campaign's measurements again from its raw files."""
+"""``fleetmark parse``: parse the output of a tool, or parse the raw files of a campaign again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from workloads.external import require
 
 
 def files(tool: str, paths: Sequence[Path], command: str, form: str, console: Console, to: Documents) -> int:
-    """Parse every file. Return exit status 1 if one of them cannot be read; the others are still shown."""
+    """Parse every file and print the measurements. Return exit status 1 if a file cannot be parsed."""
     if tool not in parsers.tools() and tool in parsers.facts.tools():
         if to.paths or form not in ("table", "json"):
             raise FleetmarkError(f"{tool}: facts have no document; write them as JSON without --output and --format")
@@ -57,7 +57,7 @@ def files(tool: str, paths: Sequence[Path], command: str, form: str, console: Co
 
 
 def _facts(tool: str, paths: Sequence[Path]) -> int:
-    """Facts about a host are not measurements: they are always printed as JSON."""
+    """Parse facts about a host and print them as JSON. Return the exit status."""
     failed = 0
     docs = []
     for path in paths:
@@ -107,7 +107,7 @@ def _fields(m: Measurement) -> dict[str, Any]:
 
 
 def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
-    """Rebuild a campaign's measurements from its raw files with the current parsers; journal changed outcomes."""
+    """Rebuild a campaign's measurements from its raw files, and record changed outcomes. Return the exit status."""
     if name in parsers.tools() or name in parsers.facts.tools():
         raise FleetmarkError(f"fleetmark parse {name}: which file? Give the tool's output, or - for stdin")
     archive = find(root, name).writable()

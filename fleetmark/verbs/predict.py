@@ -1,4 +1,4 @@
-"""``fleetmark predict``: a machine's figures on benchmarks that it did not run, from the machines on record."""
+"""``fleetmark predict``: predict a machine's results on benchmarks that it has not run, from recorded machines."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from reports.lists.predictions import BenchmarkPrediction, document
 def predict(
     root: Path, machine: str, targets: Sequence[str], baseline: str | None, family: str, level: float
 ) -> list[BenchmarkPrediction]:
-    """The figures of ``machine`` (a selector) on the benchmarks that are on record and that it lacks.
+    """Predict the figures of ``machine`` (a selector) on the recorded benchmarks that it has not run.
 
-    ``targets``: shell-style patterns over benchmarks' titles; ``family``: the label that tells families apart. Raises
-    FleetmarkError where no prediction can be attempted.
+    ``targets``: shell-style patterns that benchmark titles must match. ``family``: the label that identifies a machine
+    family. Raise FleetmarkError if no prediction is possible.
     """
     every = machines(root)
     new = choose(every, machine)
@@ -77,13 +77,13 @@ def _kind(machine: Machine) -> str:
 
 
 def _about(sides: Sequence[Side]) -> Mapping[str, tuple[str, str]]:
-    """Benchmark to its unit and direction."""
+    """Return the unit and the direction of each benchmark."""
     rows = pd.concat([s.benchmarks for s in sides])
     return {str(t): (str(u), str(b)) for t, u, b in zip(rows.index, rows["unit"], rows["better"], strict=True)}
 
 
 def _clashes(sides: Sequence[Side]) -> Mapping[str, str]:
-    """Benchmarks whose units or directions differ between machines, and how."""
+    """Return the benchmarks whose units or directions differ between machines, each with the difference."""
     clashes = {}
     for title, rows in pd.concat([s.benchmarks for s in sides]).groupby(level=0):
         units, directions = (sorted(set(rows[key])) for key in ("unit", "better"))
@@ -94,5 +94,5 @@ def _clashes(sides: Sequence[Side]) -> Mapping[str, str]:
 
 
 def show(predictions: Sequence[BenchmarkPrediction], form: str, console: Console, files: Documents) -> None:
-    """Print the predictions, and write the files asked for."""
+    """Print the predictions as ``form``, and write the requested ``files``."""
     documents.show(document(predictions), form, console, files)

@@ -1,4 +1,4 @@
-"""``fleetmark reference``: machines pinned by name, and the list of those on record."""
+"""``fleetmark reference``: pin machines as a named reference, and list the references."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from reports.lists import saved as lists
 
 
 def pin(root: Path, name: str, selector: str, only: Sequence[str] = ()) -> tuple[str, list[Message]]:
-    """Save a reference, of headlines or of what the patterns ``only`` match; a line that says what it holds, and where
-    its machines are not one thing.
+    """Save a reference, and return a line that describes it, and warnings if its machines differ.
+
+    ``only``: patterns over workload/case/metric; without patterns, the reference has the headline metrics.
     """
     chosen = choose(machines(root), selector)
     publisher = imports.publisher(chosen)  # as in a comparison with the same machines
@@ -35,5 +36,5 @@ def pin(root: Path, name: str, selector: str, only: Sequence[str] = ()) -> tuple
 
 
 def show(root: Path, form: str, console: Console, files: Documents) -> None:
-    """List every reference on record, as ``form`` and as the files asked for."""
+    """Print all stored references in the format ``form``, and write the requested ``files``."""
     documents.show(lists.references(references.references(root)), form, console, files)

@@ -1,4 +1,4 @@
-"""``fleetmark tune``: a rule's setting tried on one host, in a campaign inside the one that measured the host."""
+"""``fleetmark tune``: try a rule's setting on one host, in a campaign within the one that measured the host."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ from reports.diagnosis import trial
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to try: the ``rule``'s setting on ``host``, with another value (``to``), of one device (``on``). ``cases``
-    choose what is measured, ``blocks`` times without and with it.
+    """A trial that the user requests: the setting of ``rule`` on ``host``.
+
+    ``to``: a value other than the rule's. ``on``: only this device. ``cases``: the cases to measure. ``blocks``: how
+    often they are measured without and with the setting.
     """
 
     host: str
@@ -41,12 +43,12 @@ class Question:
 
 
 def rules(form: str, console: Console, files: Documents) -> None:
-    """Every rule, and whether it can be tried."""
+    """Print every rule and whether it can be tried."""
     documents.show(trial.rules(RULES), form, console, files)
 
 
 def of_host(archive: Archive, host: str, form: str, console: Console, files: Documents) -> None:
-    """What rules say of one host, and which can be tried there."""
+    """Print what the rules suggest for one host, and which of them can be tried there."""
     subject = _subject(archive, host)
     tried = trials.tried(archive).get(host, {})
     rows = [
@@ -57,7 +59,7 @@ def of_host(archive: Archive, host: str, form: str, console: Console, files: Doc
 
 
 def preview(archive: Archive, asked: Question, form: str, console: Console, files: Documents) -> None:
-    """What a trial would set and measure. Nothing is changed and no host is reached."""
+    """Print what a trial would set and measure. Nothing is changed, and no host is contacted."""
     rule = rule_named(asked.rule)
     subject = _subject(archive, asked.host)
     setting = _setting(rule, subject, asked)
@@ -67,10 +69,12 @@ def preview(archive: Archive, asked: Question, form: str, console: Console, file
 
 
 def attempt(archive: Archive, asked: Question, form: str, console: Console, files: Documents) -> bool:
-    """Try it, or go on with a trial that was interrupted, and show what it changed. Whether it measured anything and
-    everything was put back. Raises KeyboardInterrupt where the user interrupts it.
+    """Run the trial, or resume an interrupted one, and print the effect of the setting.
+
+    Return whether the trial measured something and restored all settings. Raise KeyboardInterrupt if the user
+    interrupts the trial.
     """
-    archive.pin()  # the settings that are run are those of the campaign.json that is checked
+    archive.pin()  # so that the checked campaign.json is also the one whose settings run
     rule = rule_named(asked.rule)
     setting = _setting(rule, _subject(archive, asked.host), asked)
     begun = trials.unfinished(archive, asked.host, rule.name, setting.as_json())
@@ -86,7 +90,7 @@ def attempt(archive: Archive, asked: Question, form: str, console: Console, file
 
 
 def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting, console: Console) -> Options:
-    """Return the campaign of a new trial."""
+    """Return the options of the campaign for a new trial."""
     suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
     seed = secrets.randbelow(2**31)
     hosts = trials.hosts_of(suite, archive.host_names())
@@ -118,7 +122,7 @@ def _subject(archive: Archive, host: str) -> Subject:
 
 
 def _setting(rule: Rule, subject: Subject, asked: Question) -> Setting:
-    """What to set. Raises FleetmarkError where the rule has nothing that can be set and put back at run time."""
+    """Return the setting of a rule. Raise FleetmarkError if it cannot be set and restored at run time."""
     if rule.setting is None:
         possible = ", ".join(r.name for r in RULES if r.setting)
         raise FleetmarkError(f"{rule.name} cannot be tried: nothing is set at run time; these can: {possible}")

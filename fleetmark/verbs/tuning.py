@@ -1,4 +1,4 @@
-"""``fleetmark tuning``: what could be set differently on the hosts of a campaign."""
+"""``fleetmark tuning``: suggest settings for the hosts of a campaign."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from reports.diagnosis.tuning import document
 
 
 def show(archive: Archive, form: str, console: Console, files: Documents) -> None:
-    """Show the advice on a campaign's hosts as ``form``, and write the files asked for."""
+    """Print the advice on a campaign's hosts as ``form``, and write the requested ``files``."""
     documents.show(document(tune(archive)), form, console, files)

@@ -1,8 +1,8 @@
-"""BabelStream's table, as text or ``--csv``, of versions 3 to 5, in any programming model.
+"""Parse BabelStream's table, as text or ``--csv``, of versions 3 to 5, for any programming model.
 
-Case: ``device``. Metrics: ``copy``, ``mul``, ``add``, ``triad``, ``dot`` and ``nstream`` in B/s (higher), the best of
-all passes but the first. The heading says the unit: MB/s (1e6), MiB/s (2**20), ... A run that failed its own check of
-the arrays is ``invalid``.
+Case: ``device``. Metrics: ``copy``, ``mul``, ``add``, ``triad``, ``dot`` and ``nstream`` in B/s (higher is better),
+each the best of all passes except the first. The heading gives the unit: MB/s (1e6), MiB/s (2**20), ... A run that
+failed its own check of the arrays is ``invalid``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _HEADING = re.compile(rf"Function {{1,12}}{_UNIT}/s(?:ec)? .{{0,80}}|function,.{
 _KERNEL = re.compile(r"(Copy|Mul|Add|Triad|Dot|Nstream)\b")
 _WRONG = re.compile(r"^(FAILED validation of .{0,150})$", re.MULTILINE)
 _VERSION = re.compile(r"^Version: {0,12}([0-9][0-9.]{0,15})$", re.MULTILINE)
-_COLUMN = 4  # of the CSV that holds the rate
+_COLUMN = 4  # CSV columns that contain the rate
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The best rate of every kernel. Raises ParseError where there is none."""
+    """Return the best rate of every kernel. Raise ParseError if there is none."""
     text = decode(raw)
     rates = dict(_rates(text))
     if not rates:
@@ -38,7 +38,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _rates(text: str) -> Iterator[tuple[str, float]]:
-    """Each kernel with its rate in B/s, of rows below a heading that says the unit."""
+    """Return each kernel's rate in B/s, from rows below a heading with the unit."""
     factor, commas = 0.0, False
     for _, line in numbered(text):
         if heading := _HEADING.fullmatch(line[:300].strip()):

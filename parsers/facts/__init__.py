@@ -1,8 +1,8 @@
-"""Command output of a host to facts: one module per command, named after it, each a pure function of bytes.
+"""Convert command output of a host to facts: one module per command, named after it, each a pure function of bytes.
 
-A command's module offers ``parse(raw) -> dict``: plain values in base units (bytes, Hz, W); what the command does not
-know is absent or None. ``load`` reads the document that ``playbooks/agent/facts/facts.py`` prints, and ``normalise``
-makes the typed ``Facts`` of a host from it. Both refuse, with one sentence, a document that facts.py does not print.
+A command's module offers ``parse(raw) -> dict`` with plain values in base units (bytes, Hz, W). Values that the command
+does not give are absent or None. ``load`` reads the document that ``playbooks/agent/facts/facts.py`` prints, and
+``normalise`` makes the typed ``Facts`` of a host from it. Both refuse any other document, with a one-sentence error.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ __all__ = ["load", "normalise", "parse", "tools"]
 
 
 def tools() -> list[str]:
-    """The names ``parse`` understands, sorted."""
+    """Return the sorted names that ``parse`` accepts."""
     return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
 
 
 def parse(tool: str, raw: bytes) -> dict[str, Any]:
     """Parse one output of ``tool``.
 
-    Raises ParseError where the bytes hold no facts, FleetmarkError for a tool without a parser.
+    Raise ParseError if the bytes contain no facts, and FleetmarkError if the tool has no parser.
     """
     if tool not in tools():
         near = difflib.get_close_matches(tool, tools(), 1)

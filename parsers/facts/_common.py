@@ -1,4 +1,4 @@
-"""Shared by the parsers of facts: numbers, sizes and CPU lists. What cannot be read is absent, not wrong."""
+"""Read numbers, sizes and CPU lists for the parsers of facts; unreadable values are absent instead of wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleetmark.base.units import parse_bytes
 from parsers.kit.text import find_json
 
 MAX_ID = 1 << 16  # no host has a CPU or node number beyond this; a longer range is damaged text
-# No host has a longer number, and its first digits would be another number.
+# No host has a longer number, and truncating the number would change it.
 _LEADING = re.compile(r"\s*([-+]?[0-9]{1,18}(?![0-9])(?:\.[0-9]+)?)")
 _NOTHING = frozenset(
     {"", "-", "n/a", "[n/a]", "none", "unknown", "other", "not specified", "not provided", "not available"}
@@ -21,26 +21,28 @@ _NOTHING = frozenset(
 
 
 def text_or_none(value: Any) -> str | None:
-    """The text of a field, None where the tool says in words that it does not know."""
+    """Return the text of a field, or None if the tool says in words that the value is unknown."""
     if not isinstance(value, str) or value.strip().lower() in _NOTHING:
         return None
     return value.strip()
 
 
 def leading(value: Any) -> float | None:
-    """The number a field begins with (``3800.0000``, ``4800 MT/s``, ``16x``), None where it begins with none."""
+    """Return the number at the start of a field (``3800.0000``, ``4800 MT/s``, ``16x``), or None if there is none."""
     match = _LEADING.match(str(value)) if isinstance(value, str | int | float) else None
     return float(match[1]) if match else None
 
 
 def integer(value: Any) -> int | None:
-    """As ``leading``, for whole numbers; None for a fraction."""
+    """Return the integer at the start of a field; None for a fraction."""
     figure = leading(value)
     return int(figure) if figure is not None and figure == int(figure) else None
 
 
 def size(value: Any) -> int | None:
-    """Bytes of ``4.3 MiB``, ``33792K``, ``1024 MB`` or ``4096``: firmware and util-linux mean powers of 1024 by all."""
+    """Return ``4.3 MiB``, ``33792K``, ``1024 MB`` or ``4096`` in bytes; firmware and util-linux use powers of 1024 for
+    all.
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         return value if 0 <= value < 1 << 63 else None
     text = str(value).strip()
@@ -53,13 +55,13 @@ def size(value: Any) -> int | None:
 
 
 def id_list(text: Any) -> tuple[int, ...] | None:
-    """``0-5,18-23`` or ``0 1 2`` as numbers; empty text is an empty list; None for anything else."""
+    """Return ``0-5,18-23`` or ``0 1 2`` as numbers; empty text gives an empty list, anything else None."""
     spans = id_spans(text)
     return None if spans is None else tuple(n for first, last in spans for n in range(first, last + 1))
 
 
 def id_spans(text: Any) -> tuple[tuple[int, int], ...] | None:
-    """As ``id_list``, the first and last number of each part."""
+    """Return the first and last number of each part of a list like that of ``id_list``."""
     if not isinstance(text, str):
         return None
     spans, count = [], 0
@@ -76,7 +78,7 @@ def id_spans(text: Any) -> tuple[tuple[int, int], ...] | None:
 
 
 def document(tool: str, text: str) -> dict[str, Any]:
-    """The largest JSON object in ``text``, which may hold other text. Raises ParseError."""
+    """Return the largest JSON object in ``text``, which may contain other text. Raise ParseError if there is none."""
     scan = find_json(text)
     if not scan.documents:
         line = scan.broken[0].error_line if scan.broken else None

@@ -1,6 +1,6 @@
-"""The document that playbooks/agent/facts/facts.py prints, checked before anything in it is used.
+"""Check the document that playbooks/agent/facts/facts.py prints before anything in it is used.
 
-A host is not trusted: anything else, or a document that is too large, is refused with one sentence.
+Hosts are not trusted: any other document, or one that is too large, is refused with one sentence.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import printable
 
-MOST_TEXT = 4 << 20  # characters of all strings together; a host of 8 GPUs and 512 CPUs says some 300 KiB
-_MOST_VALUES = 500_000  # in all lists and objects together
-_WIDEST = 63  # bits of a whole number
+MOST_TEXT = 4 << 20  # characters of all strings together; a host with 8 GPUs and 512 CPUs has about 300 KiB
+_MOST_VALUES = 500_000  # number of values in all lists and objects together
+_WIDEST = 63  # bits of an integer
 
 _Whole = Annotated[int, Field(ge=0, lt=1 << _WIDEST)]
 _Name = Annotated[str, Field(max_length=255)]
@@ -24,13 +24,13 @@ _Path = Annotated[str, Field(max_length=4096)]
 
 
 class _Part(BaseModel, defer_build=True):
-    """Fields that are not named here are ignored: another release of facts.py may print more."""
+    """Hold a part of the document; unknown fields are ignored, since another release of facts.py may print more."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
 
 class Answer(_Part):
-    """The answer of one command; ``rc`` is None where it gave none, and ``err`` says why."""
+    """Hold the answer of one command; ``rc`` is None if there was none, and ``err`` then says why."""
 
     rc: int | None
     out: str
@@ -38,7 +38,7 @@ class Answer(_Part):
 
 
 class Idle(_Part):
-    """An idle state over all CPUs: times in µs."""
+    """Describe an idle state over all CPUs, with times in µs."""
 
     name: _Name
     latency_us: _Whole
@@ -48,14 +48,14 @@ class Idle(_Part):
 
 
 class Card(_Part):
-    """What ethtool says of an interface."""
+    """Hold ethtool's information about an interface."""
 
     rings: Answer
     counters: Answer
 
 
 class Space(_Part):
-    """The file system that jobs write to, or why it could not be queried."""
+    """Describe the file system that jobs write to, or why it could not be queried."""
 
     bavail_bytes: _Whole | None = None
     total_bytes: _Whole | None = None
@@ -64,7 +64,7 @@ class Space(_Part):
 
 
 class Document(_Part):
-    """Everything facts.py prints, as far as Fleetmark reads it."""
+    """Hold the parts of facts.py's output that Fleetmark reads."""
 
     time: Annotated[float, Field(ge=0, le=4e9, allow_inf_nan=False)]
     hostname: _Name
@@ -99,19 +99,19 @@ class Document(_Part):
 
 
 def load(raw: bytes) -> dict[str, Any]:
-    """The document in ``raw``, a line of JSON. Raises FleetmarkError, in one sentence, for anything else."""
+    """Return the document in ``raw``, a line of JSON. Raise FleetmarkError, in one sentence, for anything else."""
     if len(raw) > 8 * MOST_TEXT:
         raise FleetmarkError(f"the host's facts are {len(raw) >> 20} MiB, which no host needs: {_AGAIN}")
     try:
         doc = json.loads(raw)
-    except (ValueError, RecursionError):  # no UTF-8, no JSON, a number of thousands of digits, endless brackets
+    except (ValueError, RecursionError):  # not UTF-8, not JSON, a number with thousands of digits, endless brackets
         raise FleetmarkError(f"the host's facts are no JSON that can be read: {_AGAIN}") from None
     check(doc)
     return dict(doc)
 
 
 def check(doc: object) -> None:
-    """Raises FleetmarkError, in one sentence, for a document that facts.py did not print."""
+    """Raise FleetmarkError, in one sentence, for a document that facts.py did not print."""
     if not isinstance(doc, Mapping) or doc.get("schema") != 1:
         raise FleetmarkError(f"the host's facts are no document of schema 1: {_AGAIN} with this Fleetmark's facts.py")
     _check_size(doc)
@@ -122,7 +122,7 @@ def check(doc: object) -> None:
 
 
 def damaged(error: ValidationError, prefix: str = "") -> FleetmarkError:
-    """One sentence about the first error in the host's facts; ``prefix`` is the place in the document."""
+    """Return one sentence about the first error in the host's facts; ``prefix`` is the place in the document."""
     first = error.errors(include_url=False, include_input=False)[0]
     where = printable(".".join(filter(None, [prefix, *map(str, first["loc"])])))[:80]
     return FleetmarkError(f"the host's facts are damaged at {where}: {first['msg'][:160]}; {_AGAIN}")
@@ -132,7 +132,7 @@ _AGAIN = "gather them again"
 
 
 def _check_size(doc: Mapping[str, Any]) -> None:
-    """Refuse what is too large, without recursion: nesting may be as deep as the text is long."""
+    """Refuse a document that is too large, without recursion, because nesting may be as deep as the text is long."""
     text = values = 0
     waiting: list[object] = [doc]
     while waiting:

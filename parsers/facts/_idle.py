@@ -1,4 +1,4 @@
-"""Idle states of CPUs: what waking from them takes, and how long CPUs were in them."""
+"""Read the idle states of CPUs: their wake-up times, and the time that CPUs spent in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from parsers.facts._raw import Raw
 
 
 def idle_states(raw: Raw) -> tuple[IdleState, ...]:
-    """In the order of their numbers; none where the host does not tell, as a virtual machine."""
+    """Return the idle states in the order of their numbers; empty if the host does not report them, like a virtual
+    machine.
+    """
     words = (raw.file("/proc/uptime") or "").split()
     uptime = leading(words[0]) if words else None
     states = []

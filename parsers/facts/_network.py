@@ -1,4 +1,4 @@
-"""Network interfaces and RDMA devices of a host: links, rings, interrupts, and the pauses of RoCE."""
+"""Read the network interfaces and RDMA devices of a host: links, rings, interrupts, and RoCE pauses."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 def nics(raw: Raw, nodes: Sequence[NumaNode]) -> tuple[Nic, ...]:
-    """Network interfaces other than loopback, in the kernel's order of names."""
+    """Return the network interfaces except loopback, in the kernel's order of names."""
     addresses: dict[str, list[str]] = {}
     if raw.error("ip") is not None:
-        raw.parsed("ip", lambda _: {})  # for its note
+        raw.parsed("ip", lambda _: {})  # called only for its note
     for line in (raw.out("ip") or "").splitlines():
         if match := re.match(r"\d+: ([^\s@]+)(?:@\S+)?\s+inet6? (\S+)", line):
             addresses.setdefault(match[1], []).append(match[2])
@@ -36,13 +36,17 @@ def nics(raw: Raw, nodes: Sequence[NumaNode]) -> tuple[Nic, ...]:
 
 
 def rdma(raw: Raw) -> tuple[str, ...]:
-    """The names of RDMA devices (InfiniBand, RoCE, iWARP), sorted; other words are none, as names go into commands."""
+    """Return the sorted names of RDMA devices (InfiniBand, RoCE, iWARP), without invalid names, since names go into
+    commands.
+    """
     matches = (_RDMA.fullmatch(path) for path in raw.files())
     return tuple(sorted(match[1] for match in matches if match))
 
 
 def _pci(links: Mapping[str, Any], device: str) -> str | None:
-    """The PCI address of a device, or of what a virtio device is of; None for others (USB, virtual machines' buses)."""
+    """Return the PCI address of a device, or of a virtio device's parent; None for others (USB, buses of virtual
+    machines).
+    """
     target = str(links.get(device))
     if target.startswith("virtio"):
         target = str(links.get(f"{device}/.."))
@@ -58,7 +62,7 @@ def _nic(
         "name": name,
         "bus": _pci(raw.table("links"), base + "device"),
         "driver": text_or_none(raw.table("links").get(base + "device/driver")),
-        # -1, 0 and 2^32-1 are how drivers say that they do not know
+        # -1, 0 and 2^32-1 mean that the driver does not know the speed
         "speed": megabits * 1e6 / 8 if megabits is not None and 0 < megabits < 0xFFFFFFFF else None,
         "mtu": integer(raw.file(base + "mtu")),
         "state": text_or_none(raw.file(base + "operstate")),
@@ -73,7 +77,7 @@ def _nic(
 
 
 def _ring(answer: Mapping[str, Any]) -> dict[str, int | None]:
-    """Entries of the receive ring and their limit, from ``ethtool -g``."""
+    """Return the number of entries of the receive ring and its limit, from ``ethtool -g``."""
     limit, _, now = str(answer.get("out") or "").partition("Current hardware settings:")
     maximum, entries = (re.search(r"(?m)^RX:\s+(\d{1,7})\b", text) for text in (limit, now))
     if answer.get("rc") != 0 or not maximum or not entries:
@@ -82,7 +86,7 @@ def _ring(answer: Mapping[str, Any]) -> dict[str, int | None]:
 
 
 def _interrupts(affinity: Mapping[str, Any], numbers: frozenset[int] | None) -> dict[str, Any]:
-    """The numbers of an interface's interrupts, and how many go to CPUs outside ``numbers``, its node's."""
+    """Return an interface's interrupts, and how many go to CPUs outside ``numbers``, those of its node."""
     keys = {int(key): key for key in affinity if re.fullmatch(r"[0-9]{1,5}", key)}
     if not keys:
         return {}
@@ -94,13 +98,15 @@ def _interrupts(affinity: Mapping[str, Any], numbers: frozenset[int] | None) -> 
 
 
 def _is_away(text: Any, cpus: Sequence[int]) -> bool:
-    """Whether a list of CPUs names some, and none of ``cpus``, which are sorted. A short text may name very many."""
+    """Return whether a list of CPUs has entries but none of ``cpus``, which are sorted; a short text may name many
+    CPUs.
+    """
     spans = id_spans(text) or ()
     return bool(spans) and all(bisect_left(cpus, first) == bisect_left(cpus, last + 1) for first, last in spans)
 
 
 def _roce(raw: Raw) -> dict[str, str]:
-    """By interface, the RDMA device that works over its Ethernet."""
+    """Return, by interface, the RDMA device that works over its Ethernet."""
     result = {}
     for path, interface in raw.table("links").items():
         match = _OF_DEVICE.fullmatch(path)
@@ -110,7 +116,7 @@ def _roce(raw: Raw) -> dict[str, str]:
 
 
 def _congestion(raw: Raw, name: str, device: str) -> dict[str, Any]:
-    """What a RoCE interface says of pauses and congestion. Counters that the driver lacks are absent."""
+    """Return a RoCE interface's figures about pauses and congestion; counters that the driver lacks are absent."""
     folder = f"/sys/class/infiniband/{device}/ports/1/hw_counters/"
     files = raw.files().items()
     of_rdma = {path.removeprefix(folder): integer(text) for path, text in files if path.startswith(folder)}
@@ -131,6 +137,6 @@ def _congestion(raw: Raw, name: str, device: str) -> dict[str, Any]:
 
 
 def _sum(events: Mapping[str, int], *names: str) -> int | None:
-    """How often these events happened altogether; None where no counter counts any."""
+    """Return the total count of these events, or None if no counter counts any."""
     known = [events[name] for name in names if name in events]
     return sum(known) if known else None

@@ -1,4 +1,4 @@
-"""From the document that playbooks/agent/facts/facts.py prints to the typed facts of one host."""
+"""Convert the document that playbooks/agent/facts/facts.py prints to the typed facts of one host."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from parsers.facts._torch import containers, torch
 from parsers.kit.text import dig
 
 _MOST_NOTES = 100
-_SLURM_NODE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?", re.ASCII)  # goes into commands of srun
-_LONGEST_RELEASE = 10_000  # characters of /etc/os-release; some 500 are usual
-_FAMILIES = {  # os-release ID or ID_LIKE -> family
+_SLURM_NODE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?", re.ASCII)  # used in commands of srun
+_LONGEST_RELEASE = 10_000  # characters of /etc/os-release; about 500 are usual
+_FAMILIES = {  # the family of an os-release ID or ID_LIKE
     "debian": ("debian", "ubuntu"),
     "rhel": ("rhel", "fedora", "centos", "rocky", "almalinux", "ol", "amzn", "openeuler", "anolis"),
     "suse": ("suse", "sles", "opensuse", "opensuse-leap", "opensuse-tumbleweed"),
@@ -35,12 +35,16 @@ _FAMILIES = {  # os-release ID or ID_LIKE -> family
 
 
 def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_dir: str) -> Facts:
-    """The facts of one host.
+    """Return the facts of one host.
 
-    ``doc`` is what facts.py printed; ``skew`` the host's clock minus the controller's, seconds; ``root`` whether jobs
-    run as root there; ``work_dir`` where they work. A source that could not be read leaves its values None and a
-    sentence in ``notes``, and so does an impossible figure, unless it decides what runs (CPUs, NUMA nodes, GPUs,
-    memory). Raises FleetmarkError for such a figure, and for a document that facts.py did not print.
+    - ``doc``: the document that facts.py printed
+    - ``skew``: the host's clock minus the controller's, in seconds
+    - ``root``: whether jobs run as root there
+    - ``work_dir``: the folder that they work in
+
+    Values of unreadable sources are None, with a sentence in ``notes``. Impossible figures are treated alike, unless
+    they decide what runs (CPUs, NUMA nodes, GPUs, memory). Raise FleetmarkError for such a figure, and for a document
+    that facts.py did not print.
     """
     check(doc)
     raw = Raw(doc)
@@ -122,7 +126,7 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
 
 
 def _release(raw: Raw) -> dict[str, str]:
-    """The fields of /etc/os-release, shell quotes taken off."""
+    """Return the fields of /etc/os-release without shell quotes."""
     fields = {}
     for line in (raw.file("/etc/os-release") or "")[:_LONGEST_RELEASE].splitlines():
         key, equals, value = line.partition("=")
@@ -148,7 +152,10 @@ def _meminfo(raw: Raw) -> dict[str, int]:
 
 
 def _virtualisation(raw: Raw) -> str | None:
-    """As systemd names it (none, kvm, docker, …), else as files and lscpu show it; None where nothing decides it."""
+    """Return the virtualisation as systemd names it (none, kvm, docker, …), or else as files and lscpu show it.
+
+    Return None if nothing decides it.
+    """
     answer = (raw.out("systemd_detect_virt") or "").strip()
     if re.fullmatch(r"[a-z][a-z0-9-]*", answer):
         return answer
@@ -164,7 +171,7 @@ def _virtualisation(raw: Raw) -> str | None:
         if shown:
             return container
     flags = re.search(r"(?m)^flags\s*:(.*)$", files.get("/proc/cpuinfo", ""))
-    if flags is None:  # not an x86: its CPU flags do not show it
+    if flags is None:  # not an x86 processor: its CPU flags do not show it
         return text_or_none(files.get("/sys/hypervisor/type"))
     if "hypervisor" not in flags[1].split():
         return text_or_none(files.get("/sys/hypervisor/type")) or "none"
@@ -177,14 +184,14 @@ def _dmi(raw: Raw, name: str) -> str | None:
 
 
 def _bios(raw: Raw, firmware: Mapping[str, Any]) -> str | None:
-    """``vendor version (date)`` of the firmware, as far as it is known."""
+    """Return ``vendor version (date)`` of the firmware, as far as known."""
     parts = [_dmi(raw, f"bios_{key}") or dig(dict(firmware), "bios", key) for key in ("vendor", "version", "date")]
     text = " ".join(part for part in parts[:2] if part)
     return (f"{text} ({parts[2]})" if parts[2] else text).strip() or None
 
 
 def _joined(shares: Mapping[str, int]) -> str | None:
-    """``performance``, or ``performance (64), powersave (2)`` where not all agree; the most frequent first."""
+    """Return ``performance``, or ``performance (64), powersave (2)`` if values differ, the most frequent first."""
     if len(shares) < 2:
         return next(iter(shares), None)
     return ", ".join(f"{value} ({n})" for value, n in sorted(shares.items(), key=lambda item: (-item[1], item[0])))
@@ -205,13 +212,13 @@ def _boost(raw: Raw) -> bool | None:
 
 
 def _bracketed(text: str | None) -> str | None:
-    """The choice in force of a file such as ``always [madvise] never``."""
+    """Return the selected choice of a file such as ``always [madvise] never``."""
     match = re.search(r"\[(\w+)\]", text or "")
     return match[1] if match else None
 
 
 def _edac(raw: Raw, name: str) -> int | None:
-    """Memory errors counted by all controllers, None where none counts."""
+    """Return the memory errors of all controllers, or None if none counts them."""
     counts = [
         n
         for path, text in raw.files().items()

@@ -1,4 +1,4 @@
-"""Access to a document of facts; each missing source becomes a note that says what to do."""
+"""Access a document of facts; each missing source becomes a note that says what to do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from parsers.kit.text import dig
 
 _Fact = TypeVar("_Fact", bound=BaseModel)
 
-# Command -> what is unknown without it, and the package that brings it.
+# For each command, what is unknown without it, and the package that contains it.
 _SOURCES = {
     "lscpu": ("Some CPU details are", "util-linux"),
     "dmidecode": ("DIMMs are", "dmidecode"),
@@ -26,7 +26,7 @@ _SOURCES = {
 
 @dataclass(frozen=True)
 class Raw:
-    """One host's document, checked. ``notes`` collects a sentence for each source that could not be read."""
+    """Hold one host's checked document; ``notes`` collects a sentence for each unreadable source."""
 
     doc: Mapping[str, Any]
     notes: list[str] = field(default_factory=list)
@@ -34,9 +34,10 @@ class Raw:
     def fact(
         self, model: type[_Fact], subject: str, values: Mapping[str, Any], must: Sequence[str] = ()
     ) -> _Fact | None:
-        """``model`` of ``values``. Impossible values are left out and a note names them; None where one is required.
+        """Return ``model`` of ``values`` without impossible values, which a note names; None if a required one is
+        impossible.
 
-        ``must`` are fields that decide what runs. Raises FleetmarkError where one of them is impossible.
+        ``must`` lists fields that decide what runs. Raise FleetmarkError if one of them is impossible.
         """
         try:
             return model(**values)
@@ -50,36 +51,36 @@ class Raw:
         return model(**{name: value for name, value in values.items() if name not in wrong})
 
     def file(self, path: str) -> str | None:
-        """The text of a file without surrounding space, None where the host had none."""
+        """Return the text of a file without surrounding space, or None if the host does not have it."""
         text = dig(self.doc, "files", path)
         return text.strip() if isinstance(text, str) else None
 
     def files(self) -> dict[str, str]:
-        """Every file's text by path."""
+        """Return the text of every file by path."""
         return {k: v for k, v in self.table("files").items() if isinstance(v, str)}
 
     def table(self, *path: str) -> dict[str, Any]:
-        """The object at ``path``, empty where there is none."""
+        """Return the object at ``path``, or an empty one if there is none."""
         value = dig(self.doc, *path)
         return value if isinstance(value, dict) else {}
 
     def shares(self, name: str) -> dict[str, int]:
-        """For a value of each CPU or device: how many have each value."""
+        """Return, for a value that each CPU or device has, how many have each value."""
         return {k: v for k, v in self.table("counted", name).items() if isinstance(v, int)}
 
     def out(self, command: str) -> str | None:
-        """A command's output, None where it was absent or gave no answer."""
+        """Return a command's output, or None if the command was absent or gave no answer."""
         return dig(self.doc, "commands", command, "out") if self.error(command) is None else None
 
     def error(self, command: str) -> str | None:
-        """Why a command gave no answer, None where it gave one: ``not found``, ``needs root``, or what happened."""
+        """Return why a command gave no answer: ``not found``, ``needs root``, or the error; None if it gave one."""
         answer = self.table("commands", command)
         if isinstance(answer.get("rc"), int) and isinstance(answer.get("out"), str):
             return None
         return str(answer.get("err") or "not found")
 
     def parsed(self, command: str, parse: Callable[[bytes], dict[str, Any]]) -> dict[str, Any] | None:
-        """The command's parsed answer; None, and a note, where there is none to read."""
+        """Return the command's parsed answer, or None and add a note if it cannot be read."""
         subject, package = _SOURCES.get(command, (f"What {command} tells is", command))
         error = self.error(command)
         if error == "not found":

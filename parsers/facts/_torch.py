@@ -1,5 +1,5 @@
-"""What the Pythons that a user names say of their torch, and images of themselves, as
-``playbooks/agent/interpreter.py --check`` and ``--image`` print it.
+"""Read the output of ``playbooks/agent/interpreter.py --check`` (Pythons with torch) and ``--image`` (container
+images).
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from fleetmark.base.facts import Container, Torch
 from parsers.facts._raw import Raw
 
 _LONGEST = 300  # characters of an error or a name
-_MOST = 16  # Pythons or images
+_MOST = 16  # number of Pythons or images
 
 
 def torch(raw: Raw) -> dict[str, Torch]:
-    """By the name of each Python that was asked; one that gave no answer has the reason as its ``error``."""
+    """Return the torch of each named Python; a Python without an answer has the reason as its ``error``."""
     return {python: _of(raw, python, answer) for python, answer in list(raw.table("torch").items())[:_MOST]}
 
 
 def containers(raw: Raw) -> dict[str, Container]:
-    """By the name of each image that was looked for; one that cannot be used has the reason as its ``error``."""
+    """Return the facts of each named image; an image that cannot be used has the reason as its ``error``."""
     images = list(raw.table("containers").items())[:_MOST]
     return {image: _image(raw, image, answer) for image, answer in images}
 
@@ -45,7 +45,7 @@ def _image(raw: Raw, image: str, answer: Any) -> Container:
 
 
 def _about(answer: Any) -> dict[str, Any] | str:
-    """What the program says, or what is wrong."""
+    """Return the facts that the program reports, or what is wrong."""
     if answer["rc"] != 0:
         words = answer["err"].strip().splitlines() or ["it printed nothing"]
         return f"gave no answer ({words[-1][:_LONGEST]})"

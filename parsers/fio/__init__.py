@@ -1,15 +1,18 @@
-"""fio: bandwidth, IOPS and latency of each job and direction, from JSON, JSON+, terse or normal output.
+"""Parse fio's bandwidth, IOPS and latency of each job and direction, from JSON, JSON+, terse or normal output.
 
-Metrics carry the direction in their name: ``read_bw`` (B/s), ``write_iops`` (1/s), ``read_lat_mean``,
-``read_clat_p99`` (s), ``sync_lat_p99.9`` (s), and ``cpu_usr``, ``cpu_sys`` (fractions of the job's run time). The case
-is the job's name. The subject is ``host``, the server's name in client/server mode, or ``all`` for what fio itself
-added up over clients or over a group: never add those to the jobs. Jobs that share name and subject (``numjobs``
-without ``group_reporting``) carry a label ``clone``, counted from 1; several runs in one file are repeats. Latencies of
-0, which older versions print for less than their clock's step, are left out. ``latency_depth`` is the queue depth that
-meets a latency target (latency_target, JSON only); a target missed at a depth of 1 is ``invalid``.
+Metrics have the direction in their name: ``read_bw`` (B/s), ``write_iops`` (1/s), ``read_lat_mean``, ``read_clat_p99``
+(s), ``sync_lat_p99.9`` (s), and ``cpu_usr``, ``cpu_sys`` (fractions of the job's run time).
 
-Read against fio 2.0 to 3.42 (stat.c, client.c): up to 2.x latencies are microseconds and ``io_bytes`` KiB; 2.99 brought
-nanoseconds, 3.2 ``bw_bytes``; ``bw`` is KiB/s in all of them.
+The case is the job's name. The subject is ``host``, the server's name in client/server mode, or ``all`` for fio's own
+sums over clients or a group. Never add these sums to the jobs. Jobs that share name and subject (``numjobs`` without
+``group_reporting``) have a label ``clone``, counted from 1. Several runs in one file are repeats.
+
+Latencies of 0, which older versions print for less than their clock's step, are left out. ``latency_depth`` is the
+queue depth that meets a latency target (latency_target, JSON only). A target missed at a depth of 1 makes the run
+``invalid``.
+
+Source: fio 2.0 to 3.42 (stat.c, client.c). Up to 2.x, latencies are in microseconds and ``io_bytes`` in KiB. Version
+2.99 introduced nanoseconds, and 3.2 ``bw_bytes``. ``bw`` is in KiB/s in all versions.
 """
 
 from __future__ import annotations
@@ -25,15 +28,15 @@ from parsers.kit.cut import cut_in_json
 from parsers.kit.text import Document, JsonScan, decode, dig, find_json, matches, number, numbered, objects
 
 _DIRECTIONS = ("read", "write", "trim", "mixed")
-_SNAPSHOT_SLACK = 3.0  # s: fio stamps whole seconds, and prints a little after the interval it reports
+_SNAPSHOT_SLACK = 3.0  # seconds: fio's time stamps are whole seconds, slightly after the interval that they report
 _DISAGREE = 0.02
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every job in ``raw``, in any of fio's output formats. Other text around it is skipped.
+    """Return every job in ``raw``, in any of fio's output formats; other text is skipped.
 
-    ``invalid`` is set where a job failed, was interrupted or did not verify, and where the text ends too early.
-    Raises ParseError, with fio's own sentence where there is one, when no job did any I/O.
+    ``invalid`` is set if a job failed, was interrupted or did not verify, or if the text ends too early. Raise
+    ParseError, with fio's own message if there is one, if no job did any I/O.
     """
     text = decode(raw)
     scan = find_json(text)
@@ -75,7 +78,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _entries(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """The jobs of one document: ``client_stats`` in client/server mode, else ``jobs``."""
+    """Return the jobs of one document: ``client_stats`` in client/server mode, otherwise ``jobs``."""
     return [e for key in ("client_stats", "jobs") for e in objects(document.get(key)) if "jobname" in e]
 
 
@@ -102,7 +105,7 @@ def _read_json(document: dict[str, Any], notes: list[str]) -> list[Job]:
 
 
 def _meet_target(job: Job, entry: dict[str, Any], notes: list[str]) -> None:
-    """The queue depth that meets the latency target (latency_target), where fio searched for one."""
+    """Read the queue depth that meets the latency target (latency_target), if fio searched for one."""
     target, rank, depth = (number(entry.get(f"latency_{key}")) for key in ("target", "percentile", "depth"))
     if not target or not depth or not job.values:
         return
@@ -119,14 +122,14 @@ def _meet_target(job: Job, entry: dict[str, Any], notes: list[str]) -> None:
 
 
 def _read_direction(part: Any, direction: str, where: str, notes: list[str]) -> dict[str, float]:
-    """The figures of one direction of one job; empty where it did no I/O."""
+    """Return the figures of one direction of one job; empty if it did no I/O."""
     values: dict[str, float] = {}
     if not any(number(dig(part, key)) for key in ("io_bytes", "io_kbytes", "total_ios", "bw", "iops")):
         return values
     kib, exact, iops = (number(dig(part, key)) for key in ("bw", "bw_bytes", "iops"))
     rate = exact
     if kib is not None and (exact is None or not -1024 <= exact - kib * 1024 < 2048):
-        # bw_bytes is the same figure before rounding down. Where they differ, bw is what every version prints.
+        # bw_bytes is the same figure before rounding down. If they differ, bw is used, since every version prints it.
         rate = kib * 1024
         if exact is not None:
             notes.append(f"{where}: {direction} bw_bytes {exact:.0f} is not bw {kib:.0f} KiB/s; took bw")
@@ -137,13 +140,13 @@ def _read_direction(part: Any, direction: str, where: str, notes: list[str]) -> 
     for latency in ("lat", "clat", "slat"):
         for metric, figure in _read_latency(part, latency).items():
             values[f"{direction}_{metric}"] = figure
-    if dropped := number(dig(part, "drop_ios")):  # short_ios says little: fio counts every fsync as a short read
+    if dropped := number(dig(part, "drop_ios")):  # short_ios is not reliable: fio counts every fsync as a short read
         notes.append(f"{where}: {dropped:.0f} {direction} I/Os dropped")
     return values
 
 
 def _read_latency(part: Any, latency: str) -> dict[str, float]:
-    """Mean, extremes and percentiles of one kind of latency, in seconds, from ``*_ns`` or, up to 2.x, microseconds."""
+    """Return mean, extremes and percentiles of one latency in seconds, from ``*_ns`` or, up to 2.x, microseconds."""
     nanoseconds = dig(part, f"{latency}_ns")
     statistics, per_second = (nanoseconds, 1e9) if nanoseconds is not None else (dig(part, latency), 1e6)
     values: dict[str, float] = {}
@@ -157,9 +160,9 @@ def _read_latency(part: Any, latency: str) -> dict[str, float]:
 
 
 def _without_snapshots(runs: list[tuple[Document, list[Job]]], notes: list[str]) -> list[tuple[Document, list[Job]]]:
-    """``runs`` less the interim reports of ``--status-interval``.
+    """Return ``runs`` without the interim reports of ``--status-interval``.
 
-    They are complete documents of the same jobs. Their time stamps are as far apart as the jobs' run times.
+    Interim reports are complete documents of the same jobs. Their time stamps differ by as much as the jobs' run times.
     """
     final: list[tuple[Document, list[Job]]] = []
     for document, jobs in runs:
@@ -186,7 +189,7 @@ def _continues(before: dict[str, Any], after: dict[str, Any]) -> bool:
 
 
 def _measure(jobs: list[Job], notes: list[str]) -> list[Measurement]:
-    """The measurements of one run. Clones get a label, and fio's sums are checked against the jobs."""
+    """Return the measurements of one run; clones get a label, and fio's sums are checked against the jobs."""
     if idle := [j.name for j in jobs if not j.values and not j.error]:
         notes.append(f"no I/O by {', '.join(dict.fromkeys(idle))}")
     many = Counter((j.name, j.subject) for j in jobs)
@@ -210,12 +213,14 @@ def _measure(jobs: list[Job], notes: list[str]) -> list[Measurement]:
 
 
 def _within(total: Job, job: Job) -> bool:
-    """Whether fio counted ``job`` into ``total``: all of them for clients, else those of its group."""
+    """Return whether fio's sum ``total`` includes ``job``: sums over clients include all jobs, others those of their
+    group.
+    """
     return total.name == ALL_CLIENTS or total.group == job.group
 
 
 def _listed(reasons: list[str], limit: int = 3) -> str | None:
-    """The first few reasons in one sentence: a failing disk makes thousands."""
+    """Return the first few reasons in one sentence, since a failing disk causes thousands."""
     more = f"; and {len(reasons) - limit} more" if len(reasons) > limit else ""
     return "; ".join(reasons[:limit]) + more or None
 
@@ -229,7 +234,7 @@ def _kind(metric: str) -> tuple[str, Better]:
 
 
 def _nothing(scan: JsonScan, wrong: list[str]) -> ParseError:
-    """Why there is no measurement, with fio's own message where it printed one."""
+    """Return the error for output without measurements, with fio's own message if there is one."""
     for pattern in (FATAL, COMPLAINT):
         for n, match in matches(pattern, scan.around):
             return ParseError("fio", "a job that did I/O", line=n, got=match.string.strip())

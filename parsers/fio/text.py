@@ -1,4 +1,4 @@
-"""fio's two line formats, normal and terse, read into the figures of each job."""
+"""Read fio's two line formats, normal and terse, into the figures of each job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from parsers.kit.text import number, numbered
 ALL_CLIENTS = "All clients"
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)
 
-# fio's messages when a job fails or is stopped and it still prints results.
+# fio's messages if a job fails or is stopped but still prints results.
 FATAL = re.compile(
     r"fio: pid=\d+, err=[1-9]|fio: pid=\d+, got signal|fio: io_u error|fio: terminating on signal|verify failed"
     r"|verify: bad |hasn't exited in|>: exited with error [1-9]"
@@ -27,7 +27,7 @@ _PER_SECOND = {"nsec": 1e9, "usec": 1e6, "msec": 1e3, "sec": 1.0}
 _POWERS = ("", "K", "M", "G", "T", "P", "E")
 
 _NAME = r"^\s*(?P<name>read|write|trim|mixed)\s*: "
-_RATE = r"(?P<rate>[\d.]+)\s*(?P<prefix>[kKMGTPE]?)(?P<binary>i?)(?:(?P<unit>B|bit)/s)?"  # no unit: "All clients"
+_RATE = r"(?P<rate>[\d.]+)\s*(?P<prefix>[kKMGTPE]?)(?P<binary>i?)(?:(?P<unit>B|bit)/s)?"  # "All clients" has no unit
 _IOPS = r"\s*(?P<iops>[\d.]+)\s*(?P<k>[kKMGTPE]?)\s*"
 _VERSION = re.compile(r"^\s*(?:<[^>]*> )?fio[- ](?:fio[- ])?(\d\S*)$|^hostname=.*, fio=fio-([^\s,]+)")
 _JOB = re.compile(
@@ -45,7 +45,7 @@ _HEADING = re.compile(r"^\s*(?P<what>\S.*?) percentiles \((?P<unit>[num]sec)\):"
 _PERCENTILE = re.compile(r"(\d+(?:\.\d+)?)th=\[\s*(\d+)\]")
 _CPU = re.compile(r"^\s*cpu\s*: usr=\s*([\d.]+)%, sys=\s*([\d.]+)%")
 _ISSUED = re.compile(r"^\s+issued(?: rwts)?\s*: total=")
-_HEAD = "heading"  # the heading that a group still lacks, beside the sums of its directions
+_HEAD = "heading"  # the heading that a group still lacks, besides the sums of its directions
 _GROUP = re.compile(r"^\s*(?:<[^>]*> )?Run status group (\d{1,9}) \(all jobs\):")
 _SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): bw={_RATE} \(")
 _OLD_SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): io=[^,]*, aggrb=\s*{_RATE}\s*,")
@@ -53,7 +53,7 @@ _OLD_SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): io=[^,]*, aggrb=\s
 
 @dataclass(slots=True)
 class Job:
-    """One job's figures in base units, keyed by metric name. ``error`` is fio's reason, where it failed."""
+    """Hold one job's figures in base units by metric name; ``error`` is fio's reason if the job failed."""
 
     name: str
     subject: str = "host"
@@ -64,18 +64,18 @@ class Job:
 
 
 def new_job(name: str, subject: str = "host") -> Job:
-    """An empty Job; the one fio calls ``All clients`` is about subject ``all``."""
+    """Return an empty Job; fio's ``All clients`` has the subject ``all``."""
     return Job(name.strip() or "job", "all" if name == ALL_CLIENTS else subject)
 
 
 def percentile_name(rank: float | None) -> str | None:
-    """``p99.9`` for one of the percentiles we keep, None for the others."""
+    """Return ``p99.9`` for one of the percentiles that are kept, None for others."""
     return f"p{rank:g}" if rank in PERCENTILES else None
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The contents of one of the two formats: fio's version, its jobs, and why the text is truncated, if it is."""
+    """Hold the contents of one format: fio's version, its jobs, and why the text is truncated, if it is."""
 
     version: str | None
     jobs: list[Job]
@@ -83,22 +83,22 @@ class Read:
 
 
 def read_normal(text: str, notes: list[str]) -> Read:
-    """The contents of fio's normal output; no jobs where ``text`` is something else.
+    """Return the contents of fio's normal output; there are no jobs if ``text`` is something else.
 
-    A group of several jobs also yields fio's own sum of their bandwidths, as subject ``all``.
+    For a group of several jobs, the result includes fio's own sum of their bandwidths, as subject ``all``.
     """
     reader = _Normal()
     for _, line in numbered(text):
         reader.read(line)
     jobs = _last_snapshots(reader.jobs, notes)
     for job in jobs:
-        if job.subject == "all":  # of hosts that may differ
+        if job.subject == "all":  # the hosts may run different versions
             job.values = {m: v for m, v in job.values.items() if not m.startswith("cpu_")}
     return Read(reader.version, jobs + _group_sums(jobs, reader.sums), reader.end_missing())
 
 
 class _Normal:
-    """Reads normal output line by line: within a job's section, a direction; within that, a block of percentiles."""
+    """Read normal output line by line: jobs contain directions, which contain blocks of percentiles."""
 
     def __init__(self) -> None:
         self.version: str | None = None
@@ -106,15 +106,15 @@ class _Normal:
         self.sums: dict[tuple[int, str], float] = {}
         self._values: dict[str, float] = {}
         self._direction = ""
-        self._block: tuple[str, float] | None = None  # prefix of the metric, units in a second
+        self._block: tuple[str, float] | None = None  # prefix of the metric, and units per second
         self._group: int | None = None
         self._servers = 0
-        self._owed: dict[int, set[str]] = {}  # by group, the directions whose sum over the group is still to come
-        self._owing: set[str] = set()  # the part of it that the present job belongs to
+        self._owed: dict[int, set[str]] = {}  # by group, the directions whose sum over the group is still missing
+        self._owing: set[str] = set()  # the group of the current job
         self._all_clients: bool | None = None  # whether that section was read to its end
 
     def end_missing(self) -> str | None:
-        """Why the text is cut: fio prints its groups after its jobs, and with several servers all clients together."""
+        """Return why the text is truncated: groups follow their jobs, and all clients follow several servers."""
         if self._owed:
             return cut(f"no status of group {min(self._owed)}")
         if self._all_clients is False or (self._all_clients is None and self._servers > 1):
@@ -130,7 +130,7 @@ class _Normal:
             self._latencies(line)
 
     def _frame(self, line: str) -> bool:
-        """Reads the lines between sections, and the line of CPU time."""
+        """Read the lines between sections, and the line of CPU time."""
         if match := _VERSION.match(line):
             self.version = match[1] or match[2]
             self._servers += match[2] is not None
@@ -157,7 +157,7 @@ class _Normal:
         return bool(match)
 
     def _settle(self, group: int, latency: str) -> None:
-        """Removes ``latency`` from the parts that ``group`` still lacks."""
+        """Remove ``latency`` from the parts that ``group`` still lacks."""
         owed = self._owed.get(group, set())
         owed.discard(latency)
         if not owed:
@@ -186,7 +186,7 @@ class _Normal:
                 put(self._values, f"{self._direction}_{latency}_{kind}", figure, _PER_SECOND[match["unit"]])
         elif match := _HEADING.match(line):
             latency = "lat" if match["what"] == "sync" else match["what"]
-            if latency in ("slat", "clat", "lat"):  # not those of one priority class
+            if latency in ("slat", "clat", "lat"):  # skip those of one priority class
                 self._block = f"{self._direction}_{latency}", _PER_SECOND[match["unit"]]
 
     def _percentiles(self, line: str, prefix: str, per_second: float) -> None:
@@ -196,7 +196,7 @@ class _Normal:
 
 
 def put(values: dict[str, float], name: str, figure: float | None, per_unit: float = 1.0) -> None:
-    """Keeps ``figure`` unless it is missing or not above 0: no rate, a latency below the clock's step."""
+    """Store ``figure`` unless it is missing or not above 0 (no rate, or a latency below the clock's step)."""
     if figure and 0 < figure < math.inf:
         values[name] = figure / per_unit
 
@@ -207,7 +207,7 @@ def _scaled(figure: str, prefix: str) -> float | None:
 
 
 def _rate(match: re.Match[str]) -> float | None:
-    """B/s. In fio before 2.17 every prefix of a byte or bit rate means powers of 1024."""
+    """Return B/s; before fio 2.17, every prefix of a byte or bit rate is a power of 1024."""
     plain = number(match["rate"])
     if plain is None:
         return None
@@ -217,7 +217,7 @@ def _rate(match: re.Match[str]) -> float | None:
 
 
 def _last_snapshots(jobs: list[Job], notes: list[str]) -> list[Job]:
-    """``--status-interval`` prints a job again and again under one pid: its last figures count."""
+    """Return each job's last figures, since ``--status-interval`` prints a job repeatedly under one pid."""
     last = {(j.name, j.group, j.pid) if j.pid else id(j): j for j in jobs}
     if len(last) < len(jobs):
         notes.append(f"{len(jobs) - len(last)} interim reports of running jobs left out")
@@ -225,7 +225,7 @@ def _last_snapshots(jobs: list[Job], notes: list[str]) -> list[Job]:
 
 
 def _group_sums(jobs: list[Job], sums: dict[tuple[int, str], float]) -> list[Job]:
-    """fio's sum over each group of several jobs; none with clients, whose groups go by the same numbers."""
+    """Return fio's sum over each group of several jobs; none with clients, whose groups share their numbers."""
     totals: dict[int, Job] = {}
     for (group, metric), rate in sums.items():
         alone = sum(j.group == group and bool(j.values) for j in jobs) < 2
@@ -235,7 +235,7 @@ def _group_sums(jobs: list[Job], sums: dict[tuple[int, str], float]) -> list[Job
 
 
 def read_terse(text: str, notes: list[str]) -> Read:
-    """The contents of fio's terse output (``--minimal``), versions 2 to 5 of that format."""
+    """Return the contents of fio's terse output (``--minimal``), versions 2 to 5 of that format."""
     version: str | None = None
     jobs: list[Job] = []
     for n, line in numbered(text):
@@ -263,7 +263,7 @@ def read_terse(text: str, notes: list[str]) -> Read:
 
 
 def _terse_directions(fields: list[str], head: int, stride: int) -> tuple[str, ...]:
-    """Directions in the line, by the position of the two CPU percentages. Empty where these are not found."""
+    """Return the directions in the line, located by the two CPU percentages; empty if these are not found."""
     for directions in (("read", "write", "trim"), ("read", "write"), ("mixed",)):
         cpu = fields[head + len(directions) * stride :][:3]
         if len(cpu) == 3 and cpu[0].endswith("%") and cpu[1].endswith("%") and cpu[2].isdigit():
@@ -272,9 +272,10 @@ def _terse_directions(fields: list[str], head: int, stride: int) -> tuple[str, .
 
 
 def _terse_direction(fields: list[str], direction: str) -> dict[str, float]:
-    """The figures of one direction: KiB/s and microseconds in all versions of fio.
+    """Return the figures of one direction; all versions of fio use KiB/s and microseconds.
 
-    The percentiles go by clat's name, though with ``lat_percentiles=1`` they are lat's: the line does not say.
+    The percentiles are named after clat. With ``lat_percentiles=1`` they are those of lat, but the line does not say
+    so.
     """
     figures = [number(f) for f in fields]
     values: dict[str, float] = {}

@@ -1,8 +1,9 @@
-"""guidellm's JSON to measurements: a case for each of its benchmarks.
+"""Parse guidellm's JSON; each of its benchmarks is a case.
 
-Case: ``concurrent c4``, ``constant r2``, ``synchronous``. Its names are not vLLM's: ``inter_token_latency_ms`` is
-(last - first token) / (tokens - 1) of a request, our ``tpot``; ``time_per_output_token_ms`` is a request's time by its
-tokens, the first one's wait included, our ``token_mean``. Its rates are means over time, of answered requests alone.
+Case: ``concurrent c4``, ``constant r2``, ``synchronous``. Its names differ from vLLM's. ``inter_token_latency_ms`` is
+(last - first token) / (tokens - 1) of a request, our ``tpot``. ``time_per_output_token_ms`` is a request's time per
+token, including the wait for the first one, our ``token_mean``. Its rates are means over time of answered requests
+only.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _TIMES = {
     "time_to_first_token_ms": ("ttft", True),
     "inter_token_latency_ms": ("tpot", True),
     "time_per_output_token_ms": ("token_mean", True),
-    "request_latency": ("e2e", False),  # s
+    "request_latency": ("e2e", False),  # seconds
 }
 _SHARES = {"p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99"}
 _RATES = {
@@ -34,7 +35,7 @@ _MOST = 1_000
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The benchmarks in ``raw``. Raises ParseError where there is none."""
+    """Return the benchmarks in ``raw``. Raise ParseError if there is none."""
     text = decode(raw)
     scan = find_json(text)
     report = next((d.value for d in scan.documents if objects(d.value.get("benchmarks"))), None)
@@ -54,7 +55,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _requests(benchmark: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    """Requests that ended, and those answered; what was cut off at the end of the run is neither."""
+    """Return the numbers of ended and answered requests, without those cut off at the end of the run."""
     answered, bad = (counted(dig(benchmark, "metrics", "request_totals", k)) for k in ("successful", "errored"))
     return (answered + bad if answered is not None and bad is not None else None), answered
 

@@ -1,14 +1,20 @@
-"""iperf3: throughput, loss and jitter of a test, from JSON (``-J``), a JSON stream or text, of client or server.
+"""Parse iperf3's throughput, loss and jitter, from JSON (``-J``), a JSON stream or text, of client or server.
 
-Metrics: ``bitrate`` (B/s: what the receiver counted), ``sent_bitrate`` (what the sender handed to its socket: it
-describes and never judges), ``retransmits``, ``rtt_mean`` (s, averaged over the streams), ``loss`` (fraction),
-``jitter`` (s), ``packets`` and ``lost_packets``, ``cpu_host`` and ``cpu_remote`` (fractions of one core). The way back
-of ``--bidir`` has the same names after ``reverse_``. The case is protocol, streams (where more than one) and direction:
-``tcp``, ``tcp-4``, ``udp-reverse``, ``tcp-2-bidir``. Several tests in one file are repeats.
+Metrics:
 
-Read against iperf 3.0.11 to 3.21 (iperf_api.c, iperf_locale.c). Up to 3.9 a UDP client reports one sum, with the
-sender's rate and the receiver's loss: ``bitrate`` is then derived, the sent rate times one minus the loss. From 3.7 to
-3.9 ``--bidir`` prints the keys of both directions under one name.
+- ``bitrate``: B/s that the receiver counted
+- ``sent_bitrate``: B/s that the sender passed to its socket; only descriptive
+- ``retransmits``; ``rtt_mean`` in s, averaged over the streams
+- ``loss`` (fraction), ``jitter`` (s), ``packets`` and ``lost_packets``
+- ``cpu_host`` and ``cpu_remote``: fractions of one core
+
+The reverse direction of ``--bidir`` has the same names with the prefix ``reverse_``. The case is protocol, number of
+streams (if more than one) and direction: ``tcp``, ``tcp-4``, ``udp-reverse``, ``tcp-2-bidir``. Several tests in one
+file are repeats.
+
+Source: iperf 3.0.11 to 3.21 (iperf_api.c, iperf_locale.c). Up to 3.9, a UDP client reports one sum, with the sender's
+rate and the receiver's loss. ``bitrate`` is then derived as the sent rate times one minus the loss. From 3.7 to 3.9,
+``--bidir`` prints the keys of both directions under one name.
 """
 
 from __future__ import annotations
@@ -38,10 +44,10 @@ _KINDS = {
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every test in ``raw``.
+    """Return every test in ``raw``.
 
-    ``invalid`` is set where the only test ended with an error, or where the text ends before the last test does.
-    Figures printed until then are kept. Raises ParseError, with iperf3's own message if any, when no test moved data.
+    ``invalid`` is set if the only test ended with an error, or if the text ends before the last test does. Figures
+    printed until then are kept. Raise ParseError, with iperf3's own message if there is one, if no test moved data.
     """
     scan = find_json(decode(raw))
     runs = [_read_json(document, line) for document, line in _tests(scan)]
@@ -91,9 +97,9 @@ def _measure(run: Run) -> list[Measurement]:
 
 
 def _tests(scan: JsonScan) -> list[tuple[dict[str, Any], int]]:
-    """The tests among the documents, each with its line; the events of a JSON stream are merged into one test.
+    """Return the tests among the documents with their lines; the events of a JSON stream are merged into one test.
 
-    Left out: the server's report of the same test, and the full document that may follow a stream's events.
+    The server's report of the same test is left out, and so is the full document that may follow a stream's events.
     """
     servers = {n for n, line in numbered(scan.around) if "Server JSON output:" in line}
     tests: list[tuple[dict[str, Any], int]] = []
@@ -153,13 +159,15 @@ def _read_json(test: dict[str, Any], line: int) -> Run:
 
 
 def _pick(part: Any, key: str, direction: int) -> Any:
-    """The sum of one direction: ``KEY_bidir_reverse``, or in 3.7 to 3.9 the second ``KEY``, is the way back."""
+    """Return the sum of one direction; the reverse is ``KEY_bidir_reverse``, or in 3.7 to 3.9 the second ``KEY``."""
     same = every(part, key)
     return dig([*same[:1], *(every(part, f"{key}_bidir_reverse") or same[1:])], direction) if same else None
 
 
 def _direction(end: Any, direction: int, *, receiver_known: bool) -> dict[str, float]:
-    """One direction's figures from the summary. ``receiver_known``: this side knows what the receiver counted."""
+    """Return one direction's figures from the summary; ``receiver_known`` tells if this side knows the receiver's
+    count.
+    """
     values: dict[str, float] = {}
     sent, received, both = (_pick(end, key, direction) for key in ("sum_sent", "sum_received", "sum"))
     rate = number(dig(sent if sent is not None else both, "bits_per_second"))
@@ -176,7 +184,7 @@ def _direction(end: Any, direction: int, *, receiver_known: bool) -> dict[str, f
     if "loss" in values and percent is not None and 0 <= percent <= 100:
         values["loss"] = percent / 100
     rate = number(dig(received, "bits_per_second"))
-    if rate is not None and (rate > 0 or values.get("loss") == 1.0):  # 0 otherwise means unknown to this side
+    if rate is not None and (rate > 0 or values.get("loss") == 1.0):  # otherwise, 0 means unknown
         values["bitrate"] = rate / 8
     streams = objects(dig(end, "streams"))
     mine = [s for s in streams if (_side(s) == _side(streams[0])) == (direction == 0)]
@@ -195,20 +203,20 @@ def _sums(intervals: list[dict[str, Any]], direction: int) -> list[Any]:
 
 
 def _mean(intervals: list[dict[str, Any]], direction: int) -> float | None:
-    """The mean rate (B/s) over the intervals that were not omitted."""
+    """Return the mean rate (B/s) over the intervals that were not omitted."""
     pairs = [(number(dig(s, "bits_per_second")), number(dig(s, "seconds"))) for s in _sums(intervals, direction)]
     mean = weighted_mean((r, t) for r, t in pairs if r is not None and t is not None)
     return mean / 8 if mean else None
 
 
 def _count(intervals: list[dict[str, Any]]) -> int:
-    """Number of streams per direction, where the test's settings are missing."""
+    """Return the number of streams per direction, if the test's settings are missing."""
     streams = objects(dig(intervals, 0, "streams"))
     return max(1, sum(s.get("sender") == streams[0].get("sender") for s in streams)) if streams else 1
 
 
 def _nothing(scan: JsonScan, runs: list[Run], errors: list[str]) -> ParseError:
-    """Why there is no measurement, with iperf3's own message where it printed one."""
+    """Return the error for output without measurements, with iperf3's own message if there is one."""
     for run in runs:
         if run.error and not run.cut:
             return ParseError("iperf3", "a finished test", line=run.line, got=run.error)

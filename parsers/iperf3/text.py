@@ -1,4 +1,6 @@
-"""iperf3's text output, of client and server, read into the figures of each test; and what both output forms share."""
+"""Read iperf3's text output, of client and server, into the figures of each test; the JSON reader shares some
+functions.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from dataclasses import dataclass, field
 from parsers.kit.cut import cut, cut_in_line
 from parsers.kit.text import number, numbered
 
-# Its errors come by stderr, often into the middle of a line.
+# Errors are printed on stderr, often in the middle of a line.
 ERROR = re.compile(r"iperf3?: (?P<what>(?:error|the |interrupt|parameter|exiting|getsockopt|unable).*)$")
 
 _POWERS = ("", "K", "M", "G", "T")
@@ -30,20 +32,20 @@ _STREAM = re.compile(r"\[\s*(\d{1,6})\] local \S+ port \d+ connected (?:to|with)
 
 @dataclass(slots=True)
 class Run:
-    """One test: its figures in base units by metric name. ``error``: why it does not count, if so."""
+    """Hold one test: its figures in base units by metric name; ``error`` says why it does not count, if so."""
 
     protocol: str = "tcp"
     streams: int = 1
     reverse: bool = False
     values: dict[str, float] = field(default_factory=dict)
     error: str | None = None
-    cut: bool = False  # ``error`` is that the text ends too early
+    cut: bool = False  # whether ``error`` is that the text ends too early
     version: str | None = None
     notes: list[str] = field(default_factory=list)
     line: int | None = None
 
     def end_early(self, reason: str) -> None:
-        """Notes that the output ends before the test's end; ``reason`` is missing."""
+        """Record that the output ends before the test's end; ``reason`` says what is missing."""
         self.error, self.cut = cut(f"the test on line {self.line} {reason}"), True
 
     @property
@@ -59,7 +61,7 @@ class Run:
 
 
 def settle(run: Run, prefix: str) -> None:
-    """Sets the direction's ``bitrate`` where the receiver's count is missing, with a note on its source."""
+    """Set the direction's ``bitrate`` if the receiver's count is missing, with a note on its source."""
     sent, loss = run.values.get(f"{prefix}sent_bitrate"), run.values.get(f"{prefix}loss")
     if f"{prefix}bitrate" in run.values or sent is None:
         return
@@ -72,19 +74,19 @@ def settle(run: Run, prefix: str) -> None:
 
 
 def datagrams(lost: float | None, total: float | None, jitter: float | None) -> dict[str, float]:
-    """Loss, jitter (s) and counts of datagrams; empty unless the receiver counted some."""
+    """Return loss, jitter (s) and counts of datagrams; empty unless the receiver counted some."""
     if not total or total < 0:
         return {}
     values = {"packets": total}
-    if jitter:  # 0 is less than what was printed
+    if jitter:  # 0 is below the printed precision
         values["jitter"] = jitter
-    if lost is not None and 0 <= lost <= total:  # below 0 where more came out of order than were missed
+    if lost is not None and 0 <= lost <= total:  # below 0 if more datagrams arrived out of order than were lost
         values |= {"lost_packets": lost, "loss": lost / total}
     return values
 
 
 def weighted_mean(rates: Iterable[tuple[float, float]]) -> float | None:
-    """The mean of (rate, duration) pairs over their time; None where there is no time at all."""
+    """Return the mean of (rate, duration) pairs weighted by duration, or None if the total duration is 0."""
     pairs = list(rates)
     time = sum(t for _, t in pairs)
     if time <= 0:
@@ -110,22 +112,22 @@ class _Row:
 
 @dataclass(slots=True)
 class _Section:
-    """The lines of one test, sorted: rows of intervals, rows of the summary."""
+    """Hold the lines of one test: rows of intervals and rows of the summary."""
 
     run: Run
     server: bool = False
-    client: bool = False  # a client's output has an end line
+    client: bool = False  # whether an end line is expected, as from a client
     verbose: bool = False
     done: bool = False
     stopped: str | None = None  # iperf3's reason for ending early
-    datagrams_sent: bool = False  # the intervals count what was sent: this side is the sender
+    datagrams_sent: bool = False  # the intervals count what was sent, so this side is the sender
     intervals: list[_Row] = field(default_factory=list)
     summary: list[_Row] = field(default_factory=list)
     streams: set[str] = field(default_factory=set)
 
 
 def read_text(text: str) -> list[Run]:
-    """Every test in ``text``. Without a summary a test keeps the mean of its intervals, and says so in ``error``."""
+    """Return every test in ``text``; a test without a summary has the mean of its intervals, and ``error`` says so."""
     sections: list[_Section] = []
     version: str | None = None
     separated = summary = others = False
@@ -133,7 +135,7 @@ def read_text(text: str) -> list[Run]:
         if match := _VERSION.search(line):
             version = match[1]
         if "Server output:" in line or "Server JSON output:" in line:
-            others = True  # the other side's view of the same test, up to the end
+            others = True  # the other side's report of the same test, up to its end
         elif _DONE.search(line) or "Server listening on" in line:
             others = False
         if others:
@@ -162,7 +164,7 @@ def read_text(text: str) -> list[Run]:
 
 
 def _check_end(last: _Section, text: str) -> None:
-    """Marks the last test where the text ends before it does. A client says that it is done, a server does not."""
+    """Mark the last test if the text ends before it does; a client prints an end line, a server does not."""
     if last.done:
         return
     if last.client:
@@ -176,7 +178,7 @@ def _check_end(last: _Section, text: str) -> None:
 
 
 def _missing(section: _Section) -> str | None:
-    """The first row that a server's summary lacks, in words."""
+    """Return the first row that a server's summary lacks, in words."""
     directions = {r.forward for r in section.intervals} | {r.forward for r in section.summary}
     for forward in sorted(directions, reverse=True):
         rows = [r for r in section.summary if r.forward == forward]
@@ -188,7 +190,7 @@ def _missing(section: _Section) -> str | None:
             return f"row of {absent[0]} in its summary"
         if by_stream and any(kinds != max(by_stream.values(), key=len) for kinds in by_stream.values()):
             return "row of every stream's sender and receiver"
-        if rows and rows[-1].who == "sender" and not rows[-1].rate:  # up to 3.6 a server prints 0 for the sender
+        if rows and rows[-1].who == "sender" and not rows[-1].rate:  # up to 3.6, a server prints 0 for the sender
             return "row of the receiver"
     return None
 
@@ -259,24 +261,24 @@ def _finish(section: _Section) -> Run:
 
 
 def _totals(rows: list[_Row]) -> list[_Row]:
-    """The rows over all streams: the sums, or the rows of the only stream."""
+    """Return the rows over all streams: the sums, or the rows of the only stream."""
     return [r for r in rows if r.stream == "SUM"] or (rows if len({r.stream for r in rows}) == 1 else [])
 
 
 def _direction(rows: list[_Row], section: _Section) -> dict[str, float]:
-    """One direction's figures from its summary rows."""
+    """Return one direction's figures from its summary rows."""
     values: dict[str, float] = {}
     for row in _totals(rows):
         if row.who == "receiver":
             values |= row.udp or {}
-            if row.rate or values.get("loss") == 1.0:  # 0 otherwise means unknown
+            if row.rate or values.get("loss") == 1.0:  # otherwise, 0 means unknown
                 values["bitrate"] = row.rate
         elif row.who == "sender":
             if row.rate:
                 values["sent_bitrate"] = row.rate
             if row.rate and row.retransmits is not None:
                 values["retransmits"] = row.retransmits
-        else:  # up to 3.1 one row has the sender's rate and the receiver's losses, 0 where a sending server knows none
+        else:  # up to 3.1, one row has the sender's rate and the receiver's losses, or 0 if a sending server knows none
             if row.rate:
                 values["sent_bitrate"] = row.rate
             if row.udp and not (section.server and section.datagrams_sent and not row.udp.get("loss")):

@@ -36,7 +36,7 @@ _PARSED = TypeAdapter(Parsed)
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A parser file with the interface of a parser module. ``time_s``: the time limit of each call."""
+    """Hold a parser file with the interface of a parser module; ``time_s`` is the time limit of each call."""
 
     tool: str
     path: Path

@@ -1,4 +1,4 @@
-"""Output of Fleetmark's own programs on hosts: JSON, a document a line, from one that names the tool to the last."""
+"""Read output of Fleetmark's own programs on hosts: one JSON document per line, the first of which names the tool."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ MOST_ROWS = 10_000
 
 @dataclass(frozen=True)
 class Lines:
-    """``head`` names the tool, ``rows`` are (line, document), ``end`` is the last document; None where it is cut."""
+    """Hold a run: ``head`` names the tool, ``rows`` are (line, document), ``end`` is the last document, None if
+    truncated.
+    """
 
     head: dict[str, Any]
     rows: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
@@ -24,14 +26,14 @@ class Lines:
 
     @property
     def cut(self) -> str | None:
-        """Why the output is not complete; None where it is."""
+        """Return why the output is incomplete, or None if it is complete."""
         return None if self.end is not None else cut("the line that says that it ended is missing")
 
 
 def read(tool: str, raw: bytes) -> Lines:
-    """The documents of the first run of ``tool`` in ``raw``; other text between them is passed over.
+    """Return the documents of the first run of ``tool`` in ``raw``; other text between them is skipped.
 
-    Raises ParseError where there is none, with the last words of the output.
+    Raise ParseError, with the last words of the output, if there is none.
     """
     report: Lines | None = None
     last = (1, "no output")
@@ -61,13 +63,13 @@ def _document(line: str) -> dict[str, Any] | None:
 
 
 def positive(document: dict[str, Any], name: str) -> float | None:
-    """A number above zero; None for anything else."""
+    """Return a number above zero; None for anything else."""
     value = number(document.get(name))
     return value if value is not None and value > 0 else None
 
 
 def word(document: dict[str, Any], name: str) -> str:
-    """A short text of letters, digits and ``._+-``; empty for anything else."""
+    """Return a short text of letters, digits and ``._+-``; empty for anything else."""
     value = document.get(name)
     if not isinstance(value, str) or len(value) > 60:
         return ""
@@ -75,7 +77,7 @@ def word(document: dict[str, Any], name: str) -> str:
 
 
 def integer(document: dict[str, Any], name: str, minimum: int, maximum: int = 1 << 50) -> int | None:
-    """A whole number from ``minimum`` to ``maximum``; None for anything else."""
+    """Return an integer from ``minimum`` to ``maximum``; None for anything else."""
     value = document.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         return None

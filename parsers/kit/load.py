@@ -1,6 +1,6 @@
-"""The marks around a client's output: which of several runs counts, with how many connections, and its limit.
+"""Read the marks around a client's output: which of several runs counts, its number of connections, and its limit.
 
-A client that was run by hand prints no marks: its whole output is one run.
+A client that was run by hand prints no marks, so its whole output is one run.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from parsers.kit.text import number, numbered
 _BEGIN = re.compile(r"fleetmark: (probe|run) of ([0-9]{1,7}) clients(?:, limit ([0-9.e+-]{1,20}) s)?")
 _END = re.compile(r"fleetmark: end of (probe|run), exit status (-?[0-9]{1,5})")
 _BROKEN = re.compile(r"fleetmark: the limit of ([0-9.e+-]{1,20}) s is not kept")
-_LONGEST = 10_000  # characters of a line worth reading
+_LONGEST = 10_000  # maximum characters of a line that is read
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(slots=True)
 class Section:
-    """One run of a client: its numbered lines. ``clients``: its connections; ``limit``: of the 99th percentile, s."""
+    """Hold one run of a client: its numbered lines, its connections (``clients``) and its ``limit`` of the 99th
+    percentile, s.
+    """
 
     title: str = ""
     clients: int | None = None
@@ -37,7 +39,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The run that counts. ``broken``: the limit that no number of connections kept, s."""
+    """Hold the run that counts; ``broken`` is the limit in s that no number of connections met."""
 
     section: Section
     marked: bool
@@ -45,7 +47,7 @@ class Load:
     cut: str | None
 
     def invalid(self, p99: float | None) -> str | None:
-        """Why the run does not count; ``p99`` is its 99th percentile, s."""
+        """Return why the run does not count, given ``p99``, its 99th percentile in s; empty if it counts."""
         limit = self.broken or (self.section.limit if p99 is not None else None)
         if limit is not None and (self.broken or (p99 or 0) > limit):
             took = f": 99% took {p99:g} s with {self.section.clients} connections" if p99 is not None else ""
@@ -59,13 +61,13 @@ class Load:
         return cut("the last run has no end") if self.marked and self.section.status is None else None
 
     def clients(self, tool: str, case: str) -> Iterator[Measurement]:
-        """The number of connections, where the output says it."""
+        """Return a measurement of the number of connections, if the output gives it."""
         if self.section.clients:
             yield Measurement(tool, case, "clients", float(self.section.clients), "1", Better.NONE)
 
 
 def last(text: str) -> Load:
-    """The run that counts in ``text``: the last one, which is a probe where no limit was kept. Never raises."""
+    """Return the run that counts in ``text``: the last one, which is a probe if no limit was met. Never raise."""
     sections = [Section()]
     broken = None
     for n, line in numbered(text):
@@ -83,14 +85,14 @@ def last(text: str) -> Load:
 
 
 def latencies(tool: str, case: str, figures: Mapping[str, float | None]) -> Iterator[Measurement]:
-    """Latencies in s by what follows ``latency_``; 0 is less than the tool's last digit, and left out."""
+    """Return latencies in s by the text after ``latency_``; 0 is below the tool's precision and is left out."""
     for name, seconds in figures.items():
         if seconds:
             yield Measurement(tool, case, f"latency_{name}", seconds, "s", Better.LOWER)
 
 
 def seconds(text: str) -> float | None:
-    """A time with its unit behind it (``196.00us``) in s; None for all else."""
+    """Return a time with a unit (``196.00us``) in s; None for anything else."""
     match = re.fullmatch(r"([0-9.]{1,18})(us|ms|s|m|h)", text)
     value = number(match[1]) if match else None
     return value * _SECONDS[match[2]] if match and value is not None else None

@@ -1,4 +1,4 @@
-"""MLCommons logs, line by line: ``:::MLLOG`` and a JSON object, from files that may be compressed and of any size.
+"""Read MLCommons logs line by line: ``:::MLLOG`` and a JSON object, from files of any size that may be compressed.
 
 Memory is bounded: only the first ``LONGEST`` bytes of a line are read.
 """
@@ -13,31 +13,31 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 MARK = b":::MLLOG"
-LONGEST = 1 << 20  # bytes of a line worth keeping; real ones reach some tens of kB (file lists, git logs)
+LONGEST = 1 << 20  # bytes of a line that are kept; real lines have up to some tens of kB (file lists, git logs)
 _CHUNK = 1 << 20
 _GZIP = b"\x1f\x8b\x08"
 _UTF8 = codecs.BOM_UTF8
 _WIDE = (
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # tested before UTF-16, whose mark is a prefix of it
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# How every LoadGen and mllog record with its key first begins; other orders are decoded whole.
+# The start of LoadGen and mllog records whose first member is the key; others are decoded completely.
 _KEY_FIRST = re.compile(rb'\s*\{\s*"key"\s*:\s*"([^"\\]{0,200})"')
-# C++ streams print these where JSON has no word for them.
+# C++ streams print these values, which JSON cannot express.
 _NOT_JSON = re.compile(r"(?<=[:,\[\s])[-+]?(?:nan|inf)(?=\s{0,9}[,}\]])", re.IGNORECASE)
 
 
 class DamagedError(Exception):
-    """Compressed input that cannot be unpacked; the message says why."""
+    """Report compressed input that cannot be unpacked; the message says why."""
 
 
 def entries(lines: Iterable[bytes], keys: re.Pattern[bytes] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The records of a log, each with its line number (from 1). Other text before, between and after them is skipped.
+    """Yield the records of a log with their line numbers (from 1); other text around them is skipped.
 
-    ``keys`` avoids decoding most records: those whose first member is a ``key`` that it does not match (from the
-    start) are skipped. Truncated and damaged records are skipped too. A line may hold several records.
+    ``keys`` avoids decoding most records: records whose first member is a ``key`` that it does not match (from the
+    start) are skipped. Truncated and damaged records are skipped too. A line may contain several records.
     """
     for n, line in enumerate(lines, 1):
         if MARK in line:
@@ -45,7 +45,7 @@ def entries(lines: Iterable[bytes], keys: re.Pattern[bytes] | None = None) -> It
 
 
 def records(line: bytes, keys: re.Pattern[bytes] | None = None) -> Iterator[dict[str, Any]]:
-    """The records on one line, as ``entries`` reads them."""
+    """Yield the records on one line, as ``entries`` reads them."""
     retries = 20
     position = line.find(MARK)
     while position >= 0:
@@ -56,7 +56,7 @@ def records(line: bytes, keys: re.Pattern[bytes] | None = None) -> Iterator[dict
             continue
         record = _decode(line[start : position if position >= 0 else None])
         if record is None and key and position >= 0 and retries:
-            retries -= 1  # a mark within a record's own text (a commit message, say) does not end it
+            retries -= 1  # a mark within a record's text (a commit message, for example) does not end the record
             record = _decode(line[start:])
         if record is not None:
             yield record
@@ -78,23 +78,23 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 def _first_object(text: str) -> dict[str, Any] | None:
     try:
         value = _DECODER.raw_decode(text)[0]
-    except (ValueError, RecursionError):  # damaged or cut; an int of thousands of digits; absurd nesting
+    except (ValueError, RecursionError):  # damaged or truncated, an int with thousands of digits, or excessive nesting
         return None
     return value if isinstance(value, dict) else None
 
 
 class Lines:
-    """The lines of a file without line ends. Gzip is unpacked; UTF-16 and UTF-32 with a byte order mark become UTF-8.
+    """Iterate over the lines of a file without line ends; gzip is unpacked, and UTF-16 and UTF-32 become UTF-8.
 
-    Each is at most ``LONGEST`` bytes. Iterating raises DamagedError. ``open_end`` is true while the last line is
-    handed out and nothing ended it: the file may have been cut there.
+    UTF-16 and UTF-32 need a byte order mark. Each line has at most ``LONGEST`` bytes. Iterating raises DamagedError.
+    ``open_end`` is true while the last line is returned without a line end: the file may have been truncated there.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self.open_end = file, False
 
     def __iter__(self) -> Iterator[bytes]:
-        pending: list[bytes] = []  # pieces of a line that is not complete yet
+        pending: list[bytes] = []  # pieces of an incomplete line
         size = 0
         for chunk in _utf8(_unpacked(self._file)):
             *complete, rest = chunk.split(b"\n")
@@ -117,10 +117,10 @@ def _chunks(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _unpacked(file: BinaryIO) -> Iterator[bytes]:
-    """``file`` in pieces, unpacked if it begins as gzip does; it may consist of several members."""
+    """Yield ``file`` in pieces, unpacked if it begins like gzip, which may have several members."""
     pieces = _chunks(file)
     head = next(pieces, b"")
-    while 0 < len(head) < 4 and (more := next(pieces, b"")):  # a pipe may give less than the mark
+    while 0 < len(head) < 4 and (more := next(pieces, b"")):  # a pipe may return less than the mark
         head += more
     if not head.startswith(_GZIP):
         if head:
@@ -150,7 +150,7 @@ def _gunzip(packed: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _utf8(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """``pieces`` without a byte order mark, made UTF-8 where that mark says UTF-16 or UTF-32."""
+    """Yield ``pieces`` without a byte order mark, converted to UTF-8 from UTF-16 or UTF-32 if there was such a mark."""
     head = next(pieces, b"")
     for mark, encoding in _WIDE:
         if head.startswith(mark):

@@ -1,4 +1,4 @@
-"""Reading what tools print: bytes to numbered lines, JSON between other text, and numbers that may not be numbers."""
+"""Read the output of tools: bytes to numbered lines, JSON between other text, and numbers that may be invalid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # tested before UTF-16, whose mark is a prefix of it
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
@@ -23,12 +23,14 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
 # C prints these values, which JSON cannot express; replacements have the same length, to keep positions valid.
 _NOT_JSON = re.compile(r"(?<=[:,\[\s])(?:-nan|-inf|nan|inf)(?=\s*[,}\]])")
 _OPENING = re.compile(r'\{(?=\s*["}])')
-_MOST_BROKEN = 200  # a text that breaks JSON more often is no tool's output, and each try costs a pass over it
+_MOST_BROKEN = 200  # text that breaks JSON more often is no tool's output, and each attempt costs a pass over it
 
 
 def decode(raw: bytes) -> str:
-    """``raw`` as text: byte order mark obeyed and dropped, invalid bytes replaced by U+FFFD, NULs and terminal colours
-    dropped, CRLF made LF. A lone CR stays (progress lines overwrite themselves); see ``numbered``. Never raises.
+    """Return ``raw`` as text.
+
+    A byte order mark selects the encoding and is removed. Invalid bytes become U+FFFD, NULs and terminal colours are
+    removed, and CRLF becomes LF. A lone CR stays (progress lines overwrite themselves); see ``numbered``. Never raise.
     """
     text = ""
     for mark, encoding in _BOMS:
@@ -74,7 +76,7 @@ def number(value: object) -> float | None:
 
 
 def dig(value: object, *path: str | int) -> Any:
-    """The value at ``path`` (keys, list indices) in decoded JSON; None where a step is missing or of another type."""
+    """Return the value at ``path`` (keys, list indices) in decoded JSON; None if a step is missing or mistyped."""
     here: Any = value
     for step in path:
         if isinstance(step, str) and isinstance(here, dict):
@@ -87,7 +89,7 @@ def dig(value: object, *path: str | int) -> Any:
 
 
 class _Repeating(dict[str, Any]):
-    """A JSON object in which a key stands more than once: the last value counts, ``pairs`` has all of them."""
+    """Hold a JSON object with repeated keys: the last value counts, and ``pairs`` has all of them."""
 
     pairs: list[tuple[str, Any]]
 
@@ -104,20 +106,20 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None, object_
 
 
 def every(value: object, key: str) -> list[Any]:
-    """All values that ``key`` has in the JSON object ``value``, in order: some tools print a key twice."""
+    """Return all values of ``key`` in the JSON object ``value``, in order, since some tools print a key twice."""
     if isinstance(value, _Repeating):
         return [v for k, v in value.pairs if k == key]
     return [value[key]] if isinstance(value, dict) and key in value else []
 
 
 def objects(value: object) -> list[dict[str, Any]]:
-    """The JSON objects in the list ``value``; empty where it is no list."""
+    """Return the JSON objects in the list ``value``; empty if it is not a list."""
     return [v for v in value if isinstance(v, dict)] if isinstance(value, list) else []
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A complete JSON object in a text: its value, and the lines it begins and ends on."""
+    """Hold a complete JSON object in a text: its value, and its first and last lines."""
 
     value: dict[str, Any]
     line: int
@@ -126,7 +128,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """JSON that begins on ``line`` and cannot be read further than ``error_line``, where ``reason`` holds."""
+    """Describe JSON that begins on ``line`` and cannot be read beyond ``error_line``, with the ``reason``."""
 
     line: int
     error_line: int
@@ -135,7 +137,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class JsonScan:
-    """The JSON in a text. ``around`` is the rest: the same number of lines, the documents blanked out."""
+    """Hold the JSON in a text; ``around`` is the rest, with the same number of lines and the documents blanked out."""
 
     documents: tuple[Document, ...]
     broken: tuple[Broken, ...]
@@ -143,10 +145,10 @@ class JsonScan:
 
 
 def find_json(text: str) -> JsonScan:
-    """All outermost JSON objects in ``text``. Other text before, between and after them is skipped. Never raises.
+    """Return all outermost JSON objects in ``text``; other text around them is skipped. Never raise.
 
-    ``nan`` and ``inf`` as C prints them read as null. A broken document does not hide a complete one that begins at a
-    line's start after it; objects inside a broken one are not documents.
+    ``nan`` and ``inf`` as C prints them become null. A broken document does not hide a later complete one that begins
+    at the start of a line. Objects inside a broken document are not documents.
     """
     text = _NOT_JSON.sub(lambda m: "NaN" if len(m[0]) == 3 else "null", text)
     lines = _LineCounter(text)
@@ -162,9 +164,9 @@ def find_json(text: str) -> JsonScan:
         except json.JSONDecodeError as error:
             broken.append(Broken(lines.line_at(position), lines.line_at(error.pos), error.msg))
             resume = min(max(error.pos, position + 1), _next_at_line_start(text, position))
-        except (ValueError, RecursionError):  # an int of thousands of digits; nesting no tool prints
+        except (ValueError, RecursionError):  # an int with thousands of digits, or nesting that no tool prints
             broken.append(
-                Broken(lines.line_at(position), lines.line_at(position), "Too large a number or too deep a nesting")
+                Broken(lines.line_at(position), lines.line_at(position), "Number too large or nesting too deep")
             )
             resume = _next_at_line_start(text, position)
         else:
@@ -180,7 +182,7 @@ def _next_at_line_start(text: str, position: int) -> int:
 
 
 class _LineCounter:
-    """Line numbers of rising positions, without counting from the start each time."""
+    """Count lines at increasing positions without starting over each time."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at, self._line = text, 0, 1
@@ -194,7 +196,7 @@ class _LineCounter:
 
 
 def matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, re.Match[str]]]:
-    """Each line of ``text`` that ``pattern`` matches anywhere, as (line number, match)."""
+    """Yield (line number, match) for each line of ``text`` that ``pattern`` matches anywhere."""
     for n, line in numbered(text):
         if match := pattern.search(line):
             yield n, match

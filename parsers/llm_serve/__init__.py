@@ -1,10 +1,11 @@
-"""Runs of Fleetmark's own client of an OpenAI-compatible endpoint (``llm_serve/files/client.py``) to measurements.
+"""Parse runs of Fleetmark's own client of an OpenAI-compatible endpoint (``llm_serve/files/client.py``).
 
 Case: ``c8`` (closed loop), ``r2`` (requests per second), ``goodput``. Rates in 1/s: ``output_tokens_per_second``,
-``goodput``, ``interactivity`` (1 / the median of TPOT). Times in s, percentiles over all requests, of which those that
-failed are the slowest: ``ttft_*``, ``tpot_*`` = (last - first token) / (tokens - 1), ``itl_*``, ``e2e_*``. A run of
-which more than 1% failed is ``invalid``, as is one whose targets no rate keeps. Where the client says that another
-machine answered, the work was done ``elsewhere``.
+``goodput``, ``interactivity`` (1 / the median of TPOT). Times in s: ``ttft_*``, ``tpot_*`` = (last - first token) /
+(tokens - 1), ``itl_*`` and ``e2e_*``. Percentiles cover all requests; failed requests count as the slowest.
+
+A run is ``invalid`` if more than 1% of its requests failed, or if no rate meets its targets. If the client reports that
+another machine answered, the work was done ``elsewhere``.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from parsers.kit.text import decode, dig, number, numbered
 
 _TOOL = "llm_serve"
 _TOLERATED = 0.01
-_BUSY = 0.7  # share of its time from which on a client may be what limits a run
-_LATE = 0.005  # s from which on a client adds to what it measures
+_BUSY = 0.7  # share of a run's time from which the client may limit the run
+_LATE = 0.005  # delay in s from which the client affects the measurement
 _LONGEST = 20_000  # characters of a line
-_MOST = 2_000  # runs
+_MOST = 2_000  # number of runs
 _KINDS = ("closed", "open", "goodput")
 _LATEST = 4e9  # Unix seconds
-_PIECE = 1.02  # tokens a piece, above which gaps are of pieces
+_PIECE = 1.02  # tokens per piece above which gaps are between pieces and not tokens
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every run but the probes of a search. Raises ParseError where there is none."""
+    """Return every run except the probes of a search. Raise ParseError if there is none."""
     text = decode(raw)
     lines = [doc for n, line in numbered(text) if (doc := _object(line)) is not None]
     header = next((d for d in lines if "llm_serve" in d), {})
@@ -41,7 +42,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     gpus = number(header.get("gpus")) or 0.0
     measurements = [m for run in runs for m in _measurements(run, labels, gpus)]
     tried = next((number(d.get("rate")) for d in lines if d.get("run") == "not kept"), None)
-    if tried and tried > 0:  # what there is to say of a search in vain
+    if tried and tried > 0:  # the reasons why a search had no result
         measurements.append(Measurement(_TOOL, "goodput", "rate_tried", tried, "1/s", Better.NONE, labels=labels))
     if not header or not measurements:
         got = next((line for _, line in numbered(text) if line.strip()), "no output")
@@ -66,7 +67,7 @@ def _object(line: str) -> dict[str, Any] | None:
 
 
 def _window(runs: Sequence[Mapping[str, Any]]) -> tuple[float, float] | None:
-    """The measured time of the only run; None where there are more, or it does not say."""
+    """Return the measured time of the only run; None if there are several or the time is missing."""
     ends = runs[0].get("window") if len(runs) == 1 else None
     begin, end = (number(m) for m in ends) if isinstance(ends, list) and len(ends) == 2 else (None, None)
     return (begin, end) if begin is not None and end is not None and 0 < begin < end < _LATEST else None
@@ -103,7 +104,7 @@ def _measurements(run: Mapping[str, Any], labels: Mapping[str, str], gpus: float
     for name, metric in (("ttft", "ttft"), ("tpot", "tpot"), ("gap", _gap(run)), ("e2e", "e2e")):
         for share in ("p50", "p90", "p99", "mean"):
             value = number(dig(run, name, share))
-            if value is not None and value > 0:  # what came at one moment took no time that can be measured
+            if value is not None and value > 0:  # tokens that arrived at the same moment give no measurable time
                 yield measurement(f"{metric}_{share}", value, "s", Better.LOWER)
     middle = number(dig(run, "tpot", "p50"))
     if middle is not None and middle > 0 and number(1 / middle) is not None:
@@ -119,17 +120,17 @@ def _measurements(run: Mapping[str, Any], labels: Mapping[str, str], gpus: float
 def _rates(run: Mapping[str, Any], measurement: Any) -> Iterator[Measurement]:
     for key in ("output_tokens_per_second", "input_tokens_per_second", "requests_per_second"):
         value = number(run.get(key))
-        if value is not None and value > 0:  # in a window in which nothing came, no rate was measured
+        if value is not None and value > 0:  # no rate was measured in a window without answers
             yield measurement(key, value, "1/s", Better.HIGHER if key.startswith("output") else Better.NONE)
 
 
 def _gap(run: Mapping[str, Any]) -> str:
-    """What the gaps between pieces are: between tokens, or between pieces of several."""
+    """Return what the gaps between pieces measure: gaps between tokens, or between pieces of several tokens."""
     return "piece_gap" if (number(run.get("tokens_a_piece")) or 1.0) > _PIECE else "itl"
 
 
 def _failed(run: Mapping[str, Any]) -> str:
-    """Why the figures of a run do not count; empty where they do."""
+    """Return why the figures of a run do not count; empty if they do."""
     requests, answered = (number(run.get(k)) for k in ("requests", "answered"))
     case = _case(run)
     if not requests or answered is None:

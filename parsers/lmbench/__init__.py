@@ -1,14 +1,18 @@
-"""lmbench 3: the results file of a whole run, the text of ``make summary``, and the output of each single program.
+"""Parse lmbench 3: the results file of a whole run, the text of ``make summary``, and the output of single programs.
 
-Case: the program (``lat_syscall``, ``bw_mem``), with ``_4p`` behind it where it ran four copies at once (-P, SYNC_MAX).
-Metric: what it measured, its name unique over all programs. In s: ``null`` (system call), ``pipe``, ``tcp``,
-``context_switch``, ``page_fault``, ``latency`` and ``random_latency`` (lat_mem_rd without and with -t). In B/s: ``rd``,
-``wr``, ``rdwr``, ``cp``, ``frd``, ... (bw_mem), ``pipe_bandwidth``, ``tcp_bandwidth``. The rest: ``lmbench.words``.
-Labels say the point: ``size`` and ``stride`` in bytes, ``processes``, ``fds``, ``server`` (unless it is loopback), and
-``host`` where a text holds several. All programs but mhz and line print on standard error.
+Case: the program (``lat_syscall``, ``bw_mem``), with the suffix ``_4p`` if four copies ran at once (-P, SYNC_MAX).
+Metric: the measured quantity, with a name that is unique over all programs.
 
-bw_mem, bw_file_rd, bw_mmap_rd, lat_mmap and par_mem print two numbers and not what they are: that comes from the title
-above them, from the command line echoed before them, from an operation in front of the row, or from ``command``.
+- in s: ``null`` (system call), ``pipe``, ``tcp``, ``context_switch``, ``page_fault``, ``latency`` and
+  ``random_latency`` (lat_mem_rd without and with -t)
+- in B/s: ``rd``, ``wr``, ``rdwr``, ``cp``, ``frd``, ... (bw_mem), ``pipe_bandwidth``, ``tcp_bandwidth``
+- others: see ``lmbench.words``
+
+Labels: ``size`` and ``stride`` in bytes, ``processes``, ``fds``, ``server`` (unless it is loopback), and ``host`` if a
+text has several. All programs except mhz and line print on standard error.
+
+bw_mem, bw_file_rd, bw_mmap_rd, lat_mmap and par_mem print two numbers without their meaning. The meaning comes from the
+title above them, the command line echoed before them, an operation in front of the row, or ``command``.
 
 Source: lmbench 3.0-a9 (its scripts/lmbench, scripts/getsummary and src/*.c).
 """
@@ -58,7 +62,7 @@ _CACHE = re.compile(rf"\b(?:(L[0-9]) cache: ([0-9]{{1,12}}) bytes|Memory latency
 _SETTING = re.compile(r"\[(LMBENCH VERSION|LMBENCH_VER|SYNC_MAX|HOSTNAME|MHZ): ?(.*)\]")
 _OPENING = re.compile(r"\[lmbench([0-9.]+) results for")
 _ECHO = re.compile(r"(?:^|[/+$#>\s])((?:bw_mem|bw_file_rd|bw_mmap_rd|lat_mmap|par_mem|lat_mem_rd)\s+-?\w.*)")
-_ALONE: Mapping[str, tuple[str, float, str, Better]] = {  # programs that print one bare number
+_ALONE: Mapping[str, tuple[str, float, str, Better]] = {  # programs that print a single bare number
     "line": ("line_size", 1.0, "B", Better.NONE),
     "lat_dram_page": ("dram_page", 1e-9, "s", Better.LOWER),
 }
@@ -66,9 +70,9 @@ _LOOPBACK = re.compile(r"localhost(?:\..*)?|127\..*|::1")
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The measurements in ``raw``; ``command`` says what bare numbers are.
+    """Return the measurements in ``raw``; ``command`` gives the meaning of bare numbers.
 
-    Raises ParseError where there are none, or only numbers of unknown meaning.
+    Raise ParseError if there are none, or only numbers of unknown meaning.
     """
     text = decode(raw)
     if is_summary(text):
@@ -88,10 +92,10 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads a text line by line and keeps track of the current table."""
+    """Read a text line by line and keep track of the current table."""
 
     command_calls: list[Call]
-    measurements: list[tuple[str, Measurement]] = field(default_factory=list)  # with the host they are of
+    measurements: list[tuple[str, Measurement]] = field(default_factory=list)  # with the host that they belong to
     notes: list[str] = field(default_factory=list)
     version: str | None = None
     host: str = ""
@@ -99,9 +103,9 @@ class _Reader:
     clock: Measurement | None = None
     table: Table | None = None  # under the last title, until a blank line after its rows
     rows: int = 0
-    standing: Table | None = None  # of rows without a title, by the command
+    standing: Table | None = None  # table of rows without a title, from the command
     shuffled: bool = False
-    unnamed: list[int] = field(default_factory=list)  # lines of rows that nothing names
+    unnamed: list[int] = field(default_factory=list)  # line numbers of rows without a known meaning
     absent_program: int | None = None
 
     def __post_init__(self) -> None:
@@ -115,7 +119,7 @@ class _Reader:
             if self.rows:
                 self.table, self.rows = None, 0
         elif len(line) > LONGEST:
-            return  # no program of lmbench's prints such a line
+            return  # no program of lmbench prints such a line
         elif line.startswith("["):
             self._setting(line)
         elif row := _ROW.fullmatch(line):
@@ -150,17 +154,17 @@ class _Reader:
     def _files(self, row: re.Match[str]) -> None:
         labels = {"size": str(int(row[1]) * 1024)}
         for metric, value in (("create", row[3]), ("delete", row[4])):
-            if not value.startswith("-"):  # lat_fs prints -1 where it failed
+            if not value.startswith("-"):  # lat_fs prints -1 if it failed
                 self._add("lat_fs", metric, float(value), "1/s", Better.HIGHER, labels)
 
     def _title(self, line: str) -> bool:
-        """Whether ``line`` begins a table."""
+        """Return whether ``line`` begins a table."""
         table: Table | None
         bare = line.strip('" ').casefold()
         if bare in ("memory load latency", "random load latency"):
             self.shuffled, table = bare.startswith("random"), None
         elif bare == "file system latency":
-            table = None  # its rows name what they hold
+            table = None  # its rows name their own contents
         elif bare in TITLES:
             table = TITLES[bare]
         elif match := _STRIDE.fullmatch(line):
@@ -181,7 +185,7 @@ class _Reader:
         return True
 
     def _result(self, line: str) -> bool:
-        """Whether ``line`` itself names what was measured."""
+        """Return whether ``line`` itself names what was measured."""
         if value := _VALUE.search(line):
             factor, unit = UNITS[value[2]]
             better = Better.LOWER if unit == "s" else Better.HIGHER
@@ -231,14 +235,14 @@ class _Reader:
             self.clock = Measurement(_TOOL, "mhz", "clock", base(clock[1], 1e6), "Hz", Better.NONE)
 
     def _echo(self, words: str) -> None:
-        """A command line in the text itself, as a transcript or ``sh -x`` has it."""
+        """Read a command line in the text itself, as in a transcript or from ``sh -x``."""
         for call in calls(words.split()):
             self.shuffled = "t" in call.flags if call.program == "lat_mem_rd" else self.shuffled
             self.standing, self.table, self.rows = call.table(), None, 0
             self.parallel = call.parallel
 
     def finish(self, text: str) -> None:
-        """Adds what is only known at the end: a bare number, the header's clock, a note on unnamed rows."""
+        """Add what is known only at the end: a bare number, the header's clock, a note on unnamed rows."""
         alone = text.strip()
         if not self.measurements and re.fullmatch(NUMBER, alone):
             for call in self.command_calls:
@@ -263,7 +267,7 @@ class _Reader:
         return None
 
     def labelled(self) -> tuple[Measurement, ...]:
-        """The measurements, with a ``host`` label where the text is of several hosts."""
+        """Return the measurements, with a ``host`` label if the text covers several hosts."""
         if len({host for host, _ in self.measurements if host}) < 2:
             return tuple(m for _, m in self.measurements)
         return tuple(
@@ -291,10 +295,10 @@ def _server(name: str | None) -> dict[str, str]:
 
 
 def _simplest(printed: str, unit: float) -> int:
-    """The simplest whole number of bytes that prints as ``printed`` units of ``unit`` bytes.
+    """Return the simplest integer number of bytes that prints as ``printed`` units of ``unit`` bytes.
 
-    0.00293 MB of lat_mem_rd is 3072 bytes, 1.05 of bw_mem 2^20, 1.00 a million. Simple is a short decimal, or a small
-    multiple of a power of two.
+    lat_mem_rd's 0.00293 MB is 3072 bytes, bw_mem's 1.05 is 2^20, and 1.00 is a million. Short decimals and small
+    multiples of a power of two are simple.
     """
     decimals = len(printed.partition(".")[2])
     middle, half = float(printed) * unit, 0.5 * unit / 10**decimals

@@ -1,8 +1,8 @@
-"""What lmbench 3's programs print, as data: result lines, table titles, and the tables that command lines imply.
+"""Define the output of lmbench 3's programs as data: result lines, table titles, and tables that command lines imply.
 
-Units as its sources have them (lib_timing.c, lat_mem_rd.c, bw_mem.c of 3.0-a9): KB and MB are 1e3 and 1e6 bytes in
-every figure and every size, but for lat_mem_rd, whose sizes are in units of 2^20 bytes, and for sizes written ``4k``
-(lat_fs, lat_ctx), which are in units of 2^10.
+The units follow the sources (lib_timing.c, lat_mem_rd.c, bw_mem.c of 3.0-a9). KB and MB are 1e3 and 1e6 bytes in
+figures and sizes, with two exceptions. Sizes of lat_mem_rd are in units of 2^20 bytes, and sizes written ``4k``
+(lat_fs, lat_ctx) in units of 2^10.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 
 from fleetmark.base.measurement import Better, Measurement
 
-LONGEST = 1000  # characters of a line worth reading
+LONGEST = 1000  # maximum characters of a line that is read
 NUMBER = r"[0-9]{1,15}(?:\.[0-9]{0,12})?"
 UNITS: Mapping[str, tuple[float, str]] = {
     "nanoseconds": (1e-9, "s"),
@@ -29,12 +29,12 @@ MEMORY_OPERATIONS = ("rd", "wr", "rdwr", "cp", "frd", "fwr", "fcp", "bzero", "bc
 
 
 def base(printed: str, factor: float) -> float:
-    """``printed`` times ``factor`` without binary rounding: 0.6737 microseconds are 6.737e-07 s."""
+    """Return ``printed`` times ``factor`` without binary rounding: 0.6737 microseconds are 6.737e-07 s."""
     return float(Decimal(printed) * Decimal(repr(factor)))
 
 
 def repeats(measurements: Iterable[Measurement]) -> tuple[str, ...]:
-    """A note where a text holds a measurement more than once."""
+    """Return a note if a text contains a measurement more than once."""
     counts = Counter((m.case, m.metric, *sorted(m.labels.items())) for m in measurements)
     runs = max(counts.values(), default=0)
     return (f"up to {runs} runs: repeats of a measurement go by the same names",) if runs > 1 else ()
@@ -42,7 +42,9 @@ def repeats(measurements: Iterable[Measurement]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A result line ``LABEL: NUMBER UNIT``. ``metric`` may use the pattern's groups; named groups are labels."""
+    """Define a result line ``LABEL: NUMBER UNIT``; ``metric`` may use the pattern's groups, and named groups are
+    labels.
+    """
 
     pattern: re.Pattern[str]
     case: str
@@ -60,7 +62,7 @@ def _lines(*rows: tuple[str, str, str]) -> tuple[Line, ...]:
 
 LINES = _lines(
     (r"Simple syscall", "lat_syscall", "null"),
-    (r"Null syscall", "lat_syscall", "write"),  # lmbench 1: it wrote a byte to /dev/null
+    (r"Null syscall", "lat_syscall", "write"),  # lmbench 1, which wrote a byte to /dev/null
     (r"Simple (read|write|stat|fstat)", "lat_syscall", r"\1"),
     (r"Simple open/close", "lat_syscall", "open_close"),
     (r"Select on (?P<fds>[0-9]{1,9}) fd's", "lat_select", "select_file"),
@@ -100,7 +102,9 @@ PARALLELISM = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of two numbers. The first is the label ``key``, ``scale`` bytes a unit (None: a plain count); the second
+    """Define a table with rows of two numbers.
+
+    The first number is the label ``key`` in units of ``scale`` bytes (None: a plain count). The second is in units of
     ``factor`` base units of ``unit``.
     """
 
@@ -118,13 +122,13 @@ class Table:
 
 
 def loads(stride: str, shuffled: bool) -> Table:
-    """lat_mem_rd's table for one stride in bytes; ``shuffled`` is its option -t."""
+    """Return lat_mem_rd's table for one stride in bytes; ``shuffled`` is its option -t."""
     metric = "random_latency" if shuffled else "latency"
     return Table("lat_mem_rd", metric, scale=2.0**20, factor=1e-9, unit="s", labels={"stride": stride})
 
 
 def switches(kilobytes: int) -> Table:
-    """lat_ctx's table for one size of process."""
+    """Return lat_ctx's table for one process size."""
     labels = {"size": str(kilobytes * 1024)}
     return Table("lat_ctx", "context_switch", "processes", None, 1e-6, "s", labels)
 
@@ -132,7 +136,7 @@ def switches(kilobytes: int) -> Table:
 MMAP_LATENCY = Table("lat_mmap", "mmap", factor=1e-6, unit="s")
 LOAD_PARALLELISM = Table("par_mem", "load_parallelism", factor=1.0, unit="1")
 TCP_BANDWIDTH = Table("bw_tcp", "tcp_bandwidth")
-# What rows are without a title, by program and the argument after the size.
+# The meaning of rows without a title, by program and the argument after the size.
 BY_ARGUMENT: Mapping[str, Mapping[str, Table]] = {
     "bw_mem": {
         operation + conflict: Table("bw_mem", operation + conflict)
@@ -154,7 +158,7 @@ BY_PROGRAM: Mapping[str, Table] = {
     "bw_tcp": Table("bw_tcp", "tcp_bandwidth"),
 }
 
-# Titles of the tables in the results file, as `lmbench` writes them; case and a leading quote do not matter.
+# Titles of the tables in the results file, as `lmbench` writes them; case and a leading quote are ignored.
 _MEMORY = BY_ARGUMENT["bw_mem"]
 TITLES: Mapping[str, Table] = {
     "mappings": BY_PROGRAM["lat_mmap"],
@@ -181,16 +185,16 @@ _TAKES_VALUE = frozenset("PWNmMsLvnuT")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One lmbench program on a command line: its arguments without options, its options without and with a value."""
+    """Hold one lmbench program of a command line: its arguments, and its options without and with a value."""
 
     program: str
     words: tuple[str, ...] = ()
     flags: frozenset[str] = frozenset()
     parallel: int = 1
-    values: Mapping[str, str] = field(default_factory=dict)  # of options that take one
+    values: Mapping[str, str] = field(default_factory=dict)  # options that take a value
 
     def table(self) -> Table | None:
-        """The table of rows that this call prints without saying what it is."""
+        """Return the table of the rows that this call prints without their meaning."""
         if self.program in BY_PROGRAM:
             return BY_PROGRAM[self.program]
         argument = self.words[1] if len(self.words) > 1 else ""
@@ -198,7 +202,9 @@ class Call:
 
 
 def calls(command: Sequence[str]) -> Iterator[Call]:
-    """Every lmbench program on a command line, also inside ``sh -c "..."`` and behind numactl, taskset and the like."""
+    """Return every lmbench program on a command line, also inside ``sh -c "..."`` or after numactl, taskset and the
+    like.
+    """
     words = " ".join(command).replace(";", " ; ").replace("&", " ; ").replace("|", " ; ").split()
     for position, word in enumerate(words):
         program = PurePosixPath(word.strip("'\"")).name

@@ -1,21 +1,26 @@
 """Intel Memory Latency Checker (MLC), versions 3.0 to 3.12: a whole run, or the output of each single mode.
 
-Case: ``mlc``. Metrics, in s (lower) and B/s (higher); MLC's 1 MB/sec is 1e6 B/s:
-``idle_latency`` by ``from`` and ``to`` (NUMA nodes, or sockets where MLC does not see nodes; ``cpu`` and ``to`` with
--a), or of one --idle_latency run by its options: ``buffer`` in bytes, ``core``, ``memory_core``, ``to``,
-``stride``; ``local_latency`` the lowest of a node to itself; ``bandwidth`` by ``from`` and ``to``; ``peak_bandwidth``
-and ``max_bandwidth`` (--max_bandwidth) by ``mix`` of reads and writes, of which ``peak_read_bandwidth`` and
-``max_read_bandwidth`` are all reads; ``loaded_latency`` and ``loaded_bandwidth`` by injected ``delay``; ``c2c_latency``
-by ``state`` (HIT, HITM), ``level`` (L2, LLC) and, between nodes, ``from`` (writer), ``to`` (reader) and ``homed``, or
-of one pair of cores by ``reader_core``, ``writer_core``, ``memory_core``.
-``mix`` and ``traffic`` on bandwidth and loaded figures: not read-only (-W), not sequential (-U). Where runs in one text
-differ in other options only, their figures carry them as ``options``.
+Case: ``mlc``. Latencies are in s (lower is better), bandwidths in B/s (higher is better); MLC's 1 MB/sec is 1e6 B/s.
 
-A latency is of sequential access with the prefetchers off. Where MLC cannot switch them off it visits memory at
-random, on AMD always: these are other metrics, ``idle_latency_random`` and so on, recognised by the heading (3.10 and
-later), by MLC's message that it could not modify them, or by -r. Sequential with the prefetchers left on (-e, or
-heading and message disagree) is neither: ``_prefetched``. Up to 3.9, and in single runs, AMD's random access is not
-printed.
+- ``idle_latency``: by ``from`` and ``to`` (NUMA nodes, or sockets if MLC does not see nodes; ``cpu`` and ``to`` with
+  -a). A single --idle_latency run has its options instead: ``buffer`` in bytes, ``core``, ``memory_core``, ``to``,
+  ``stride``
+- ``local_latency``: the lowest latency of a node to itself
+- ``bandwidth``: by ``from`` and ``to``
+- ``peak_bandwidth``, ``max_bandwidth`` (--max_bandwidth): by ``mix`` of reads and writes; ``peak_read_bandwidth`` and
+  ``max_read_bandwidth`` are those with reads only
+- ``loaded_latency``, ``loaded_bandwidth``: by injected ``delay``
+- ``c2c_latency``: by ``state`` (HIT, HITM), ``level`` (L2, LLC) and, between nodes, ``from`` (writer), ``to`` (reader)
+  and ``homed``. A single pair of cores has ``reader_core``, ``writer_core`` and ``memory_core``
+
+Bandwidth and loaded figures have the label ``mix`` if they are not read-only (-W), and ``traffic`` if they are not
+sequential (-U). If runs in one text differ only in other options, their figures have these as ``options``.
+
+Latencies apply to sequential access with the prefetchers off. If MLC cannot switch them off, and always on AMD, it
+accesses memory at random. These latencies are separate metrics, such as ``idle_latency_random``. They are recognised
+by the heading (3.10 and later), by MLC's message that it could not modify the prefetchers, or by -r. Sequential access
+with the prefetchers on (-e, or heading and message disagree) has the suffix ``_prefetched``. Up to 3.9, and in single
+runs, MLC does not print that access is random on AMD.
 
 Source: Intel's documentation of MLC 3.x, and outputs of versions 3.1 to 3.12.
 """
@@ -37,7 +42,7 @@ from parsers.mlc.words import CACHES, IDLE, LOADED, MATRIX, MOST, PEAK, Options
 _TOOL = _CASE = "mlc"
 _MOST_NOTES = 20
 _SINGLE = {"c": "core", "i": "memory_core", "j": "to", "J": "to", "l": "stride"}  # options of one --idle_latency run
-_COUPLE = {"c": "reader_core", "w": "writer_core", "i": "memory_core"}  # of one --c2c_latency run
+_COUPLE = {"c": "reader_core", "w": "writer_core", "i": "memory_core"}  # options of one --c2c_latency run
 _ALL_READS = {"peak_bandwidth": "peak_read_bandwidth", "max_bandwidth": "max_read_bandwidth"}
 _SECTIONS = {
     "idle_latency": IDLE,
@@ -54,9 +59,10 @@ _ACCESS_NOTES = {
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The measurements of every run in ``raw``; ``command`` has a full run's options, which MLC does not print.
+    """Return the measurements of every run in ``raw``; ``command`` gives a full run's options, which MLC does not
+    print.
 
-    Raises ParseError where no figure can be read.
+    Raise ParseError if no figure can be read.
     """
     text = decode(raw)
     reader = _Reader(words.options_of(command))
@@ -71,7 +77,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """One printed figure; a latency's metric still lacks the suffix for the kind of access."""
+    """Hold one printed figure; a latency's metric still lacks the suffix for the kind of access."""
 
     metric: str
     value: float
@@ -81,17 +87,17 @@ class _Figure:
 
 @dataclass(slots=True)
 class _Run:
-    """What one run of MLC printed; a text may hold several."""
+    """Hold the output of one run of MLC; a text may contain several runs."""
 
-    options: Options | None = None  # from its own line, or from the command
+    options: Options | None = None  # from the line with the command, or from ``command``
     command_line: bool = False
     banner: bool = False
     buffer: str | None = None  # as printed, in bytes
-    access: str | None = None  # as the heading has it
+    access: str | None = None  # as in the heading
     no_control: bool = False
     goes_random: bool = False
     read_only: bool = False
-    sections: dict[str, int] = field(default_factory=dict)  # by name, the line each begins on
+    sections: dict[str, int] = field(default_factory=dict)  # by name, the line on which each begins
     figures: dict[tuple[str, tuple[tuple[str, str], ...]], _Figure] = field(default_factory=dict)
 
     @property
@@ -100,7 +106,7 @@ class _Run:
 
     @property
     def suffix(self) -> str:
-        """The suffix of this run's latency metrics."""
+        """Return the suffix of this run's latency metrics."""
         untouched = self.no_control or self.goes_random or (self.settings.has("e") and self.settings.value("e") != "0")
         if self.access == "random" or (self.access is None and (self.no_control or self.goes_random)):
             return "_random"
@@ -109,7 +115,7 @@ class _Run:
         return "_prefetched" if untouched else ""
 
     def traffic(self) -> dict[str, str]:
-        """Labels of figures measured under load, where that is not MLC's usual one."""
+        """Return the labels of figures under load, if the load differs from MLC's default."""
         labels = {}
         if (mix := self.settings.mix) and not self.read_only:
             labels["mix"] = mix
@@ -118,7 +124,7 @@ class _Run:
         return labels
 
     def final(self) -> Iterator[_Figure]:
-        """The figures under their final names, headlines last."""
+        """Return the figures under their final names, with headlines last."""
         for f in self.figures.values():
             yield replace(f, metric=f.metric + self.suffix) if f.unit == "s" else f
         local = [
@@ -135,18 +141,18 @@ class _Run:
 
 @dataclass(slots=True)
 class _Table:
-    """A matrix whose first row was read."""
+    """Hold a matrix whose first row was read."""
 
     metric: str
     corner: str
     columns: tuple[str, ...]
     labels: Mapping[str, str]
-    rows: int = 0  # those read
+    rows: int = 0  # rows that were read
 
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads a text line by line and keeps track of the current run and table."""
+    """Read a text line by line and keep track of the current run and table."""
 
     command: Options | None
     runs: list[_Run] = field(default_factory=list)
@@ -156,9 +162,9 @@ class _Reader:
     remote: Mapping[str, str] | None = None  # labels of the cache-to-cache matrix under the last title
     pair: Mapping[str, str] | None = None  # nodes that a verbose run names before their latency
     drive: bool = False
-    last: bool = False  # no line's end comes after this one
-    cut: bool = False  # nor a blank: its last figure may lack digits
-    read_line: int = 0  # the last line of which something was read
+    last: bool = False  # the text ends after this line, without a line end
+    cut: bool = False  # nor does a blank follow, so its last figure may lack digits
+    read_line: int = 0  # the last line that was read
     left_line: int = 0  # the last line of which something was left out
     short_row: bool = False  # the last row has fewer figures than its table
     left_out: dict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=dict)
@@ -194,7 +200,7 @@ class _Reader:
                 self.trouble = n, line
 
     def _fact(self, line: str) -> bool:
-        """Whether ``line`` says how this run, or the next one, measures."""
+        """Return whether ``line`` says how this run or the next one measures."""
         if match := words.COMMAND_LINE.search(line):
             if self.run.figures or self.run.command_line:
                 self._begin()
@@ -216,7 +222,7 @@ class _Reader:
         return True
 
     def _begin_again(self) -> None:
-        """MLC prints such lines before it measures: after figures, another run has begun without a banner."""
+        """Begin another run if there are figures already, since MLC prints such lines before it measures."""
         if self.run.figures:
             self._begin()
 
@@ -238,7 +244,7 @@ class _Reader:
         return True
 
     def _alone(self, n: int, line: str) -> bool:
-        """Whether ``line`` itself names what it measures."""
+        """Return whether ``line`` itself names what it measures."""
         settings = self.run.settings
         if match := words.VERBOSE.search(line):
             self.pair = {"from": match[1], "to": match[2]}
@@ -268,7 +274,7 @@ class _Reader:
         return True
 
     def _row(self, n: int, line: str) -> bool:
-        """Whether ``line`` belongs to the table that has begun."""
+        """Return whether ``line`` belongs to the current table."""
         if self.section in (IDLE, MATRIX, CACHES):
             return self._matrix(n, line)
         if self.section == LOADED:
@@ -332,7 +338,7 @@ class _Reader:
             return False
         cells, rest = _cells(cells)
         if not any("." in cell for cell in cells):
-            if cells and len(head) >= 5:  # as MLC prints delays
+            if cells and len(head) >= 5:  # in the form of MLC's delays
                 self._leave(n, f"loaded row {head}", cells[0], "which is no figure of MLC's")
             return len(head) >= 5
         if len(cells) != 2 and not (len(cells) < 2 and (self.last or rest)):
@@ -344,7 +350,7 @@ class _Reader:
             ends = (2 - position) if position == len(cells) - 1 and not rest else 0
             if not (
                 metric == "loaded_latency" and self.run.settings.has("T")
-            ):  # no latency was asked for: it prints 0.00
+            ):  # 0.00 means that no latency was requested
                 self._add(n, metric, cell, labels, ends)
         return True
 
@@ -358,7 +364,9 @@ class _Reader:
     def _add(
         self, n: int, metric: str, word: str, labels: Mapping[str, str], ends: int = 0, exponent: int = -9
     ) -> None:
-        """Keep the figure ``word``, or say why not. ``ends``: the decimals it has to have, where it ends its line."""
+        """Store the figure ``word``, or record why not; ``ends`` is the number of decimals it must have at a line's
+        end.
+        """
         unit = "B/s" if metric.endswith("bandwidth") else "s"
         value = words.figure(word, 6 if unit == "B/s" else exponent)
         name = metric.replace("_", " ")
@@ -379,7 +387,7 @@ class _Reader:
         self.left_out.setdefault((name, why), []).append((n, " ".join(word.split())[:40]))
 
     def end_missing(self, text: str) -> str | None:
-        """Why the text is truncated; None where the last run is complete, or that cannot be known."""
+        """Return why the text is truncated, or None if the last run is complete or this cannot be known."""
         run, last = self.run, text.count("\n") + 1
         inside = cut_in_line(text)
         if self.unread and not (inside and self.unread[-1][0] == last):
@@ -450,13 +458,13 @@ class _Reader:
 
 
 def _cells(line: Sequence[str]) -> tuple[list[str], bool]:
-    """The cells a row begins with, and whether something else comes after them (a message ran into it)."""
+    """Return the cells at the start of a row, and whether other text follows (a message that was printed into it)."""
     count = next((position for position, word in enumerate(line) if not words.is_cell(word)), len(line))
     return list(line[:count]), count < len(line)
 
 
 def _missing(run: _Run) -> Iterator[str]:
-    """Notes on sections and headline figures that a run began and has no figures of."""
+    """Return notes on sections and headline figures that a run began but that have no figures."""
     sections = {_SECTIONS.get(f.metric, LOADED) for f in run.figures.values()}
     for name, n in run.sections.items():
         if name not in sections:
@@ -468,7 +476,7 @@ def _missing(run: _Run) -> Iterator[str]:
 
 
 def _named(runs: Sequence[_Run]) -> Iterator[Measurement]:
-    """All figures of all runs. Those that several runs have for one point carry the options that differ."""
+    """Return all figures of all runs; those of several runs at one point have labels for the options that differ."""
     final = [(run, list(run.final())) for run in runs]
     points: dict[tuple[str, tuple[tuple[str, str], ...]], set[str]] = {}
     for run, figures in final:

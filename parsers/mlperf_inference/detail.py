@@ -1,4 +1,4 @@
-"""mlperf_log_detail.txt: the records of LoadGen from v1.0 on, one by one, to its runs."""
+"""Read mlperf_log_detail.txt: combine the records of LoadGen from v1.0 on into its runs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from parsers.kit.text import dig, number
 from parsers.mlperf_inference.run import NANO, SCENARIOS, Run, percentile
 
 _MOST_RUNS = 1000
-# The keys that matter here; a log has few of them and may have millions of others.
+# The keys that matter here; a log has few of them but may have millions of others.
 _KEYS = (
     rb"(?:result|effective|early_stopping|error)_|requested_(?:scenario|test_mode|server_t[tp]|multi_stream_target_qps)"
     rb"|(?:loadgen_version|num_errors|generated_samples_per_query|qsl_reported_total_count|warning_generic_message)\b"
 )
 WANTED = re.compile(_KEYS)
-# The beginning of a line that LoadGen wrote and that does not matter, by far the most of a large log.
+# The beginning of irrelevant LoadGen lines, which make up most of a large log.
 OTHERS = re.compile(rb':::MLLOG \{"key": "(?!' + _KEYS + rb')[^"\\]{0,200}"')
 _RESULTS: dict[str, tuple[str, float]] = {
     "result_samples_per_second": ("samples_per_second", 1.0),
@@ -31,7 +31,7 @@ _RESULTS: dict[str, tuple[str, float]] = {
 }
 _COUNTS_ERRORS = re.compile(r"5\.[1-9]|[6-9]\.|[1-9][0-9]")  # versions that end their logs with num_errors
 _LAST_BEFORE = "result_99.90_percentile_latency_ns"
-# result_token_throughput is left out: it divides by nanoseconds and calls that seconds.
+# result_token_throughput is left out, because it divides by nanoseconds and calls them seconds.
 _OVERHEAD_TOKENS = "result_token_throughput_with_loadgen_overhead"
 _EXTREME = re.compile(
     r"result_(?:(?P<of>first_token_)?(?P<which>min|max|mean)(?P<query>_query)?_latency_ns"
@@ -64,13 +64,13 @@ _SETTINGS = {
 
 
 class DetailReader:
-    """Takes records in their order; those of several processes may be mixed and are separated by pid."""
+    """Take records in order; those of several processes may be mixed and are separated by pid."""
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
         self.left_out = 0
         self.last_key: tuple[int, str] | None = None
-        self._of: dict[object, Run] = {}  # the run that each process is at
+        self._of: dict[object, Run] = {}  # the current run of each process
 
     def take(self, n: int, record: dict[str, Any]) -> None:
         """Read one record of line ``n``."""
@@ -88,7 +88,7 @@ class DetailReader:
             _take_setting(run, key, value)
 
     def finish(self) -> list[Run]:
-        """The runs with figures, settled."""
+        """Return the completed runs that have figures."""
         some = [run for run in self.runs if run.values]
         for run in some:
             run.finish()

@@ -1,4 +1,7 @@
-"""Reports of MLPerf's endpoints client (from round v6.1): report.txt, result_summary.json, accuracy_results.json."""
+"""Read reports of MLPerf's endpoints client (from round v6.1).
+
+They are report.txt, result_summary.json and accuracy_results.json.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ _SHORTEST_S = 600
 
 @dataclass(slots=True)
 class Report:
-    """One report; figures are in base units, by metric and percentile (a label) or ""."""
+    """Hold one report; figures are in base units, by metric and percentile (a label) or ""."""
 
     line: int
     values: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -49,7 +52,7 @@ class Report:
     version: str | None = None
     pattern: str | None = None
     concurrency: str | None = None
-    broken: str | None = None  # in its own words, why its figures are partial
+    broken: str | None = None  # the report's own reason why its figures are partial
     ended: bool = False
     notes: list[str] = field(default_factory=list)
 
@@ -67,7 +70,7 @@ class Report:
             self.notes.append(note)
 
     def score(self, figure: object, percent: bool, **labels: str) -> None:
-        """Keep an accuracy as a fraction; above 1 it can only be a percent."""
+        """Store an accuracy as a fraction; a value above 1 must be a percentage."""
         value = number(figure)
         if value is None or not 0 <= value <= 100 or len(self.scores) >= _MOST:
             return
@@ -75,7 +78,7 @@ class Report:
         self.scores.setdefault(labelled, value / 100 if percent or value > 1 else value)
 
     def case(self, command: Sequence[str]) -> str:
-        """The scenario that the load pattern stands for."""
+        """Return the scenario that the load pattern stands for."""
         if self.pattern == "poisson":
             if says_interactive(command):
                 return "Interactive"
@@ -91,7 +94,7 @@ class Report:
         return "".join(word.capitalize() for word in (self.pattern or "endpoints").split("_"))
 
     def wrong(self, command: Sequence[str]) -> list[str]:
-        """Why this report is not a score, if so."""
+        """Return why this report is not a score, or None."""
         reasons = [self.broken] if self.broken else []
         if word := hint(command):
             reasons.append(f"not a score by its command: {word}")
@@ -121,18 +124,18 @@ class Report:
 
 
 class ReportReader:
-    """Takes lines of report.txt one by one."""
+    """Take lines of report.txt one by one."""
 
     def __init__(self) -> None:
         self.reports: list[Report] = []
-        self._part: str | None = None  # Summary, Latency Breakdowns; None outside of a report
+        self._part: str | None = None  # Summary or Latency Breakdowns; None outside a report
         self._section: str | None = None
         self._estimates = False
         self._dataset: str | None = None
         self._accuracy = False
 
     def take(self, n: int, line: str) -> bool:
-        """Read one line, its end taken off; whether it is one of a report's."""
+        """Read one line without its line end; return whether it belongs to a report."""
         line = line.rstrip()
         if line.startswith("-----") and (match := _BAR.fullmatch(line)):
             self._open(n, match[1])
@@ -221,7 +224,7 @@ def _put_percentile(report: Report, section: str, rank: str, figure: object, est
 
 
 def from_json(value: Mapping[str, Any], line: int) -> Report | None:
-    """The report in result_summary.json or accuracy_results.json; None where the object is neither."""
+    """Return the report in result_summary.json or accuracy_results.json; None if the object is neither."""
     report = Report(line, ended=True)
     if "n_samples_completed" in value or "n_samples_issued" in value:
         _read_summary(report, value)

@@ -1,4 +1,4 @@
-"""One run of LoadGen from its logs: figures, settings, verdict, and their check against MLPerf's rules."""
+"""Represent one run of LoadGen from its logs: figures, settings, verdict, and checks against MLPerf's rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOOL = "mlperf_inference"
 SCENARIOS = frozenset({"SingleStream", "MultiStream", "MultiStreamFree", "Server", "Offline"})
 NANO = 1e-9
 CUT = "the output is cut: {}"
-_MOST = 500  # figures of a run; a real one has some forty
+_MOST = 500  # maximum figures of a run; a real one has about forty
 
 # Limits (TTFT, TPOT in ms) that distinguish the Interactive scenario from Server; both run as LoadGen's Server.
 _INTERACTIVE = {(450, 40), (4500, 80), (500, 30), (1500, 15), (2000, 15), (2000, 20)}
@@ -61,20 +61,23 @@ _INTERACTIVE_HINT = re.compile(r"(?<![A-Za-z])interactive(?![A-Za-z])", re.IGNOR
 
 
 def percentile(text: str) -> str | None:
-    """A percentile as in metric names and labels: ``90``, ``99.9``; None for an impossible one."""
+    """Return a percentile as in metric names and labels: ``90``, ``99.9``; None for an impossible one."""
     value = number(text)
     return f"{value:g}" if value is not None and 0 < value <= 100 else None
 
 
 def better(metric: str, scenario: str) -> tuple[str, Better]:
-    """Unit and direction of ``metric``. Offline issues all samples at once: their waiting time is no score."""
+    """Return unit and direction of ``metric``.
+
+    Offline issues all samples at once, so their waiting time is not a score.
+    """
     if metric in _EXACT:
         return _EXACT[metric]
     return "s", Better.NONE if scenario == "Offline" else Better.LOWER
 
 
 def hint(command: Sequence[str]) -> str | None:
-    """The word in ``command`` that marks this run as no score, if any."""
+    """Return the word in ``command`` that shows that this run is not a score, if any."""
     match = _HINT.search(" ".join(command))
     return match[0] if match else None
 
@@ -85,10 +88,10 @@ def says_interactive(command: Sequence[str]) -> bool:
 
 @dataclass(slots=True)
 class Run:
-    """What one run printed; ``line`` is where it begins."""
+    """Hold the output of one run; ``line`` is its first line."""
 
     line: int
-    titled: bool = False  # a heading or a key says that this is LoadGen's
+    titled: bool = False  # whether a heading or a key shows that this is LoadGen's
     scenario: str | None = None
     mode: str | None = None
     version: str | None = None
@@ -96,23 +99,23 @@ class Run:
     settings: dict[str, float] = field(default_factory=dict)
     verdict: str | None = None
     failed: list[str] = field(default_factory=list)  # constraints that were not met
-    advice: list[str] = field(default_factory=list)  # LoadGen's own words on why it is invalid
+    advice: list[str] = field(default_factory=list)  # LoadGen's own reasons why it is invalid
     early: list[str] = field(default_factory=list)  # what early stopping lacked
     target: str | None = None  # the percentile that is the score of SingleStream and MultiStream
-    completed: bool = False  # a completed or scheduled rate was printed, as in Server only
-    scheduled_first: bool = False  # the headline is the scheduled rate
-    early_stopping: bool = False  # the log knows early stopping (from v2.0)
-    tokens: bool = False  # early stopping is of TTFT and TPOT
-    old_streams: bool = False  # MultiStream as up to v1.1, at a fixed rate
-    generated: set[float] = field(default_factory=set)  # samples of a query, as really generated
-    concatenated: bool = False  # the samples of a query are not as set
+    completed: bool = False  # whether a completed or scheduled rate was printed, as in Server only
+    scheduled_first: bool = False  # whether the headline is the scheduled rate
+    early_stopping: bool = False  # whether the log supports early stopping (from v2.0)
+    tokens: bool = False  # whether early stopping refers to TTFT and TPOT
+    old_streams: bool = False  # whether MultiStream is as up to v1.1, at a fixed rate
+    generated: set[float] = field(default_factory=set)  # samples per query, as actually generated
+    concatenated: bool = False  # whether the samples per query differ from the setting
     audited: bool = False
     errors: int = 0
     ended: bool = False
     notes: list[str] = field(default_factory=list)
 
     def put(self, metric: str, value: float, factor: float = 1.0, rank: str = "") -> None:
-        """Keep a figure in base units; of several under one name the first."""
+        """Store a figure in base units; only the first figure of a name counts."""
         if value < 0:
             self.say(f"{metric} is {value:g}, left out")
         elif (first := self.values.get((metric, rank))) is None:
@@ -126,7 +129,7 @@ class Run:
             self.notes.append(note)
 
     def read_early_stopping(self, metric: str, text: str) -> None:
-        """Take the lines below "Early Stopping Result", of ``metric``: latency, ttft or tpot."""
+        """Read the lines below "Early Stopping Result" of ``metric``: latency, ttft or tpot."""
         for match in _ESTIMATE.finditer(text):
             if (rank := percentile(match[1])) and (value := number(match[2])) is not None:
                 self.put(f"{metric}_early_stopping", value, NANO, rank)
@@ -138,7 +141,7 @@ class Run:
             self.early.append(f"{which}early stopping needs {wants}")
 
     def finish(self) -> None:
-        """Derive what needs the full run: the scenario if not printed, what the latencies are of, the score."""
+        """Derive what requires the full run: a missing scenario, the meaning of the latencies, and the score."""
         self.scenario = self.scenario or self._guess()
         if any(m.startswith("query_latency") for m, _ in self.values):  # MultiStream: per query, then per sample
             names = {m: "sample_" + m for m, _ in self.values if m.startswith("latency_") and "early" not in m}
@@ -181,7 +184,7 @@ class Run:
         return scenario
 
     def case(self, command: Sequence[str]) -> str:
-        """The scenario; Interactive is distinguished from Server by its latency limits."""
+        """Return the scenario; Interactive is distinguished from Server by its latency limits."""
         if self.scenario != "Server" or "ttft" not in self.settings or "tpot" not in self.settings:
             return "Interactive" if self.scenario == "Server" and says_interactive(command) else self.scenario or ""
         limits = (self.settings["ttft"] / 1e6, self.settings["tpot"] / 1e6)
@@ -195,7 +198,7 @@ class Run:
         return "Server"
 
     def wrong(self, command: Sequence[str]) -> list[str]:
-        """Why this run is not a score, if so."""
+        """Return why this run is not a score, or None."""
         reasons = []
         if self.verdict is None:
             reasons.append("no line says whether the result is valid: the log is cut or damaged")
@@ -212,7 +215,7 @@ class Run:
         return reasons
 
     def _compliance(self) -> list[str]:
-        """Why this is a run of one of MLPerf's compliance tests, TEST01 to TEST09, if it is."""
+        """Return why this is one of MLPerf's compliance tests (TEST01 to TEST09), or None."""
         setting = self.settings.get
         signs = []
         if sampled := setting("accuracy_log_sampling_target") or setting("accuracy_log_probability"):
@@ -228,7 +231,7 @@ class Run:
         return [f"a compliance run, not a score ({'; '.join(signs)})"] if signs else []
 
     def remarks(self) -> Iterator[str]:
-        """Remarks on a run: settings and figures that qualify its score."""
+        """Return remarks on settings and figures that qualify the score."""
         yield from self.notes
         yield from self._short()
         if self.scheduled_first:

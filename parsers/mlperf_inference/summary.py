@@ -1,4 +1,4 @@
-"""mlperf_log_summary.txt, or the same lines within a program's output: LoadGen's runs, read line by line."""
+"""Read LoadGen's runs from mlperf_log_summary.txt, or from the same lines within a program's output."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SETTINGS = {
     "performance_issue_same": "performance_issue_same",
     "performance_sample_count": "performance_sample_count",
 }
-# The beginning of every line that is read here; other output is skipped quickly.
+# The beginning of every relevant line; other output is skipped quickly.
 _BEGINS = re.compile(
     r"MLPerf|Scenario|Mode |(?:Samples|Tokens|Completed|Scheduled|QPS|TPS|Min|Max|Mean|Per|Result|Early|TTFT|TPOT|No)\b"
     r"| {1,4}[PME]|Recommendations|WARNING: sample|[0-9.]{1,9}(?:th| percentile| warn| ERR)"
@@ -53,25 +53,25 @@ _FLAGS = {"true": 1.0, "false": 0.0}
 
 
 class SummaryReader:
-    """Takes a text's lines one by one; ``finish`` returns the runs in them."""
+    """Take a text's lines one by one; ``finish`` returns the runs in them."""
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
         self.title: int | None = None
-        self.ending: int | None = None  # the first "No errors encountered" line, all that accuracy mode prints
+        self.ending: int | None = None  # the first "No errors encountered" line, the only one in accuracy mode
         self.left_out = 0
-        self._block: list[str] | None = None  # lines of the block being read
-        self._kind = ""  # of the block: advice, latency, ttft or tpot
+        self._block: list[str] | None = None  # lines of the current block
+        self._kind = ""  # kind of the block: advice, latency, ttft or tpot
         self._per_query = False
 
     @property
     def begun(self) -> int | None:
-        """The line on which an unfinished run without figures begins; None where there is none."""
+        """Return the line on which an unfinished run without figures begins, or None if there is none."""
         last = self.runs[-1] if self.runs else None
         return last.line if last and last.titled and not (last.values or last.ended) else None
 
     def take(self, n: int, line: str) -> None:
-        """Read one line, its end taken off."""
+        """Read one line without its line end."""
         line = line.rstrip()
         if self._block is not None and self._continue_block(line):
             return
@@ -84,7 +84,7 @@ class SummaryReader:
             self._take_setting(n, line)
 
     def finish(self) -> list[Run]:
-        """The runs that are LoadGen's and hold figures, settled."""
+        """Return the completed runs of LoadGen that have figures."""
         self._end_block()
         some = [run for run in self.runs if run.values and (run.titled or run.scenario or run.verdict)]
         for run in some:
@@ -107,7 +107,7 @@ class SummaryReader:
         if match := _SCENARIO.fullmatch(line):
             if (name := match[1].replace(" ", "")) in SCENARIOS:
                 run = self._run(n)
-                if run.scenario:  # another run, whose heading is lost
+                if run.scenario:  # another run whose heading is missing
                     run = self._begin(n)
                 run.scenario = name
         elif match := _MODE.fullmatch(line):
@@ -200,7 +200,7 @@ class SummaryReader:
         self._block, self._kind = [], kind
 
     def _continue_block(self, line: str) -> bool:
-        """Whether ``line`` belongs to the block being read; it begins with a space, a wrapped one too."""
+        """Return whether ``line`` belongs to the current block: it begins with a space, even if it is wrapped."""
         if self._block is not None and line.startswith(" ") and not _MET.fullmatch(line):
             if len(self._block) < 20:
                 self._block.append(line)

@@ -1,4 +1,4 @@
-"""A run's evaluations, sorted by what they are: the one that ended the run, the best, and the points of the curve."""
+"""Sort a run's evaluations by kind: the one that ended the run, the best one, and the points of the curve."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _CHECKPOINTS = (rules.FID, rules.CLIP)  # evaluated after training, in any order
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All evaluations of one kind in a run: ``final`` ended it, ``points`` are labels and values of the curve."""
+    """Hold all evaluations of one kind in a run: ``final`` ended it, ``points`` are labels and values of the curve."""
 
     quality: rules.Quality
-    name: str  # distinguishes Mask R-CNN's two
+    name: str  # distinguishes the two evaluations of Mask R-CNN
     evals: tuple[Eval, ...]
     final: Eval
     points: tuple[tuple[dict[str, str], float], ...]
-    numbered: bool  # the counts alone do not tell the evaluations apart
+    numbered: bool  # whether the counts alone do not distinguish the evaluations
     printed: float | None  # the target that the log prints
-    target: float | None  # the same, or else the rules'
+    target: float | None  # the same, or else the target in the rules
 
     @property
     def title(self) -> str:
@@ -35,11 +35,11 @@ class Group:
 
     @property
     def reached(self) -> bool:
-        """Whether an evaluation is as good as the target, where that is known."""
+        """Return whether an evaluation is as good as the target, or None if unknown."""
         return self.target is not None and any(self.quality.reaches(e.value, self.target) for e in self.evals)
 
     def best(self) -> str:
-        """The best evaluation in words, against the target where there is one."""
+        """Return the best evaluation in words, compared with the target if there is one."""
         values = [e.value for e in self.evals]
         if self.quality.better is Better.NONE:
             text = f"last {self.title} {plain(self.final.value)}"
@@ -61,7 +61,7 @@ class Group:
 
 
 def groups(run: Run, benchmark: str | None) -> list[Group]:
-    """The evaluations of ``run`` by kind, in the order of their first."""
+    """Return the evaluations of ``run`` by kind, in order of first appearance."""
     by_kind: dict[tuple[rules.Quality, str], list[Eval]] = {}
     for e in run.evals:
         quality = rules.quality(benchmark, e.key, e.name)
@@ -79,18 +79,18 @@ def groups(run: Run, benchmark: str | None) -> list[Group]:
 
 
 def _unit(run: Run, benchmark: str | None) -> str:
-    """What the ``epoch_num`` of this run's evaluations counts."""
+    """Return what the ``epoch_num`` of this run's evaluations counts."""
     epochs = max((e.count for e in run.evals if e.unit == "epoch" and e.count is not None), default=0.0)
     return rules.counts(benchmark, epochs, run.fact("global_batch_size"))
 
 
 def unit_of(run: Run, benchmark: str | None, unit: str) -> str:
-    """``unit`` as the log calls it, or the unit that it really counts."""
+    """Return ``unit`` as the log calls it, or the unit that is actually counted."""
     return _unit(run, benchmark) if unit == "epoch" else unit
 
 
 def _last(run: Run, evals: Sequence[Eval]) -> Eval:
-    """The evaluation that ended the run: the last one that is not later than run_stop, by its time or its place."""
+    """Return the evaluation that ended the run: the last one not after run_stop, by time or position."""
     within = [
         e
         for e in evals
@@ -102,7 +102,10 @@ def _last(run: Run, evals: Sequence[Eval]) -> Eval:
 
 
 def _deciding(run: Run, by_kind: dict[tuple[rules.Quality, str], list[Eval]]) -> dict[rules.Quality, Eval]:
-    """Of checkpoints that are evaluated later: those of the first that is good enough by all, or else of the last."""
+    """Return the evaluations of the deciding checkpoint, if checkpoints are evaluated later.
+
+    It is the first checkpoint that is good enough by all evaluations, or else the last.
+    """
     checkpoints: dict[float, dict[rules.Quality, Eval]] = {}
     kinds = [quality for quality, _ in by_kind if quality in _CHECKPOINTS]
     for quality in kinds:
@@ -124,7 +127,7 @@ _ANY = float("inf")  # a time after all changes of targets
 
 
 def _points(evals: Sequence[Eval], counts: str) -> tuple[tuple[tuple[dict[str, str], float], ...], bool]:
-    """The curve without repeated evaluations, and whether equal counts got a number."""
+    """Return the curve without repeated evaluations, and whether equal counts were numbered."""
     values_by_point: dict[tuple[str, float | None], list[float]] = {}
     points: list[tuple[dict[str, str], float]] = []
     numbered = False

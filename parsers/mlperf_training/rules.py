@@ -1,7 +1,7 @@
-"""What MLPerf Training's benchmarks evaluate: which way it improves, what counts their progress, and their targets.
+"""Define the evaluations of MLPerf Training's benchmarks: their direction, unit of progress, and targets.
 
-Source: training_rules.adoc (rounds v0.6 to v6.0), the HPC rules of v3.0, and mlperf_logging's compliance checker
-(v0.7 to v6.1), whose checks of ``eval_accuracy`` tell which of them are losses.
+Source: training_rules.adoc (rounds v0.6 to v6.0), the HPC rules of v3.0, and mlperf_logging's compliance checker (v0.7
+to v6.1), whose checks of ``eval_accuracy`` tell which of them are losses.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from fleetmark.base.measurement import Better
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """What an evaluation of a benchmark is: the metric's name and its direction; what it really is, for a note."""
+    """Describe an evaluation of a benchmark: the metric's name, its direction, and what it actually is, for a note."""
 
     metric: str
     better: Better
     meaning: str = ""
 
     def reaches(self, value: float, target: float) -> bool:
-        """Whether ``value`` is as good as ``target``."""
+        """Return whether ``value`` is as good as ``target``."""
         return value <= target if self.better is Better.LOWER else value >= target
 
 
@@ -60,8 +60,8 @@ _QUALITIES = {
 }
 _BY_METRIC = {"fid": FID, "clip": CLIP}
 
-# Targets of the rounds from v0.7 (2020) on; those that changed, with the first moment of the year they hold from.
-_FIRST = 1_577_836_800_000.0  # 2020, ms
+# Targets of the rounds from v0.7 (2020) on; changed targets have the start of the year from which they apply.
+_FIRST = 1_577_836_800_000.0  # 2020, in ms
 _SINCE = {"bert": 1_609_459_200_000.0, "ssd": 1_640_995_200_000.0}  # v1.0, 2021; v2.0, 2022
 _TARGETS: dict[str, float] = {
     "bert": 0.72,
@@ -93,7 +93,9 @@ _TARGETS_BY_METRIC = {"fid": 90.0, "clip": 0.15, "bbox": 0.377, "segm": 0.339}
 
 
 def quality(benchmark: str | None, key: str, name: str) -> Quality:
-    """What an evaluation of ``benchmark`` under ``key`` is; ``name`` distinguishes several (FID, CLIP)."""
+    """Return the description of an evaluation of ``benchmark``; ``name`` distinguishes several under ``key`` (FID,
+    CLIP).
+    """
     if match := _BY_METRIC.get(name.lower()):
         return match
     if match := _QUALITIES.get(benchmark or ""):
@@ -102,14 +104,14 @@ def quality(benchmark: str | None, key: str, name: str) -> Quality:
 
 
 def target(benchmark: str | None, name: str, time: float) -> float | None:
-    """The target that the rules at ``time`` (ms) set for an evaluation, where it is known."""
+    """Return the target that the rules at ``time`` (ms) set for an evaluation, if known."""
     if time < _SINCE.get(benchmark or "", _FIRST):
         return None
     return _TARGETS_BY_METRIC.get(name.lower()) if name else _TARGETS.get(benchmark or "")
 
 
 def counts(benchmark: str | None, largest: float, batch: float | None) -> str:
-    """What an ``epoch_num`` that reaches ``largest`` counts. BERT's are samples since v1.0, gpt3's tokens."""
+    """Return the unit of ``epoch_num``, whose maximum is ``largest``: samples for BERT since v1.0, tokens for gpt3."""
     if benchmark == "gpt3":
         return "tokens"
     if benchmark == "bert" and largest >= (batch or 1000):

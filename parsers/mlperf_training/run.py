@@ -1,4 +1,4 @@
-"""Records of MLPerf Training to runs: where one ends and the next begins, what it evaluated, and whether it counts."""
+"""Group records of MLPerf Training into runs: where each begins and ends, its evaluations, and whether it counts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from parsers.kit.text import number
 from parsers.mlperf_training.lines import SYSTEM, UNREADABLE, Record
 
-_RANKS_APART = 60_000.0  # ms between the run_start of several ranks of one run
+_RANKS_APART = 60_000.0  # maximum ms between the run_start of several ranks of one run
 _MOST_STATUSES = 5
-_SAME = 1e-6  # relative: the same evaluation, rounded differently
-# How submissions are called in a run's facts; the older names beside today's.
+_SAME = 1e-6  # relative difference up to which two figures are the same evaluation, rounded differently
+# Names of submission facts; older names are listed with the current ones.
 _FACTS = {
     "submission_benchmark": "benchmark",
     "submission_org": "org",
@@ -26,16 +26,16 @@ _FACTS = {
 }
 _NUMBERS = ("seed", "global_batch_size", "target")
 _COUNTS = (("samples_count", "samples"), ("epoch_num", "epoch"), ("epoch", "epoch"), ("step_num", "step"))
-_PARTS = ("BBOX", "SEGM")  # of Mask R-CNN, in the order of a list of two
+_PARTS = ("BBOX", "SEGM")  # evaluations of Mask R-CNN, in the order of a list of two
 
 _ODD = re.compile(r"[^A-Za-z0-9_.+-]")
 
-Facts = dict[str, dict[Any, None]]  # by name, the different values in the order printed
+Facts = dict[str, dict[Any, None]]  # by name, the distinct values in the order printed
 
 
 @dataclass(frozen=True, slots=True)
 class Eval:
-    """One evaluation. ``name`` distinguishes several at one time (FID, BBOX); ``count`` is the training progress."""
+    """Hold one evaluation; ``name`` distinguishes several at one time (FID, BBOX), ``count`` is its progress."""
 
     line: int
     key: str
@@ -48,7 +48,7 @@ class Eval:
 
 @dataclass(slots=True)
 class Run:
-    """What one run logged, from its run_start (None where the log begins after it) to the next one's."""
+    """Hold the log of one run, from its run_start (None if the log begins after it) to that of the next run."""
 
     line: int
     start: float | None
@@ -62,10 +62,10 @@ class Run:
     throughputs: list[float] = field(default_factory=list)
     facts: Facts = field(default_factory=dict)
     version: str | None = None
-    result: float | None = None  # seconds: what minigo evaluates after the run, and prints
-    reached: str = ""  # how far it came, in words
+    result: float | None = None  # seconds: minigo evaluates after the run and prints the time
+    reached: str = ""  # its progress, in words
     starts: set[float] = field(default_factory=set)  # what ranks print
-    followed: int | None = None  # the line after its end on which another run sets itself up
+    followed: int | None = None  # the first line after its end on which another run is set up
     stopped_at_count: tuple[str, float] | None = None
     seen: set[tuple[Any, ...]] = field(default_factory=set)
 
@@ -74,7 +74,7 @@ class Run:
         return self.stop_line is not None
 
     def fact(self, name: str) -> Any:
-        """The first value printed of a fact, None where there is none."""
+        """Return the first printed value of a fact, or None if there is none."""
         return next(iter(self.facts.get(name, ())), None)
 
     @property
@@ -83,10 +83,10 @@ class Run:
 
 
 def runs(records: Iterable[Record]) -> tuple[list[Run], Run]:
-    """The runs in a log, in order, and the records before the first one as a run that never started.
+    """Return the runs in a log in order; records before the first one form a run that never started.
 
-    A run_start begins a run. Facts printed between two runs belong to the second, and to the first where it has none
-    of its own: some logs end with what was submitted.
+    A run_start begins a run. Facts printed between two runs belong to the second. They also belong to the first if it
+    has none of its own, because some logs end with the submission facts.
     """
     result: list[Run] = []
     before = Run(0, None)
@@ -128,7 +128,7 @@ def _begin(record: Record, facts: Facts, previous: Run | None) -> Run:
 
 
 def _begins_another(run: Run, record: Record) -> bool:
-    """Whether a run_start after that of ``run`` is the next run's, rather than the same one's from another rank."""
+    """Return whether a run_start after that of ``run`` begins the next run and does not come from another rank."""
     if record.time is None or run.start is None:
         return run.ended or bool(run.evals)
     if record.time in run.starts:
@@ -194,7 +194,7 @@ def _take_stop(run: Run, record: Record) -> None:
 
 
 def _status(record: Record) -> str:
-    """The status in run_stop: ``success``, or its own word for anything else; empty where it has none."""
+    """Return the status in run_stop: ``success`` or the log's word for anything else; empty if there is none."""
     status = record.metadata.get("status")
     if status is None and "success" in record.metadata:
         success = str(record.metadata["success"]).lower()
@@ -215,7 +215,7 @@ def _take_eval(run: Run, record: Record) -> None:
 
 
 def _new(run: Run, record: Record, value: Any) -> bool:
-    """Whether this is not a repetition: ranks, and logs printed twice, say the same with the same time."""
+    """Return whether this is new; ranks, and logs printed twice, repeat records with the same time."""
     identity = (record.key, record.time, value)
     if record.time is not None and identity in run.seen:
         return False
@@ -224,7 +224,7 @@ def _new(run: Run, record: Record, value: Any) -> bool:
 
 
 def _parts(value: object, name: str) -> Iterator[tuple[str, object]]:
-    """The figures of an evaluation by name: a number, a mapping (of BBOX and SEGM, perhaps under accuracy), a pair."""
+    """Return the figures of an evaluation by name, from a number, a mapping (BBOX and SEGM, for example) or a pair."""
     if isinstance(value, dict):
         if "accuracy" in value:
             yield from _parts(value["accuracy"], name)
@@ -237,7 +237,7 @@ def _parts(value: object, name: str) -> Iterator[tuple[str, object]]:
 
 
 def _count(record: Record) -> tuple[str, float] | None:
-    """The training progress, by the key that has it."""
+    """Return the training progress, by the key that has it."""
     for key, unit in _COUNTS:
         if (value := number(record.metadata.get(key))) is not None:
             return unit, value
@@ -245,10 +245,10 @@ def _count(record: Record) -> tuple[str, float] | None:
 
 
 def plain(value: float) -> str:
-    """A figure as people write it: counts without a point."""
+    """Return a figure as people write it: counts without a decimal point."""
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
 def same(one: float, other: float) -> bool:
-    """Whether two figures are one, rounded differently."""
+    """Return whether two figures are equal except for rounding."""
     return abs(one - other) <= _SAME * max(abs(one), abs(other))

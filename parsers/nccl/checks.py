@@ -1,4 +1,4 @@
-"""Where the figures of a collective benchmark disagree with one another, beyond the rounding of what is printed."""
+"""Find figures of a collective benchmark that contradict each other by more than the rounding of printed figures."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from parsers.nccl.model import Figure, Point, Row, Run
 
 
 def factors(name: str | None, ranks: int | None) -> list[tuple[float | None, float | None]]:
-    """How a collective's algbw relates to size over time, and busbw to algbw: the present definition first.
+    """Return a collective's factors from size over time to algbw, and from algbw to busbw: the current definition
+    first.
 
-    Up to June 2020 the algbw of all_gather and reduce_scatter left out each rank's own share.
+    Up to June 2020, the algbw of all_gather and reduce_scatter omitted each rank's own share.
     """
     part = (ranks - 1) / ranks if ranks else None
     factors_by_name: dict[str, list[tuple[float | None, float | None]]] = {
         "all_reduce": [(1.0, 2 * part if part is not None else None)],
         "all_gather": [(1.0, part), (part, 1.0)],
         "alltoall": [(1.0, part)],
-        "alltoallv": [(None, part)],  # what it moves is not in the table
+        "alltoallv": [(None, part)],  # the amount of data it moves is not in the table
         "hypercube": [(part, 1.0)],
         "broadcast": [(1.0, 1.0)],
     }
@@ -35,7 +36,7 @@ def factors(name: str | None, ranks: int | None) -> list[tuple[float | None, flo
 
 
 def is_rate(rate: Figure, moved: float, time: Figure) -> bool:
-    """Whether ``rate`` is ``moved`` over ``time``, within their rounding."""
+    """Return whether ``rate`` equals ``moved`` over ``time``, within their rounding."""
     if time.value <= time.half:
         return True
     lowest, highest = moved / (time.value + time.half), moved / (time.value - time.half)
@@ -45,7 +46,7 @@ def is_rate(rate: Figure, moved: float, time: Figure) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Doubt:
-    """One figure that disagrees with another of its row."""
+    """Hold a figure that contradicts another one of its row."""
 
     metric: str
     row: Row
@@ -56,7 +57,11 @@ class _Doubt:
 
 
 def disagreements(run: Run, single: bool) -> Iterator[str]:
-    """Where busbw is not algbw times the collective's factor, algbw not size over time, the average not the rows'."""
+    """Return where busbw, algbw or the average contradicts the other figures.
+
+    busbw must be algbw times the collective's factor, algbw must be size over time, and the average must be that of the
+    rows.
+    """
     definitions = factors(run.case, run.ranks or run.ranks_of_command)
     doubts_by_definition = [list(_doubts(run, alg, None if single else bus)) for alg, bus in definitions]
     if doubts_by_definition:

@@ -1,4 +1,4 @@
-"""The intended end of a sweep over sizes, for output without an end line: by the command or the tool's output."""
+"""Find the intended end of a sweep over sizes, for output without an end line, from the command or the output."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def check_range(runs: Sequence[Run], output: Sequence[Line], command: Sequence[str]) -> None:
-    """Mark the last of ``runs`` as not ended where its last row is not of the largest requested size.
+    """Mark the last of ``runs`` as unfinished if its last row does not have the largest requested size.
 
-    Only for runs without a summary: a printed summary is the end.
+    This applies only to runs without a summary, since a printed summary is the end.
     """
     last = max(runs, key=lambda run: (run.last, run.line), default=None)
     if last is None or not last.ended or last.expects_average or last.summaries or not last.rows:
@@ -34,7 +34,7 @@ def check_range(runs: Sequence[Run], output: Sequence[Line], command: Sequence[s
 
 
 def _following(sizes: Sequence[int], options: Mapping[str, int]) -> int:
-    """The size after the last of ``sizes``: by the requested factor or step, else by the previous increase."""
+    """Return the size after the last of ``sizes``, by the requested factor or step, or by the previous increase."""
     if options.get("factor", 0) > 1:
         return sizes[-1] * options["factor"]
     if "step" in options:

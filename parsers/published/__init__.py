@@ -33,8 +33,10 @@ ZERO = "zero"  # the reason for excluding a zero
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure of one machine. ``place`` says where in the file it stands, ``version`` which release or round of the
-    benchmark it is of; ``invalid`` why it is not to be compared. ``kind``: None where the file does not declare it.
+    """Hold one figure of one machine.
+
+    ``place`` is its position in the file, ``version`` the release or round of the benchmark. ``invalid`` gives the
+    reason if it must not be compared. ``kind`` is None if the file does not declare it.
     """
 
     machine: str
@@ -51,8 +53,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a file says. ``machines``: name to the labels it can be chosen by. ``read``: how many rows the file has;
-    ``left_out``: why some gave no figure, and how many.
+    """Hold the contents of a file.
+
+    ``machines`` maps names to the labels that select them. ``read`` is the number of rows, and ``left_out`` counts the
+    rows without a figure by reason.
     """
 
     machines: Mapping[str, Mapping[str, str]]
@@ -63,7 +67,7 @@ class Table:
 
 
 class Collector:
-    """A collector of machines and results while a table is read.
+    """Collect machines and results while a table is read.
 
     A machine is identified by its name and further fields (``identity``), which are added to the name only if machines
     of the same name differ in them. Different values of a label are joined: ``fp16+fp8``.
@@ -95,7 +99,7 @@ class Collector:
         self._repeats[point] += 1
 
     def table(self, read: int) -> Table:
-        """The table. Raises FleetmarkError where no row gave a figure."""
+        """Return the table. Raise FleetmarkError if no row has a figure."""
         if not self._rows:
             why = "; ".join(f"{reason} ({n})" for reason, n in self.left_out.most_common(4))
             raise FleetmarkError(f"none of its {read} rows has a figure to import" + (f": {why}" if why else ""))

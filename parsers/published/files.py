@@ -44,7 +44,7 @@ Cells = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """A file as rows of cells, each with its position (``line 7``). ``form`` is CSV, JSON, JSON lines or Parquet."""
+    """Hold a file as rows of cells, each with its position (``line 7``); ``form`` names the format."""
 
     form: str
     columns: Sequence[str]
@@ -52,7 +52,7 @@ class Records:
 
 
 class _Rows(Sequence[tuple[str, Cells]]):
-    """Rows with the same ``columns``, stored as tuples, since a mapping per row would take several times the memory."""
+    """Hold rows with the same ``columns`` as tuples, since a mapping per row would take several times the memory."""
 
     def __init__(self, word: str, columns: Sequence[str]) -> None:
         self._word, self._columns = word, columns
@@ -290,9 +290,9 @@ def _objects(form: str, word: str, numbered: Iterable[tuple[int, Any]]) -> Recor
 
 
 class _Lines(Iterator[str]):
-    """Iterate over the lines of a text with their line ends. ``delimiters``: the count since the reader reset it to 0.
+    """Iterate over the lines of a text with their line ends; ``delimiters`` counts since the reader reset it to 0.
 
-    Raise FleetmarkError if a row has far too many cells, before it is held in memory.
+    Raise FleetmarkError if a row has far too many cells, before the row is held in memory.
     """
 
     def __init__(self, text: str, delimiter: str) -> None:

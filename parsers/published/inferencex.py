@@ -1,7 +1,7 @@
-"""InferenceX's points (``agg_*.json``) to machines: a kind of accelerator under a framework, model and precision.
+"""Convert InferenceX's points (``agg_*.json``) to machines: an accelerator with a framework, model and precision.
 
-A machine is ``hw framework precision``, and each point a load of it, under the names of our own client's figures, so
-that both stand on one frontier. One run a point: nothing tells how hosts of a kind differ.
+A machine is ``hw framework precision``, and each point is one load of it. Points use the names of our own client's
+figures, so both can be shown on one frontier. Each point is a single run, so the differences between hosts are unknown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _MOST = 200_000
 
 
 def read(raw: bytes, name: str = "") -> Table:
-    """The points in ``raw``; ``name`` is not needed. Raises FleetmarkError where there is none, or it is damaged."""
+    """Return the points in ``raw``; ``name`` is not needed. Raise FleetmarkError if there are none or the file is
+    damaged.
+    """
     scan = find_json(decode(unpacked(raw, parsers.MAX_BYTES)))
     if scan.broken:
         problem = scan.broken[0]

@@ -1,16 +1,18 @@
-"""MLCommons' tables of MLPerf results: Inference and Training, in the forms they are published in.
+"""Read MLCommons' tables of MLPerf results, Inference and Training, in their published forms.
 
-Read: the summary that MLCommons publishes with a round (``summary_results.json``), the submission checker's
-``summary.csv``, the records of cm4mlperf-results for Inference and for Training, and such rows of many rounds in one
-table. A machine is a submitter's platform in a round; open division and runs with power measured are machines of their
-own, and their names say so.
+The forms are the summary that MLCommons publishes with a round (``summary_results.json``), the submission checker's
+``summary.csv``, the records of cm4mlperf-results, and tables that join such rows of many rounds. A machine is a
+submitter's platform in a round. Results of the open division and runs with measured power form separate machines, and
+their names say so.
 
-Inference: case ``llama2-70b-99 Offline``, metrics ``samples_per_second``, ``tokens_per_second`` and ``latency`` as in
-``parsers.mlperf_inference``; measured power is ``power`` (W) or, for a stream, ``energy`` (J per query), and describes.
-Training: case ``bert``, metric ``time_to_train``. What is not known to come from MLCommons is unverified.
+Inference: case ``llama2-70b-99 Offline``, with the metrics ``samples_per_second``, ``tokens_per_second`` and
+``latency`` as in ``parsers.mlperf_inference``. Measured power is ``power`` (W) or, for a stream, ``energy`` (J per
+query); both are descriptive. Training: case ``bert``, metric ``time_to_train``. Results that are not known to come from
+MLCommons are unverified.
 
-Some rounds scored language models in tokens and printed Samples/s or Queries/s; the rounds' submission checkers tell
-which (``RESULT_FIELD_BENCHMARK_OVERWRITE``), and ``_TOKENS`` here. So gptj is samples in v4.0, tokens in v4.1.
+Some rounds scored language models in tokens but printed Samples/s or Queries/s. The rounds' submission checkers tell
+which (``RESULT_FIELD_BENCHMARK_OVERWRITE``), and so does ``_TOKENS`` here: gptj counts samples in v4.0 and tokens in
+v4.1.
 """
 
 from __future__ import annotations
@@ -42,9 +44,9 @@ PUBLISHER = "submitter"
 SIZES: Mapping[str, str] = {"accelerators": "devices", "processors": "sockets"}
 _SCENARIOS = {name.lower(): name for name in ("Offline", "Server", "Interactive", "SingleStream", "MultiStream")}
 _CLASSES = {"Offline": "gpu-offline", "Server": "gpu-server", "Interactive": "gpu-interactive"}
-_STREAMS = "gpu-latency"  # how fast one stream of requests is answered
+_STREAMS = "gpu-latency"  # response speed for a single stream of requests
 _BOTH = ("Offline", "Server", "Interactive")
-# What a benchmark is called at first, its scenarios, and the round from which on they are scored in tokens.
+# The prefix of a benchmark's name, its scenarios, and the round from which they are scored in tokens.
 _TOKENS = (
     ("llama2-70b", ("Offline",), (4, 0)),
     ("llama2-70b", _BOTH, (4, 1)),
@@ -56,7 +58,7 @@ _TOKENS = (
     ("whisper", ("Offline",), (5, 1)),
 )
 _ALIASES = {"resnet": "resnet50"}
-_UNITS = {  # as printed: metric, factor to the base unit, base unit, which way is better
+_UNITS = {  # as printed: metric, factor to the base unit, base unit, better direction
     "samples/s": ("samples_per_second", 1.0, "1/s", Better.HIGHER),
     "queries/s": ("samples_per_second", 1.0, "1/s", Better.HIGHER),
     "tokens/s": ("tokens_per_second", 1.0, "1/s", Better.HIGHER),
@@ -74,7 +76,7 @@ _OFFICIAL = re.compile(r"mlcommons/(?:(?:inference|training)_results_v[0-9]|cm4m
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The columns of one kind of table, each under its possible names."""
+    """Define the columns of one kind of table, each with its possible names."""
 
     title: str
     required: Mapping[str, tuple[str, ...]]
@@ -171,9 +173,9 @@ def credit(
 
 
 def read(raw: bytes, name: str = "") -> Table:
-    """The results in ``raw``. Raises FleetmarkError for another table, and for a row whose unit is missing or unknown.
+    """Return the results in ``raw``. If "unofficial" is in the file's ``name``, all of them are unverified.
 
-    ``name``: the file's; "unofficial" in it makes every result unverified.
+    Raise FleetmarkError for another table, and for a row whose unit is missing or unknown.
     """
     source = records(raw)
     form = _form(source)
@@ -189,7 +191,7 @@ def read(raw: bytes, name: str = "") -> Table:
         texts = {key: words(value) for key, value in row.items()}
         for key in form.required:
             if not texts[key] and key not in ("result", "units"):
-                raise FleetmarkError(f"{place}: no {key}; a result of MLPerf names it")
+                raise FleetmarkError(f"{place}: no {key}; every MLPerf result must have it")
         official = "unofficial" not in name.lower() and (
             bool(_OFFICIAL.search(texts["origin"])) or words(cells.get("_cm_experiment")).startswith("mlperf-")
         )
@@ -225,7 +227,7 @@ def _form(source: Records) -> _Form:
 
 
 def _first(cells: Cells, names: Iterable[str]) -> object:
-    """The first of these columns that holds anything in this row."""
+    """Return the first of these columns that is not empty in this row."""
     return next((cells[n] for n in names if words(cells.get(n))), None)
 
 
@@ -238,11 +240,11 @@ def _inference(
     texts: Mapping[str, str],
     standing: Standing | None,
 ) -> None:
-    """The figures of one row of Inference: its result, and the power where it was measured."""
+    """Add the figures of one row of Inference: its result, and the power if it was measured."""
     subject = f"{place} ({texts['submitter']} {texts['platform']}, {texts['model']} {texts['scenario']})"
     scenario = _SCENARIOS.get(texts["scenario"].lower())
     if scenario is None:
-        raise FleetmarkError(f"{subject}: no scenario of MLPerf's, which are {', '.join(_SCENARIOS.values())}")
+        raise FleetmarkError(f"{subject}: not an MLPerf scenario; use one of {', '.join(_SCENARIOS.values())}")
     division, power = texts["division"].lower(), texts["has_power"].lower() == "true"
     version = _version(texts["round"])
     metric, factor, unit, better = _unit(subject, texts["units"])
@@ -258,7 +260,7 @@ def _inference(
     name = f"{texts['submitter']}/{texts['platform']} {version}"
     name += ("" if division == "closed" else f" {division}") + (" power" if power else "")
     figures = [(metric, factor, unit, better, row["result"])]
-    if metric in _DESCRIBING:  # a row for the power alone
+    if metric in _DESCRIBING:  # a row that only gives the power
         figures = [(metric, factor, unit, better, row["power"] or row["result"])]
     elif texts["power"]:
         figures.append((*_unit(subject, texts["power_units"] or "watts"), row["power"]))
@@ -289,7 +291,7 @@ def _inference(
 
 
 def _kind(metric: str, scenario: str) -> Kind:
-    """Throughput that the whole machine has is capacity; what one stream waits for is not, nor is power."""
+    """Return the kind: throughput of the whole machine is capacity; the latency of one stream and power are not."""
     if metric in _DESCRIBING:
         return Kind.GUARDRAIL
     return Kind.CAPACITY if scenario in _CLASSES else Kind.RESPONSIVENESS
@@ -306,7 +308,7 @@ def _training(
     subject = f"{place} ({texts['submitter']} {texts['system']}, {texts['model']})"
     factor = _MINUTES.get(texts["units"].lower())
     if factor is None:
-        raise FleetmarkError(f"{subject}: {_no_unit(texts['units'])}; a time to train is in {', '.join(_MINUTES)}")
+        raise FleetmarkError(f"{subject}: {_no_unit(texts['units'])}; give the time to train in {', '.join(_MINUTES)}")
     value, why = figure(row["result"])
     if why:
         collector.leave(f"time_to_train: {why}")
@@ -325,7 +327,7 @@ def _training(
 
 
 def _labels(texts: Mapping[str, str], version: str, division: str) -> dict[str, str | list[str]]:
-    """What a machine can be chosen by. ``accelerators`` and ``gpus`` count those of all its nodes."""
+    """Return the labels that select a machine; ``accelerators`` and ``gpus`` count those of all its nodes."""
     each, nodes = texts["accelerators"], texts.get("nodes", "") or "1"
     count = str(int(each) * int(nodes)) if _COUNT.fullmatch(each) and _COUNT.fullmatch(nodes) else each or "0"
     count = "0" if count == "N/A" else count
@@ -349,12 +351,12 @@ def _labels(texts: Mapping[str, str], version: str, division: str) -> dict[str, 
 
 
 def _parts(text: str) -> list[str]:
-    """``edge,datacenter`` as its parts: a comma would end a selector's term."""
+    """Return the parts of ``edge,datacenter``, since a comma would end a selector's term."""
     return [part.strip() for part in text.split(",")]
 
 
 def _availability(text: str) -> str:
-    """MLPerf's three categories in any spelling; another word stays as it is."""
+    """Return one of MLPerf's three categories from any spelling; other words stay unchanged."""
     lower = text.lower()
     if lower.startswith("available") or lower in ("onprem", "cloud"):
         return "available"
@@ -370,7 +372,7 @@ def _unit(subject: str, printed: str) -> tuple[str, float, str, Better]:
     kind = _UNITS.get(printed.lower())
     if kind is None:
         raise FleetmarkError(
-            f"{subject}: {_no_unit(printed)}; MLPerf's are Samples/s, Queries/s, Tokens/s, Latency (ms)"
+            f"{subject}: {_no_unit(printed)}; MLPerf's units are Samples/s, Queries/s, Tokens/s, Latency (ms)"
         )
     return kind
 
@@ -380,7 +382,7 @@ def _no_unit(printed: str) -> str:
 
 
 def _model(used: str, official: str, division: str) -> str:
-    """The benchmark's one name; in the open division the network that ran, where it differs."""
+    """Return the benchmark's canonical name; in the open division, with the network that ran if it differs."""
     same = re.sub(r"\W|_", "", used).lower() == re.sub(r"\W|_", "", official).lower()
     name = official if official and (same or division == "closed") else used
     return _ALIASES.get(name, name)

@@ -1,15 +1,18 @@
-"""Spare Cores' published table of cloud server types: a row a type, a column a figure (``sc_servers.csv``).
+"""Read Spare Cores' published table of cloud server types: one row per type, one column per figure
+(``sc_servers.csv``).
 
-Read: what sc-inspector measured once on each type. A machine is a type of a vendor, ``aws/m7i.large``. An empty cell
-was not measured there. Figures are the whole type's, over all its vCPUs, unless the case says otherwise:
+sc-inspector measured each type once. A machine is a vendor's type, ``aws/m7i.large``. Empty cells were not measured.
+Figures cover the whole type with all its vCPUs, unless the case says otherwise:
 
-- ``stress-ng div16``: integer divisions, in as many processes as gave most, and in one (``stress-ng div16 1 core``);
-- ``bw_mem OP SIZE``: lmbench's loops in all vCPUs at once; the smaller size describes, as it may lie in a cache;
-- ``llama-bench MODEL pp512`` and ``tg128``: tokens a second of a prompt, and of one answer;
-- ``nvbandwidth ...``: copies to, from and within the GPUs.
+- ``stress-ng div16``: integer divisions, with the number of processes that gave the best result, and with one
+  (``stress-ng div16 1 core``)
+- ``bw_mem OP SIZE``: lmbench's loops on all vCPUs at once; the smaller size is only descriptive, as it may fit in a
+  cache
+- ``llama-bench MODEL pp512`` and ``tg128``: tokens per second of a prompt, and of one answer
+- ``nvbandwidth ...``: copies to, from and within the GPUs
 
-The vendor's type is a slice of a server, so ``sockets`` is what the type shows, and nothing is shared out by it. GPU
-names longer than the table's cells are cut there: such a type has no number of GPUs.
+A type is a slice of a server, so ``sockets`` is what the type shows, and no figure is divided by it. GPU lists that are
+too long for the table's cells are truncated; such a type has no number of GPUs.
 """
 
 from __future__ import annotations
@@ -38,10 +41,10 @@ PUBLISHER = "vendor"
 SIZES: Mapping[str, str] = {"gpus": "devices", "cores": "cores"}
 WORKLOAD = "sparecores"
 _REQUIRED = ("vendor", "server", "cpu_model")
-_CUT = 120  # characters of a cell; a longer list of GPUs ends there
+_CUT = 120  # characters of a cell; longer lists of GPUs are truncated there
 _MB = 1e6
 _GB = 1e9
-_LABELS = {  # column to label
+_LABELS = {  # the label of each column
     "vendor": "vendor",
     "server": "server",
     "arch": "arch",
@@ -63,8 +66,9 @@ _SIZE = 512  # MB: the size of bw_mem that is compared
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """What a column holds: ``factor`` makes its values those of ``unit``. A table of rates over whole machines: what
-    one core or one answer goes at is declared.
+    """Describe the contents of a column; ``factor`` converts its values to ``unit``.
+
+    The table has rates of whole machines; the speed of one core or one answer is declared.
     """
 
     case: str
@@ -88,9 +92,9 @@ MICRO = {entry.case: message("integer division, stress-ng") for entry in _FIXED.
 
 
 def read(raw: bytes, name: str = "") -> Table:
-    """The figures in ``raw``; ``name`` is not needed.
+    """Return the figures in ``raw``; ``name`` is not needed.
 
-    Raises FleetmarkError for another table, and for a row without vendor or server.
+    Raise FleetmarkError for another table, and for a row without vendor or server.
     """
     source = records(raw)
     figures = {c: entry for c in source.columns if (entry := _column(c)) is not None}
@@ -140,7 +144,7 @@ def read(raw: bytes, name: str = "") -> Table:
 
 
 def _column(name: str) -> _Column | None:
-    """What a column holds; None for one that holds no figure, or none that is known."""
+    """Return the description of a column, or None if it has no figure or is unknown."""
     if name in _FIXED:
         return _FIXED[name]
     if match := _BW_MEM.fullmatch(name):
@@ -149,7 +153,7 @@ def _column(name: str) -> _Column | None:
     if match := _LLM.fullmatch(name):
         model, phase, tokens = match.groups()
         class_ = "llm-prompt" if phase == "pp" else "llm-answer"
-        case = f"llama-bench {model} {phase}{tokens}"  # of one request at a time
+        case = f"llama-bench {model} {phase}{tokens}"  # with one request at a time
         return _Column(case, "tokens_per_second", class_, "1/s", kind=Kind.RESPONSIVENESS)
     if match := _NVBANDWIDTH.fullmatch(name):
         within = "local" in match[1]
@@ -158,7 +162,7 @@ def _column(name: str) -> _Column | None:
 
 
 def _gpus(text: str) -> dict[str, str]:
-    """The accelerators of a type, and how many; no number where the cell is cut."""
+    """Return the accelerators of a type and their number; there is no number if the cell is truncated."""
     names = [part.strip() for part in text.split(",") if part.strip()]
     if not names:
         return {"accelerator": "", "gpus": ""}
@@ -168,7 +172,7 @@ def _gpus(text: str) -> dict[str, str]:
 
 
 def _cores(labels: Mapping[str, str]) -> str:
-    """The cores behind a type's vCPUs; empty where the table does not say."""
+    """Return the number of cores of a type's vCPUs, or an empty string if the table does not say."""
     threads, each = labels["threads"], labels["threads_per_core"]
     if not (_COUNT.fullmatch(threads) and _COUNT.fullmatch(each)):
         return ""

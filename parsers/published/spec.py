@@ -1,13 +1,14 @@
-"""SPEC CPU's published scores: its lists, scores estimated by others, and the report of a single result.
+"""Read SPEC CPU's published scores: its lists, scores estimated by others, and the report of a single result.
 
-Read: the list of one suite as SPEC publishes it (Benchmark, System, Peak Result, Base Result, ...); a join of the speed
-list with the rate list by system; a list of scores estimated with one copy (cpu, suite, flags, est_base_score); one
+The formats are SPEC's list of one suite (Benchmark, System, Peak Result, Base Result, ...), a join of the speed list
+with the rate list by system, a list of scores estimated with one copy (cpu, suite, flags, est_base_score), and one
 result's CSV, text or raw report, through ``parsers.spec_cpu2017`` and ``spec_cpu2026``.
 
-Cases and metrics are the parsers': case ``SPECrate2017_int``, metrics ``base_score`` and ``peak_score``. Base is
-compared by default, as peak is optional. A peak of 0.0 was not run. Several results of one system are its
-repeats. The join knows systems by their names alone, so rate scores are left out where a name stands for several
-numbers of chips, or its scores lie far apart. A report's score that its own rows do not give is marked invalid.
+Cases and metrics are those of the parsers: case ``SPECrate2017_int``, metrics ``base_score`` and ``peak_score``. Base
+is compared by default, as peak is optional. A peak of 0.0 was not run. Several results of one system are its repeats.
+
+The join identifies systems by name only. Rate scores are therefore left out if a name stands for several numbers of
+chips, or if its scores differ widely. A report's score that contradicts its own rows is marked invalid.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ COUNTS: Mapping[str, str] = {"chips": "processor"}
 UNIFORM: Mapping[str, str] = {"processor": "processor", "chips": "sockets", "memory": "memory"}
 PUBLISHER = "vendor"
 SIZES: Mapping[str, str] = {"chips": "sockets", "cores": "cores"}
-_APART = 1.2  # rate scores of one system further apart are of different configurations
+_APART = 1.2  # rate scores of one system that differ more belong to different configurations
 _LIST = ("benchmark", "system", "base result")
 _JOIN = ("system", "base speed result", "base rate result")
 _RATE1 = ("cpu", "suite", "est_base_score")
@@ -43,8 +44,8 @@ _YEARS = ("2017", "2026")
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _DATE = re.compile(r"([A-Z][a-z]{2})-(?:20)?([0-9]{2})")
 _REPORT = re.compile(r"SPEC\W{0,4}(?:\(R\))?\W{0,4}CPU|SPEC(?:rate|speed)|[5-8][0-9]{2}\.[a-z][a-z0-9]{1,20}_[rs]\b")
-_HEADLINES = ("base_score", "base_ratio", "peak_score", "peak_ratio")  # peak has headlines of its own
-# Of the benchmarks of CPU 2017 and 2026, those in floating point.
+_HEADLINES = ("base_score", "base_ratio", "peak_score", "peak_ratio")  # peak has its own headlines
+# The floating-point benchmarks of CPU 2017 and 2026.
 _FLOATING = re.compile(
     r"[0-9]{3}\.(?:bwaves|cactuBSSN|namd|parest|povray|lbm|wrf|blender|cam4|pop2|imagick|nab|fotonik3d|roms|cactus|palm"
     r"|astcenc|ocio|gmsh|flightdm|femflow|nest|marian|pot3d|sph_exa|tealeaf|cloverleaf|neutron)_[rs]"
@@ -132,9 +133,9 @@ class _Score:
 
 
 def read(raw: bytes, name: str = "") -> Table:
-    """The scores in ``raw``. Raises FleetmarkError for what is no table of SPEC's.
+    """Return the scores in ``raw``. Raise FleetmarkError if it is not one of SPEC's tables.
 
-    ``name``: the file's. It decides whether a join is of integer or floating point, and names an unnamed machine.
+    The file's ``name`` decides whether a join is integer or floating point, and names an unnamed machine.
     """
     raw = unpacked(raw)
     text = decode(raw[: 1 << 20])
@@ -155,7 +156,7 @@ def read(raw: bytes, name: str = "") -> Table:
 
 
 def _is_list(text: str) -> bool:
-    """Whether the first line is a list's header; a report may hold such words further down."""
+    """Return whether the first line is a list's header; a report may contain such words further down."""
     top = next((line for line in text.split("\n") if line.strip()), "").lower()
     return all(word in top for word in ("system", "base")) or all(word in top for word in _RATE1) or top[:1] in "[{"
 
@@ -175,7 +176,7 @@ def _cell(cells: Cells, columns: Mapping[str, str], name: str) -> object:
 
 
 def _machine(cells: Cells, columns: Mapping[str, str]) -> dict[str, str]:
-    """The labels of a published system."""
+    """Return the labels of a published system."""
     names = {
         "vendor": "hardware vendor",
         "system": "system",
@@ -193,20 +194,20 @@ def _machine(cells: Cells, columns: Mapping[str, str]) -> dict[str, str]:
 
 
 def _date(text: str) -> str:
-    """``May-25`` and ``May-2025`` as ``2025-05``, which sorts and can be selected by year."""
+    """Return ``May-25`` and ``May-2025`` as ``2025-05``, which sorts and can be selected by year."""
     match = _DATE.fullmatch(text)
     return f"20{match[2]}-{_MONTHS.index(match[1]) // 3 + 1:02}" if match and match[1] in _MONTHS else text
 
 
 def _named(labels: Mapping[str, str]) -> str:
-    """A system's name: vendor, model and size."""
+    """Return a system's name: vendor, model and size."""
     head = f"{labels['vendor']}/{labels['system']}".strip("/") if labels["system"] else labels["processor"]
     size = [f"{n} {noun}{'s' * (n != '1')}" for noun in ("core", "chip") if (n := labels[f"{noun}s"])]
     return " ".join(filter(None, [head, "/".join(size)])) if head else ""
 
 
 def _suite(name: str) -> str:
-    """``CINT2017rate`` as the name of its score without the tune."""
+    """Return ``CINT2017rate`` as the name of its score without base or peak."""
     match = _SUITE.fullmatch(name)
     if not match or match[2] not in _YEARS:
         return ""
@@ -214,8 +215,10 @@ def _suite(name: str) -> str:
 
 
 def _about(case: str, metric: str) -> tuple[str, Kind]:
-    """Class and kind of a suite's score, or of one benchmark: rate is the throughput of a machine; speed, a time, and a
-    rate of one copy say how fast one job goes. Peak has classes of its own, beside those of base.
+    """Return class and kind of a suite's score, or of one benchmark.
+
+    Rate is the throughput of a machine. Speed, a time, and a rate of one copy tell how fast one job runs. Peak has its
+    own classes, separate from those of base.
     """
     name = "cpu-fp" if _FLOATING.fullmatch(case.partition(" ")[0]) else "cpu-int"
     tune = PEAK if metric.startswith("peak_") else ""
@@ -246,7 +249,7 @@ def _list(collector: Collector, source: Records, columns: Mapping[str, str]) -> 
 
 
 def _join(collector: Collector, source: Records, columns: Mapping[str, str], name: str) -> None:
-    """Speed results times rate results of each system: every one of either is taken once."""
+    """Add speed and rate results from a join of each system; every result of either list is used once."""
     kind = re.search(r"(?:^|[^a-z])c?(int|fp)(?=[^a-z]|$)", name.lower())
     if not kind:
         raise FleetmarkError(
@@ -288,7 +291,7 @@ def _join(collector: Collector, source: Records, columns: Mapping[str, str], nam
 
 
 def _add(collector: Collector, labels: Mapping[str, str], scores: list[_Score]) -> None:
-    """Scores of one result of a published system."""
+    """Add the scores of one result of a published system."""
     for score in scores:
         value, why = figure(score.cell)
         if why:
@@ -334,8 +337,8 @@ def _rate1(collector: Collector, source: Records, columns: Mapping[str, str]) ->
 
 
 def _report(raw: bytes, name: str) -> Table:
-    """One result's own report, by the parser of its benchmarks."""
-    from parsers import spec_cpu2017, spec_cpu2026  # a comparison needs this module's names alone
+    """Read one result's own report with the parser of its suite."""
+    from parsers import spec_cpu2017, spec_cpu2026  # a comparison needs only this module's names
 
     parsed: Parsed | None = None
     errors = []
@@ -374,7 +377,7 @@ def _report(raw: bytes, name: str) -> Table:
 
 
 def _off(score: Measurement, parsed: Parsed) -> str:
-    """Why a printed score is not the geometric mean of its rows, beyond rounding to three digits."""
+    """Return why a printed score is not the geometric mean of its rows, beyond rounding to three digits."""
     tune = score.metric.removesuffix("_score")
     ending = "_r" if "rate" in score.case else "_s"
     rows = [
@@ -390,7 +393,7 @@ def _off(score: Measurement, parsed: Parsed) -> str:
 
 
 def _rounding(value: float) -> float:
-    """Half a unit of the third digit, as part of ``value``."""
+    """Return half a unit of the third digit, relative to ``value``."""
     return float(0.5 * 10.0 ** (math.floor(math.log10(value)) - 2) / value)
 
 
@@ -410,7 +413,7 @@ def _facts(text: str) -> dict[str, str]:
 
 
 def _title(text: str) -> dict[str, str]:
-    """Vendor and system of a text report: the centred lines between its title and its licence."""
+    """Return vendor and system of a text report: the centred lines between its title and its licence."""
     lines = text.split("\n")[:15]
     start = next((n for n, line in enumerate(lines) if re.search(r"SPEC.{0,6} ?CPU.{0,40} Result", line)), None)
     if start is None:

@@ -1,11 +1,11 @@
-"""Tidy tables of the user's own figures: one figure per row, in CSV, JSON, JSON lines or Parquet.
+"""Read tidy tables of the user's own figures: one figure per row, in CSV, JSON, JSON lines or Parquet.
 
-Columns that must be there: ``machine``, ``benchmark``, ``value``, ``unit``. Columns that may be: ``metric``, ``better``
-(higher or lower), ``class``, ``kind`` (capacity, responsiveness or guardrail), ``repeat``, ``workload``, ``standing``
-(estimate or unverified). Every further column is a label of the machine.
+Required columns: ``machine``, ``benchmark``, ``value``, ``unit``. Optional columns: ``metric``, ``better`` (higher or
+lower), ``class``, ``kind`` (capacity, responsiveness or guardrail), ``repeat``, ``workload``, ``standing`` (estimate or
+unverified). Every other column is a label of the machine.
 
-Units become base units. What a rate counts stays with the benchmark (``rate of=samples``), so that samples per second
-are never compared with tokens per second.
+Units become base units. What a rate counts is recorded with the benchmark (``rate of=samples``), so that samples per
+second are never compared with tokens per second.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fleetmark.base.measurement import Better, Kind, Measurement, Standing
 from parsers.published import ZERO, Collector, Row, Table, figure
 from parsers.published.files import Records, records, some, words
 
-TRAITS: tuple[str, ...] = ()  # its labels mean what those of the other kinds mean, and those of inventories
+TRAITS: tuple[str, ...] = ()  # its labels have the same meaning as in the other formats and in inventories
 MODEL: tuple[str, ...] = ()
 KIND: tuple[str, ...] = ()
 COUNTS: Mapping[str, str] = {}
@@ -33,7 +33,7 @@ _LARGE = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e1
 _BINARY = {f"{p}i": 1024.0**n for n, p in enumerate("KMGTPE", 1)}
 _SMALL = {"m": 1e-3, "u": 1e-6, "\N{MICRO SIGN}": 1e-6, "\N{GREEK SMALL LETTER MU}": 1e-6, "n": 1e-9}
 _PREFIXED = re.compile(r"([KMGTPE]i|.)(.+)")
-# Stems that take a prefix, and what they are in base units. Other words take none.
+# Stems that take a prefix, with their base units; other words take no prefix.
 _STEMS = {
     "B/s": ("B/s", 1.0),
     "bit/s": ("B/s", 0.125),
@@ -73,7 +73,7 @@ _COUNTED = re.compile(
 _RATE = re.compile(r"([kKMG])?((?i:[a-z]{1,20}))(?:/s|/sec| per second)")
 _SHORT = re.compile(r"([kKMG])?((?i:IOPS|QPS|RPS|FPS))")
 _STANDS_FOR = {"iops": "io", "qps": "queries", "rps": "requests", "fps": "frames", "tok": "tokens", "img": "images"}
-_METRICS = {  # what a figure is called that has no name of its own, and which way is better where the unit tells
+_METRICS = {  # the default name of a figure, and its better direction if the unit determines it
     "B/s": ("bandwidth", Better.HIGHER),
     "1/s": ("rate", Better.HIGHER),
     "FLOP/s": ("rate", Better.HIGHER),
@@ -88,10 +88,10 @@ _METRICS = {  # what a figure is called that has no name of its own, and which w
 
 
 def read(raw: bytes, name: str = "") -> Table:
-    """The figures in ``raw``; ``name`` is not needed.
+    """Return the figures in ``raw``; ``name`` is not needed.
 
-    Raises FleetmarkError for a column that is missing, and for a row whose machine, benchmark, unit or direction is
-    missing or unknown. A value that is no number above zero is left out.
+    Values that are not numbers above zero are left out. Raise FleetmarkError for a missing column, and for a row whose
+    machine, benchmark, unit or direction is missing or unknown.
     """
     source = records(raw)
     columns = _columns(source)
@@ -120,7 +120,7 @@ def read(raw: bytes, name: str = "") -> Table:
         open_kinds += kind is None
         _label(where, labels.setdefault(texts["machine"], {}), {k: words(cells.get(c)) for k, c in further.items()})
         value, why = figure(cells.get(columns["value"]))
-        if why == ZERO and kind is Kind.GUARDRAIL:  # a loss of nothing is a figure
+        if why == ZERO and kind is Kind.GUARDRAIL:  # a loss of zero is a valid figure
             value, why = 0.0, ""
         if why:
             collector.leave(why)
@@ -165,7 +165,7 @@ def read(raw: bytes, name: str = "") -> Table:
 
 
 def _columns(source: Records) -> dict[str, str]:
-    """The columns with a defined meaning, by meaning. Raises FleetmarkError for one that is missing."""
+    """Return the columns with a defined meaning, by meaning. Raise FleetmarkError if a required one is missing."""
     by_name = {c.strip().lower(): c for c in source.columns}
     missing = [c for c in REQUIRED if c not in by_name]
     if missing:
@@ -180,7 +180,7 @@ def _columns(source: Records) -> dict[str, str]:
 
 
 def _unit(where: str, text: str) -> tuple[str, float, str]:
-    """Base unit, the factor to it, and what a rate counts (empty where it says nothing)."""
+    """Return the base unit, the factor to it, and what a rate counts (empty if the text does not say)."""
     if not text:
         raise FleetmarkError(f"{where}: no unit; write what the value is in: GB/s, ms, samples/s, score")
     if text in _WORDS:
@@ -227,7 +227,7 @@ def _standing(where: str, text: str) -> Standing | None:
 
 
 def _kind(where: str, text: str, class_: str) -> Kind | None:
-    """The kind that a row declares. Raises FleetmarkError for one there is not, or that its class does not hold."""
+    """Return the kind that a row declares. Raise FleetmarkError if it is unknown or its class does not allow it."""
     try:
         kind = Kind(text.lower()) if text else None
     except ValueError:
@@ -239,7 +239,7 @@ def _kind(where: str, text: str, class_: str) -> Kind | None:
 
 
 def _label(where: str, labels: dict[str, tuple[str, str]], texts: Mapping[str, str]) -> None:
-    """Add a row's labels to its machine's. Raises FleetmarkError where a label has two values for one machine."""
+    """Add a row's labels to its machine's. Raise FleetmarkError if a label has two values for one machine."""
     for label, value in texts.items():
         before = labels.setdefault(label, (value, where)) if value else None
         if before and before[0] != value:

@@ -1,5 +1,7 @@
-"""From what the readers found to measurements: which reports count, which run of a benchmark is its result, and whether
-the scores agree with their own rows.
+"""Turn the readers' findings into measurements.
+
+This module decides which reports count, which run of a benchmark is its result, and whether scores agree with their
+rows.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _UNITS: dict[str, tuple[str, Better]] = {
     "energy_ratio": ("1", Better.HIGHER),
 }
 _OF_POWER = frozenset({"energy", "max_power", "avg_power", "energy_ratio"})
-# Which of two forms of the same results is kept.
+# Preference between two forms of the same results.
 _RANK = {"raw": 0, "CSV": 1, "text": 2, "log": 3}
 # Reasons for INVALID RUN that only concern publication by SPEC; the standing covers them. All others mean that
 # something went wrong.
@@ -60,7 +62,7 @@ _MOST_NAMES = 60  # more than two tunes of any suite
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """One of SPEC's suites, and the parser it belongs to."""
+    """Describe one of SPEC's suites and its parser."""
 
     tool: str
     year: str
@@ -71,9 +73,9 @@ CPU2026 = Suite("spec_cpu2026", "2026")
 
 
 def read(suite: Suite, raw: bytes) -> Parsed:
-    """The measurements of ``suite`` in ``raw``, in any of SPEC's formats.
+    """Return the measurements of ``suite`` in ``raw``, in any of SPEC's formats.
 
-    Raises ParseError where no benchmark finished, and for the results of another suite.
+    Raise ParseError if no benchmark finished, and for the results of another suite.
     """
     text = decode(raw)
     lines = [(n, line, True) for n, line in numbered(text)]
@@ -118,13 +120,13 @@ def _few_notes(notes: list[str]) -> tuple[str, ...]:
 
 
 def _year(run: Run) -> str:
-    """The year of the suite that ``run``'s benchmark is of, by its number; none where its line names another."""
+    """Return the year of the suite of ``run``'s benchmark by its number; None if its line names another year."""
     year = next((year for digits, year in _YEARS.items() if run.benchmark[0] in digits), "")
     return year if run.year in (None, year) else ""
 
 
 def _of_suite(suite: Suite, reports: list[Report]) -> tuple[list[Report], list[tuple[str, int]]]:
-    """The reports with the rows of ``suite`` alone; and the year and line of each row of others."""
+    """Return the reports with only the rows of ``suite``, and the year and line of each row of another suite."""
     ours: list[Report] = []
     foreign: list[tuple[str, int]] = []
     named: list[tuple[str, int]] = []
@@ -152,7 +154,7 @@ def _whose(year: str) -> str:
 
 
 class _Result:
-    """A report, and which run stands for each benchmark in it."""
+    """Hold a report and the selected run of each benchmark in it."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
@@ -184,17 +186,17 @@ class _Result:
 
     @property
     def names(self) -> set[tuple[str, str]]:
-        """Keys that two results must not share: benchmarks and scores, each with its tune."""
+        """Return keys that two results must not share: benchmarks and scores, each with its tune."""
         return {(r.benchmark, r.tune) for r in self.done} | set(self.scores)
 
     def labels(self, run: Run) -> dict[str, str]:
-        """The label ``size`` where the workload is not the scored one: its times do not compare with those."""
+        """Return the label ``size`` if the workload is not the scored one, since its times are not comparable."""
         if not self.report.is_reference(run):
             return {"size": str(self.report.size_of(run))}
         return {} if self.report.size_of(run) or self.scored else {"size": "unknown"}
 
     def _choose(self, runs: list[Run]) -> Run | None:
-        """The selected run, by the report's marks; where it makes none, by SPEC's rule."""
+        """Return the selected run, by the report's marks or, without marks, by SPEC's rule."""
         table = [r for r in runs if r.iteration is None]
         marked = [r for r in runs if r.iteration is not None and r.selected]
         if table:
@@ -212,7 +214,7 @@ class _Result:
         return sorted(runs, key=lambda r: r.figures["time"])[len(runs) // 2]
 
     def _failures(self) -> list[Run]:
-        """The runs that ended badly, one for each benchmark and tune, in their order."""
+        """Return the runs that failed, one per benchmark and tune, in their order."""
         failed: dict[tuple[str, str], Run] = {}
         for run in (*self.report.runs, *self.report.failures):
             if run.status not in NO_FAILURE:
@@ -220,7 +222,7 @@ class _Result:
         return list(failed.values())
 
     def _absent(self, tune: str) -> set[str]:
-        """The benchmarks of the suite that did not run: raw results only have their errors."""
+        """Return the benchmarks of the suite that did not run; raw results only list them as errors."""
         named = {r.benchmark for r in self.report.runs if r.tune == tune and r.status == "NR"}
         named |= {m[1] for m in map(_TOO_FEW.match, self.report.reasons) if m and m[2] == tune}
         return named - {r.benchmark for r in (*self.done, *self.failures) if r.tune == tune}
@@ -256,13 +258,13 @@ class _Result:
         return scores
 
     def rows(self, score: Score) -> list[Run]:
-        """The selected runs that ``score`` is the geometric mean of."""
+        """Return the selected runs of which ``score`` is the geometric mean."""
         name = "energy_ratio" if score.case.endswith("_energy") else "ratio"
         suffix = "_r" if "rate" in score.case else "_s"
         return [r for r in self.chosen if r.tune == score.tune and r.benchmark.endswith(suffix) and name in r.figures]
 
     def _bounds(self, score: Score) -> tuple[float, float] | None:
-        """The possible range of the rows' geometric mean before rounding."""
+        """Return the possible range of the rows' geometric mean before rounding."""
         name = "energy_ratio" if score.case.endswith("_energy") else "ratio"
         figures = [r.figures[name] for r in self.rows(score)]
         if not figures:
@@ -310,7 +312,7 @@ class _Result:
                 notes.append(f"{place} ended {spelled(run.status)}: its time is no result, left out")
         for tune in TUNES:
             absent, present = self.absent[tune], {r.benchmark for r in self.done if r.tune == tune}
-            if absent and len(present) > 1:  # a single benchmark was requested alone
+            if absent and len(present) > 1:  # a single benchmark was requested
                 notes.append(
                     f"{tune}: {len(absent)} of {len(absent | present)} benchmarks were not run: {_few(absent)}"
                 )
@@ -330,7 +332,7 @@ class _Result:
         return notes
 
     def _formalities(self) -> Iterator[str]:
-        """Why SPEC would not publish it, as the report says."""
+        """Return the report's reasons why SPEC would not publish it."""
         formal = [r for r in self.report.reasons if _FORMAL.match(r) and "://" not in r]
         few = [r for r in formal if r.endswith("did not have enough runs!")]
         reasons = [
@@ -346,7 +348,7 @@ class _Result:
 
 
 def _half(value: float, rounded: bool) -> float:
-    """Half a unit in the last place: of SPEC's text the third digit, else the last decimal, which is the sixth."""
+    """Return half a unit in the last place: the third digit in SPEC's text, otherwise the sixth decimal."""
     if rounded:
         return 0.5 * 10.0 ** (math.floor(math.log10(value)) - 2)
     decimals = -int(Decimal(repr(value)).as_tuple().exponent)
@@ -359,7 +361,7 @@ def _few(names: set[str]) -> str:
 
 
 def _apart(results: list[_Result], notes: list[str]) -> list[_Result]:
-    """Those results that hold different benchmarks; of two that hold the same one, the fuller, or the better form."""
+    """Return the results without duplicates; of two with the same benchmark, the fuller or better form is kept."""
     ranked = sorted(
         results, key=lambda r: (-len(r.chosen), -len(r.scores), _RANK[r.report.kind], -len(r.done), r.report.line)
     )

@@ -1,11 +1,16 @@
-"""What Fleetmark's program of training steps prints, to measurements.
+"""Parse the output of Fleetmark's program of training steps.
 
-Case: the model. Metrics: ``step_time``, ``step_time_p50``, ``step_time_p90`` (s, lower; of the slowest rank),
-``tokens_per_second`` or ``images_per_second`` and ``steps_per_second`` (1/s, higher; of all devices together),
-``tokens_per_second_device`` or ``images_per_second_device`` (1/s), ``mfu`` and ``mfu_measured`` (model operations over
-the declared and over the measured peak), ``model_flops`` and ``matrix_peak`` (FLOP/s), ``scaling_efficiency``,
-``peak_memory`` (B), ``parameters``, ``ranks``, ``nodes``, ``loss`` and ``check_loss``. A small model's loss that is not
-what fp64 gives, and a loss of the model that does not fall or is no number, make the run ``invalid``.
+Case: the model. Metrics:
+
+- ``step_time``, ``step_time_p50``, ``step_time_p90``: s, lower is better, of the slowest rank
+- ``tokens_per_second`` or ``images_per_second``, ``steps_per_second``: 1/s, higher is better, of all devices together
+- ``tokens_per_second_device`` or ``images_per_second_device``: 1/s
+- ``mfu``, ``mfu_measured``: model operations over the declared and the measured peak
+- ``model_flops`` and ``matrix_peak`` (FLOP/s), ``scaling_efficiency``, ``peak_memory`` (B), ``parameters``, ``ranks``,
+  ``nodes``, ``loss`` and ``check_loss``
+
+The run is ``invalid`` if a small model's loss differs from that of fp64, or if the model's loss does not fall or is not
+a number.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ _LATEST = 4e9  # Unix seconds
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The measurements of one run. Raises ParseError where it has none."""
+    """Return the measurements of one run. Raise ParseError if there are none."""
     report = lines.read(_TOOL, raw)
     model, ranks = lines.word(report.head, "model"), lines.integer(report.head, "ranks", 1)
     timed = next((row for _, row in report.rows if lines.positive(row, "step")), None)
@@ -62,7 +67,7 @@ def _rates(timed: dict[str, Any], ranks: int) -> Iterator[tuple[str, float, str,
             if peak := lines.positive(timed, peak_name):
                 yield name, flops / step / ranks / peak, "1", Better.NONE
     if single := lines.positive(timed, "alone"):
-        yield "scaling_efficiency", single / step, "1", Better.NONE  # a device's samples are the same for any number
+        yield "scaling_efficiency", single / step, "1", Better.NONE  # equal samples per device
 
 
 def _described(
@@ -82,7 +87,7 @@ def _described(
 
 
 def _wrong(checked: dict[str, Any], timed: dict[str, Any]) -> str | None:
-    """Why the figures are of no correct training; None where they are."""
+    """Return why the figures do not come from correct training; None if they do."""
     loss, must, tolerance = (number(checked.get(name)) for name in ("check", "must", "tolerance"))
     if loss is None or must is None or tolerance is None:
         return "the loss of the small model was not checked, or is no number"

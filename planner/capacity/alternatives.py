@@ -1,4 +1,4 @@
-"""The next best plans: each buys less of something than the better plans, or none of it."""
+"""Find the next best plans: each buys less of something than the better plans, or none of it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from planner.capacity.shape import Caps
 Choice = frozenset[tuple[str, str]]
 """(SKU, site), or (SKU, "") for all sites together, of which the alternative buys less."""
 LEAST_GAP = 0.002
-MOST_TRIED = 40  # choices whose relaxation is solved
-SHARES = (0.0, 0.5, 0.75, 0.9)  # of what the better plans buy that the alternative may buy
+MOST_TRIED = 40  # number of choices whose relaxation is solved
+SHARES = (0.0, 0.5, 0.75, 0.9)  # fractions of the better plans' purchases that an alternative may buy
 
 
 def alternatives(question: Question, plan: Plan, limit: int = 2, *, seconds: float = 60.0) -> list[Alternative]:
-    """The ``limit`` cheapest other plans. Each lacks a SKU that the plan buys, and one that each alternative before it
-    buys. If there are no more of these, each lacks a SKU at a site. After that, each buys at most half, three quarters
-    or nine tenths of what any better plan buys. The list is shorter if there is no other plan, or if ``seconds`` run
-    out.
+    """Return the ``limit`` cheapest alternatives to ``plan``.
+
+    Each lacks a SKU that the plan buys, and a SKU that each earlier alternative buys. If there are no more of these,
+    each lacks a SKU at a site. After that, each buys at most half, three quarters or nine tenths of what any better
+    plan buys. The list is shorter if there is no other plan, or if ``seconds`` run out.
     """
     end = time.monotonic() + seconds
     others: list[Alternative] = []
@@ -52,7 +53,7 @@ def alternatives(question: Question, plan: Plan, limit: int = 2, *, seconds: flo
 
 
 def trades(question: Question, plan: Plan) -> dict[str, float]:
-    """The figures that plans are compared on, see ``TRADES``."""
+    """Return the figures by which plans are compared, see ``TRADES``."""
     stock = plan.stock
     purchases = float(plan.costs.loc[plan.costs["kind"] == "purchase", "present"].sum())
     last = stock[stock["period"] == len(question.periods) - 1]
@@ -69,7 +70,7 @@ def trades(question: Question, plan: Plan) -> dict[str, float]:
 
 
 def _bought(plan: Plan, by_site: bool) -> dict[tuple[str, str], int]:
-    """(SKU, site), or (SKU, "") for all sites together, to the number that the plan buys over all periods."""
+    """Return the number that the plan buys over all periods, by (SKU, site), or by (SKU, "") for all sites together."""
     some = plan.stock[plan.stock["buy"] > 0]
     counts: Counter[tuple[str, str]] = Counter()
     for sku, site, count in zip(some["sku"], some["site"], some["buy"], strict=True):
@@ -78,7 +79,7 @@ def _bought(plan: Plan, by_site: bool) -> dict[tuple[str, str], int]:
 
 
 def _hitting(sets: Sequence[Iterable[tuple[str, str]]]) -> list[Choice]:
-    """The smallest choices that contain a member of each set."""
+    """Return the smallest choices that contain a member of each set."""
     choices = {
         frozenset(choice) for choice in itertools.islice(itertools.product(*map(sorted, sets)), 100 * MOST_TRIED)
     }

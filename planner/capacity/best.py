@@ -1,4 +1,4 @@
-"""The plan of least present value from the solution of a programme, checked against its question."""
+"""Derive the plan with the lowest present value from the solution of a programme, and check it against its question."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from planner.capacity.search import search
 from planner.capacity.shape import Caps, Floats
 
 GAP = 0.01
-NOTHING = 1e-9  # servers; less counts as none
+NOTHING = 1e-9  # minimum number of servers; smaller values count as none
 STOCK = ["sku", "site", "period", "buy", "arrive", "retire", "installed", "active", "idle_w", "peak_w"]
 USE = ["sku", "site", "workload", "period", "servers", "working"]
 
@@ -30,7 +30,7 @@ def best(
     margin: Margin,
     caps: Caps | None = None,
 ) -> Plan | None:
-    """As ``solve``, but None if there is no plan; ``caps`` limit purchases."""
+    """Return the best plan like ``solve``, or None if there is none; ``caps`` limit purchases."""
     began = time.monotonic()
     model = build(question, margin, caps)
     result = search(model, gap, seconds)
@@ -64,7 +64,7 @@ def best(
 
 
 def _tables(model: Model, values: Floats) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Plan.stock and Plan.use."""
+    """Return the tables ``Plan.stock`` and ``Plan.use``."""
     shape, q = model.shape, model.shape.question
     number = {pair: p for p, pair in enumerate(shape.pairs)}
     pairs = [(s, k) for s in q.skus for k in q.sites]
@@ -99,13 +99,13 @@ def _tables(model: Model, values: Floats) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _filled(q: Question, stock: pd.DataFrame, use: pd.DataFrame) -> pd.DataFrame:
-    """The stock with what follows from the decisions: arrivals, installed servers, power."""
+    """Return the stock with the columns that follow from the decisions: arrivals, installed servers, power."""
     ledger = Ledger(q, stock, use)
     position = {pair: p for p, pair in enumerate(ledger.pairs)}
     rows = [position.get(pair, -1) for pair in zip(stock["sku"], stock["site"], strict=True)]
 
     def by_pair(values: Floats) -> Floats:
-        padded = np.vstack([values, np.zeros((1, ledger.periods))])  # the last row: pairs that are not there
+        padded = np.vstack([values, np.zeros((1, ledger.periods))])  # the last row, for pairs that do not exist
         return np.asarray(padded[rows, stock["period"].to_numpy(int)])
 
     each = [q.skus[s] for s in stock["sku"]]

@@ -1,4 +1,4 @@
-"""Checks that a plan obeys its question, from the plan's tables alone. Nothing of the solver is used."""
+"""Check that a plan obeys its question, using only the plan's tables and nothing of the solver."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import pandas as pd
 from fleetmark.base.text import message
 from planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Site, Sku
 
-TOLERANCE = 1e-6  # share of a limit by which a plan may miss it: the tolerance of solvers
+TOLERANCE = 1e-6  # tolerance as a share of a limit, as in solvers
 Floats = npt.NDArray[np.float64]
-Counts = Mapping[tuple[str, str], Mapping[str, Floats]]  # (sku, site) to each column of Plan.stock, in order of periods
+Counts = Mapping[tuple[str, str], Mapping[str, Floats]]  # each column of Plan.stock by (sku, site), in order of periods
 WHERE = ("sku", "site", "workload", "period")
 COUNTED = ("buy", "arrive", "retire", "installed", "active")
 
 
 def check(question: Question, plan: Plan) -> list[str]:
-    """The faults of a plan as sentences; empty if it obeys every limit and its costs are right."""
+    """Return the faults of a plan as sentences; the list is empty if all limits are met and all costs are right."""
     counts = _counts(plan.stock)
     faults = [*_tables(question, plan, counts)]
-    if faults:  # the other checks need valid tables
+    if faults:  # the other checks require valid tables
         return faults
     faults += _stock(question, counts)
     faults += _use(question, plan, counts)
@@ -34,7 +34,7 @@ def check(question: Question, plan: Plan) -> list[str]:
 
 
 def _counts(stock: pd.DataFrame) -> Counts:
-    """The stock of each (sku, site)."""
+    """Return the stock of each (sku, site)."""
     table = stock.sort_values("period", kind="stable")
     where: dict[tuple[str, str], list[int]] = {}
     for row, pair in enumerate(zip(table["sku"], table["site"], strict=True)):
@@ -66,7 +66,7 @@ def _tables(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
 
 
 def _stock(q: Question, counts: Counts) -> Iterator[str]:
-    """Counts are integers, and each follows from the period before."""
+    """Yield faults of counts: they must be integers, and each must follow from the previous period."""
     for (s, k), table in counts.items():
         sku, where = q.skus[s], {"sku": s, "site": k}
         all_counts = np.array([table[c] for c in COUNTED])
@@ -145,7 +145,7 @@ def _later(buy: Floats, lead: int) -> Floats:
 
 
 def _expired(sku: Sku, cohorts: Sequence[Cohort], arrive: Floats) -> Floats:
-    """The number of servers that have reached the age limit up to each period."""
+    """Return the number of servers that have reached the age limit by each period."""
     gone = np.zeros_like(arrive)
     if sku.age_limit is not None:
         for c in cohorts:
@@ -156,9 +156,9 @@ def _expired(sku: Sku, cohorts: Sequence[Cohort], arrive: Floats) -> Floats:
 
 
 def _use(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
-    """Used servers are active, can run the workload, and stand where it may run; pools share none."""
+    """Yield faults of used servers: they must be active, able and allowed to run the workload, and in one pool."""
     use = plan.use
-    failed: dict[tuple[str, str, int, str], float] = {}  # servers of each pool in use when a failure domain is gone
+    failed: dict[tuple[str, str, int, str], float] = {}  # servers of each pool in use when a failure domain is lost
     normal: dict[tuple[str, str, int, str], float] = {}
     for s, k, w, t, servers, working in zip(*(use[c] for c in (*WHERE, "servers", "working")), strict=True):
         work = q.workloads[w]
@@ -171,7 +171,7 @@ def _use(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
     taken: dict[tuple[str, str, int], float] = {}
     for (s, k, t, pool), servers in normal.items():
         needed = max(failed.get((s, k, t, pool), 0.0), servers)
-        count = math.ceil(needed - TOLERANCE * max(needed, 1.0)) if pool else needed  # no server is in two pools
+        count = math.ceil(needed - TOLERANCE * max(needed, 1.0)) if pool else needed  # no server belongs to two pools
         taken[s, k, t] = taken.get((s, k, t), 0.0) + count
     for (s, k, t), servers in taken.items():
         active = float(counts[s, k]["active"][t])
@@ -193,7 +193,7 @@ def _use(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
 
 
 def _able(q: Question, plan: Plan) -> Iterator[str]:
-    """Servers can run what they serve, and stand where it may run."""
+    """Yield faults of servers that cannot run their workload or are at a site where it may not run."""
     use = plan.use
     for s, k, w in sorted(set(zip(use["sku"], use["site"], use["workload"], strict=True))):
         work, sku = q.workloads[w], q.skus[s]
@@ -208,7 +208,7 @@ def _able(q: Question, plan: Plan) -> Iterator[str]:
 
 
 def _demand(q: Question, plan: Plan) -> Iterator[str]:
-    """Every demand is met with everything up; what must survive a failure, also with any one domain gone."""
+    """Yield unmet demands, with all servers up and, if a workload must survive a failure, without any one domain."""
     each = {
         (s, w): worth.value * (q.workloads[w].utilisation if worth.utilisation is None else worth.utilisation)
         for s, sku in q.skus.items()
@@ -254,7 +254,7 @@ def _demand(q: Question, plan: Plan) -> Iterator[str]:
 
 
 def _limits(q: Question, counts: Counts) -> Iterator[str]:
-    """Power, rack units, ports, racks, supply and money."""
+    """Yield violations of the limits on power, rack units, ports, racks, supply and money."""
     paid = np.zeros(len(q.periods))
     bought = _bought(counts, len(q.periods))
     yield from _supply(q, counts, bought)
@@ -295,7 +295,7 @@ def _limits(q: Question, counts: Counts) -> Iterator[str]:
 
 
 def _bought(counts: Counts, periods: int) -> dict[str, Floats]:
-    """SKU to the number ordered in each period at all sites."""
+    """Return the number ordered in each period at all sites, by SKU."""
     bought: dict[str, Floats] = {}
     for (s, _), table in counts.items():
         bought[s] = bought.get(s, np.zeros(periods)) + table["buy"]
@@ -303,7 +303,7 @@ def _bought(counts: Counts, periods: int) -> dict[str, Floats]:
 
 
 def _prices(sku: Sku, ordered: Floats) -> Floats:
-    """The price of one in each period."""
+    """Return the price of one server in each period."""
     prices = np.full(len(ordered), sku.price or 0.0)
     for least, price in sorted(sku.breaks):
         prices[ordered >= least] = price
@@ -321,7 +321,7 @@ def _room(site: Site) -> list[tuple[str, float | None]]:
 
 
 def _takes(sku: Sku, site: Site, resource: str) -> float:
-    """What one server takes of a limit of a site."""
+    """Return how much one server takes of a limit of a site."""
     if resource not in ("racks", "liquid racks"):
         return float(getattr(sku, resource))
     if sku.liquid != (resource == "liquid racks"):
@@ -332,7 +332,7 @@ def _takes(sku: Sku, site: Site, resource: str) -> float:
 
 
 def _supply(q: Question, counts: Counts, bought: dict[str, Floats]) -> Iterator[str]:
-    """What can be had is enough for the orders, and what rows and feeds can draw for their servers."""
+    """Yield orders that exceed the supply, and rows or feeds whose servers draw too much power."""
     for limit in q.supply:
         ordered = sum(n for s, n in bought.items() if limit.item in (s, q.skus[s].vendor)) + np.zeros(len(q.periods))
         for t in np.flatnonzero(ordered > limit.maximum).tolist():
@@ -362,7 +362,7 @@ def _supply(q: Question, counts: Counts, bought: dict[str, Floats]) -> Iterator[
 
 
 def _money(q: Question, plan: Plan) -> Iterator[str]:
-    """The costs follow from the counts, and their present value is the objective."""
+    """Yield costs that do not follow from the counts, or whose present value differs from the objective."""
     expected = _costs(q, plan)
     reported = plan.costs.sort_values("period", kind="stable").set_index(["period", "kind"])[["money", "present"]]
     keys = list(expected)
@@ -384,9 +384,9 @@ def _money(q: Question, plan: Plan) -> Iterator[str]:
 
 
 def _left_over(q: Question, plan: Plan, sku: str, site: str, installed: float) -> float:
-    """What the plan's orders of a SKU at a site that are in place at the end are worth then, the newest first."""
+    """Return the residual value of a SKU's orders at a site that are in place at the end, the newest first."""
     owned, mine = q.skus[sku], plan.stock[(plan.stock["sku"] == sku) & (plan.stock["site"] == site)]
-    ages = [  # in periods at the end
+    ages = [  # ages in periods at the end
         len(q.periods) - t - owned.lead - owned.allowance
         for t, n in zip(mine["period"], mine["buy"], strict=True)
         for _ in range(int(n))
@@ -397,7 +397,7 @@ def _left_over(q: Question, plan: Plan, sku: str, site: str, installed: float) -
 
 
 def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]]:
-    """(period, kind) to money and its present value, server by server and use by use."""
+    """Return money and its present value by (period, kind), computed server by server and use by use."""
     money = {(t, kind): 0.0 for t in range(len(q.periods)) for kind in KINDS}
     watts: dict[tuple[int, str], float] = {}
     columns = ("sku", "site", "period", "buy", "retire", "installed", "active")

@@ -1,9 +1,10 @@
-"""Why a question has no plan: limits that cannot hold together, and the least relaxation of each.
+"""Explain why a question has no plan: limits that cannot hold together, and the least relaxation of each.
 
-An irreducible set comes from a deletion filter (Chinneck, Feasibility and Infeasibility in Optimization, 2008). It
-drops one limit after the other, and leaves it out if there is still no plan. Several orders are tried. If the
-relaxation is already infeasible, the limits with a price in its elastic form are in conflict, so the filter starts from
-those few.
+An irreducible set comes from a deletion filter (Chinneck, Feasibility and Infeasibility in Optimization, 2008). The
+filter drops one limit after the other, and keeps a limit dropped if there is still no plan. Several orders are tried.
+
+If the relaxation is already infeasible, the limits with a price in its elastic form are in conflict. The filter then
+starts from those few.
 """
 
 from __future__ import annotations
@@ -24,23 +25,26 @@ from planner.capacity.question import Conflict, Limit, Margin, Question
 from planner.capacity.rows import Label
 from planner.capacity.search import highs, search
 
-ANY = 1.0  # the gap at which any plan is good enough
-PROBE = 10.0  # seconds for one search for a plan
-MOST_SETS = 400  # smaller sets that are tried to prove that none is in conflict
-A_LITTLE = 1e-6  # added to the least relaxation, so that rounding does not lose its plan
+ANY = 1.0  # gap at which any plan is good enough
+PROBE = 10.0  # seconds for a single search for a plan
+MOST_SETS = 400  # number of smaller sets that are tried to prove that none is in conflict
+A_LITTLE = 1e-6  # relative addition to the least relaxation, so that rounding does not lose its plan
 SAVED = 0.4  # share of the time that is reserved for relaxations
 Without = frozenset[Label]
 
 
 class _Oracle:
-    """Whether a question has a plan with limits left out; answers are cached."""
+    """Answer whether a question has a plan without some of its limits; answers are cached."""
 
     def __init__(self, question: Question, margin: Margin, end: float) -> None:
         self.question, self.margin, self.end = question, margin, end
         self.answers: dict[tuple[Without, bool], bool | None] = {}
 
     def possible(self, dropped: Iterable[Label], relaxed: bool = False) -> bool | None:
-        """None if time ran out. ``relaxed``: with fractions of servers."""
+        """Return whether there is a plan without the ``dropped`` limits, or None if time ran out.
+
+        With ``relaxed``, plans may use fractions of servers.
+        """
         key = frozenset(dropped), relaxed
         if key not in self.answers:
             left = min(PROBE, self.end - time.monotonic())
@@ -50,10 +54,11 @@ class _Oracle:
 
 
 def conflict(question: Question, *, margin: Margin, seconds: float = 60.0) -> Conflict:
-    """The smallest set of limits in conflict that the search reaches, for a question without a plan. Each limit comes
-    with the least relaxation that alone gives the question a plan, and with the cost of that plan.
+    """Find the smallest reachable set of limits in conflict, for a question without a plan.
 
-    Raises FleetmarkError if time runs out before there is a set.
+    Each limit comes with the least relaxation that alone gives the question a plan, and with the cost of that plan.
+
+    Raise FleetmarkError if time runs out before there is a set.
     """
     end = time.monotonic() + seconds
     oracle = _Oracle(question, margin, time.monotonic() + (1 - SAVED) * seconds)
@@ -90,7 +95,7 @@ def _possible(question: Question, margin: Margin, seconds: float, relaxed: bool)
 
 
 def _priced(question: Question, margin: Margin, seconds: float) -> set[Label] | None:
-    """The amounts that must grow for the relaxation to have a plan; None if it has one already."""
+    """Return the amounts that must grow for the relaxation to have a plan, or None if it has one already."""
     model = build(question, margin)
     if not len(model.cost):
         return None
@@ -102,7 +107,7 @@ def _priced(question: Question, margin: Margin, seconds: float) -> set[Label] | 
 
 
 def _orders(every: Sequence[Label]) -> Iterator[list[Label]]:
-    """The orders in which limits are dropped: as listed and reversed, amounts first and amounts reversed first."""
+    """Return the orders in which limits are dropped: as listed, reversed, amounts first, and amounts reversed first."""
     yield list(every)
     yield list(reversed(every))
     amounts = [limit for limit in every if limit[0] in limits.AMOUNTS]
@@ -111,7 +116,7 @@ def _orders(every: Sequence[Label]) -> Iterator[list[Label]]:
 
 
 def _irreducible(order: list[Label], start: set[Label] | None, oracle: _Oracle) -> tuple[list[Label], bool]:
-    """The limits that remain when dropping any one of them gives a plan, and whether that is proven."""
+    """Return the limits that remain when dropping any one of them gives a plan, and whether that is proven."""
     keep = list(order)
     if start is not None:
         fewer = [limit for limit in order if limit not in set(order) - start or limit[0] not in limits.AMOUNTS]
@@ -123,7 +128,7 @@ def _irreducible(order: list[Label], start: set[Label] | None, oracle: _Oracle) 
 def _filtered(
     keep: list[Label], every: set[Label], possible: Callable[[set[Label]], bool | None]
 ) -> tuple[list[Label], bool]:
-    """The deletion filter: halves first, then quarters and so on down to single limits."""
+    """Apply the deletion filter: first to halves, then to quarters and so on down to single limits."""
     size, proven = max(len(keep) // 2, 1), True
     while True:
         j = 0
@@ -141,7 +146,7 @@ def _filtered(
 
 
 def _smaller(every: Sequence[Label], least: Sequence[Label], oracle: _Oracle) -> tuple[list[Label] | None, bool]:
-    """A smaller set in conflict, or None, and whether the smallest set is proven.
+    """Return a smaller set in conflict or None, and whether the smallest set is proven.
 
     Without demand there is always a plan, so sets without a demand are skipped.
     """
@@ -160,7 +165,10 @@ def _smaller(every: Sequence[Label], least: Sequence[Label], oracle: _Oracle) ->
 
 
 def _beside(question: Question, margin: Margin, limit: Label, seconds: float) -> list[str]:
-    """Names of limits that are in conflict even without ``limit``; empty if there is a plan then, or time ran out."""
+    """Return the names of limits that conflict even without ``limit``.
+
+    The result is empty if there is a plan then, or if time ran out.
+    """
     oracle = _Oracle(limits.without(question, [limit]), margin, time.monotonic() + seconds)
     if oracle.possible(()) is not False:
         return []
@@ -170,7 +178,7 @@ def _beside(question: Question, margin: Margin, limit: Label, seconds: float) ->
 
 
 def _relaxation(question: Question, margin: Margin, limit: Label, seconds: float) -> tuple[float | None, float | None]:
-    """The least relaxation of this limit alone that gives the question a plan, and the cost of that plan."""
+    """Return the least relaxation of this limit alone that gives the question a plan, and the cost of that plan."""
     end = time.monotonic() + seconds
     relax: float | None
     if limit[0] in limits.AMOUNTS:
@@ -189,7 +197,7 @@ def _relaxation(question: Question, margin: Margin, limit: Label, seconds: float
 def _least_amount(
     question: Question, margin: Margin, limit: Label, seconds: float
 ) -> tuple[float | None, Question | None]:
-    """The least amount by an elastic programme, with the bounds of a question without the limit."""
+    """Return the least amount from an elastic programme, with the bounds of a question without the limit."""
     enough = question if limit[0] == "demand" else limits.loosened(question, limit, _plenty(question, limit))
     model = limits.elastic(build(enough, margin), only=limit)
     if limit[0] != "demand":
@@ -211,12 +219,12 @@ def _least_amount(
 
 
 def _plenty(question: Question, limit: Label) -> float:
-    """An amount so large that the limit never binds."""
+    """Return an amount so large that the limit never binds."""
     return 1e9 * max(limits.amount(question, limit), 1.0)
 
 
 def _least_step(question: Question, margin: Margin, limit: Label, end: float) -> tuple[float | None, Question | None]:
-    """The first step of a rule that gives a plan; rules are relaxed in integer steps."""
+    """Return the first step of a rule that gives a plan; rules are relaxed in integer steps."""
     for step, changed in _steps(question, limit):
         left = min(PROBE, end - time.monotonic())
         if left <= 0:

@@ -1,4 +1,4 @@
-"""Random futures of a capacity question, and a plan as arrays to test in them."""
+"""Draw random futures of a capacity question, and represent a plan as arrays to test in them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
-SPLIT = 0.5  # the part of the futures that may fail which late deliveries may take; the rest is for demand and worth
-_WILDEST = 50.0  # limit of a drawn logarithm: with one or two degrees of freedom draws would overflow
+SPLIT = 0.5  # share of the allowed failing futures for late deliveries; the rest is for demand and worth
+_WILDEST = 50.0  # limit of a drawn logarithm: draws with one or two degrees of freedom would overflow
 
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """Futures: ``demand`` (draws, workloads, periods) in the workloads' units, ``worth`` (draws, skus, workloads) of
-    one server at full use (0: cannot run it), ``late`` (draws, skus): the periods by which orders of a SKU arrive
-    later than the plan allows for; in the question's order.
+    """Hold random futures, in the question's order.
+
+    - ``demand``: (draws, workloads, periods) in the workloads' units
+    - ``worth``: (draws, skus, workloads) of one server at full use; 0 if it cannot run the workload
+    - ``late``: (draws, skus), by how many periods orders of a SKU arrive later than the plan allows for
     """
 
     demand: Floats
@@ -35,12 +37,12 @@ class Draws:
     late: Ints
 
     def some(self, which: Ints) -> Draws:
-        """Some of the draws."""
+        """Return a subset of the draws."""
         return Draws(self.demand[which], self.worth[which], self.late[which])
 
 
 def sample(question: Question, n: int, seed: int) -> Draws:
-    """``n`` futures of a question. Raises FleetmarkError for fewer than one."""
+    """Draw ``n`` futures of a question. Raise FleetmarkError if ``n`` is less than one."""
     if n < 1:
         raise FleetmarkError(f"{n} futures: give 1 or more, 2000 for probabilities of some percent")
     workloads, skus = list(question.workloads.values()), list(question.skus.values())
@@ -62,33 +64,38 @@ def sample(question: Question, n: int, seed: int) -> Draws:
 
 
 def allowance(slips: Sequence[float], quantile: float, slipping: int) -> int:
-    """The periods to add to a lead time whose orders arrive 0, 1, 2 ... periods late with these probabilities: so many
-    that later deliveries of all ``slipping`` SKUs take at most a part of the futures that may fail.
+    """Return the number of periods to add to a lead time because of late deliveries.
+
+    ``slips`` has the probabilities that orders arrive 0, 1, 2 ... periods late. With the result, later deliveries of
+    all ``slipping`` SKUs take at most a part of the futures that may fail.
     """
     tolerated = (1 - quantile) * SPLIT / slipping
     return next(a for a in range(len(slips)) if sum(slips[a + 1 :]) <= tolerated + 1e-12)
 
 
 def _uniform(n: int, seed: int, *names: str) -> Floats:
-    """``n`` uniform numbers that depend on the seed and the names alone."""
+    """Return ``n`` uniform random numbers that depend only on the seed and the names."""
     return np.random.default_rng([seed, *"\0".join(names).encode()]).random(n)
 
 
 def _normal(uniform: Floats, df: float) -> Floats:
-    """Quantiles of Student's t with ``df`` degrees of freedom; normal if ``df`` is infinite."""
+    """Return quantiles of Student's t with ``df`` degrees of freedom, or of the normal distribution if ``df`` is
+    infinite.
+    """
     inside = np.clip(uniform, 1e-12, 1 - 1e-12)
     return np.asarray(stats.norm.ppf(inside) if math.isinf(df) else stats.t.ppf(inside, df))
 
 
 def needed(demand: Floats, worth: Floats, utilisation: float) -> Floats:
-    """Servers for each draw, N = ceil(D / (E u)), with a tolerance for rounding."""
+    """Return the servers for each draw, N = ceil(D / (E u)), with a tolerance for rounding."""
     return np.asarray(np.ceil(demand / (worth * utilisation) * (1 - 1e-12)))
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Servers that some workloads share with no others: ``count`` (periods, skus, sites). ``shared``: whether they can
-    be shared out again; those of a dedicated workload cannot.
+    """Hold servers that some workloads share with no others; ``count`` is (periods, skus, sites).
+
+    ``shared`` tells whether they can be redistributed; those of a dedicated workload cannot.
     """
 
     workloads: Ints
@@ -97,9 +104,14 @@ class Pool:
 
 
 class Fleet:
-    """A plan as arrays: ``count`` (periods, skus, sites) servers that can work, ``shares`` (periods, skus, sites,
-    workloads), ``kept`` and ``guests`` as in ``Servers``, ``may`` (skus, sites, workloads), ``utilisation`` (skus,
-    workloads), ``pools``: those that share servers, the common ones and each pool of its own.
+    """Hold a plan as arrays.
+
+    - ``count``: (periods, skus, sites), the servers that can work
+    - ``shares``: (periods, skus, sites, workloads)
+    - ``kept``, ``guests``: as in ``Servers``
+    - ``may``: (skus, sites, workloads)
+    - ``utilisation``: (skus, workloads)
+    - ``pools``: the common servers and each separate pool
     """
 
     def __init__(self, question: Question, plan: Plan) -> None:
@@ -116,7 +128,7 @@ class Fleet:
         self.installed = np.zeros_like(self.count)
         self.installed[cell] = stock["installed"].to_numpy(float)
         self.count[cell] = stock["active"].to_numpy(float)
-        self.count = np.maximum(self.count, self.installed - spares)  # idle servers can be activated, spares cannot
+        self.count = np.maximum(self.count, self.installed - spares)  # idle servers can be activated, but spares cannot
         self.shares = np.zeros((periods, len(s), len(k), len(w)))
         use = plan.use
         where = [use[name].map(index).to_numpy(int) for name, index in (("sku", s), ("site", k), ("workload", w))]
@@ -134,7 +146,7 @@ class Fleet:
         self.pools.append(Pool(common, np.maximum(left, 0.0), True))
 
     def _pool(self, name: str, members: Sequence[int]) -> Pool:
-        """A pool of its own: the whole servers that it has in the plan."""
+        """Return a separate pool with the whole servers that it has in the plan."""
         ledger, q = Ledger(self.question, self.plan.stock, self.plan.use), self.question
         count = np.zeros_like(self.count)
         skus, sites = list(q.skus), list(q.sites)
@@ -143,7 +155,7 @@ class Fleet:
         return Pool(np.array(members, dtype=np.int64), count, len(members) > 1)
 
     def grown(self, period: int) -> Floats:
-        """The plan's shares, with the servers that it leaves over in each pool added in proportion."""
+        """Return the plan's shares, increased in proportion by the unused servers of each pool."""
         shares: Floats = self.shares[period].copy()
         for pool in self.pools:
             growing = pool.workloads[~self.guests[pool.workloads]] if pool.shared else pool.workloads[:0]
@@ -153,8 +165,9 @@ class Fleet:
         return shares
 
     def delayed(self, late: Sequence[int]) -> Fleet:
-        """The plan's servers where the orders of each SKU arrive so many periods late; servers are retired all the
-        same, and what is missing is missing for all workloads alike.
+        """Return the plan's servers if the orders of each SKU arrive ``late`` periods late.
+
+        Servers are retired as planned, and the missing servers are missing for all workloads in proportion.
         """
         stock = self.plan.stock.sort_values(["sku", "site", "period"], kind="stable").copy()
         by = dict(zip(self.question.skus, late, strict=True))
@@ -185,9 +198,12 @@ class Fleet:
         return left
 
     def short(self, draws: Draws, shared: bool = True) -> tuple[Flags, Flags, list[Floats], int]:
-        """Four results. (draws, periods): demand is not met with any shares (without ``shared``: with the plan's).
-        (draws, periods, workloads): demand is not met with the plan's shares. Work done, by period. The number of
-        undecided draws.
+        """Return which demands are not met in which draws.
+
+        - (draws, periods): demand is not met with any shares, or, without ``shared``, with the plan's shares
+        - (draws, periods, workloads): demand is not met with the plan's shares
+        - the work done, by period
+        - the number of undecided draws
         """
         if not draws.late.any():
             return self._short(draws, shared)
@@ -222,7 +238,7 @@ class Fleet:
             fixed = [pool for pool in self.pools if not (shared and pool.shared)]
             for pool in [*fixed, *(pool for pool in self.pools if shared and pool.shared)]:
                 mine = pool.workloads
-                again = np.flatnonzero(bad[:, mine].any(axis=1) & ~now)  # of those that no other pool fails
+                again = np.flatnonzero(bad[:, mine].any(axis=1) & ~now)  # draws that fail in no other pool
                 if not (shared and pool.shared and len(again)):
                     now[again] = True
                     continue

@@ -1,9 +1,10 @@
-"""The account of a plan: arrivals, stock, work, power and money, from a question and what is decided.
+"""Compute the accounts of a plan from its question and decisions: arrivals, stock, work, power and money.
 
-The solver's tables, the terminal, the page and the workbook take their figures from here; ``checks`` reckons for
-itself. Arrays are indexed by workload w, SKU s, site k, pair p (a SKU at a site), combo c (a workload on a pair) and
-period t, in the order of the question. Money is undiscounted unless it is a present value; W, kg and units of work are
-those of the question.
+The solver's tables, the terminal, the page and the workbook take their figures from here; ``checks`` computes them
+independently. Arrays have the indices workload w, SKU s, site k, pair p (a SKU at a site), combo c (a workload on a
+pair) and period t, in the order of the question.
+
+Money is undiscounted unless it is a present value. Units are W, kg and the question's units of work.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ import pandas as pd
 from planner.capacity.question import KINDS, Question, Supply
 
 Floats = npt.NDArray[np.float64]
-_NEAR = 1e-6  # of a server, relative above one: the tolerance of solvers
+_NEAR = 1e-6  # relative tolerance of solvers, absolute below one server
 
 
 def over(part: Floats, total: Floats) -> Floats:
-    """A quotient, 0 where the divisor is."""
+    """Return the quotient, or 0 if the divisor is 0."""
     return np.asarray(np.divide(part, total, out=np.zeros_like(part), where=total > 0))
 
 
 class Ledger:
-    """A question and the decisions of a plan: ``buy``, ``retire`` and ``active`` of ``stock``, and ``use``, as in
-    ``Plan``; other columns are not read. Pairs are those with servers in place, for sale or in the plan.
+    """Hold a question and the decisions of a plan: ``buy``, ``retire`` and ``active`` of ``stock``, and ``use``.
+
+    Other columns of ``Plan`` are not read. Pairs have servers in place, for sale or in the plan.
     """
 
     def __init__(self, question: Question, stock: pd.DataFrame, use: pd.DataFrame) -> None:
@@ -52,7 +54,7 @@ class Ledger:
 
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:
-        """(SKU, site), by SKU, then by site."""
+        """Return all (SKU, site), ordered by SKU and then by site."""
         q = self.question
         present = {(c.sku, c.site) for c in q.fleet if c.count}
         moved = self.stock[(self.stock[["buy", "retire", "active"]] != 0).any(axis=1)]
@@ -61,7 +63,7 @@ class Ledger:
 
     @cached_property
     def combos(self) -> list[tuple[str, int]]:
-        """(workload, pair) for every workload that may run on the pair, by workload."""
+        """Return (workload, pair) for every workload that may run on the pair, ordered by workload."""
         q = self.question
         used = {(r.workload, r.sku, r.site) for r in self.use.itertuples() if r.servers}
         return [
@@ -78,7 +80,7 @@ class Ledger:
 
     @cached_property
     def buy(self) -> Floats:
-        """(pair, period), in the period of the order."""
+        """Return the orders as (pair, period), in the period of the order."""
         return self._stock("buy")
 
     @cached_property
@@ -95,26 +97,26 @@ class Ledger:
 
     @cached_property
     def servers(self) -> Floats:
-        """(combo, period): servers that are there for the workload, failover included."""
+        """Return (combo, period): the servers assigned to the workload, including those for failover."""
         return self._use("servers")
 
     @cached_property
     def working(self) -> Floats:
-        """(combo, period): those of them that its demand takes with everything up, at their utilisation."""
+        """Return (combo, period): the assigned servers that demand needs with everything up, at their utilisation."""
         return self._use("working")
 
     # ------------------------------------------------------------ servers
 
     @cached_property
     def start(self) -> Floats:
-        """(pair,): in place before the first period."""
+        """Return (pair,): the servers in place before the first period."""
         fleet = self.question.fleet
         mine = [[c.count for c in fleet if (c.sku, c.site) == pair and not c.ordered] for pair in self.pairs]
         return np.array([float(sum(counts)) for counts in mine])
 
     @cached_property
     def arrive(self) -> Floats:
-        """(pair, period): what is ordered here a lead time before, and what was ordered before the plan."""
+        """Return (pair, period): arrivals from the plan's orders after their lead time, and from earlier orders."""
         arrivals = np.zeros_like(self.buy)
         for p, (s, _) in enumerate(self.pairs):
             arrivals[p] = self._delayed(s, self.buy[p])
@@ -125,13 +127,13 @@ class Ledger:
         return arrivals
 
     def _delayed(self, sku: str, ordered: Floats) -> Floats:
-        """(period,): what is ordered, in the period in which it can be used."""
+        """Return (period,): the orders, in the period from which they can be used."""
         delay = self.question.skus[sku].delay
         return np.concatenate([np.zeros(min(delay, self.periods)), ordered[: max(self.periods - delay, 0)]])
 
     @cached_property
     def left(self) -> Floats:
-        """(pair, period): servers of the plan's orders that are in place at the end, by arrival, the newest first."""
+        """Return (pair, period): servers of the plan's orders at the end, by arrival; the newest count first."""
         left = np.zeros_like(self.buy)
         for p, (s, _) in enumerate(self.pairs):
             limit = self.question.skus[s].age_limit
@@ -143,7 +145,7 @@ class Ledger:
 
     @cached_property
     def left_worth(self) -> Floats:
-        """(pair, period): money that they are worth at the end."""
+        """Return (pair, period): the residual value of these servers at the end."""
         q = self.question
         age = q.years * (self.periods - np.arange(self.periods))
         price = self.of_pairs(lambda s, _: q.skus[s].least_price)
@@ -157,7 +159,7 @@ class Ledger:
 
     @cached_property
     def must_leave(self) -> Floats:
-        """(pair, period): the number that has reached the age limit by then, since the start."""
+        """Return (pair, period): the number of servers that have reached the age limit by then, since the start."""
         leaving = np.zeros_like(self.buy)
         for p, (s, k) in enumerate(self.pairs):
             limit = self.question.skus[s].age_limit
@@ -174,12 +176,12 @@ class Ledger:
 
     @cached_property
     def pooled(self) -> dict[str, Floats]:
-        """Each pool of its own to (pair, period): its servers, which are whole."""
+        """Return (pair, period) for each separate pool: its servers, which are whole."""
         return {pool: self._whole(pool) for pool in self.question.pools if pool}
 
     @cached_property
     def common(self) -> Floats:
-        """(pair, period): active servers that are in no pool of their own."""
+        """Return (pair, period): active servers that are in no separate pool."""
         return np.asarray(self.active - sum(self.pooled.values(), start=np.zeros_like(self.active)))
 
     def _whole(self, pool: str) -> Floats:
@@ -190,32 +192,32 @@ class Ledger:
 
     @cached_property
     def of_pool(self) -> Floats:
-        """(combo, period): whole servers of its pool."""
+        """Return (combo, period): the whole servers of the workload's pool."""
         pools = [(self.pooled.get(self.question.pool(w), self.common))[p] for w, p in self.combos]
         return np.array(pools, dtype=float).reshape(-1, self.periods)
 
     @cached_property
     def share(self) -> Floats:
-        """(combo, period): the share of them that is there for the workload, failover included."""
+        """Return (combo, period): the share of the pool that is assigned to the workload, including failover."""
         return over(self.servers, self.of_pool)
 
     @cached_property
     def share_working(self) -> Floats:
-        """(combo, period): the share of them that its demand takes with everything up."""
+        """Return (combo, period): the share of the pool that the workload's demand needs with everything up."""
         return over(self.working, self.of_pool)
 
     @cached_property
     def busy(self) -> Floats:
-        """(pair, period): those that work, times their utilisation."""
+        """Return (pair, period): the working servers times their utilisation."""
         return self._by_pair(self.working * self.used[:, None])
 
     @cached_property
     def used(self) -> Floats:
-        """(combo,): the utilisation of its servers."""
+        """Return (combo,): the utilisation of its servers."""
         return np.array([self.question.utilisation(self.pairs[p][0], w) for w, p in self.combos], dtype=float)
 
     def _marked(self, is_marked: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-        """The combos whose workload has a property."""
+        """Return which combos have a workload with a property."""
         return np.array([is_marked(w) for w, _ in self.combos], dtype=bool)
 
     def _by_pair(self, values: Floats) -> Floats:
@@ -224,51 +226,55 @@ class Ledger:
         return sums
 
     def of_pairs(self, value: Callable[[str, str], float]) -> Floats:
-        """(pair,): a figure of the SKU or the site."""
+        """Return (pair,): a figure of the SKU or the site."""
         return np.array([value(s, k) for s, k in self.pairs], dtype=float)
 
     # ------------------------------------------------------------ work
 
     @cached_property
     def rate(self) -> Floats:
-        """(combo,): work that one server serves at its utilisation."""
+        """Return (combo,): the work that one server does at its utilisation."""
         return np.array([self.question.rate(self.pairs[p][0], w) for w, p in self.combos], dtype=float)
 
     @cached_property
     def capacity(self) -> Floats:
-        """(combo, period)"""
+        """Return (combo, period): the work that the assigned servers can do."""
         return np.asarray(self.servers * self.rate[:, None])
 
     def delivered(self, workload: int, lost: str | None = None) -> Floats:
-        """(period,): capacity for a workload, without the failure domain ``lost``."""
+        """Return (period,): the capacity for a workload, without the failure domain ``lost``."""
         return np.asarray(self.capacity[self._left(workload, lost)].sum(axis=0))
 
     def done(self, workload: int) -> Floats:
-        """(period,): work that is done for a workload with everything up."""
+        """Return (period,): the work that is done for a workload with everything up."""
         mine = self._combos_of[workload]
         return np.asarray((self.working[mine] * self.rate[mine, None]).sum(axis=0))
 
     def worst(self, workload: int) -> Floats:
-        """(period,): capacity for a workload with the worst failure domain lost."""
+        """Return (period,): the capacity for a workload with the worst failure domain lost."""
         return np.asarray(np.min([self.delivered(workload, lost) for lost in self.question.cases], axis=0))
 
     def counted(self, workload: int) -> Floats:
-        """(period,): the capacity that counts: with the worst failure domain lost, where its loss must be survived."""
+        """Return (period,): the capacity that counts, without the worst failure domain if the workload must survive its
+        loss.
+        """
         lasts = self.question.survives(self.workloads[workload])
         return self.worst(workload) if lasts else self.delivered(workload)
 
     def pool_of(self, workload: int) -> Floats:
-        """(period,): whole servers of the workload's pool, of SKUs and at sites where it may run."""
+        """Return (period,): whole servers of the workload's pool, of SKUs and at sites that can run it."""
         return np.asarray(self.of_pool[self._combos_of[workload]].sum(axis=0))
 
     def serving(self, workload: int) -> Floats:
-        """(period,): the share of them that is there for the workload, failover included."""
+        """Return (period,): the share of the pool that is assigned to the workload, including failover."""
         mine = self._combos_of[workload]
         return over(self.servers[mine].sum(axis=0), self.of_pool[mine].sum(axis=0))
 
     def load(self, workload: int, planned: Floats, *, worst: bool) -> Floats:
-        """(period,): how busy a workload's servers are on average when they serve ``planned``; with ``worst``, those
-        that are left by the failure domain whose loss loads them most. 0 without servers.
+        """Return (period,): the mean utilisation of a workload's servers when they do the ``planned`` work.
+
+        With ``worst``, the failure domain whose loss raises the utilisation most is lost. The result is 0 without
+        servers.
         """
         loads = []
         for lost in self.question.cases if worst else [None]:
@@ -278,7 +284,7 @@ class Ledger:
         return np.asarray(np.max(loads, axis=0))
 
     def _left(self, workload: int, lost: str | None) -> npt.NDArray[np.intp]:
-        """The combos of a workload that a lost failure domain leaves."""
+        """Return the combos of a workload that remain when a failure domain is lost."""
         mine = self._combos_of[workload]
         if lost is None:
             return mine
@@ -287,13 +293,15 @@ class Ledger:
 
     @cached_property
     def _combos_of(self) -> list[npt.NDArray[np.intp]]:
-        """The combos of each workload."""
+        """Return the combos of each workload."""
         names = np.array([w for w, _ in self.combos], dtype=object)
         return [np.flatnonzero(names == w) for w in self.workloads]
 
     def expected(self, workload: int) -> Floats:
-        """(period,): the least share of its demand that work which may be pre-empted gets on average, with each failure
-        domain down for the question's share of time: then it runs on servers that are kept for nothing else.
+        """Return (period,): the lowest mean share of its demand that a pre-emptible workload gets.
+
+        Each failure domain is down for the question's share of time. The workload then runs only on servers that are
+        reserved for nothing else.
         """
         mine, q = self._combos_of[workload], self.question
         done, lacking = self.done(workload), np.zeros(self.periods)
@@ -315,8 +323,10 @@ class Ledger:
     # ------------------------------------------------------------ sites
 
     def power(self, *, failed: bool) -> Floats:
-        """(site, period): mean W of the active servers with everything up; with ``failed``, when a failure domain
-        elsewhere is lost and all servers that are kept for that are at their utilisation.
+        """Return (site, period): the mean power in W of the active servers with everything up.
+
+        With ``failed``, a failure domain elsewhere is lost, and all servers that are reserved for that case run at
+        their utilisation.
         """
         skus, busy = self.question.skus, self.busy
         if failed:
@@ -326,7 +336,7 @@ class Ledger:
         return np.asarray(idle + self.at_sites(lambda s: skus[s].peak_w - skus[s].idle_w, busy))
 
     def at_sites(self, each: Callable[[str], float], servers: Floats) -> Floats:
-        """(site, period): a figure of the SKU summed over servers (pair, period)."""
+        """Return (site, period): a figure of the SKU, summed over servers (pair, period)."""
         sums = np.zeros((len(self.sites), self.periods))
         figures = self.of_pairs(lambda s, _: each(s))
         np.add.at(sums, [self.sites.index(k) for _, k in self.pairs], servers * figures[:, None])
@@ -334,54 +344,54 @@ class Ledger:
 
     @cached_property
     def peak_w(self) -> Floats:
-        """(site, period): W of all installed servers at their peak."""
+        """Return (site, period): the peak power in W of all installed servers."""
         return self.at_sites(lambda s: self.question.skus[s].peak_w, self.installed)
 
     @cached_property
     def budgeted_w(self) -> Floats:
-        """(site, period): W of all installed servers that count against the site's limit."""
+        """Return (site, period): the power in W of all installed servers that counts against the site's limit."""
         return self.at_sites(lambda s: self.question.skus[s].budgeted_w, self.installed)
 
     @cached_property
     def rack_units(self) -> Floats:
-        """(site, period)"""
+        """Return (site, period): the rack units of all installed servers."""
         return self.at_sites(lambda s: self.question.skus[s].rack_units, self.installed)
 
     @cached_property
     def ports(self) -> Floats:
-        """(site, period)"""
+        """Return (site, period): the network ports of all installed servers."""
         return self.at_sites(lambda s: self.question.skus[s].ports, self.installed)
 
     def racks(self, *, liquid: bool) -> Floats:
-        """(site, period): positions for racks that are taken, those with liquid cooling or the others."""
+        """Return (site, period): the occupied rack positions, either those with liquid cooling or the others."""
         q = self.question
         each = self.of_pairs(lambda s, k: q.positions(s, k) if q.skus[s].liquid == liquid else 0.0)
         return self.at_sites(lambda _: 1.0, self.installed * each[:, None])
 
     def domain_w(self, name: str) -> Floats:
-        """(period,): W of a failure domain's installed servers that count against its limit."""
+        """Return (period,): the power in W of a failure domain's installed servers that counts against its limit."""
         here = [k for k, site in enumerate(self.sites) if name in self.question.domains(site)]
         return np.asarray(self.budgeted_w[here].sum(axis=0))
 
     def supplied(self, supply: Supply) -> Floats:
-        """(period,): servers ordered that a limit of supply counts."""
+        """Return (period,): the ordered servers to which a limit of supply applies."""
         skus = self.question.supplied(supply)
         return np.asarray(self.buy[[p for p, (s, _) in enumerate(self.pairs) if s in skus]].sum(axis=0))
 
     @cached_property
     def spent(self) -> Floats:
-        """(site, period): money for purchases since the start."""
+        """Return (site, period): the money for purchases since the start."""
         return np.cumsum(self.at_sites(lambda _: 1.0, self.buy * self.paid), axis=1)
 
     # ------------------------------------------------------------ money
 
     def price(self, sku: str) -> float:
-        """The price; 0 if it is not sold."""
+        """Return the price, or 0 if the SKU is not sold."""
         return self.question.skus[sku].price or 0.0
 
     @cached_property
     def paid(self) -> Floats:
-        """(pair, period): the price of one, by how many of its SKU are ordered then at all sites."""
+        """Return (pair, period): the price of one server, given the number of its SKU ordered then at all sites."""
         paid = np.zeros_like(self.buy)
         for s in self.skus:
             mine = [p for p, (name, _) in enumerate(self.pairs) if name == s]
@@ -390,12 +400,12 @@ class Ledger:
 
     @cached_property
     def weight(self) -> Floats:
-        """(period,): present value of 1."""
+        """Return (period,): the present value of 1."""
         return np.array([self.question.weight(t) for t in range(self.periods)])
 
     @cached_property
     def draw(self) -> Floats:
-        """(pair, period): mean W of the servers that are active."""
+        """Return (pair, period): the mean power in W of the active servers."""
         skus = self.question.skus
         idle = self.of_pairs(lambda s, _: skus[s].idle_w)
         swing = self.of_pairs(lambda s, _: skus[s].peak_w - skus[s].idle_w)
@@ -403,26 +413,26 @@ class Ledger:
 
     @cached_property
     def kwh(self) -> Floats:
-        """(period,): energy at the meters of all sites."""
+        """Return (period,): the energy at the meters of all sites, in kWh."""
         return np.asarray(self.of_pairs(lambda _, k: self.question.energy(k)) @ self.draw)
 
     @cached_property
     def embodied(self) -> Floats:
-        """(period,): kg CO2e of making what is ordered."""
+        """Return (period,): the kg CO2e from making the ordered servers."""
         return np.asarray(self.of_pairs(lambda s, _: self.question.skus[s].embodied) @ self.buy)
 
     @cached_property
     def carbon(self) -> float:
-        """kg CO2e over the horizon: embodied in what is bought, and from the energy drawn."""
+        """Return the kg CO2e over the horizon: embodied in purchases, and from energy."""
         return float(self.embodied.sum() + self.question.grid * self.kwh.sum())
 
     @cached_property
     def kinds(self) -> dict[str, Floats]:
-        """Kind of cost to (period,), undiscounted; in the order of ``KINDS``.
+        """Return (period,) for each kind of cost, undiscounted, in the order of ``KINDS``.
 
-        Purchases are paid in the period of the order. Energy is the idle draw of active servers, and what the work that
-        is done with everything up adds to it. Support and space count all installed servers, migration those retired.
-        What purchases are worth at the end is taken off in the last period.
+        Purchases are paid in the period of the order. Energy covers the idle power of active servers and the additional
+        power of the work done with everything up. Support and space count all installed servers; migration counts
+        retired servers. The residual value of purchases is subtracted in the last period.
         """
         q, skus = self.question, self.question.skus
         money = self.of_pairs(lambda _, k: q.energy(k) * q.price_of_energy(k))
@@ -438,7 +448,7 @@ class Ledger:
 
     @cached_property
     def costs(self) -> pd.DataFrame:
-        """The costs in the form of ``Plan.costs``: a row for every period and kind."""
+        """Return the costs in the form of ``Plan.costs``: one row per period and kind."""
         table = np.array([self.kinds[kind] for kind in KINDS])
         return pd.DataFrame(
             {
@@ -451,14 +461,14 @@ class Ledger:
 
     @cached_property
     def total(self) -> float:
-        """Present value of all costs."""
+        """Return the present value of all costs."""
         return float(sum((money @ self.weight for money in self.kinds.values()), start=0.0))
 
 
 def _cube(
     frame: pd.DataFrame, names: Sequence[str], keys: Sequence[tuple[str, ...]], column: str, periods: int
 ) -> Floats:
-    """(key, period) from long rows; 0 without a row."""
+    """Return (key, period) from long rows, with 0 for missing rows."""
     cube = np.zeros((len(keys), periods))
     if len(frame):
         row_of_key = {key: i for i, key in enumerate(keys)}

@@ -1,8 +1,15 @@
-"""The limits of a question: their names, and the question with one limit loosened or left out.
+"""Define the limits of a question, their names, and the question with a limit loosened or left out.
 
-A limit is a tuple of its kind and what it applies to. Demand applies to a workload and a period; power, rack units,
-ports, racks, site budget, spares and windows to a site; domain power to a failure domain; supply to its number; budget
-to a period; lead time, age limit, minimum order and lots to a SKU; sites to a workload; survival to nothing.
+A limit is a tuple of its kind and its object:
+
+- demand: a workload and a period
+- power, rack units, ports, racks, site budget, spares and windows: a site
+- domain power: a failure domain
+- supply: its number
+- budget: a period
+- lead time, age limit, minimum order and lots: a SKU
+- sites: a workload
+- survival: nothing
 """
 
 from __future__ import annotations
@@ -43,12 +50,12 @@ SITE = {
     "liquid racks": "liquid_racks",
     "site budget": "budget",
 }
-_ENOUGH = 10**9  # servers, of which none would be short
-ALL = ("survival", "lots", "windows")  # rules that are left out as one
+_ENOUGH = 10**9  # a number of servers that never runs short
+ALL = ("survival", "lots", "windows")  # rules that are left out together
 
 
 def limits(question: Question) -> list[Label]:
-    """All limits, the ones that are easiest to give up first."""
+    """Return all limits, those that are easiest to give up first."""
     q = question
     labels: list[Label] = [("survival",)] if any(map(q.survives, q.workloads)) else []
     labels += [("sites", w) for w, work in q.workloads.items() if work.sites and set(q.sites) - work.sites]
@@ -69,7 +76,7 @@ def limits(question: Question) -> list[Label]:
 
 
 def name(question: Question, limit: Label) -> str:
-    """The limit in words."""
+    """Return the name of the limit in words."""
     subject = limit[1] if len(limit) > 1 else ""
     period = question.periods[int(limit[-1])] if limit[0] in ("demand", "budget") else ""
     if limit[0] == "supply":
@@ -100,7 +107,7 @@ def name(question: Question, limit: Label) -> str:
 
 
 def unit(question: Question, limit: Label) -> str:
-    """The unit of the limit."""
+    """Return the unit of the limit."""
     if limit[0] == "demand":
         return question.workloads[str(limit[1])].unit
     return {
@@ -125,7 +132,7 @@ def unit(question: Question, limit: Label) -> str:
 
 
 def without(question: Question, dropped: Collection[Label]) -> Question:
-    """The question with limits left out; a dropped demand is 0."""
+    """Return the question without the ``dropped`` limits; a dropped demand is 0."""
     for limit in dropped:
         kind, subject = str(limit[0]), str(limit[1]) if len(limit) > 1 else ""
         if kind in SITE:
@@ -152,7 +159,7 @@ def without(question: Question, dropped: Collection[Label]) -> Question:
 
 
 def amount(question: Question, limit: Label) -> float:
-    """The size of a limit that is an amount or a count."""
+    """Return the size of a limit that is an amount or a count."""
     kind, subject = str(limit[0]), str(limit[1])
     if kind == "demand":
         return question.workloads[subject].point[int(limit[2])]
@@ -168,7 +175,7 @@ def amount(question: Question, limit: Label) -> float:
 
 
 def loosened(question: Question, limit: Label, by: float) -> Question:
-    """The question with a limit that is an amount or a count loosened ``by`` this much."""
+    """Return the question with a limit that is an amount or a count loosened ``by`` this much."""
     kind, subject = str(limit[0]), str(limit[1])
     now = amount(question, limit)
     if kind == "demand":
@@ -192,7 +199,7 @@ def loosened(question: Question, limit: Label, by: float) -> Question:
 
 
 def _unsafe(q: Question) -> Question:
-    """The question in which no workload must survive a failure."""
+    """Return the question in which no workload must survive a failure."""
     works = {w: replace(work, availability=NORMAL) if q.survives(w) else work for w, work in q.workloads.items()}
     return replace(q, survive=False, workloads=works)
 
@@ -218,15 +225,16 @@ def _budget(q: Question, t: int, money: float | None) -> Question:
 
 
 def stands_for(label: Label) -> Label:
-    """The limit of a row of the programme: a site's power is one limit over all periods."""
+    """Return the limit to which a row of the programme belongs; a site's power is one limit over all periods."""
     if label[0] == "demand":
         return label[:3]
     return label[:2]
 
 
 def elastic(model: Model, only: Label | None = None) -> Model:
-    """The programme that minimises how far limits are missed: every row of a limit has a slack, or the rows of ``only``
-    share one.
+    """Return the programme that minimises the violation of limits.
+
+    Every row of a limit has its own slack variable, or the rows of ``only`` share one.
     """
     rows = [r for r, label in enumerate(model.labels) if label[0] in AMOUNTS and only in (None, stands_for(label))]
     sign = np.where(np.isfinite(model.low[rows]), 1.0, -1.0)
@@ -244,14 +252,16 @@ def elastic(model: Model, only: Label | None = None) -> Model:
 
 
 def duals(model: Model, seconds: float) -> tuple[float, Mapping[Label, float]] | None:
-    """The least cost of the relaxation, and by label the price of one unit of each row's limit, without zero prices;
-    None if there is no solution in that time. In units of the programme's cost.
+    """Return the least cost of the relaxation, and the price of one unit of each row's limit by label.
+
+    Zero prices are omitted. Costs are in units of the programme's cost. Return None if there is no solution within the
+    time.
     """
     equal = model.low == model.high
     above = np.isfinite(model.low) & ~equal
     below = ~above & ~equal
     rows = sparse.vstack([model.rows[below], -model.rows[above]]).tocsr()
-    solver: Any = linprog  # its stubs know no sparse matrices
+    solver: Any = linprog  # the type stubs of scipy lack sparse matrices
     result = solver(
         model.cost,
         A_ub=rows,

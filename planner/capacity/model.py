@@ -1,7 +1,7 @@
-"""A capacity question as a sparse mixed-integer programme for HiGHS: its cost, and its rows.
+"""Formulate a capacity question as a sparse mixed-integer programme for HiGHS: its cost and its rows.
 
-The variables are those of ``Shape``. Rows carry labels, which lead back to the limits. Money and work are scaled
-because HiGHS's tolerances are absolute.
+``Shape`` defines the variables. Each row has a label, which identifies its limit. Money and work are scaled because
+HiGHS's tolerances are absolute.
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ from planner.capacity.shape import Caps, Floats, Ints, Shape
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """min cost @ v with low <= rows @ v <= high and lower <= v <= upper; ``integer`` marks the integers. ``labels``:
-    one per row. ``units``: the amount of the limit's unit that is 1 in the row. ``scale``: money per unit of ``cost``.
+    """Hold the programme min cost @ v with low <= rows @ v <= high and lower <= v <= upper.
+
+    - ``integer``: marks the integer variables
+    - ``labels``: one per row
+    - ``units``: the amount of the limit's unit that corresponds to 1 in the row
+    - ``scale``: the money per unit of ``cost``
     """
 
     shape: Shape
@@ -39,7 +43,7 @@ class Model:
 
 
 def build(question: Question, margin: Margin, caps: Caps | None = None) -> Model:
-    """The programme of a question, demands multiplied by ``margin``, purchases within ``caps``."""
+    """Return the programme of a question, with demands multiplied by ``margin`` and purchases limited by ``caps``."""
     shape = Shape(question, margin, caps or {})
     cost = _money(shape)
     scale = float(cost.max(initial=0.0)) / 1000 or 1.0
@@ -74,7 +78,7 @@ def build(question: Question, margin: Margin, caps: Caps | None = None) -> Model
 
 
 def _money(shape: Shape) -> Floats:
-    """Present value of one more of each variable."""
+    """Return the present value of one more of each variable."""
     q = shape.question
     weight = np.array([q.weight(t) for t in range(shape.periods)])
     skus = shape.skus
@@ -92,14 +96,14 @@ def _money(shape: Shape) -> Floats:
         cost[shape.columns(block)] = np.outer(money, weight)
     for j, (p, b) in enumerate(shape.priced):
         cost[shape.columns("q")[j]] = weight * (skus[p].breaks[shape.broken[b][1]][1] - (skus[p].price or 0.0))
-    years = q.years * np.arange(shape.periods, 0, -1)  # of age at the end, by the period of arrival
+    years = q.years * np.arange(shape.periods, 0, -1)  # age at the end, by the period of arrival
     for j, p in enumerate(shape.kept):
         cost[shape.columns("w")[j]] = -weight[-1] * skus[p].least_price * skus[p].residual ** years
     return cost
 
 
 def _closed(shape: Shape) -> Ints:
-    """The columns that are 0: retirements outside of a site's windows, and residual value beyond an age limit."""
+    """Return the columns that are 0: retirements outside a site's windows, and residual value beyond an age limit."""
     columns = [np.zeros(0, dtype=np.int64)]
     for p, site in enumerate(shape.sites):
         if site.windows is not None:
@@ -111,7 +115,7 @@ def _closed(shape: Shape) -> Ints:
 
 
 def _stock(rows: Rows, shape: Shape) -> None:
-    """i_t = i_(t-1) + x_(t-lead) - d_t; servers leave at their age limit, the oldest first."""
+    """Add the balance i_t = i_(t-1) + x_(t-lead) - d_t; servers leave at their age limit, the oldest first."""
     x, d, i = (shape.columns(block) for block in "xdi")
     for p, sku in enumerate(shape.skus):
         held = shape.placed[p].copy()
@@ -133,8 +137,9 @@ def _stock(rows: Rows, shape: Shape) -> None:
 
 
 def _use(rows: Rows, shape: Shape) -> None:
-    """Used servers are active, active servers are installed, and spares are kept for a SKU that is active. Pools of
-    their own have whole servers of the active ones.
+    """Add the rows on use: used servers are active, active ones are installed, and active SKUs keep spares.
+
+    Separate pools consist of whole active servers.
     """
     n, i, z, x, e = (shape.columns(block) for block in "nizxe")
     labels = [(p, t) for p in range(len(shape.pairs)) for t in range(shape.periods)]
@@ -163,10 +168,10 @@ def _use(rows: Rows, shape: Shape) -> None:
 def _enough(
     rows: Rows, shape: Shape, labels: Sequence[Label], servers: Ints, group: Ints, some: npt.NDArray[np.bool_]
 ) -> list[Ints]:
-    """Servers suffice for what ``some`` combos use of them; ``group``: the number among them of each combo.
+    """Add the rows by which servers suffice for what ``some`` combos use; ``group`` numbers the servers of each combo.
 
-    Twice if work may be pre-empted: with a failure domain gone, when it makes room, and with everything up, when it
-    runs on the servers that the others do not need then.
+    There are two sets of rows if work may be pre-empted: one without a failure domain, when that work makes room, and
+    one with everything up, when it runs on spare servers.
     """
     a, last = shape.columns("a"), shape.lasting
     stays, reserve = np.flatnonzero(some & ~shape.yields), np.flatnonzero(some[last])
@@ -183,7 +188,7 @@ def _enough(
 
 
 def _demand(rows: Rows, shape: Shape) -> None:
-    """Demand is met with everything up; if it must survive a failure, by what any one lost domain leaves, too."""
+    """Add the rows by which demand is met with everything up, and without any one domain if it must survive that."""
     q, a, g = shape.question, shape.columns("a"), shape.columns("g")
     reserve = {c: j for j, c in enumerate(shape.lasting.tolist())}
     span = range(shape.periods)
@@ -199,7 +204,7 @@ def _demand(rows: Rows, shape: Shape) -> None:
             continue
         mine, unit = combos.get(w, []), shape.unit.get(w, 1.0)
         need = demand / unit
-        if not mine:  # nothing can run it in time: infeasible rows
+        if not mine:  # nothing can run it in time, so these rows are infeasible
             rows.add([("demand", w, t) for t in span], need, np.inf, unit)
             continue
         r = rows.add([("demand", w, t) for t in span], need, np.inf, unit)
@@ -219,7 +224,9 @@ def _demand(rows: Rows, shape: Shape) -> None:
 
 
 def _limits(rows: Rows, shape: Shape) -> None:
-    """Power, rack units and ports of sites; money for purchases by site and by period; caps on purchases."""
+    """Add the limits on power, rack units and ports of sites, on money by site and by period, and the caps on
+    purchases.
+    """
     q, x, i = shape.question, shape.columns("x"), shape.columns("i")
     load = {
         "power": np.array([s.budgeted_w for s in shape.skus]),
@@ -255,7 +262,7 @@ def _limits(rows: Rows, shape: Shape) -> None:
 
 
 def _domains(rows: Rows, shape: Shape) -> None:
-    """The power of rows and feeds."""
+    """Add the limits on the power of rows and feeds."""
     q, i = shape.question, shape.columns("i")
     watts = np.array([s.budgeted_w for s in shape.skus])
     unit = float(watts.max(initial=0.0)) or 1.0

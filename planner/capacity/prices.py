@@ -1,4 +1,4 @@
-"""Shadow prices: the limits that bind, and what one unit more of each would save. The question is solved again."""
+"""Compute shadow prices by solving the question again: the binding limits and the saving from one more unit."""
 
 from __future__ import annotations
 
@@ -15,22 +15,25 @@ from planner.capacity.question import Binding, Margin, Plan, Question
 from planner.capacity.rows import Label
 from planner.capacity.search import highs, search
 
-TELLS = 0.2  # largest error of a saving that is reported, as a share of it or of the relaxation's saving
-AIM = 0.05  # largest sum of the gaps, as a share of the relaxation's saving
-TIGHTEST, LOOSEST = 1e-6, 1e-3  # range of those gaps
+TELLS = 0.2  # maximum error of a reported saving, as a share of the saving or of the relaxation's saving
+AIM = 0.05  # maximum sum of the gaps, as a share of the relaxation's saving
+TIGHTEST, LOOSEST = 1e-6, 1e-3  # range of these gaps
 MOST = 8
-WIDEST = 0.1  # largest change of a limit, as a share of it, to tell the saving from the plan's gap
+WIDEST = 0.1  # maximum change of a limit, as a share of the limit, to separate the saving from the plan's gap
 PERIODIC = (*SITE, "domain power", "supply")  # one limit with a row for each period
 SHARE = 0.4  # share of the time for the unchanged question
 
 
 def shadow_prices(question: Question, plan: Plan, *, limit: int = MOST, seconds: float = 30.0) -> list[Binding]:
-    """Return the saving from one step more of each of the ``limit`` weightiest limits. A step is the need of a server.
+    """Return, for each of the ``limit`` most valuable limits, the saving if it is loosened by one step.
 
-    Both the question and its neighbour are solved again, to a gap far below the plan's, so that the plan's distance
-    from the best does not count as a saving. If that gap is wide, several steps are tried, up to a tenth of the limit.
-    If the saving is still unclear, it is the relaxation's. The order is by the saving of one step; limits without a
-    saving come last.
+    A step is what one server uses of the limit, or adds to the demand.
+
+    The original and the loosened question are solved again, to a gap far below the plan's. The plan's distance from the
+    optimum therefore does not count as a saving. If that gap is wide, several steps are tried, up to a tenth of the
+    limit. If the saving is still unclear, the result is the relaxation's saving.
+
+    The order is by the saving of one step; limits without a saving come last.
     """
     end = time.monotonic() + seconds
     model = build(question, plan.margin)
@@ -64,7 +67,9 @@ def shadow_prices(question: Question, plan: Plan, *, limit: int = MOST, seconds:
 
 
 def _saved(before: tuple[float, float], changed: Model, hoped: float, gap: float, seconds: float) -> float | None:
-    """The saving of the change from ``before`` (present value, bound); None if both gaps together may hide it."""
+    """Return the saving of the change from ``before`` (present value, bound), or None if both gaps together may hide
+    it.
+    """
     if before[0] - before[1] > 2 * TELLS * hoped:
         return None
     after = _solved(changed, min(gap, LOOSEST), seconds)
@@ -75,7 +80,7 @@ def _saved(before: tuple[float, float], changed: Model, hoped: float, gap: float
 
 
 def _solved(model: Model, gap: float, seconds: float) -> tuple[float, float] | None:
-    """Present value and bound; None if time ran out before there was a plan."""
+    """Return the present value and bound, or None if time ran out before there was a plan."""
     result = search(model, gap, seconds)
     if result is None or result.values is None:
         return None
@@ -84,14 +89,14 @@ def _solved(model: Model, gap: float, seconds: float) -> tuple[float, float] | N
 
 
 def _times(missed: float, expected: float, step: float, limit: float) -> int:
-    """The number of steps to take at once, so that the gap ``missed`` does not hide their saving."""
+    """Return the number of steps to take at once so that the gap ``missed`` does not hide their saving."""
     if expected <= 0:
         return 1
     return max(min(math.ceil(2 * missed / (TELLS * expected)), int(WIDEST * limit / step)), 1)
 
 
 def _name(q: Question, label: Label) -> str:
-    """The name of the limit; with its period if a site has one in each."""
+    """Return the name of the limit, with its period if a site has one limit per period."""
     always = label[0] != "supply" or q.supply[int(label[1])].period is None
     if label[0] in PERIODIC and len(label) > 2 and always:
         return message("{limit} in {period}", limit=name(q, label[:2]), period=q.periods[int(label[2])])
@@ -99,7 +104,7 @@ def _name(q: Question, label: Label) -> str:
 
 
 def _step(q: Question, plan: Plan, label: Label) -> float:
-    """What one server uses of the limit, or adds to the demand: the largest among the servers of the plan."""
+    """Return what one server uses of the limit, or adds to the demand: the maximum over the servers of the plan."""
     kind = label[0]
     if kind == "demand":
         w = str(label[1])
@@ -124,7 +129,7 @@ def _step(q: Question, plan: Plan, label: Label) -> float:
 
 
 def _loosened(q: Question, margin: Margin, label: Label, step: float) -> Model:
-    """The programme with more of that limit; for a site's limit, in that period only."""
+    """Return the programme with more of that limit; a site's limit is loosened only in that period."""
     changed = build(loosened(q, stands_for(label), step), margin)
     if label[0] not in PERIODIC or len(label) < 3:
         return changed

@@ -1,4 +1,4 @@
-"""Rows of what is bought: orders, lots, price breaks, what servers are worth at the end, and what can be had."""
+"""Add the rows of purchases: orders, lots, price breaks, residual value and supply."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.capacity.shape import Ints, Shape
 
 
 def purchases(rows: Rows, shape: Shape) -> None:
-    """All rows of this module."""
+    """Add all rows of this module."""
     _orders(rows, shape)
     _breaks(rows, shape)
     _residual(rows, shape)
@@ -19,7 +19,7 @@ def purchases(rows: Rows, shape: Shape) -> None:
 
 
 def _orders(rows: Rows, shape: Shape) -> None:
-    """An order is 0 or at least its minimum, and of whole lots."""
+    """Require an order to be 0 or at least its minimum, and to consist of whole lots."""
     x, y, m = shape.columns("x"), shape.columns("y"), shape.columns("m")
     for j, p in enumerate(shape.lots):
         r = rows.add([("lot", p, t) for t in range(shape.periods)], 0.0, 0.0)
@@ -35,8 +35,9 @@ def _orders(rows: Rows, shape: Shape) -> None:
 
 
 def _breaks(rows: Rows, shape: Shape) -> None:
-    """At most one price break of a SKU is reached in a period: the last at or below what is ordered. All that is
-    ordered has its price then.
+    """Allow at most one price break of a SKU in a period: the last at or below the number ordered.
+
+    Its price applies to all servers ordered then.
     """
     x, b, q = shape.columns("x"), shape.columns("b"), shape.columns("q")
     for s in dict.fromkeys(s for s, _ in shape.broken):
@@ -52,7 +53,7 @@ def _breaks(rows: Rows, shape: Shape) -> None:
                 rows.put(r, q[priced], sign)
                 rows.put(r, b[j], -sign * count)
         first = sku.breaks[0][0] - 1.0
-        below = rows.add(labels, -np.inf, first)  # without a break, fewer than the first asks for
+        below = rows.add(labels, -np.inf, first)  # without a break, the order is smaller than the first break
         rows.put(below, x[here], 1.0)
         rows.put(below, q[[i for i, (_, number) in enumerate(shape.priced) if number in mine]], -1.0)
         rows.put(below, b[mine], first)
@@ -64,7 +65,7 @@ def _breaks(rows: Rows, shape: Shape) -> None:
 
 
 def _residual(rows: Rows, shape: Shape) -> None:
-    """What is worth something at the end was bought, and is in place then."""
+    """Limit residual value to servers that were bought and are in place at the end."""
     x, i, w = shape.columns("x"), shape.columns("i"), shape.columns("w")
     for j, p in enumerate(shape.kept):
         delay = shape.skus[p].delay
@@ -77,7 +78,7 @@ def _residual(rows: Rows, shape: Shape) -> None:
 
 
 def _supply(rows: Rows, shape: Shape) -> None:
-    """What can be ordered of a SKU or from a vendor, by period."""
+    """Limit the orders of a SKU or from a vendor, by period."""
     q, x = shape.question, shape.columns("x")
     for j, supply in enumerate(q.supply):
         skus = q.supplied(supply)
@@ -88,7 +89,7 @@ def _supply(rows: Rows, shape: Shape) -> None:
 
 
 def discounts(rows: Rows, shape: Shape, row: Ints, pairs: Iterable[int], unit: float, when: slice) -> None:
-    """What price breaks take off purchases of these pairs."""
+    """Add the reductions that price breaks give on purchases of these pairs."""
     here = set(pairs)
     for j, (p, b) in enumerate(shape.priced):
         if p in here:

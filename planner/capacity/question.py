@@ -1,7 +1,7 @@
-"""A capacity question and its answer: demand, what can be bought and where, and a plan that meets the demand.
+"""Define a capacity question and its answer: demand, what can be bought and where, and a plan that meets the demand.
 
 Nothing is solved here; input, solver, uncertainty and documents share these classes. Money is in the currency of the
-question, power in W, energy prices per kWh; periods have equal length and are counted from 0.
+question, power in W, and energy prices are per kWh. Periods have equal length and are numbered from 0.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import pandas as pd
 
 from planner.estimate import Estimate
 
-HOURS = 8766.0  # in a year
+HOURS = 8766.0  # hours in a year
 OUTAGE = 0.001  # nine hours a year
 SURVIVES, NORMAL, PREEMPTIBLE = "survives", "normal", "preemptible"
 AVAILABILITY = (SURVIVES, NORMAL, PREEMPTIBLE)
 KINDS = ("purchase", "energy", "support", "space", "migration", "carbon", "residual")
-TRADES = (  # figures of alternatives: present values of purchases and of all other costs; the others at the end
+TRADES = (  # figures of alternatives: present values of purchases and of other costs, then values at the end
     "purchases",
     "running",
     "servers",
@@ -29,17 +29,19 @@ TRADES = (  # figures of alternatives: present values of purchases and of all ot
 )
 
 
-# Workload to the factor on its demand: one for all periods, or one per period (uncertainty grows with time).
+# The factor on each workload's demand: one for all periods, or one per period (uncertainty grows with time).
 Margin = Mapping[str, float | Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """The demand of a workload that one server of a SKU serves at full use, in the workload's unit.
+    """Hold the demand of a workload that one server of a SKU serves at full use, in the workload's unit.
 
-    ``se``: standard error of its natural logarithm. ``df``: degrees of freedom of that error, infinite if it is an
-    input and not an estimate. ``source``: its origin, as the Equivalence tab shows it. ``utilisation``: the highest
-    of these servers for this workload, None for the workload's own; ``why`` says where it is from.
+    - ``se``: the standard error of its natural logarithm
+    - ``df``: the degrees of freedom of that error; infinite for an input that is not an estimate
+    - ``source``: its origin, as the Equivalence tab shows it
+    - ``utilisation``: the maximum for these servers and this workload; None for the workload's own. ``why`` gives the
+      origin of the limit
     """
 
     value: float
@@ -51,19 +53,22 @@ class Worth:
 
     @property
     def estimate(self) -> Estimate:
-        """The value with its 95% interval, exp(ln value ± t se)."""
+        """Return the value with its 95% interval, exp(ln value ± t se)."""
         return Estimate.of_error(self.value, self.se, self.df)
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Demand by period. ``point``: its median in ``unit``; ``sigma``: standard deviation of its logarithm.
+    """Hold a workload's demand by period.
 
-    ``utilisation``: the highest utilisation (0 to 0.85) of servers whose worth has none of its own; ``why`` says where
-    it is from. ``sites``: where it may run; empty for all. ``dedicated``: it does not share servers with others.
-    ``pool``: it shares servers with workloads of the same pool only; empty for the servers that all others share.
-    ``availability``: one of ``AVAILABILITY``, empty for the question's. ``gpus``: that one unit of its demand needs in
-    one server, each with ``gpu_memory`` bytes at least. ``forecast``: how good it is, if it follows from past use.
+    - ``point``: the median demand in ``unit``; ``sigma`` is the standard deviation of its logarithm
+    - ``utilisation``: the maximum (0 to 0.85) for servers whose worth has none of its own; ``why`` gives its origin
+    - ``sites``: where it may run; empty for all sites
+    - ``dedicated``: True if it does not share servers with other workloads
+    - ``pool``: it shares servers only with workloads of the same pool; empty for the common servers
+    - ``availability``: one of ``AVAILABILITY``; empty for the question's
+    - ``gpus``: the number that one unit of its demand needs in one server, each with at least ``gpu_memory`` bytes
+    - ``forecast``: the quality of the forecast, if the demand is derived from past use
     """
 
     name: str
@@ -83,20 +88,28 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Sku:
-    """A server model that can be bought or is in place. ``worth``: workload to Worth; other workloads cannot run on it.
+    """Describe a server model that can be bought or is in place.
 
-    ``price`` is None if it is no longer sold. ``support`` and ``space``: money per server and year. ``lead``: periods
-    from order to use. ``age_limit``: periods of service, None for no limit; a server is 0 periods old in the period of
-    its arrival, and gone from the period in which its age reaches the limit. ``minimum_order``: the smallest order for
-    one site in one period. ``embodied``: kg CO2e of making one. ``gpu_memory``: bytes of one of its ``gpus``.
-    ``provisioned_w``: what one is allowed of a site's power, measured or set by policy; None for ``peak_w``.
-    ``out``: workload to the reason why this SKU cannot run it within its objective. ``vendor``: who sells it.
-    ``lot``: orders are multiples of it. ``racks``: positions for racks that one takes, a rack bought whole takes 1;
-    0: as many as its power asks for. ``liquid``: only positions with liquid cooling count. ``residual``: the share of
-    its price that it keeps for each year of age. ``breaks``: (count, price of one), upwards: what each server costs in
-    a period in which at least so many are ordered at all sites together. ``slips``: the probability that all its
-    orders arrive 0, 1, 2 ... periods late; empty if they never do. ``allowance``: periods that the plan adds to
-    ``lead`` for that.
+    - ``worth``: the Worth by workload; other workloads cannot run on it
+    - ``price``: None if it is no longer sold
+    - ``support``, ``space``: money per server and year
+    - ``lead``: periods from order to use
+    - ``age_limit``: maximum periods of service, or None. A server has age 0 in the period of its arrival, and is gone
+      from the period in which its age reaches the limit
+    - ``minimum_order``: the smallest order for one site in one period
+    - ``embodied``: kg CO2e of making one server
+    - ``gpu_memory``: bytes of each of its ``gpus``
+    - ``provisioned_w``: its share of a site's power, measured or set by policy; None for ``peak_w``
+    - ``out``: by workload, the reason why this SKU cannot run it within its objective
+    - ``vendor``: the seller
+    - ``lot``: orders are multiples of this number
+    - ``racks``: rack positions per server; 1 for a rack that is bought whole, 0 if they follow from its power
+    - ``liquid``: True if it needs positions with liquid cooling
+    - ``residual``: the share of its price that remains after each year
+    - ``breaks``: (count, price of one), ascending: the price of each server if at least that many are ordered in a
+      period at all sites together
+    - ``slips``: the probabilities that all its orders arrive 0, 1, 2 ... periods late; empty if they are never late
+    - ``allowance``: the periods that the plan adds to ``lead`` for late orders
     """
 
     name: str
@@ -110,7 +123,7 @@ class Sku:
     lead: int = 0
     support: float = 0.0
     space: float = 0.0
-    migration: float = 0.0  # money to move the work off one server that is decommissioned
+    migration: float = 0.0  # money to move the work off a server that is retired
     minimum_order: int = 0
     age_limit: int | None = None
     embodied: float = 0.0
@@ -128,33 +141,35 @@ class Sku:
 
     @property
     def delay(self) -> int:
-        """Periods from order to use in the plan."""
+        """Return the periods from order to use in the plan."""
         return self.lead + self.allowance
 
     @property
     def least_price(self) -> float:
-        """The lowest price of one, whatever the quantity; 0 if it is not sold."""
+        """Return the lowest price of one server at any quantity, or 0 if it is not sold."""
         return 0.0 if self.price is None else min([self.price, *(price for _, price in self.breaks)])
 
     def price_in(self, count: float) -> float:
-        """The price of one in a period in which ``count`` are ordered; 0 if it is not sold."""
+        """Return the price of one server in a period in which ``count`` are ordered, or 0 if it is not sold."""
         reached = [price for least, price in self.breaks if count >= least]
         return reached[-1] if reached else self.price or 0.0
 
     @property
     def budgeted_w(self) -> float:
-        """W that count against a site's power limit."""
+        """Return the power in W that counts against a site's limit."""
         return self.peak_w if self.provisioned_w is None else self.provisioned_w
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A site, or a room, row or rack of one. A limit of None is no limit. ``domain``: its failure domains (a room, a
-    power feed), separated by commas; itself by default.
+    """Describe a site, or a room, row or rack of one; None means no limit.
 
-    ``budget``: money for purchases over the horizon; ``spares``: idle servers per SKU in use there (N+1). ``racks``:
-    positions for racks; ``liquid_racks``: those with liquid cooling, none unless given; ``rack_w``: the power of one of
-    the others. ``windows``: the periods in which servers may be retired, None for all.
+    - ``domain``: its failure domains (a room, a power feed), separated by commas; by default the site itself
+    - ``budget``: the money for purchases over the horizon
+    - ``spares``: idle servers per SKU in use there (N+1)
+    - ``racks``, ``liquid_racks``: the rack positions, and those with liquid cooling (none by default)
+    - ``rack_w``: the power of a position without liquid cooling
+    - ``windows``: the periods in which servers may be retired; None for all
     """
 
     name: str
@@ -174,7 +189,10 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """The ``maximum`` servers of a SKU, or of all of a vendor, that can be ordered in one ``period``, None for each."""
+    """Limit the servers of a SKU, or of a vendor, that can be ordered in one ``period`` to ``maximum``.
+
+    None for ``period`` means each period.
+    """
 
     item: str
     maximum: int
@@ -183,8 +201,9 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """Servers in place at the start: ``count`` of ``sku`` at ``site``, ``age`` periods old. With ``arrives``, an order
-    that is placed already: new servers, there and paid for from that period on.
+    """Hold servers in place at the start: ``count`` of ``sku`` at ``site``, ``age`` periods old.
+
+    With ``arrives``, they are an earlier order of new servers, which arrive and are paid for in that period.
     """
 
     sku: str
@@ -195,24 +214,28 @@ class Cohort:
 
     @property
     def ordered(self) -> bool:
-        """Whether they are not in place yet."""
+        """Return whether they are on order and not yet in place."""
         return self.arrives is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Everything a plan must obey. ``periods``: their names; each is ``years`` long (0.25 for a quarter).
+    """Hold everything that a plan must obey.
 
-    ``survive``: capacity must suffice with any one failure domain gone, for workloads that do not say otherwise.
-    ``outage``: the share of time in which one failure domain is down. ``quantile``: the plan must meet demand in
-    that share of futures. ``budget``: money for purchases by period, None for no limit. ``carbon_price``: per tonne
-    CO2e; ``grid``: kg CO2e per kWh. ``source``: file to its SHA-256, and the rest of the provenance. ``supply``: what
-    can be had. ``domains_w``: failure domain (a row, a power feed) to the W of all in it. ``rates``: other currency to
-    what one unit of it is in ``currency``; prices here are converted.
+    - ``periods``: their names; each is ``years`` long (0.25 for a quarter)
+    - ``survive``: capacity must suffice without any one failure domain, unless a workload says otherwise
+    - ``outage``: the share of time in which one failure domain is down
+    - ``quantile``: the share of futures in which the plan must meet demand
+    - ``budget``: the money for purchases by period; None for no limit
+    - ``carbon_price``: per tonne CO2e; ``grid`` is in kg CO2e per kWh
+    - ``source``: the SHA-256 of each file, and the rest of the provenance
+    - ``supply``: the limits on orders
+    - ``domains_w``: the power limit in W of each failure domain (a row, a power feed)
+    - ``rates``: the value of one unit of each other currency in ``currency``; prices here are already converted
     """
 
     currency: str
-    date: str  # ISO 8601, of prices and of the present value
+    date: str  # ISO 8601 date of prices and of the present value
     periods: Sequence[str]
     years: float
     workloads: Mapping[str, Workload]
@@ -234,91 +257,97 @@ class Question:
     rates: Mapping[str, float] = field(default_factory=dict)
 
     def weight(self, period: int) -> float:
-        """The present value of 1 in that period: 1 / (1 + discount) ** years."""
+        """Return the present value of 1 in that period: 1 / (1 + discount) ** years."""
         return float((1 + self.discount) ** (-self.years * period))
 
     def domains(self, site: str) -> tuple[str, ...]:
-        """The failure domains of the site."""
+        """Return the failure domains of the site."""
         written = self.sites[site].domain
         return tuple(name.strip() for name in written.split(",") if name.strip()) if written else (site,)
 
     @property
     def cases(self) -> list[str]:
-        """The failure domains, in the order of the sites."""
+        """Return the failure domains, in the order of the sites."""
         return list(dict.fromkeys(name for k in self.sites for name in self.domains(k)))
 
     def positions(self, sku: str, site: str) -> float:
-        """The positions for racks that one server takes at a site: its own, or its share of a rack's power."""
+        """Return the rack positions that one server takes at a site: its own number, or its share of a rack's power."""
         s, rack = self.skus[sku], self.sites[site].rack_w
         if s.racks or not rack or not s.budgeted_w:
             return s.racks
         return 1 / max(math.floor(rack / s.budgeted_w), 1)
 
     def fits(self, sku: str, site: str) -> bool:
-        """Whether the power of a rack at the site suffices for one; liquid-cooled racks have power of their own."""
+        """Return whether a rack at the site has enough power for one server; liquid-cooled racks have their own."""
         s, rack = self.skus[sku], self.sites[site].rack_w
         return s.liquid or not rack or s.budgeted_w <= rack * max(s.racks, 1.0)
 
     def supplied(self, supply: Supply) -> list[str]:
-        """The SKUs that a limit of supply counts."""
+        """Return the SKUs to which a limit of supply applies."""
         return [s for s, sku in self.skus.items() if supply.item in (s, sku.vendor)]
 
     def availability(self, workload: str) -> str:
-        """One of ``AVAILABILITY``."""
+        """Return the workload's availability, one of ``AVAILABILITY``."""
         return self.workloads[workload].availability or (SURVIVES if self.survive else NORMAL)
 
     def survives(self, workload: str) -> bool:
-        """Whether its capacity must suffice with any one failure domain gone."""
+        """Return whether its capacity must suffice without any one failure domain."""
         return self.availability(workload) == SURVIVES
 
     def yields(self, workload: str) -> bool:
-        """Whether it may be pre-empted: it runs on servers that others need only when a failure domain is gone."""
+        """Return whether the workload may be pre-empted.
+
+        It runs on servers that other workloads need only when a failure domain is lost.
+        """
         return self.availability(workload) == PREEMPTIBLE
 
     def pool(self, workload: str) -> str:
-        """The pool whose servers a workload uses: its own name if it is dedicated, empty for the common ones."""
+        """Return the pool whose servers a workload uses: its own name if dedicated, empty for the common servers."""
         work = self.workloads[workload]
         return workload if work.dedicated else work.pool
 
     @property
     def pools(self) -> dict[str, list[str]]:
-        """Each pool (empty: the common servers) to its workloads, in the question's order."""
+        """Return the workloads of each pool in the question's order; the empty name stands for the common servers."""
         pools: dict[str, list[str]] = {}
         for w in self.workloads:
             pools.setdefault(self.pool(w), []).append(w)
         return pools
 
     def utilisation(self, sku: str, workload: str) -> float:
-        """The highest utilisation of servers of the SKU for the workload."""
+        """Return the maximum utilisation of servers of the SKU for the workload."""
         used = self.skus[sku].worth[workload].utilisation
         return self.workloads[workload].utilisation if used is None else used
 
     def rate(self, sku: str, workload: str) -> float:
-        """Work of one server of the SKU for the workload at its utilisation, E u; 0 if it cannot run there."""
+        """Return the work of one server of the SKU at its utilisation, E u, or 0 if it cannot run the workload."""
         worth = self.skus[sku].worth.get(workload)
         return 0.0 if worth is None else worth.value * self.utilisation(sku, workload)
 
     def energy(self, site: str) -> float:
-        """kWh drawn at the site's meter by one W of servers over one period."""
+        """Return the kWh at the site's meter for one W of servers over one period."""
         pue = self.sites[site].pue
         return HOURS * self.years * (self.pue if pue is None else pue) / 1000
 
     def price_of_energy(self, site: str) -> float:
-        """Money per kWh."""
+        """Return the price of energy, in money per kWh."""
         price = self.sites[site].energy_price
         return self.energy_price if price is None else price
 
     def watt(self, site: str) -> float:
-        """Money for one W of servers over one period: energy and its carbon."""
+        """Return the money for one W of servers over one period: energy and its carbon."""
         return self.energy(site) * (self.price_of_energy(site) + self.carbon_price * self.grid / 1000)
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A limit that binds. ``name`` in words, its ``unit``. ``more``: the tried increase (for a demand: the decrease).
-    ``saves``: present value saved per unit of it, None if the changed question was not solved. ``relaxed``: the saving
-    is that of the relaxation with fractions of servers, because the question was not solved closely enough.
-    ``demand``: the limit is a demand.
+    """Describe a limit that binds.
+
+    - ``name``, ``unit``: the limit in words and its unit
+    - ``more``: the increase that was tried (for a demand, the decrease)
+    - ``saves``: the present value saved per unit; None if the changed question was not solved
+    - ``relaxed``: True if the saving is that of the relaxation with fractions of servers
+    - ``demand``: True if the limit is a demand
     """
 
     name: str
@@ -331,17 +360,19 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan: what to buy, use and retire.
+    """Hold a plan: what to buy, use and retire; ``period`` is a number from 0 everywhere.
 
-    ``stock``: a row per (sku, site, period), zeros too, with counts ``buy`` (ordered then), ``arrive``, ``retire``,
-    ``installed``, ``active``, and W: ``idle_w`` of the active servers at rest, ``peak_w`` of all installed servers at
-    their peak. ``use``: a row per (sku, site, workload, period) with the ``servers`` that are there for it, failover
-    included, and how many of them are ``working`` with everything up (at their utilisation; they make its energy), both
-    with fractions where servers are shared; without zeros. ``costs``: a row per (period, kind of ``KINDS``)
-    with ``money`` undiscounted and its ``present`` value. ``period`` is a number from 0 everywhere.
+    ``stock`` has one row per (sku, site, period), including zeros: the counts ``buy`` (ordered then), ``arrive``,
+    ``retire``, ``installed`` and ``active``; ``idle_w`` of the active servers; ``peak_w`` of all installed servers.
 
-    ``objective``: present value of all costs; ``bound``: no plan costs less; ``gap``: (objective - bound) / objective.
-    ``margin``: workload to the factor on its demand, one for all periods or one per period; ``factor`` reads it.
+    ``use`` has one row per (sku, site, workload, period), without zeros. ``servers`` are assigned to the workload,
+    including failover; ``working`` of them are needed with everything up, at their utilisation, and determine the
+    energy. Both are fractions if servers are shared.
+
+    ``costs`` has one row per (period, kind of ``KINDS``) with ``money`` undiscounted and its ``present`` value.
+
+    ``objective`` is the present value of all costs. No plan costs less than ``bound``; ``gap`` is (objective - bound) /
+    objective. ``margin`` is the factor on the demand of each workload, see ``factor``.
     """
 
     stock: pd.DataFrame
@@ -354,17 +385,18 @@ class Plan:
     margin: Margin = field(default_factory=dict)
 
     def factor(self, workload: str, period: int) -> float:
-        """The factor on the demand of that workload and period; 1 without a margin."""
+        """Return the factor on the demand of that workload and period, or 1 without a margin."""
         factors = self.margin.get(workload, 1.0)
         return float(factors[period] if isinstance(factors, Sequence) else factors)
 
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """The cheapest plan that buys less of something than the better plans, or none; ``name`` says of what.
+    """Hold the cheapest plan that buys less of something than the better plans, or none; ``name`` says of what.
 
-    ``extra``: present value above the plan's; ``least``: the part of it that the bounds prove (negative: it is not
-    proven to be dearer, because both lie within their gaps). ``trades``: difference to the plan in each of ``TRADES``.
+    ``extra`` is its present value above the plan's. ``least`` is the part of it that the bounds prove. If ``least`` is
+    negative, the alternative is not proven to be dearer. ``trades`` is the difference to the plan in each of
+    ``TRADES``.
     """
 
     name: str
@@ -376,9 +408,12 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit in a conflict. ``name`` in words. ``relax``: the least relaxation of it alone that gives a plan, in
-    ``unit``; None if none helps or time ran out. ``cost``: present value of the plan that it then allows.
-    ``beside``: limits that are in conflict even without this one, if that is known.
+    """Hold a limit of a conflict.
+
+    - ``name``: the limit in words
+    - ``relax``: its least relaxation in ``unit`` that alone gives a plan; None if none helps or time ran out
+    - ``cost``: the present value of that plan
+    - ``beside``: limits that conflict even without this one, if known
     """
 
     name: str
@@ -390,9 +425,9 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Why there is no plan: limits that cannot hold together; without any one of them the others can.
+    """Hold limits that cannot hold together; without any one of them, the others can.
 
-    ``smallest``: no set of fewer limits is in conflict; if False, that is not proven.
+    ``smallest`` is True if it is proven that no smaller set is in conflict.
     """
 
     limits: Sequence[Limit]

@@ -1,13 +1,15 @@
-"""The highest utilisation that meets a latency target: Erlang C and Allen-Cunneen, inverted.
+"""Compute the maximum utilisation that meets a latency target, by inverting Erlang C and Allen-Cunneen.
 
-A pool has ``slots``: the number of requests that one queue serves at the same time. If every server has its own queue
+A pool has ``slots``, the number of requests that one queue serves at the same time. If every server has its own queue
 (a load balancer that ignores queues), these are the slots of one server, such as its worker threads. If several servers
-share a queue, they are the slots of all of them. The first is the careful choice: one queue over more slots allows a
-higher utilisation. ``load`` is the mean number of busy slots (erlangs): arrivals per second x seconds of service;
-utilisation is load / slots.
+share a queue, they are the slots of all of them. The first is the conservative choice, because one queue over more
+slots allows a higher utilisation.
 
-Sources: Erlang 1917; Allen, Probability, Statistics and Queueing Theory (2nd ed. 1990), for the approximation of
-queues whose arrivals or service are not exponential.
+``load`` is the mean number of busy slots in erlangs: arrivals per second x seconds of service. Utilisation is load /
+slots.
+
+Sources: Erlang 1917; Allen, Probability, Statistics and Queueing Theory (2nd ed. 1990), for the approximation of queues
+whose arrivals or service are not exponential.
 """
 
 from __future__ import annotations
@@ -20,15 +22,15 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
 from fleetmark.base.units import human
 
-CAP = 0.85  # above it small errors of load or service time become large errors of latency
-_TOLERANCE = 1e-7  # of the utilisation
+CAP = 0.85  # above this utilisation, small errors of load or service time cause large errors of latency
+_TOLERANCE = 1e-7  # tolerance of the utilisation
 
 
 def erlang_c(servers: int, load: float) -> float:
-    """The probability that a request must wait, in M/M/c with ``servers`` slots and a ``load`` in erlangs below them.
+    """Return the probability that a request must wait in an M/M/c queue.
 
-    Uses the Poisson form of Erlang B, whose cost does not grow with the slots. Raises ValueError for fewer than one
-    slot, or a load without a steady state.
+    The ``load`` is in erlangs, below the number of ``servers`` (slots). The Poisson form of Erlang B keeps the cost
+    independent of the slots. Raise ValueError for fewer than one slot, or a load without a steady state.
     """
     if servers < 1 or not 0 <= load < servers:
         raise ValueError(f"no steady state: a load of {load:g} on {servers} slots")
@@ -40,16 +42,17 @@ def erlang_c(servers: int, load: float) -> float:
 
 
 def mean_wait(servers: int, load: float, service_s: float, arrival_cv2: float = 1, service_cv2: float = 1) -> float:
-    """Mean seconds in the queue: Wq = C / (c mu - lambda) x (ca2 + cs2) / 2 (Allen-Cunneen; exact for M/M/c)."""
+    """Return the mean wait in seconds: Wq = C / (c mu - lambda) x (ca2 + cs2) / 2 (Allen-Cunneen; exact for M/M/c)."""
     return erlang_c(servers, load) * _drain(servers, load, service_s, arrival_cv2, service_cv2)
 
 
 def waits_longer(
     seconds: float, servers: int, load: float, service_s: float, arrival_cv2: float = 1, service_cv2: float = 1
 ) -> float:
-    """P(W > ``seconds``) = C exp(-``seconds`` / w), where w is the mean wait of the requests that wait.
+    """Return P(W > ``seconds``) = C exp(-``seconds`` / w), where w is the mean wait of the requests that wait.
 
-    In M/M/c this is exactly C exp(-(c mu - lambda) t); elsewhere w is Allen-Cunneen's and the shape approximate.
+    In M/M/c this is exactly C exp(-(c mu - lambda) t). In other queues, w is Allen-Cunneen's and the shape is
+    approximate.
     """
     held = _drain(servers, load, service_s, arrival_cv2, service_cv2)
     decay = math.exp(-seconds / held) if held > 0 else float(seconds <= 0)
@@ -57,16 +60,17 @@ def waits_longer(
 
 
 def _drain(servers: int, load: float, service_s: float, arrival_cv2: float, service_cv2: float) -> float:
-    """Mean wait of the requests that wait, s."""
+    """Return the mean wait in seconds of the requests that wait."""
     return service_s / (servers - load) * (arrival_cv2 + service_cv2) / 2
 
 
 def takes_longer(
     seconds: float, servers: int, load: float, service_s: float, arrival_cv2: float = 1, service_cv2: float = 1
 ) -> float:
-    """P(wait + service > ``seconds``): the wait as in ``waits_longer``, the service gamma distributed and independent.
+    """Return P(wait + service > ``seconds``).
 
-    Gamma is exact if service is exponential (``service_cv2`` 1) or constant (0).
+    The wait is distributed as in ``waits_longer``. The service time is gamma distributed and independent of it. Gamma
+    is exact for exponential (``service_cv2`` 1) and constant (0) service.
     """
     waits = erlang_c(servers, load)
     held = _drain(servers, load, service_s, arrival_cv2, service_cv2)
@@ -79,7 +83,7 @@ def takes_longer(
     scale = service_s * service_cv2
 
     def late(part: float) -> float:
-        """P(wait > the time that service leaves), by quantiles of service: its density is singular at 0."""
+        """Return P(wait > the time left after service) by quantiles of service, whose density is singular at 0."""
         return math.exp(-(seconds - float(special.gammaincinv(shape, part)) * scale) / held)
 
     short, _ = integrate.quad(late, 0, 1 - alone, limit=200)
@@ -87,7 +91,7 @@ def takes_longer(
 
 
 def _serves_longer(seconds: float, service_s: float, service_cv2: float) -> float:
-    """P(service > ``seconds``)."""
+    """Return P(service > ``seconds``)."""
     if service_cv2 == 0:
         return float(service_s > seconds)
     return float(special.gammaincc(1 / service_cv2, seconds / (service_s * service_cv2)))
@@ -104,12 +108,15 @@ def utilisation_for(
     *,
     wait: bool = False,
 ) -> tuple[float, str]:
-    """The highest utilisation at which ``quantile`` of requests (None: their mean) take at most ``target_s`` seconds
-    from arrival to answer (with ``wait``: in the queue alone), and the reason in words: the target or the ``cap``.
+    """Return the maximum utilisation that meets a latency target, and the reason in words: the target or the ``cap``.
 
-    ``service_s``: mean seconds of service without a wait; ``arrival_cv2``, ``service_cv2``: squared coefficients of
-    variation of the times between arrivals and of service (1: exponential). Raises FleetmarkError for a target that
-    no load meets, and for invalid figures.
+    At this utilisation, ``quantile`` of requests (None: their mean) take at most ``target_s`` seconds from arrival to
+    answer, or, with ``wait``, in the queue alone.
+
+    ``service_s`` is the mean service time in seconds without a wait. ``arrival_cv2`` and ``service_cv2`` are the
+    squared coefficients of variation of the times between arrivals and of service (1: exponential).
+
+    Raise FleetmarkError for a target that no load meets, and for invalid figures.
     """
     _refuse(target_s, quantile, service_s, slots, (arrival_cv2, service_cv2), cap)
     target = _target(target_s, quantile, wait)

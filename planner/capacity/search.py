@@ -1,10 +1,12 @@
-"""HiGHS on a programme: a bound from its relaxation, plans by rounding it, then larger parts of the programme.
+"""Solve a programme with HiGHS: a bound from its relaxation, plans by rounding, then larger parts of the programme.
 
 HiGHS takes minutes for the programme of a large question, most of them for a first plan. A plan seldom needs what the
-relaxation does not use, so the search first leaves that out (kernel search: Angelelli, Mansini, Speranza, Computers &
-Operations Research 37, 2010). It rounds period by period; later periods make up for the rounding of earlier ones. Then
-it solves with integers for purchases, orders and the use of spares only. Active servers are rounded up, which breaks no
-limit. Each plan is compared with the bound of the full programme, which is solved only if the gap is still too wide.
+relaxation does not use, so the search first omits that (kernel search: Angelelli, Mansini, Speranza, Computers &
+Operations Research 37, 2010).
+
+It rounds period by period; later periods compensate the rounding of earlier ones. Then it solves with integers only for
+purchases, orders and the use of spares. Active servers are rounded up, which violates no limit. Each plan is compared
+with the bound of the full programme. The full programme is solved only if the gap is still too wide.
 """
 
 from __future__ import annotations
@@ -29,26 +31,28 @@ from planner.capacity.model import Model
 from planner.capacity.shape import Floats, Shape
 
 Marks = npt.NDArray[np.bool_]
-SMALL = 600  # integers up to which the full programme is solved first
+SMALL = 600  # maximum number of integers for solving the full programme first
 KERNEL_GAP = 0.3  # share of the allowed gap that the restricted programme may use
 KERNEL_TIME = 0.5  # share of the time that it may use
 PERIOD_TIME = 10.0  # seconds to make the orders of one period integers if rounding fails
-RESERVES = (3.0, 0.0)  # servers that rounding leaves room for in later periods
+RESERVES = (3.0, 0.0)  # numbers of servers for which rounding reserves room in later periods
 ROOM = ("power", "rack units", "ports", "racks", "liquid racks", "domain power", "supply", "budget")  # limits by period
 IN_USE = (
     0.5,
     2.0,
     4.0,
     0.0,
-)  # active servers above which the rounded plan keeps spares; the cheapest result counts
-INTEGRALITY = 1e-6  # HiGHS's tolerance of integers
+)  # numbers of active servers above which the rounded plan keeps spares; the cheapest result is used
+INTEGRALITY = 1e-6  # HiGHS's integer tolerance
 LEAST_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """``values`` of the variables, integers exact, or None if time ran out before there was a plan. No plan costs less
-    than ``bound``, in units of the programme's cost.
+    """Hold the result of a search.
+
+    ``values`` are the variables with exact integers, or None if time ran out before there was a plan. No plan costs
+    less than ``bound``, in units of the programme's cost.
     """
 
     values: Floats | None
@@ -57,7 +61,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of HiGHS. ``infeasible`` is proven; otherwise ``values`` of None means that time ran out."""
+    """Hold the answer of HiGHS. If it is not proven ``infeasible``, ``values`` of None means that time ran out."""
 
     values: Floats | None
     cost: float
@@ -75,9 +79,9 @@ def highs(
     seconds: float = 60.0,
     gap: float = 0.0,
 ) -> Answer:
-    """One run of HiGHS on the programme; arguments that are not None replace parts of it.
+    """Run HiGHS once on the programme; arguments that are not None replace parts of it.
 
-    Raises FleetmarkError if HiGHS ends for any reason but a solution, infeasibility or the time limit.
+    Raise FleetmarkError if HiGHS ends for any reason other than a solution, infeasibility or the time limit.
     """
     integer = model.integer if integer is None else integer
     ends = Bounds(model.lower if lower is None else lower, model.upper if upper is None else upper)
@@ -118,8 +122,8 @@ def _silent() -> Iterator[None]:
 
 
 def search(model: Model, gap: float, seconds: float) -> Result | None:
-    """The cheapest plan to within ``gap``, or the best within ``seconds``; None if it is proven that there is none."""
-    if not len(model.cost):  # nothing is in place and nothing arrives in time
+    """Return the cheapest plan within ``gap``, or the best within ``seconds``; None if there is provably none."""
+    if not len(model.cost):  # no server is in place or arrives in time
         return None if (model.low > 0).any() else Result(model.lower, 0.0)
     end = time.monotonic() + seconds
     relaxed = highs(model, integer=np.zeros_like(model.integer), seconds=seconds)
@@ -129,7 +133,7 @@ def search(model: Model, gap: float, seconds: float) -> Result | None:
     large = model.integer.sum() > SMALL
 
     def better(values: Floats | None) -> bool:
-        """Record a plan; whether the best one is good enough."""
+        """Record a plan and return whether the best one is good enough."""
         nonlocal best
         if values is not None and (best is None or model.cost @ values < model.cost @ best):
             best = values
@@ -156,7 +160,7 @@ def search(model: Model, gap: float, seconds: float) -> Result | None:
 
 
 def _kernel(model: Model, relaxed: Floats) -> Floats:
-    """Upper bounds of the variables; 0 for what the relaxation does not buy or use."""
+    """Return upper bounds of the variables, with 0 for what the relaxation does not buy or use."""
     shape = model.shape
     upper = model.upper.copy()
     servers, _ = shape.servers(relaxed)
@@ -171,7 +175,7 @@ def _kernel(model: Model, relaxed: Floats) -> Floats:
 
 
 def _restricted(model: Model, kernel: Floats, gap: float, seconds: float) -> Floats | None:
-    """The best plan within the kernel, or None."""
+    """Return the best plan within the kernel, or None."""
     integer = model.integer.copy()
     for block in "dn":
         integer[model.shape.columns(block)] = False
@@ -181,8 +185,10 @@ def _restricted(model: Model, kernel: Floats, gap: float, seconds: float) -> Flo
 
 
 def _rounded(model: Model, relaxed: Floats, kernel: Floats, gap: float, end: float) -> Floats | None:
-    """A plan by rounding the relaxation, or None if that fails. A reserve in later periods makes up for the rounding of
-    earlier ones; if there is no room for it, the rounding is tried without.
+    """Return a plan by rounding the relaxation, or None if that fails.
+
+    A reserve in later periods compensates the rounding of earlier ones. If there is no room for a reserve, rounding is
+    tried without one.
     """
     enough = float(model.cost @ relaxed) * (1 + gap * KERNEL_GAP)
     values, lower, upper = min(
@@ -199,8 +205,9 @@ def _rounded(model: Model, relaxed: Floats, kernel: Floats, gap: float, end: flo
 def _settings(
     model: Model, relaxed: Floats, kernel: Floats, enough: float, end: float
 ) -> list[tuple[Floats | None, Floats, Floats]]:
-    """Relaxations with spares and orders fixed after ``relaxed``, and their bounds; the list ends with the first that
-    costs no more than ``enough``.
+    """Return relaxations with spares and orders fixed after ``relaxed``, and their bounds.
+
+    The list ends with the first one that costs at most ``enough``.
     """
     shape = model.shape
     active, orders = shape.part(relaxed, "n"), shape.part(relaxed, "x")
@@ -222,7 +229,7 @@ def _settings(
 
 
 def _reached(shape: Shape, orders: Floats) -> Floats:
-    """The price breaks that these orders come to: of each SKU and period the last that is at or below them."""
+    """Return the price breaks that these orders reach: for each SKU and period, the last at or below the order."""
     reached = np.zeros((len(shape.broken), shape.periods))
     for b, (s, j) in enumerate(shape.broken):
         breaks = shape.question.skus[s].breaks
@@ -233,14 +240,16 @@ def _reached(shape: Shape, orders: Floats) -> Floats:
 
 
 def _in_lots(shape: Shape, orders: Floats) -> Floats:
-    """Orders (pair,) as the nearest numbers of whole lots."""
+    """Return the orders (pair,) rounded to the nearest number of whole lots."""
     lots = np.array([sku.lot for sku in shape.skus])
     return np.asarray(np.round(orders / lots) * lots)
 
 
 def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reserve: float, end: float) -> Floats | None:
-    """Orders rounded to integers period by period; later orders, still fractions, make up for it. Changes ``lower`` and
-    ``upper``. ``reserve``: servers whose room and money later periods do not use.
+    """Round orders to integers period by period, while later orders, still fractions, compensate.
+
+    The function changes ``lower`` and ``upper``. ``reserve`` is the number of servers whose room and money later
+    periods do not use.
     """
     shape, none = model.shape, np.zeros_like(model.integer)
     when = np.array([int(label[-1]) if label[0] in ROOM else -1 for label in model.labels])
@@ -257,7 +266,7 @@ def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reser
             low, high = lower.copy(), upper.copy()
             low[x] = high[x] = _in_lots(shape, values[x])
             answer = highs(now, integer=none, lower=low, upper=high, seconds=end - time.monotonic())
-            if answer.values is None:  # solve for the best rounding up or down
+            if answer.values is None:  # solve for the best rounding, up or down
                 some = none.copy()
                 some[x] = True
                 some[shape.columns("m")[:, t]] = True
@@ -275,7 +284,7 @@ def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reser
 
 
 def _rest(model: Model, values: Floats, end: float) -> Floats | None:
-    """A full plan from purchases, orders, spares and servers of pools; retirements follow from them."""
+    """Return a full plan from purchases, orders, spares and servers of pools; retirements follow from them."""
     shape = model.shape
     lower, upper = model.lower.copy(), model.upper.copy()
     for columns in (shape.columns(block) for block in "xyzemb"):
@@ -284,20 +293,20 @@ def _rest(model: Model, values: Floats, end: float) -> Floats | None:
     active = shape.columns("n")
     fixed[0][active] = fixed[1][active] = np.ceil(values[active] - INTEGRALITY)
     answer = highs(model, lower=fixed[0], upper=fixed[1], gap=1e-4, seconds=end - time.monotonic())
-    if answer.values is None:  # rounding broke a limit of a site
+    if answer.values is None:  # rounding exceeded a limit of a site
         answer = highs(model, lower=lower, upper=upper, gap=1e-3, seconds=end - time.monotonic())
     return None if answer.values is None else _settled(model, answer.values)
 
 
 def _settled(model: Model, values: Floats) -> Floats:
-    """The same counts as exact integers, with the best use of them."""
+    """Return the same counts as exact integers, with the best use of them."""
     values = values.copy()
     values[model.integer] = np.round(values[model.integer])
     lower, upper = model.lower.copy(), model.upper.copy()
     lower[model.integer] = upper[model.integer] = values[model.integer]
     used = highs(model, integer=np.zeros_like(model.integer), lower=lower, upper=upper)
     if used.values is None:
-        # Exact integers miss a demand by HiGHS's tolerance, which is not worth another server.
+        # Exact integers miss a demand by HiGHS's tolerance, which does not justify another server.
         return np.clip(values, model.lower, model.upper)
     exact = np.clip(used.values, lower, upper)
     exact[model.integer] = values[model.integer]

@@ -1,12 +1,17 @@
-"""The variables of a capacity programme: which there are, their columns, and the most of each that is useful.
+"""Define the variables of a capacity programme: their columns, and the maximum useful value of each.
 
-Variables are counts per pair (a SKU at a site where it is in place or can be bought) and period: ``x`` ordered, ``d``
-retired, ``i`` installed, ``n`` active; ``a`` servers that work for a workload with everything up; ``r`` more of them
-that it needs when a failure domain is gone; ``e`` all servers of a pool of its own; ``g`` work that a site gives a
-workload that must survive a failure, ``r`` included;
-``z`` whether a SKU is in use at a site with spares; ``y`` whether an order is placed for a
-SKU with a minimum; ``m`` how many lots are ordered; ``b`` whether a price break of a SKU is reached, and ``q`` how many
-of those ordered have its price; ``w`` bought servers that are in place at the end and worth something.
+Variables are counts per period and pair (a SKU at a site where it is in place or can be bought):
+
+- ``x``: ordered, ``d``: retired, ``i``: installed, ``n``: active
+- ``a``: servers that work for a workload with everything up
+- ``r``: additional servers that the workload needs when a failure domain is lost
+- ``e``: all servers of a separate pool
+- ``g``: the work that a site gives a workload that must survive a failure, including ``r``
+- ``z``: whether a SKU is in use at a site with spares
+- ``y``: whether a SKU with a minimum order is ordered
+- ``m``: the number of lots ordered
+- ``b``: whether a price break of a SKU is reached; ``q``: how many ordered servers have its price
+- ``w``: bought servers that are in place at the end and have a residual value
 """
 
 from __future__ import annotations
@@ -23,19 +28,22 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Caps = Mapping[tuple[str, str], int]
 """(sku, site), or (sku, "") for all sites together, to the most servers bought over all periods."""
-NEAR = 1e-9  # a count this close above a whole number is that number
+NEAR = 1e-9  # a count this close to the next whole number is rounded
 
 
 class Shape:
-    """The variables of a question and their columns.
+    """Hold the variables of a question and their columns.
 
-    ``pairs``: (sku, site) of x, d, i, n. ``combos``: (pair, workload) of a. ``lasting``: the combos of r.
-    ``named_pools``: (pair, pool) of e. ``own_of``: the index of each combo in ``named_pools``, -1 for common servers.
-    ``gives``: (workload, site) of g.
-    ``spared``, ``ordered`` and ``lots``: pairs of z, y and m. ``broken``: (SKU, number of its price break) of b;
-    ``priced``: (pair, number in ``broken``) of q; ``kept``: pairs of w. ``demand``: workload to demand by period,
-    margin included. ``start``: servers in place, per pair; ``placed``: arrivals of orders placed before, per pair and
-    period. ``caps``: limits on purchases; a pair with a cap of 0 is not for sale.
+    - ``pairs``: (sku, site) of x, d, i, n
+    - ``combos``: (pair, workload) of a; ``lasting``: the combos of r
+    - ``named_pools``: (pair, pool) of e; ``own_of``: the index of each combo there, -1 for common servers
+    - ``gives``: (workload, site) of g
+    - ``spared``, ``ordered``, ``lots``: the pairs of z, y and m
+    - ``broken``: (SKU, number of its price break) of b; ``priced``: (pair, number in ``broken``) of q
+    - ``kept``: the pairs of w
+    - ``demand``: demand by workload and period, including the margin
+    - ``start``: the servers in place, per pair; ``placed``: arrivals of earlier orders, per pair and period
+    - ``caps``: limits on purchases; a pair with a cap of 0 is not for sale
     """
 
     def __init__(self, q: Question, margin: Margin, caps: Caps) -> None:
@@ -81,7 +89,7 @@ class Shape:
             self.total += size * self.periods
 
     def _of_prices(self) -> None:
-        """The variables of lots, price breaks and residual value."""
+        """Return the variables of lots, price breaks and residual value."""
         buyable = [p for p, pair in enumerate(self.pairs) if self.sold(*pair)]
         self.lots = [p for p in buyable if self.skus[p].lot > 1]
         names = dict.fromkeys(self.pairs[p][0] for p in buyable)
@@ -91,40 +99,40 @@ class Shape:
         self.count |= {"m": len(self.lots), "b": len(self.broken), "q": len(self.priced), "w": len(self.kept)}
 
     def sold(self, sku: str, site: str) -> bool:
-        """Whether it can be bought there and arrives within the horizon."""
+        """Return whether the SKU can be bought there and arrives within the horizon."""
         s = self.question.skus[sku]
         left_out = 0 in (self.caps.get((sku, site)), self.caps.get((sku, "")))
         in_time = s.price is not None and s.delay < self.periods
         return in_time and not left_out and self.question.fits(sku, site)
 
     def columns(self, block: str, which: npt.ArrayLike | None = None) -> Ints:
-        """Columns of a block's variables over all periods: (count, periods), or (periods,) for a single one."""
+        """Return the columns of a block's variables over all periods: (count, periods), or (periods,) for one."""
         j = np.arange(self.count[block]) if which is None else np.asarray(which, dtype=np.int64)
         return self.first[block] + j[..., None] * self.periods + np.arange(self.periods)
 
     def part(self, values: Floats, block: str) -> Floats:
-        """A block of a vector of variables, (count, periods)."""
+        """Return a block of a vector of variables, (count, periods)."""
         size = self.count[block] * self.periods
         return values[self.first[block] : self.first[block] + size].reshape(self.count[block], self.periods)
 
     @cached_property
     def pair_of(self) -> Ints:
-        """The pair of each combo."""
+        """Return the pair of each combo."""
         return np.array([p for p, _ in self.combos], dtype=np.int64)
 
     @cached_property
     def worth(self) -> Floats:
-        """Work that one server of each combo does at its highest utilisation."""
+        """Return the work that one server of each combo does at its maximum utilisation."""
         q = self.question
         return np.array([q.rate(self.skus[p].name, w) for p, w in self.combos])
 
     @cached_property
     def yields(self) -> npt.NDArray[np.bool_]:
-        """The combos whose workload may be pre-empted."""
+        """Return the combos whose workload may be pre-empted."""
         return np.array([self.question.yields(w) for _, w in self.combos], dtype=bool)
 
     def servers(self, values: Floats) -> tuple[Floats, Floats]:
-        """(combo, period): servers that are there for the workload, and those that work with everything up."""
+        """Return (combo, period): the servers assigned to the workload, and those that work with everything up."""
         working = self.part(values, "a")
         servers = working.copy()
         servers[self.lasting] += self.part(values, "r")
@@ -133,7 +141,7 @@ class Shape:
 
     @cached_property
     def unit(self) -> dict[str, float]:
-        """Workload to its unit of work in the rows: the geometric mean of the work of one server."""
+        """Return each workload's unit of work in the rows: the geometric mean of the work of one server."""
         logs: dict[str, list[float]] = {}
         for (_, w), one in zip(self.combos, np.log(self.worth), strict=True):
             logs.setdefault(w, []).append(float(one))
@@ -141,19 +149,19 @@ class Shape:
 
     @cached_property
     def needed(self) -> Floats:
-        """The most servers that are useful per combo and period: enough to meet the demand alone."""
+        """Return the maximum useful servers per combo and period: enough to meet the demand alone."""
         need = np.array([self.demand[w] for _, w in self.combos]).reshape(-1, self.periods) / self.worth[:, None]
         need[self.alone] = np.ceil(need[self.alone] - NEAR)
         return need
 
     @cached_property
     def alone(self) -> Ints:
-        """The combos of dedicated workloads: all servers of their pools are theirs."""
+        """Return the combos of dedicated workloads, which own all servers of their pools."""
         return np.array([j for j, (_, w) in enumerate(self.combos) if self.question.workloads[w].dedicated], np.int64)
 
     @cached_property
     def pooled(self) -> Floats:
-        """The most servers that are useful per pool of its own and period."""
+        """Return the maximum useful servers per separate pool and period."""
         needed = np.zeros((len(self.named_pools), self.periods))
         mine = np.flatnonzero(self.own_of >= 0)
         np.add.at(needed, self.own_of[mine], self.needed[mine])
@@ -161,7 +169,7 @@ class Shape:
 
     @cached_property
     def remaining(self) -> Floats:
-        """Servers in place at the start or ordered before that are within their age limit, per pair and period."""
+        """Return servers in place or ordered before that are within their age limit, per pair and period."""
         left = np.zeros((len(self.pairs), self.periods))
         number = {pair: p for p, pair in enumerate(self.pairs)}
         for c in self.question.fleet:
@@ -173,7 +181,9 @@ class Shape:
 
     @cached_property
     def bounds(self) -> Floats:
-        """The most active servers that are useful and have room, per pair and period. More would only add cost."""
+        """Return the maximum active servers that are useful and have room, per pair and period; more would only add
+        cost.
+        """
         bound = np.zeros((len(self.pairs), self.periods))
         common = np.flatnonzero(self.own_of < 0)
         np.add.at(bound, self.pair_of[common], self.needed[common])
@@ -194,7 +204,7 @@ class Shape:
 
     @cached_property
     def order(self) -> Floats:
-        """The largest useful order, per pair and period."""
+        """Return the largest useful order, per pair and period."""
         order = np.zeros((len(self.pairs), self.periods))
         for p, (sku, site) in enumerate(zip(self.skus, self.sites, strict=True)):
             if self.sold(*self.pairs[p]) and self.bounds[p].any():

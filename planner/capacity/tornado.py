@@ -1,9 +1,11 @@
-"""What a plan's cost depends on: each input moves over its range alone, and the cheapest plan is costed again.
+"""Find out what a plan's cost depends on: move each input alone over its range and compute the lowest cost again.
 
-The cost is that of the relaxation with fractions of servers, so that one move takes one linear programme. It lies a
-little below the plan's cost; differences of it show the effect of an input, including the substitution of one SKU by
-another. Margins stay as they are, except that of a workload whose demand or worth moves over its estimated range: the
-margin covers just that uncertainty, and both together would count it twice.
+The cost is that of the relaxation with fractions of servers, so that one move takes one linear programme. It is
+slightly below the plan's cost. Its differences show the effect of an input, including the substitution of one SKU by
+another.
+
+Margins stay unchanged, with one exception: a workload whose demand or worth moves over its estimated range has none.
+The margin covers just that uncertainty, so using both would count it twice.
 """
 
 from __future__ import annotations
@@ -20,16 +22,18 @@ from planner.capacity.model import build
 from planner.capacity.question import Margin, Plan, Question, Worth
 from planner.capacity.queueing import CAP
 
-STEP = 0.10  # up and down, if the range of an input is not known
+STEP = 0.10  # factors up and down if the range of an input is unknown
 RANK = 0.95  # the upper end of a known range; the lower end mirrors it
-_UNIT = 1.0  # the exact worth of the machine that demand is counted in: it has no range
-_UNUSED = 1e-6  # rank of an input that the plan does not use: it comes last
+_UNIT = 1.0  # the worth of the machine that demand is counted in is exact: it has no range
+_UNUSED = 1e-6  # rank of an input that the plan does not use, which comes last
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One input. ``low``, ``high``: factors on it, the 5% and 95% quantiles if ``known``, else ``STEP`` down and up.
-    ``at_low``, ``at_high``: the change of the present value; None if there is no plan then.
+    """Hold the effect of one input.
+
+    ``low`` and ``high`` are factors on it: the 5% and 95% quantiles if ``known``, else ``STEP`` down and up. ``at_low``
+    and ``at_high`` are the changes of the present value, or None if there is no plan then.
     """
 
     name: str
@@ -41,7 +45,7 @@ class Effect:
 
     @property
     def size(self) -> float:
-        """The larger change; infinite if one end has no plan."""
+        """Return the larger change; it is infinite if there is no plan at one end."""
         ends = (self.at_low, self.at_high)
         return max(math.inf if end is None else abs(end) for end in ends)
 
@@ -65,9 +69,10 @@ def tornado(
     seconds: float = 60.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Effect]:
-    """The inputs by their effect on the cost, the largest first: demands, worths, prices, utilisations, energy price.
+    """Return the inputs by their effect on the cost, the largest first.
 
-    Only the ``limit`` inputs that the plan uses most are moved, for about ``seconds``.
+    Inputs are demands, worths, prices, utilisations and the energy price. Only the ``limit`` inputs that the plan uses
+    most are moved, for about ``seconds``.
     """
     base = _relaxed(question, plan.margin)
     if base is None:
@@ -90,7 +95,7 @@ def tornado(
 
 
 def _relaxed(question: Question, margin: Margin) -> float | None:
-    """The least cost with fractions of servers; None if there is no plan."""
+    """Return the lowest cost with fractions of servers, or None if there is no plan."""
     model = build(question, margin)
     limits = optimize.LinearConstraint(model.rows, model.low, model.high)
     result = optimize.milp(model.cost, constraints=limits, bounds=optimize.Bounds(model.lower, model.upper))
@@ -98,7 +103,7 @@ def _relaxed(question: Question, margin: Margin) -> float | None:
 
 
 def _inputs(q: Question, plan: Plan) -> list[_Input]:
-    """Every input with the share of the plan that it affects (to first order)."""
+    """Return every input with the share of the plan that it affects (to first order)."""
     use, stock = plan.use, plan.stock
     total = float(use["servers"].sum()) or 1.0
     of_workload = use.groupby("workload")["servers"].sum() / total

@@ -1,11 +1,15 @@
-"""A plan under uncertain demand and equivalence: simulated futures, and margins that cover them.
+"""Test a plan under uncertain demand and equivalence with simulated futures, and find margins that cover them.
 
 A future draws one factor per workload for its demand, exp(sigma_t z). The z is the same in all periods, so a workload
-that outgrows its forecast goes on doing so, and sigma gives the growth. It also draws one factor per SKU and workload
-for the worth of its servers, exp(se x t) with t of the estimate's degrees of freedom. That factor is the same for all
-servers and periods, because an error of measurement does not average out over servers (common random numbers). Draws
-depend on the seed and the names alone, so two plans, or two versions of a question, meet the same futures. Servers are
-counted in every draw, N = ceil(D / (E u)), and quantiles are taken of the counts: no formula divides by a mean of E.
+that exceeds its forecast continues to do so, and sigma gives the growth.
+
+A future also draws one factor per SKU and workload for the worth of its servers, exp(se x t), with t of the estimate's
+degrees of freedom. That factor is the same for all servers and periods, because an error of measurement does not
+average out over servers.
+
+Draws depend only on the seed and the names, so two plans, or two versions of a question, meet the same futures (common
+random numbers). Servers are counted in every draw, N = ceil(D / (E u)), and quantiles are taken of the counts. No
+formula divides by a mean of E.
 """
 
 from __future__ import annotations
@@ -29,23 +33,26 @@ Solve = Callable[..., Plan | Conflict]  # called as solve(question, margin=...)
 
 BAND = (0.05, 0.5, 0.95)
 SIZES = (0.5, 0.9, 0.95)
-_TRIES = 5  # solves to find a level of confidence
-_MORE, _STEP = 3, 0.1  # further solves if a fresh seed does not confirm the level, and their step
+_TRIES = 5  # maximum solves to find a level of confidence
+_MORE, _STEP = 3, 0.1  # further solves if another seed does not confirm the level, and their step
 
 
 @dataclass(frozen=True, slots=True)
 class Futures:
-    """A plan in ``draws`` simulated futures.
+    """Hold the results of a plan in ``draws`` simulated futures.
 
-    ``shortfall``: the share of futures in which, in some period (if the question asks for survival: with any one
-    failure domain gone), no sharing of the servers in place meets all demands, with its 95% interval for a
-    finite number of draws (Wilson). ``unshared``: the same if servers stay with the workloads of the plan.
-    ``table``: a row per (workload, period) with ``shortfall`` (short with the plan's shares, in futures that no sharing
-    can meet), ``demand_p5`` ``_p50`` ``_p95`` and ``capacity_p5`` ... in the workload's unit (capacity with the plan's
-    shares, in the worst case), ``servers`` in the plan and ``servers_p50`` ``_p90`` ``_p95`` that it needs in the
-    plan's mix of SKUs. ``sizing``: a row per (workload, period): the servers it needs alone, on the ``sku`` that is
-    cheapest for it. ``by_period``: a row per period: ``installed`` and ``needed_p50`` ... of the plan's servers.
-    ``open``: undecided draws, which count as short.
+    - ``shortfall``: the share of futures in which, in some period, no distribution of the servers in place meets all
+      demands. If the question asks for survival, any one failure domain is lost. Its 95% interval accounts for the
+      finite number of draws (Wilson)
+    - ``unshared``: the same if servers stay with the workloads of the plan
+    - ``table``: one row per (workload, period). ``shortfall`` counts futures that no distribution can meet and in which
+      the plan's shares are too small. ``demand_p5`` ``_p50`` ``_p95`` and ``capacity_p5`` ... are in the workload's
+      unit; capacity is that of the plan's shares in the worst case. ``servers`` are in the plan; ``servers_p50``
+      ``_p90`` ``_p95`` are needed in the plan's mix of SKUs
+    - ``sizing``: one row per (workload, period), with the servers that it needs alone, on the ``sku`` that is cheapest
+      for it
+    - ``by_period``: one row per period, with ``installed`` and ``needed_p50`` ... of the plan's servers
+    - ``open``: the number of undecided draws, which count as short
     """
 
     draws: int
@@ -59,7 +66,7 @@ class Futures:
 
 
 def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Futures:
-    """The ``plan`` in ``n`` futures. Its margins do not count: demand is drawn."""
+    """Simulate the ``plan`` in ``n`` futures; its margins do not count, because demand is drawn."""
     draws, fleet = sample(question, n, seed), Fleet(question, plan)
     lost, alone, works, left_open = fleet.short(draws)
     rows, sizing, periods = [], [], []
@@ -90,20 +97,22 @@ def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Fut
 
 
 def _quantiles(name: str, values: Floats, levels: Sequence[float]) -> dict[str, float]:
-    """Quantiles that are values of the sample, so that a count stays a count."""
+    """Return quantiles that are values of the sample, so that a count stays a count."""
     quantiles = np.quantile(values, levels, method="inverted_cdf")
     return {f"{name}_p{100 * level:g}": float(v) for level, v in zip(levels, quantiles, strict=True)}
 
 
 def _wilson(share: float, n: int) -> Estimate:
-    """A share of ``n`` draws with its 95% score interval (Wilson, J. Am. Stat. Assoc. 22, 1927)."""
+    """Return a share of ``n`` draws with its 95% score interval (Wilson, J. Am. Stat. Assoc. 22, 1927)."""
     interval = stats.binomtest(round(share * n), n).proportion_ci(CONFIDENCE, method="wilson")
     return Estimate(share, float(interval.low), float(interval.high), n=(n,))
 
 
 def _cheapest(question: Question, workload: str) -> str:
-    """The SKU with the cheapest work: price over the years of the horizon, support, space and energy at its highest
-    utilisation, per unit of work. Among SKUs on sale, or among all if none is.
+    """Return the SKU with the cheapest work, among those on sale or, if there are none, among all.
+
+    The cost per unit of work includes the price over the years of the horizon, support, space, and energy at the
+    maximum utilisation.
     """
     q = question
     able = [s for s in q.skus.values() if workload in s.worth]
@@ -130,14 +139,14 @@ def margined(
     seed: int = 1,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Plan | Conflict:
-    """The cheapest plan that meets demand in at least ``quantile`` of futures (None: the question's quantile).
+    """Return the cheapest plan that meets demand in at least ``quantile`` of futures (None: the question's quantile).
 
-    ``solve(question, margin=...)`` is called nine times at most. A margin is the quantile, at one level of confidence
-    for all workloads and periods, of demand over worth in the SKUs that serve the workload. The search is for the level
-    at which the share of futures met, less its sampling error, equals ``quantile``; another seed confirms it.
-    ``say`` gets a sentence per solve.
+    A margin is the quantile of demand over worth in the SKUs that serve the workload. All workloads and periods use the
+    same level of confidence. The search finds the level at which the share of futures met, less its sampling error,
+    equals ``quantile``; another seed confirms it. It calls ``solve(question, margin=...)`` at most nine times, and
+    ``say`` with a sentence each time.
 
-    Returns the Conflict of the smallest margins that are needed but have no plan. Raises FleetmarkError for a quantile
+    Return the Conflict of the smallest required margins if they have no plan. Raise FleetmarkError for a quantile
     outside 0 to 1.
     """
     quantile = question.quantile if quantile is None else quantile
@@ -155,7 +164,7 @@ def margined(
         level = search.next()
         try:
             candidate = _with_margin(question, solve, need, level)
-        except FleetmarkError:  # time ran out: a plan that is too dear is better than none
+        except FleetmarkError:  # time ran out: a plan that is too expensive is better than none
             if best is None:
                 raise
             break
@@ -187,15 +196,17 @@ def margined(
 
 
 class _Search:
-    """Search for the level (of a normal distribution) at which ``target`` of futures are met. It interpolates between
-    the highest level that does not suffice and the lowest that does, as if the met share were normal in the level.
+    """Search for the level (of a normal distribution) at which ``target`` of futures are met.
+
+    The search interpolates between the highest level that does not suffice and the lowest that does, as if the share
+    met were normal in the level.
     """
 
     def __init__(self, target: float, at_median: float, n: int, workloads: int, quantile: float) -> None:
         self.least = 0.5 / n
         self.target = self._level(target)
         self.first = self._level(quantile)
-        self.highest = float(stats.norm.ppf(1 - (1 - quantile) / (4 * workloads)))  # if workloads failed independently
+        self.highest = float(stats.norm.ppf(1 - (1 - quantile) / (4 * workloads)))  # if failures are independent
         self.below: tuple[float, float] = (0.0, self._level(at_median))
         self.above: tuple[float, float] | None = None
         self.learn(0.0, at_median)
@@ -204,7 +215,7 @@ class _Search:
         return float(stats.norm.ppf(min(max(share, self.least), 1 - self.least)))
 
     def learn(self, level: float, met: float) -> bool:
-        """Record the share that a level meets; whether it is enough."""
+        """Record the share that a level meets, and return whether it suffices."""
         point = (level, self._level(met))
         if point[1] < self.target:
             self.below = max(self.below, point)
@@ -222,8 +233,9 @@ class _Search:
 
 
 def _need(question: Question, plan: Plan, draws: Draws) -> Floats:
-    """(draws, workloads, periods): demand over worth, as multiples of the plan's values. Worth is that of the SKUs that
-    serve the workload in the plan.
+    """Return (draws, workloads, periods): demand over worth, as multiples of the plan's values.
+
+    The worth is that of the SKUs that serve the workload in the plan.
     """
     fleet = Fleet(question, plan)
     point = np.array(
@@ -239,7 +251,7 @@ def _need(question: Question, plan: Plan, draws: Draws) -> Floats:
 
 
 def _with_margin(question: Question, solve: Solve, need: Floats, level: float) -> Plan | Conflict:
-    """The plan with every margin at one level (of a normal distribution)."""
+    """Return the plan with every margin at one level (of a normal distribution)."""
     quantiles = np.quantile(need, float(stats.norm.cdf(level)), axis=0)
     margin: Margin = {w: tuple(row) for w, row in zip(question.workloads, quantiles.tolist(), strict=True)}
     plan = solve(question, margin=margin)
@@ -247,6 +259,6 @@ def _with_margin(question: Question, solve: Solve, need: Floats, level: float) -
 
 
 def _met(question: Question, plan: Plan, draws: Draws) -> float:
-    """The share of futures in which demand is met in all periods."""
+    """Return the share of futures in which demand is met in all periods."""
     lost, _, _, _ = Fleet(question, plan).short(draws)
     return 1 - float(lost.any(axis=1).mean())

@@ -1,4 +1,4 @@
-"""Which hosts may be held against each other: those of one kind and one firmware."""
+"""Group hosts that can be compared with each other: those of one kind and one firmware."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from fleetmark.base.facts import Facts, Identity
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """Hosts of one ``kind``. ``hosts`` are judged against ``peers``: the same hosts, or all of the kind where too few
-    share a firmware. ``firmware``: of ``hosts``; ``mixed``: their peers have others.
+    """Hold a group of comparable hosts of one ``kind``.
+
+    ``hosts`` are judged against ``peers``: the same hosts, or all hosts of the kind if too few share a firmware.
+    ``firmware`` is that of ``hosts``; ``mixed`` is True if their peers have other firmware.
     """
 
     kind: str
@@ -23,8 +25,10 @@ class Cohort:
 
 
 def kind_of(facts: Facts | Identity | None, label: str = "") -> tuple[str, str]:
-    """The kind of a host (product, processors, accelerators; ``label``: its generation) and its firmware. Memory is
-    no part of it: a host that lost a module stays with its peers.
+    """Return the kind of a host (product, processors, accelerators) and its firmware.
+
+    ``label`` is the host's generation. Memory is not part of the kind, so a host that lost a module stays with its
+    peers.
     """
     if facts is None:
         return label or "hosts without facts", ""
@@ -43,7 +47,10 @@ def kind_of(facts: Facts | Identity | None, label: str = "") -> tuple[str, str]:
 
 
 def cohorts(kinds: Mapping[str, tuple[str, str]], least: int) -> list[Cohort]:
-    """``kinds``: host to kind and firmware. Firmwares of fewer than ``least`` hosts are held against the kind."""
+    """Return the cohorts of hosts; ``kinds`` maps each host to its kind and firmware.
+
+    A firmware with fewer than ``least`` hosts is compared with all hosts of its kind.
+    """
     of_kind: dict[str, dict[str, list[str]]] = {}
     for host, (kind, firmware) in kinds.items():
         of_kind.setdefault(kind, {}).setdefault(firmware, []).append(host)
@@ -60,7 +67,7 @@ def _several(values: Iterable[object]) -> str:
     return ", ".join(sorted({str(v) for v in values if v is not None}))
 
 
-# What may explain that hosts of one kind perform in two groups.
+# Facts that can explain why hosts of one kind form two groups of performance.
 TELLING: Mapping[str, Callable[[Facts], str]] = {
     "governor": lambda f: f.governor or "",
     "energy_performance_preference": lambda f: f.epp or "",
@@ -81,11 +88,11 @@ TELLING: Mapping[str, Callable[[Facts], str]] = {
     "disk model": lambda f: _several(d.model for d in f.disks),
     "network speed in Gbit/s": lambda f: _several(f"{n.speed * 8 / 1e9:g}" for n in f.nics if n.speed),
 }
-_FEW = 2  # values of a fact on one side: more are no explanation
+_FEW = 2  # maximum number of values of a fact in one group; more are no explanation
 
 
 def difference(slower: Iterable[Facts], faster: Iterable[Facts]) -> list[tuple[str, str, str]]:
-    """The facts that tell two groups of hosts apart without exception: the name, and each group's values."""
+    """Return the facts that separate two groups of hosts without exception: the name and each group's values."""
     ours, theirs = list(slower), list(faster)
     result = []
     for name, value_of in TELLING.items():

@@ -1,4 +1,4 @@
-"""Whether a suspect is slow again: its repeat held against sound hosts that ran beside it."""
+"""Decide whether a suspect is slow again by comparing its repeat with sound hosts that ran at the same time."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from planner.diagnosis import tails
 from planner.diagnosis.outliers import FLOOR
 from planner.diagnosis.robust import Floats
 
-SURE = 3.0  # standard errors: a first look that ruled out chance stands before it
-LIKELY = 2.0  # standard errors on either side of a loss
+SURE = 3.0  # minimum loss in standard errors, since the first measurement already ruled out chance
+LIKELY = 2.0  # half-width of the likely range of a loss, in standard errors
 
 
 class Verdict(StrEnum):
-    """What a repeat showed."""
+    """Name the result of a repeat."""
 
-    CONFIRMED = "confirmed"  # as slow again
+    CONFIRMED = "confirmed"  # as slow as before
     CLEARED = "cleared"  # as fast as sound hosts
-    OPEN = "open"  # neither beyond chance
+    OPEN = "open"  # neither is statistically certain
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """``deficit``: the share that was missing in the repeat, between ``low`` and ``high`` (two standard errors),
-    against ``n`` values of sound hosts; ``runs``: how often the suspect ran. ``campaign``: the
-    repeat's, a path relative to the campaign that it confirms.
+    """Hold the result of a repeat.
+
+    - ``deficit``: the missing share in the repeat, with its range ``low`` to ``high`` (two standard errors)
+    - ``n``: the number of values of sound hosts
+    - ``runs``: the number of runs of the suspect
+    - ``campaign``: the path of the repeat, relative to the campaign that it confirms
     """
 
     verdict: Verdict
@@ -40,11 +43,14 @@ class Settled:
 
 
 def settle(level: float, sound: Floats, spread: float, deficit: float, runs: int) -> Settled:
-    """``level`` and ``sound``: oriented logarithms (higher is better) of the suspect and of hosts beside it.
-    ``spread``: of sound values, at least FLOOR; ``deficit``: the share that matters.
+    """Return whether a suspect is confirmed, cleared or still open after new runs.
 
-    Confirmed where the loss matters and lies SURE errors above none; cleared where all of its likely range is below
-    what matters. Raises ValueError without any sound value.
+    ``level`` and ``sound``: oriented logarithms (higher is better) of the suspect and of its peers. ``spread``: the
+    standard deviation of sound values, at least FLOOR. ``deficit``: the smallest loss that matters, as a share.
+    ``runs``: the number of runs.
+
+    A suspect is confirmed if its loss matters and is at least SURE standard errors. It is cleared if the likely range
+    of its loss is below ``deficit``. Raise ValueError if there is no sound value.
     """
     if not len(sound):
         raise ValueError("no sound value to compare with")
@@ -62,9 +68,10 @@ def settle(level: float, sound: Floats, spread: float, deficit: float, runs: int
 
 
 def settle_tail(values: Floats, sound: Floats, before: int, seed: int = 1) -> Settled | None:
-    """A heavy tail: single runs (oriented logarithms) of the suspect, and of sound hosts (a row each).
+    """Return whether a heavy tail is confirmed, cleared or still open; None if there are too few runs.
 
-    A tail that does not show is cleared only by twice the runs ``before``. None where the runs are too few.
+    ``values`` and ``sound``: single runs (oriented logarithms) of the suspect and of sound hosts (one row per host). A
+    tail that does not recur is cleared only by at least twice the number of earlier runs (``before``).
     """
     n = min(len(values), sound.shape[1])
     if n < tails.LEAST_RUNS or not len(sound):

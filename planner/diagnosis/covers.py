@@ -1,4 +1,4 @@
-"""Sets of hosts and links that explain every slow run at once: those that a narrow search, run by run, has lost."""
+"""Find sets of hosts and links that explain all slow runs at once, which the narrow run-by-run search may miss."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 import numpy as np
 
-_AGAINST = 20.0  # ln of the odds that sound runs may speak against a set
-_UNEXPLAINED = 8.0  # the same of slow runs that a set leaves to noise
-_STEPS = 400_000  # sets at once x hosts and links that each may take
+_AGAINST = 20.0  # maximum ln of the odds of sound runs that contradict a set
+_UNEXPLAINED = 8.0  # the same for slow runs that a set attributes to noise
+_STEPS = 400_000  # limit for the number of sets at once times the hosts and links that each may take
 
 
 def covering(
@@ -20,11 +20,14 @@ def covering(
     faults: int,
     empty: int,
 ) -> np.ndarray:
-    """The sets of up to ``faults`` codes, with all those ``known``, that explain the slow runs.
+    """Return the sets of up to ``faults`` codes, including all ``known`` ones, that explain the slow runs.
 
-    ``inside``: for each class and run, whether the run has it. ``odds``: ln of the odds of each run that it was slow.
-    ``codes``: of the hosts and links that may have a fault; ``pairs``: the two classes of each (a node has one twice).
-    A set is built along the runs: of a slow run that nothing in it explains yet, it takes each code in turn that does.
+    - ``inside``: for each class and run, whether the run includes the class
+    - ``odds``: for each run, ln of the odds that it was slow
+    - ``codes``: the hosts and links that may have a fault
+    - ``pairs``: the two classes of each code; a node has the same class twice
+
+    Sets grow run by run. If a set does not yet explain a slow run, it is extended by each code that does.
     """
     reached = inside[pairs[:, 0]] & inside[pairs[:, 1]]
     against = np.minimum(odds, 0.0)
@@ -58,7 +61,7 @@ def covering(
 
 
 def _once(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each set once, its codes in order; and where it stood."""
+    """Return each distinct set once, with its codes in order, and its original position."""
     cells = np.ascontiguousarray(np.sort(cells, axis=1))
     _, firsts = np.unique(cells.view(np.uint64).ravel(), return_index=True)
     return cells[firsts], firsts

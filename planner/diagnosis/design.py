@@ -1,4 +1,6 @@
-"""Which hosts to run together next: a group that is slow about as likely as not, by what is known so far."""
+"""Choose the hosts to run together next: a group that is, by present knowledge, about equally likely to be slow or
+fast.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +10,22 @@ import numpy as np
 
 from planner.diagnosis.posterior import NODE, NONE, Posterior
 
-SETS = 300  # drawn from the posterior
-ORDERS, MORE = 8, 32  # of classes, each of whose beginnings is a candidate; where none says much
-_COARSE = 16  # beginnings that are looked at first
-_ENOUGH = 0.95  # bits: no order is better by what matters
-_HOT = 1e-3  # how likely a class has the end of a fault, for it to be tested
-_FEW = 5  # classes: fewer are halved
-_MUCH = 0.75  # bits
-_SPLIT = 0.05  # bits that a class has to bring, for it to be split
+SETS = 300  # number of draws from the posterior
+ORDERS, MORE = 8, 32  # number of orders of the classes whose prefixes are candidates, and if none is informative
+_COARSE = 16  # number of prefixes that are evaluated first
+_ENOUGH = 0.95  # information in bits from which no further order is tried
+_HOT = 1e-3  # probability that a class contains the end of a fault from which it is tested
+_FEW = 5  # with fewer classes, always halve them
+_MUCH = 0.75  # the same after ORDERS orders
+_SPLIT = 0.05  # minimum gain in bits for splitting a class
 
 
 def choose(posterior: Posterior, size: int, barred: Sequence[Collection[str]]) -> tuple[list[str], float]:
-    """A group of ``size`` hosts, fewer where there are no more, and how many bits it says.
+    """Return a group of ``size`` hosts (fewer if there are no more) and the information that its run gives, in bits.
 
-    ``barred``: hosts that it must not have, in one way or another. A run says most where it is slow as likely as not
-    (one bit). So beginnings of the suspects in several orders, filled up with the others, are held against the odds.
+    ``barred`` lists sets of hosts that the group must not contain. A run is most informative, at one bit, if it is
+    equally likely to be slow or fast. The candidates are prefixes of the suspects in several orders, filled up with
+    other hosts.
     """
     design = _Design(posterior, size)
     best: tuple[list[str], float, float] = ([], 0.0, -1.0)
@@ -35,7 +38,7 @@ def choose(posterior: Posterior, size: int, barred: Sequence[Collection[str]]) -
 
 
 class _Design:
-    """Groups of one ``size`` against sets drawn from a posterior."""
+    """Evaluate groups of one ``size`` against sets drawn from a posterior."""
 
     def __init__(self, posterior: Posterior, size: int) -> None:
         self.posterior, self.size = posterior, size
@@ -52,7 +55,7 @@ class _Design:
         self.mass[[NODE, NONE]] = 0.0
 
     def group(self, barred: Collection[str], nth: int) -> tuple[list[str], float, float]:
-        """The best group from one order of the classes: its hosts, how likely it is slow, and what it is worth."""
+        """Return the best group from one order of the classes: hosts, probability of being slow, and value."""
         classes = self.posterior.class_of
         free = np.array([host not in barred for host in self.posterior.hosts])
         sizes = np.bincount(classes[free], minlength=256)
@@ -72,8 +75,10 @@ class _Design:
         return members, slow[top], worth[top] if not self.crossed.any() else self._across(members, slow[top])
 
     def _ordered(self, hot: np.ndarray, sizes: np.ndarray, nth: int) -> tuple[np.ndarray, np.ndarray]:
-        """Classes as they stand in sets that may be, both ends of a link in a row; by how likely they are; or in halves
-        at random. And how many hosts each has."""
+        """Return the classes in one of three orders, and the number of hosts in each.
+
+        The orders are: as in likely sets (both ends of a link adjacent), by probability, or in random halves.
+        """
         if nth % 3 == 1 or len(hot) < _FEW:
             parts = np.concatenate([sizes[hot] // 2, sizes[hot] - sizes[hot] // 2])
             order = self.rng.permutation(np.flatnonzero(parts))
@@ -88,7 +93,9 @@ class _Design:
         return order, sizes[order]
 
     def _filled(self, wanted: np.ndarray, sizes: np.ndarray, cold: int) -> np.ndarray:
-        """How many hosts of each class groups have: those ``wanted``, hosts without a fault, and then the last."""
+        """Return how many hosts of each class the groups have: first those ``wanted``, then hosts without a fault, then
+        others.
+        """
         taken = np.clip(self.size - (np.cumsum(wanted, axis=1) - wanted), 0, wanted)
         left = np.clip(self.size - taken.sum(axis=1) - cold, 0, None)[:, None]
         room = sizes - taken
@@ -96,8 +103,11 @@ class _Design:
         return np.asarray(taken + np.clip(left - after, 0, room))
 
     def _judged(self, counts: np.ndarray, hot: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How likely each group is slow, and the bits that it says less what splitting a class costs. A class of which
-        it has a part has the end of a fault there in proportion."""
+        """Return each group's probability of being slow, and its information in bits less the cost of splitting a
+        class.
+
+        If a group contains only part of a class, it has the end of a fault in that class with proportional probability.
+        """
         members = np.zeros((len(counts), 256))
         np.add.at(members.T, hot, counts.T)
         parts = members / np.maximum(1, np.bincount(self.posterior.class_of, minlength=256))
@@ -107,7 +117,7 @@ class _Design:
         return each.mean(axis=1), _bits(each, self.lifted) - _SPLIT * splits
 
     def _across(self, members: list[str], slow: float) -> float:
-        """The bits that a group says where a border may be what makes it slow."""
+        """Return the information in bits that a group's run gives if a border may make it slow."""
         labels = {self.posterior.labels[self.posterior.place[m]] for m in members}
         across = np.array([labels.issuperset(border) for border in self.posterior.borders])
         each = np.where(self.crossed, across[self.border], slow / max(1e-9, 1.0 - self.crossed.mean()))
@@ -127,7 +137,7 @@ def _beginnings(lengths: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def _parted(length: int, sizes: np.ndarray) -> np.ndarray:
-    """The beginning of so many classes with parts of the last."""
+    """Return prefixes of ``length`` classes that contain different parts of the last class."""
     n = int(sizes[length - 1])
     parts = sorted({max(1, n // 4), n // 2, n - max(1, n // 4)} - {0, n})
     wanted = np.tile(_beginnings(np.array([length]), sizes), (len(parts), 1))
@@ -136,7 +146,7 @@ def _parted(length: int, sizes: np.ndarray) -> np.ndarray:
 
 
 def _crossing(lengths: np.ndarray, slow: np.ndarray) -> list[int]:
-    """The lengths at which beginnings pass from fast to slow, and the one before."""
+    """Return the lengths around the point at which prefixes change from fast to slow."""
     over = np.flatnonzero(slow > 0.5)
     if not len(over):
         return [int(lengths[-1])] if lengths[-1] else []
@@ -145,8 +155,10 @@ def _crossing(lengths: np.ndarray, slow: np.ndarray) -> list[int]:
 
 
 def _bits(slow: np.ndarray, lifted: np.ndarray) -> np.ndarray:
-    """What runs say that are so likely ``slow`` by each set: slower than those before, as fast, or faster, where by a
-    set those before were slow."""
+    """Return the information in bits of runs, from their probability of being ``slow`` by each set.
+
+    A run can be slower than earlier ones, as fast, or faster if, by a set, the earlier runs were slow.
+    """
     slower = (slow * ~lifted).mean(axis=1)
     faster = ((1.0 - slow) * lifted).mean(axis=1)
     p = np.clip([slower, faster, 1.0 - slower - faster], 1e-9, 1.0)

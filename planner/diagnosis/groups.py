@@ -1,4 +1,4 @@
-"""Who makes a case over several hosts slow: groups of one size are held against the fastest of them."""
+"""Find the hosts that slow down a case over several hosts: groups of one size are compared with the fastest of them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from planner.diagnosis.settling import PARTNERS, Settling, share
 
 Alone = Callable[[Sequence[str]], Mapping[str, float]]
 
-PARTS = 4  # into which the hosts are cut: every two of the parts have to run together
-CUTS = (2, 4, 8)  # of the hosts that run together: every second, fourth or eighth
-MOST_OF = 0.7  # of what a slow group loses: noise may have made it more
-SUSPECT = 0.0  # ln of the odds of a fault, at which runs of two hosts settle it: they then say as much as a group can
-RATHER = math.log(1 / 2)  # the same of a border, which three pairs settle
-FAILS = math.log(2)  # what tells a run that fails from one that is slow
+PARTS = 4  # number of blocks of hosts; every two blocks must run together
+CUTS = (2, 4, 8)  # fractions of hosts that ran together: every second, fourth or eighth
+MOST_OF = 0.7  # share of a slow group's loss that counts, since noise may have increased the loss
+SUSPECT = 0.0  # ln of the odds of a fault from which runs of two hosts settle it; larger groups say no more then
+RATHER = math.log(1 / 2)  # the same for a border, which three pairs settle
+FAILS = math.log(2)  # threshold between a failed run and a slow one
 MOST_RUNS = 500
-OTHERS = 8  # groups without a suspect that say how fast a sound one is
-MOST_LOOKED = 100  # of them for one fault: the first of four links among 512 hosts takes up to 80
-MORE = 0.05  # how likely there is another fault, for it to be looked for before others run
-NONE = 0.01  # the same where all runs were alike: they may all have been slow
-LITTLE, ENOUGH = 0.02, 0.6  # bits of a run: not worth its while; no other size is looked at
-NEW = 0.35  # bits that the first run of another size costs
+OTHERS = 8  # number of groups without a suspect that tell how fast a sound group is
+MOST_LOOKED = 100  # maximum runs for one fault: the first of four links among 512 hosts takes up to 80
+MORE = 0.05  # minimum probability of another fault to look for it before other hosts run
+NONE = 0.01  # the same if all runs were alike, since all of them may have been slow
+LITTLE, ENOUGH = 0.02, 0.6  # information of a run in bits: too little to run it; enough to try no other size
+NEW = 0.35  # cost in bits of the first run of another size
 
 
 def isolate(
@@ -44,19 +44,27 @@ def isolate(
     labels: Mapping[str, str] | None = None,
     most_runs: int = MOST_RUNS,
 ) -> Suspicion:
-    """Find who makes groups of ``members`` slow. Rates are oriented logarithms; a run that failed is minus infinity.
+    """Find the hosts, links and borders that make groups of ``members`` slow.
 
-    ``measured``: groups of one size, as a campaign has them, each with the rates of its repeats. ``alone`` runs hosts
-    by themselves, and gives nothing where the workload has no such case. ``together`` runs a group once: a rate for
-    each repeat. ``deficit``: the share that makes a group slow, where it is beyond SURE times ``noise``, the deviation
-    of a run (0: as repeats say). ``labels``: rack or switch of each host.
+    Rates are oriented logarithms; a failed run is minus infinity.
 
-    How fast a sound group is depends on its size, and nobody knows it: runs of one size are held against each other.
-    Every set of up to four hosts and links, and every border, has its odds by all runs so far; the next group is the
-    one whose run says most by them. Who is suspected is settled by runs of two hosts: a node is slow with each of two
-    known-good ones, a link is two hosts that are slow together, a border a link with others across. The worst faults
-    are looked for first, and last those who have not run in a sound group. Where all that was measured failed, it is
-    asked who makes it fail: a run that passes is sound, however fast.
+    - ``measured``: the campaign's groups of one size, each with the rates of its repeats
+    - ``alone``: runs hosts one by one; it returns nothing if the workload has no such case
+    - ``together``: runs a group once and returns a rate for each repeat
+    - ``deficit``: the share of loss that makes a group slow, if it exceeds SURE times ``noise``
+    - ``noise``: the standard deviation of a run; 0 means that it is estimated from repeats
+    - ``labels``: the rack or switch of each host
+
+    The rate of a sound group depends on its size and is unknown, so runs of one size are compared with each other. All
+    runs so far determine the odds of every set of up to four hosts and links, and of every border. The next group is
+    the one whose run is most informative.
+
+    Runs of two hosts settle a suspicion. A node is slow with each of two known-good hosts. A link is two hosts that are
+    slow together. A border is a link with other slow links between the same labels. The worst faults come first; hosts
+    that never ran in a sound group come last.
+
+    If all measured runs failed, the search is for the hosts that cause the failure; every run that passes then counts
+    as sound.
     """
     labels = labels or {}
     order = sorted(members, key=lambda m: labels.get(m, ""))
@@ -83,10 +91,12 @@ def isolate(
 
 
 class _Hunt(Settling):
-    """The search: what is compared, what is suspect, who is named."""
+    """Run the search; it holds the comparison, the suspects and the named faults."""
 
     def compare(self, measured: Mapping[Group, Sequence[float]]) -> None:
-        """Find groups of one size of which one is faster than another: those of the campaign, else parts of all."""
+        """Find groups of one size of which one is faster than another: the campaign's groups, or else parts of all
+        hosts.
+        """
         if len(measured) > 1:
             self.rates |= {group: [self._note(repeats)] for group, repeats in measured.items()}
             self.panel, self.size = list(measured), len(next(iter(measured)))
@@ -106,8 +116,10 @@ class _Hunt(Settling):
                 return
 
     def by_themselves(self, rates: Mapping[str, float]) -> None:
-        """Name the hosts that are slow alone by so much that it explains the slow groups they are in, beyond what sound
-        hosts differ by."""
+        """Name hosts whose loss when run alone explains the slow groups that contain them.
+
+        The loss must exceed the normal variation between sound hosts.
+        """
         slow = self.slow()
         if not slow or not rates:
             return
@@ -123,11 +135,11 @@ class _Hunt(Settling):
                 continue
             if lost - (usual - min(good)) >= max(self.loss, gap / 2):
                 self._name(Fault("node", (host,), Reason.INTRA_HOST, share(lost)))
-            else:  # sound hosts are as slow by themselves: it says nothing
+            else:  # sound hosts are as slow alone, so this explains nothing
                 self.alone_vary = math.exp(max(good) - min(good))
 
     def _name(self, fault: Fault) -> Fault:
-        """The fault as it is named: a host that is slow with two others, each alone, is no link."""
+        """Return the fault to name: a host that is slow with each of two others is a node fault, not a link fault."""
         shared = [f for f in self.faults if f.kind == fault.kind == "link" and set(f.members) & set(fault.members)]
         if shared:
             (host, *_) = set(shared[0].members) & set(fault.members)
@@ -138,7 +150,7 @@ class _Hunt(Settling):
         return fault
 
     def search(self) -> None:
-        """Name faults until every host and, in parts of all hosts, every two blocks ran as sound ones do."""
+        """Name faults until every host, and in parts of all hosts every two blocks, ran in a sound group."""
         while self.runs < self.limit:
             left = [g for g in self.slow() if not self._explained(g) and g not in self.open]
             if not left:
@@ -147,11 +159,11 @@ class _Hunt(Settling):
             elif not self._look(left[0]):
                 if len(self.rates[left[0]]) > 1:
                     self.open.append(left[0])
-                else:  # it may have been slow by noise
+                else:  # noise may have made it slow
                     self.run(left[0])
 
     def _cover(self) -> bool:
-        """Run hosts together that have not been in a sound group yet. Whether there were any."""
+        """Run hosts together that have not been in a sound group yet, and return whether there were any."""
         if not self.fast():
             return False
         if self.size != self.sizes[0]:
@@ -165,7 +177,9 @@ class _Hunt(Settling):
         return self.runs > before
 
     def _uncovered(self) -> list[list[str]]:
-        """Suspects that have to run together: every two blocks, or who is in no sound group of the campaign."""
+        """Return suspects that must run together: every two blocks, or hosts that are in no sound group of the
+        campaign.
+        """
         guilty = self.guilty()
         if self.blocks:
             both = [[*self.blocks[a], *self.blocks[b]] for a, b in combinations(range(len(self.blocks)), 2)]
@@ -176,7 +190,7 @@ class _Hunt(Settling):
         return parts + [[m for m in self.order if m in group and m not in guilty] for group in self.slow()]
 
     def _without(self, part: Sequence[str]) -> list[list[str]]:
-        """``part`` without a known fault: in groups that together have everybody."""
+        """Return ``part`` without known faults, as groups that together contain every host."""
         if self.pairs("border"):
             return apart(part, self.pairs("link"), self.pairs("border"), self.labels)
         here = set(part)
@@ -185,7 +199,7 @@ class _Hunt(Settling):
         return [[m for m in part if m not in barred] for barred in ways]
 
     def _covered(self, members: Sequence[str]) -> bool:
-        """Whether every two of these hosts ran together in a sound group."""
+        """Return whether every two of these hosts ran together in a sound group."""
         together = (
             np.eye(len(members), dtype=bool) if len(members) > 1 else np.zeros((len(members), len(members)), dtype=bool)
         )
@@ -195,11 +209,11 @@ class _Hunt(Settling):
         return bool(together.all())
 
     def _sound(self) -> list[Group]:
-        """Groups that ran as sound ones do: none with a known fault, which may be as fast as any of their size."""
+        """Return the groups that ran like sound ones, without groups that contain a known fault."""
         return [group for group in super()._sound() if not self._explained(group)]
 
     def _explained(self, group: Group) -> bool:
-        """Whether a fault is named that this group has."""
+        """Return whether the group contains a named fault."""
         sides = {self.labels.get(m) for m in group}
         return (
             not self.guilty().isdisjoint(group)
@@ -208,7 +222,7 @@ class _Hunt(Settling):
         )
 
     def _look(self, slow: Group) -> bool:
-        """Name the faults that make ``slow`` so slow, wherever they are. Whether there was one."""
+        """Name the faults that make ``slow`` slow, wherever they are, and return whether there was one."""
         gap = self.expected - self.rate(slow)
         drop = max(self.loss, MOST_OF * gap) if np.isfinite(gap) else FAILS
         posterior = self._posterior(slow, drop)
@@ -244,7 +258,9 @@ class _Hunt(Settling):
         return len(self.faults) > before
 
     def _step(self, posterior: Posterior) -> bool:
-        """Run the group that says most; False where none says anything. Another size costs a run to know it."""
+        """Run the most informative group, or return False if none is informative. A new size costs a run to learn its
+        rate.
+        """
         best: tuple[float, list[str]] = (LITTLE, [])
         for size in sorted(self.sizes, key=lambda s: s != self.size):
             members, bits = choose(posterior, size, self._barred())
@@ -262,13 +278,13 @@ class _Hunt(Settling):
         return True
 
     def _posterior(self, slow: Group, drop: float) -> Posterior:
-        """What runs say so far, but for those that a known fault made slow."""
+        """Return the posterior by the runs so far, without runs that a known fault made slow."""
         base = set(self.base()) if not self.blocks else set()
         suspects = [m for m in self.order if m not in self.guilty() and (m in slow or m not in base)]
         posterior = Posterior(self.order, suspects, drop, self.deviation, self.labels)
         for border in self.pairs("border"):
             posterior.beside(border)
-        beside = 0  # groups of others, which only say how fast a sound one is
+        beside = 0  # other groups only tell how fast a sound group is
         for group, rates in self.rates.items():
             if len(group) in self.sizes and not self._explained(group):
                 beside += group.isdisjoint(suspects)
@@ -278,7 +294,7 @@ class _Hunt(Settling):
         return posterior
 
     def _barred(self) -> list[set[str]]:
-        """Hosts that a group must not have, so that no known fault makes it slow: of links the one end or the other."""
+        """Return two sets of hosts to exclude so that no known fault slows a group: with either end of each link."""
         ways = []
         for end in (0, 1):
             barred = set(self.guilty())
@@ -291,10 +307,10 @@ class _Hunt(Settling):
 
 
 def _passed(together: Together, group: tuple[str, ...]) -> list[float]:
-    """What ``together`` gives of a group, where only failures count."""
+    """Return the rates of a group from ``together``, if only failures count."""
     return [0.0 if np.isfinite(rate) else -math.inf for rate in together(group)]
 
 
 def _cut(order: Sequence[str], parts: int) -> list[list[str]]:
-    """``order`` in so many blocks of neighbours, the longest first."""
+    """Return ``order`` as ``parts`` blocks of neighbours, the longest first."""
     return [[str(m) for m in block] for block in np.array_split(np.array(order, dtype=object), parts)]

@@ -1,4 +1,4 @@
-"""When a host changed for good: change points of a metric over its campaigns."""
+"""Find permanent changes of a host: change points of a metric over its campaigns."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from planner.diagnosis.outliers import DISCOVERY, FLOOR
 from planner.diagnosis.robust import Floats
 
-LEAST = 2  # campaigns on either side: one alone may be an accident
-STRETCH = 3  # campaigns of one that comes and goes: of two the odd one would decide
-MOST_SERIES = 500  # campaigns, above which stretches that come and go are not looked for
-LEAST_SERIES = 5  # campaigns, below which chance cannot be ruled out
+LEAST = 2  # minimum number of campaigns on either side of a change; a single one may be an outlier
+STRETCH = 3  # minimum number of campaigns of a temporary change
+MOST_SERIES = 500  # maximum number of campaigns for finding temporary changes
+LEAST_SERIES = 5  # minimum number of campaigns to rule out chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,17 @@ class Change:
 
 
 def changes(values: Floats, errors: Floats, deficit: float, level: float = DISCOVERY) -> list[Change]:
-    """Change points of a series, in order: ``values`` (oriented logarithms, one a campaign), ``errors`` (the standard
-    error of each by its repeats, NaN unknown).
+    """Return the change points of a series in order.
 
-    Binary segmentation (Scott and Knott 1974): of a segment the split with the largest two-sample t counts where its
-    p, times the splits that were tried (Bonferroni), is at most ``level``, and the levels differ by ``deficit`` (a
-    share) or more; then both parts are searched. Where no split counts, a stretch between two of them may: two changes
-    that undo each other hide from single splits. The deviation within them is at least FLOOR and that of repeats.
+    ``values`` are oriented logarithms, one per campaign. ``errors`` are their standard errors from repeats, or NaN if
+    unknown.
+
+    The method is binary segmentation (Scott and Knott 1974). The split of a segment with the largest two-sample t
+    counts on two conditions. Its p, multiplied by the number of splits tried (Bonferroni), is at most ``level``. The
+    levels differ by at least ``deficit`` (a share). Then both parts are searched.
+
+    If no split counts, a stretch between two of them may, because single splits miss two changes that cancel each
+    other. The assumed deviation within segments is at least FLOOR and at least that of repeats.
     """
     return sorted(_segment(values, errors, 0, len(values), deficit, level), key=lambda c: c.position)
 
@@ -57,7 +61,7 @@ def _segment(values: Floats, errors: Floats, first: int, last: int, deficit: flo
     start, end, p, outside, inside = between
     around = np.concatenate([segment[:start], segment[end:]])
     if min(abs(inside - outside), abs(np.median(segment[start:end]) - np.median(around))) < matters:
-        return []  # too little, or one odd campaign
+        return []  # too few campaigns, or a single outlier
     return [
         Change(first + start, inside - outside, outside, inside, p),
         Change(first + end, outside - inside, inside, outside, p),
@@ -65,14 +69,17 @@ def _segment(values: Floats, errors: Floats, first: int, last: int, deficit: flo
 
 
 def _least(errors: Floats) -> float:
-    """The least deviation that a series can have."""
+    """Return the minimum deviation of a series."""
     known = errors[~np.isnan(errors)]
     return max(FLOOR, float(np.median(known)) if len(known) else 0.0)
 
 
 def _interval(values: Floats, least: float) -> tuple[int, int, float, float, float] | None:
-    """The likeliest stretch that differs from what lies before and after it (Olshen et al. 2004): its ends, its p, the
-    levels outside and inside. None where the series is too short, or too long to try all."""
+    """Return the likeliest stretch that differs from the values before and after it (Olshen et al. 2004).
+
+    The result is its ends, its p, and the levels outside and inside. Return None if the series is too short, or too
+    long to try all stretches.
+    """
     from scipy import special
 
     n = len(values)
@@ -96,7 +103,7 @@ def _interval(values: Floats, least: float) -> tuple[int, int, float, float, flo
 
 
 def _split(values: Floats, least: float) -> tuple[int, float, float, float] | None:
-    """The likeliest place of a change in one segment, its p, and the levels before and after."""
+    """Return the likeliest position of a change in one segment, its p, and the levels before and after."""
     from scipy import special
 
     n = len(values)

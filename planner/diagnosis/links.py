@@ -1,4 +1,4 @@
-"""What was measured between hosts, as effects of nodes and of links."""
+"""Split measurements between hosts into effects of nodes and of links."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from planner.diagnosis.outliers import DISCOVERY, FLOOR, LEAST, LIMIT
 from planner.diagnosis.robust import NORMAL, Floats, lower_tail, p_value
 from planner.ratio import adjusted
 
-PARTNERS = 3  # of a host, from which on its own effect can be told from those of its links
-LINK = 2.0  # how much more a link must lose than a node: what fitting leaves of few partners is uneven
+PARTNERS = 3  # minimum number of partners to separate a host's effect from those of its links
+LINK = 2.0  # factor by which a link's loss must exceed a node's, since fits with few partners are uneven
 _ROUNDS, _ENOUGH = 50, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """ln rate = ``level`` + effect of the one host + effect of the other + ``rest``. ``node``: the effect of each host;
-    ``partners``: with how many others it was measured. ``rest``: of each pair.
+    """Hold the model ln rate = ``level`` + effect of one host + effect of the other + ``rest``.
+
+    ``node`` has the effect of each host, ``partners`` the number of hosts that it was measured with, and ``rest`` the
+    residual of each pair.
     """
 
     level: float
@@ -30,7 +32,9 @@ class Effects:
 
 
 def decompose(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], values: Floats, hosts: int) -> Effects:
-    """Effects by medians in turn (Tukey's median polish, for pairs): up to half of a host's links may be faulty."""
+    """Return effects fitted by alternating medians (Tukey's median polish for pairs); half of a host's links may be
+    faulty.
+    """
     level = float(np.median(values)) if len(values) else 0.0
     node = np.zeros(hosts)
     ends, others = np.concatenate([a, b]), np.concatenate([b, a])
@@ -42,8 +46,8 @@ def decompose(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], values: Floats
         medians = pd.Series(twice - node[others]).groupby(ends).median()
         new = node.copy()
         new[medians.index.to_numpy(int)] = medians.to_numpy()
-        new[partners < PARTNERS] = 0.0  # what such a host lacks shows in its links
-        new = (new + node) / 2  # both ends of a pair move at once: half a step each
+        new[partners < PARTNERS] = 0.0  # the loss of such a host appears in its links
+        new = (new + node) / 2  # both ends of a pair move at the same time, so each moves half a step
         able = partners >= PARTNERS
         new[able] -= np.median(new[able]) if able.any() else 0.0
         moved = float(np.max(np.abs(new - node), initial=0.0))
@@ -55,19 +59,21 @@ def decompose(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], values: Floats
 
 
 def judge(pairs: pd.DataFrame, hosts: int, deficit: float) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Nodes and links that are slower than others. ``pairs``: ``a`` and ``b`` (numbers of hosts), ``value`` (oriented
-    logarithm).
+    """Return nodes and links that are slower than others.
 
-    Nodes: ``host``, ``partners``, ``n``, ``deficit``, ``z``, ``p``, ``q``. Links: ``a``, ``b``, ``either`` too.
-    A link counts where neither of its ends does. A host with fewer than PARTNERS others cannot be told from its links:
-    the link is named, with ``either``.
+    ``pairs`` has ``a`` and ``b`` (host numbers) and ``value`` (oriented logarithm). The table of nodes has ``host``,
+    ``partners``, ``n``, ``deficit``, ``z``, ``p`` and ``q``. That of links has ``a``, ``b`` and ``either`` instead of
+    ``host``.
+
+    A link counts only if neither of its ends does. With fewer than PARTNERS partners, a host cannot be separated from
+    its links: the link is then named, with ``either``.
     """
     a, b = pairs["a"].to_numpy(np.int64), pairs["b"].to_numpy(np.int64)
     values = pairs["value"].to_numpy(np.float64)
     effects = decompose(a, b, values, hosts)
     able = effects.partners >= PARTNERS
     noise = NORMAL * float(np.median(np.abs(effects.rest))) if len(values) else 0.0
-    errors = 1.2533 * noise / np.sqrt(np.maximum(effects.partners, 1))  # the standard error of a median of so many
+    errors = 1.2533 * noise / np.sqrt(np.maximum(effects.partners, 1))  # standard error of a median of that many values
     nodes = _low(np.where(able, effects.node, np.nan), deficit, errors)
     nodes = nodes.rename(columns={"column": "host"}).assign(partners=effects.partners[nodes["column"]])
     guilty = np.zeros(hosts, dtype=bool)
@@ -79,8 +85,10 @@ def judge(pairs: pd.DataFrame, hosts: int, deficit: float) -> tuple[pd.DataFrame
 
 
 def _low(effects: Floats, deficit: float, error: Floats) -> pd.DataFrame:
-    """Those of ``effects`` (NaN: not judged) that lie below the others: ``column``, ``n``, ``deficit``, ``z``, ``p``,
-    ``q``."""
+    """Return those of ``effects`` (NaN: not judged) that lie below the others.
+
+    The columns are ``column``, ``n``, ``deficit``, ``z``, ``p`` and ``q``.
+    """
     n = int(np.sum(~np.isnan(effects)))
     tail = lower_tail(effects[None, :], -float(np.log1p(-deficit)))
     z = -tail.below / np.fmax(np.fmax(tail.spread, error[tail.column]), FLOOR)

@@ -1,4 +1,4 @@
-"""Cohorts of two kinds: where values lie in two groups, the hosts of the slower one are no outliers."""
+"""Detect cohorts with two performance levels, in which the hosts of the slower group are not outliers."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ import numpy.typing as npt
 
 from planner.diagnosis.robust import Floats
 
-SHARE, LEAST = 0.25, 3  # hosts of the smaller group: a rarer value is an outlier
-# Of the groups' means, in standard deviations within them: Ashman, Bird and Zepf (1994) ask for 2 at least. Of few
-# values a normal distribution looks split more often.
+SHARE, LEAST = 0.25, 3  # minimum number of hosts in the smaller group; rarer values are outliers
+# Minimum distance of the group means in standard deviations within groups. Ashman, Bird and Zepf (1994) require 2.
+# With few values, a normal distribution looks split more often.
 DISTANCE, FEW = 4.0, 24.0
-BETWEEN = 0.1  # of the hosts, at most, in the middle third between the groups
+BETWEEN = 0.1  # maximum share of hosts in the middle third between the groups
 
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """The rows of a matrix whose values lie in two groups. ``upper``: which values belong to the upper one."""
+    """Hold the rows of a matrix whose values form two groups; ``upper`` tells which values belong to the upper one."""
 
     rows: npt.NDArray[np.int64]
     upper: npt.NDArray[np.bool_]
-    low: Floats  # the mean of the lower group of each of ``rows``
+    low: Floats  # the mean of the lower group for each of ``rows``
     high: Floats
 
 
 def split(values: Floats, ordered: Floats, least: Floats) -> Modes:
-    """The rows of ``values`` (benchmarks x hosts, NaN missing; ``ordered``: each row sorted) in two groups.
+    """Return the rows of ``values`` that form two groups with the smallest variance within groups (Otsu 1979).
 
-    The groups lie at least ``least`` (a row's) apart. They are those of the smallest variance within (Otsu 1979).
+    ``values`` has benchmarks x hosts, NaN if missing; ``ordered`` has each row sorted. ``least`` is the minimum
+    distance of the groups in each row.
     """
     n = np.sum(~np.isnan(values), axis=1)
     centred = np.nan_to_num(ordered - ordered[:, :1])
-    below = np.arange(1, values.shape[1] + 1)[None, :]  # values of the lower group if it ends here
+    below = np.arange(1, values.shape[1] + 1)[None, :]  # number of values in the lower group for each possible split
     above = n[:, None] - below
     sums, squares = np.cumsum(centred, axis=1), np.cumsum(centred**2, axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -60,7 +61,7 @@ def split(values: Floats, ordered: Floats, least: Floats) -> Modes:
 
 
 def joined(parts: Sequence[Modes]) -> Modes:
-    """The modes of several blocks of rows as one."""
+    """Return the modes of several blocks of rows as one object."""
     if len(parts) == 1:
         return parts[0]
     return Modes(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("rows", "upper", "low", "high")))

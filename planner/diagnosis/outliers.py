@@ -1,4 +1,4 @@
-"""Which hosts of a cohort are slower than the others, by how much, and how surely."""
+"""Find hosts of a cohort that are slower than the others, with the size and certainty of the difference."""
 
 from __future__ import annotations
 
@@ -11,21 +11,29 @@ from planner.diagnosis import modes
 from planner.diagnosis.robust import Floats, lower_tail, p_value
 from planner.ratio import adjusted
 
-LEAST = 8  # hosts of a cohort; fewer say too little of what is usual
-LIMIT = -5.0  # z: in spreads of the others
-DISCOVERY = 0.01  # the false discovery rate of what counts as sure
-FLOOR = 0.003  # of the spread: no benchmark is more repeatable than this from boot to boot
-SMALL, LARGE = 0.03, 0.05  # deficits that matter: of compute and memory; of storage and network
-BLOCK = 1 << 18  # values that are judged at once
+LEAST = 8  # minimum number of hosts in a cohort; fewer do not show what is usual
+LIMIT = -5.0  # maximum z, in spreads of the other hosts
+DISCOVERY = 0.01  # false discovery rate below which a result counts as certain
+FLOOR = 0.003  # minimum spread: no benchmark repeats more precisely than this after a reboot
+SMALL, LARGE = 0.03, 0.05  # minimum relevant deficits: for compute and memory, and for storage and network
+BLOCK = 1 << 18  # number of values that are judged at once
 
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """``slow``: a row per host and benchmark that is slower than its peers, by ``row`` and ``column`` of the matrix:
-    ``group`` (0 all hosts, 1 the slower and 2 the faster of two groups), ``n`` values of the group, the ``others``'
-    median, their ``spread``, the ``deficit`` (a share), ``z``, ``p``, ``q`` (the false discovery rate at which it
-    counts). ``modes``: the benchmarks in two groups. ``constant``: rows whose values are all the same.
-    ``sparse``: rows with too few values to judge anyone; ``judged``: how many values were judged.
+    """Hold the slow hosts of a cohort.
+
+    ``slow`` has one row per host and benchmark that is slower than its peers:
+
+    - ``row``, ``column``: the position in the matrix
+    - ``group``: 0 for all hosts, 1 for the slower and 2 for the faster of two groups
+    - ``n``: the number of values in the group
+    - ``others``, ``spread``: the median and spread of the others
+    - ``deficit``: the missing share
+    - ``z``, ``p``, ``q``: the score, its p value, and the false discovery rate at which it counts
+
+    ``modes`` has the benchmarks with two groups, ``constant`` the rows with equal values, ``sparse`` the rows with too
+    few values. ``judged`` is the number of judged values.
     """
 
     slow: pd.DataFrame
@@ -36,12 +44,14 @@ class Verdicts:
 
 
 def judge(values: Floats, error: Floats, deficit: Floats) -> Verdicts:
-    """``values``: oriented logarithms (higher is better), benchmarks x hosts, NaN missing. ``error``: of each the
-    standard error by its repeats, NaN where unknown. ``deficit``: of each benchmark, the share that matters.
+    """Return the verdicts on a matrix of oriented logarithms (higher is better; benchmarks x hosts; NaN if missing).
 
-    A host is slow where it lies at least ``deficit`` below the others' median, and so far in their spread (z below
-    LIMIT) or so surely (a false discovery rate below DISCOVERY) that chance does not explain it. Spreads have floors:
-    the host's own error, and FLOOR.
+    ``error`` has the standard error of each value from its repeats, or NaN if unknown. ``deficit`` has the relevant
+    share of each benchmark.
+
+    A host is slow if two conditions hold. It lies at least ``deficit`` below the median of the others. Chance does not
+    explain this: its z is below LIMIT, or its false discovery rate is below DISCOVERY. The spread is at least FLOOR and
+    at least the host's own error.
     """
     step = max(1, BLOCK // max(1, values.shape[1]))
     blocks = [
@@ -62,7 +72,7 @@ def judge(values: Floats, error: Floats, deficit: Floats) -> Verdicts:
 
 
 def _block(values: Floats, error: Floats, deficit: Floats, first: int) -> Verdicts:
-    """The rows from ``first`` on: all that lie below the others by what matters, however surely, without ``q``."""
+    """Return all values of the rows from ``first`` on that lie relevantly below the others, without ``q``."""
     ordered = np.sort(values, axis=1)
     n = np.sum(~np.isnan(ordered), axis=1)
     groups = modes.split(values, ordered, -np.log1p(-deficit))

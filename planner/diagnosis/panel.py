@@ -1,4 +1,4 @@
-"""Groups of hosts of one size that ran a case, held against the fastest of them; groups filled up to that size."""
+"""Compare groups of hosts of one size with the fastest of them, and fill groups up to that size."""
 
 from __future__ import annotations
 
@@ -16,53 +16,56 @@ from planner.diagnosis.search import MOST_REPEATS, Search, between
 Group = frozenset[str]
 Together = Callable[[tuple[str, ...]], Sequence[float]]
 
-NOISE = 0.02  # the least deviation of a run
-UNKNOWN = 0.10  # where nothing was run twice
-SURE = 4.0  # deviations, beyond which a group is slow
-LIKELY = math.log(20)  # odds at which a group counts as sound or slow, while two hosts by themselves confirm it
-SURELY = math.log(500)  # the same for those two, and where they did not confirm it
+NOISE = 0.02  # minimum standard deviation of a run
+UNKNOWN = 0.10  # standard deviation if nothing was run twice
+SURE = 4.0  # standard deviations below the fastest from which a group is slow
+LIKELY = math.log(20)  # odds from which a group counts as sound or slow, if two hosts alone still confirm it
+SURELY = math.log(500)  # the same for those two hosts, and if they did not confirm it
 PAIR = 2
-MEDIAN_DIFFERENCE = 0.954  # the median of how much two normal values differ, in their deviations
+MEDIAN_DIFFERENCE = 0.954  # the median difference of two normal values, in standard deviations
 
 
 @dataclass
 class Panel:
-    """What groups reached, and which are slow. Rates are oriented logarithms; a run that failed is minus infinity."""
+    """Hold the rates of groups and decide which of them are slow; a failed run is minus infinity.
+
+    Rates are oriented logarithms.
+    """
 
     order: Sequence[str]
     together: Together
-    least: float  # ln of what matters
+    least: float  # ln of the relevant loss
     noise: float
     labels: Mapping[str, str]
     limit: int
-    rates: dict[Group, list[float]] = field(default_factory=dict)  # one for each run
-    panel: list[Group] = field(default_factory=list)  # groups of one size, to be held against each other
-    blocks: list[list[str]] = field(default_factory=list)  # that the panel is made of; none in a campaign's own groups
+    rates: dict[Group, list[float]] = field(default_factory=dict)  # one per run
+    panel: list[Group] = field(default_factory=list)  # groups of one size, to be compared with each other
+    blocks: list[list[str]] = field(default_factory=list)  # the hosts of the panel; empty for a campaign's own groups
     size: int = 0
-    sizes: list[int] = field(default_factory=list)  # that groups may have
-    sound: list[Group] = field(default_factory=list)  # of other sizes than that of the panel
+    sizes: list[int] = field(default_factory=list)  # the hosts that groups may contain
+    sound: list[Group] = field(default_factory=list)  # runs of other sizes than the panel's
     faults: list[Fault] = field(default_factory=list)
     open: list[Group] = field(default_factory=list)
     runs: int = 0
-    confirming: int = 0  # of them those of two hosts, where groups are larger
+    confirming: int = 0  # those of them with two hosts, if groups are larger
     named_after: int = 0
-    alone_vary: float = 0.0  # how many times as fast as another a sound host is alone, where that hides who is slow
+    alone_vary: float = 0.0  # ratio of the fastest to the slowest sound host alone, if it hides who is slow
     _spread: list[float] = field(default_factory=list)  # differences between repeats of one run
 
     @property
     def deviation(self) -> float:
-        """The deviation of a run, as repeats say where it is not known."""
+        """Return the standard deviation of a run, estimated from repeats if it is not given."""
         if self.noise:
             return self.noise
         return max(NOISE, float(np.median(self._spread)) / MEDIAN_DIFFERENCE) if self._spread else UNKNOWN
 
     @property
     def loss(self) -> float:
-        """ln of what makes a group slow: what matters, and beyond the noise."""
+        """Return ln of the loss that makes a group slow: relevant, and larger than the noise."""
         return max(self.least, SURE * self.deviation)
 
     def run(self, group: Group) -> float:
-        """One more run of a group."""
+        """Run a group once more."""
         self.runs += 1
         self.confirming += len(group) == PAIR < self.size
         rate = self._note(self.together(tuple(m for m in self.order if m in group)))
@@ -75,7 +78,7 @@ class Panel:
         return rate
 
     def _resize(self, size: int) -> None:
-        """Hold groups of another size against each other from now on."""
+        """Compare groups of another size from now on."""
         if self.slow():
             self.sound += self.fast()
         self.size = size
@@ -91,15 +94,15 @@ class Panel:
         return float(np.median(passed)) if passed and len(passed) == len(repeats) else -math.inf
 
     def rate(self, group: Group) -> float:
-        """The centre of the runs of a group so far."""
+        """Return the centre of all runs of a group so far."""
         return median(self.rates[group])
 
     def has_enough(self, group: Group) -> bool:
-        """Whether further runs of a group would not make it clearer: it counts as what is likelier."""
+        """Return whether further runs would not make a group clearer, so that it counts as what is likelier."""
         return len(self.rates.get(group, ())) > MOST_REPEATS
 
     def _settle(self) -> None:
-        """Run groups again that may be sound as well as slow (Wald's odds), and a single fastest run."""
+        """Repeat groups that may be either sound or slow (Wald's odds), and a single fastest run."""
         for _ in range(MOST_REPEATS):
             near = LIKELY * self.deviation**2 / self.loss
             runnable = [g for g in self.panel if not self.has_enough(g)]
@@ -113,19 +116,19 @@ class Panel:
                 self.run(group)
 
     def _fastest(self) -> dict[Group, float]:
-        """The groups of the panel that are hardly slower than the fastest one, with their rates."""
+        """Return the groups of the panel that are about as fast as the fastest one, with their rates."""
         rates = {g: self.rate(g) for g in self.panel}
         top = max(rates.values(), default=-math.inf)
         return {g: r for g, r in rates.items() if r > top - self.loss / 2} if np.isfinite(top) else {}
 
     def _limit(self, group: Group) -> float:
-        """What makes a group slow, by the others."""
+        """Return the rate below which a group is slow, estimated from the other groups."""
         others = [r for g, r in self._fastest().items() if g != group]
         return float(np.mean(others)) - self.loss / 2 if others else -math.inf
 
     @property
     def expected(self) -> float:
-        """What a sound group of the panel's size reaches."""
+        """Return the rate of a sound group of the panel's size."""
         rates = [*self._fastest().values()]
         if not rates:
             return -math.inf
@@ -135,18 +138,18 @@ class Panel:
         return float(np.mean(near or rates))
 
     def slow(self) -> list[Group]:
-        """The groups of the panel that are slower than the fastest, the worst first."""
+        """Return the groups of the panel that are slower than the fastest, the worst first."""
         fastest = self._fastest()
         limits = {g: self._limit(g) if g in fastest else self.expected - self.loss / 2 for g in self.panel}
         return sorted((g for g, limit in limits.items() if self.rate(g) < limit), key=self.rate)
 
     def fast(self) -> list[Group]:
-        """The others."""
+        """Return the groups of the panel that are not slow."""
         slow = set(self.slow())
         return [g for g in self.panel if g not in slow] if np.isfinite(self.expected) else []
 
     def base(self) -> list[str]:
-        """Hosts that are known to be good: those of fast groups."""
+        """Return the hosts that are known to be good: those of fast groups."""
         sound = frozenset().union(*self.fast(), *self.sound) - self.guilty()
         return [m for m in self.order if m in sound]
 
@@ -155,18 +158,20 @@ class Panel:
 
     @property
     def blind(self) -> bool:
-        """Whether every run failed, so that none is known to be sound."""
+        """Return whether every run failed, so that no host is known to be sound."""
         return bool(self.panel) and not self.fast()
 
     def pairs(self, kind: str) -> list[tuple[str, str]]:
-        """The links, or borders, that are named."""
+        """Return the named faults of one kind: links or borders."""
         return [(f.members[0], f.members[1]) for f in self.faults if f.kind == kind]
 
     def _against(
         self, drop: float, fill: Callable[[Sequence[str]], Group], sound: Callable[[], float], likely: float = SURELY
     ) -> Search:
-        """Verdicts on groups that ``fill`` makes of those asked for, against what is ``sound``. What was run before is
-        taken first."""
+        """Return a function that judges groups of hosts, which ``fill`` completes, against the ``sound`` rate.
+
+        Earlier runs are used first.
+        """
         used: dict[Group, int] = {}
         filled: dict[tuple[str, ...], Group] = {}
 
@@ -180,8 +185,10 @@ class Panel:
         return Search(probe, self.deviation, -drop, self.limit, likely)
 
     def _filled(self, members: Sequence[str], but: Group = frozenset()) -> Group:
-        """``members`` with as many others as the size needs: none of ``but`` while there are more; those that ran
-        together in a sound group first, with as many of the members as can be, so that no other fault comes in.
+        """Return ``members`` with as many other hosts as the size requires.
+
+        Hosts of ``but`` are used only if there are no more others. Hosts that ran in a sound group with many of the
+        members come first, so that no other fault is added.
         """
         group, guilty = set(members), self.guilty()
         links, borders = self.pairs("link"), self.pairs("border")
@@ -205,6 +212,6 @@ class Panel:
         return frozenset(group)
 
     def _sound(self) -> list[Group]:
-        """The groups of the panel's size that ran as sound ones do."""
+        """Return the groups of the panel's size that ran like sound ones."""
         limit = self.expected - self.loss / 2
         return [g for g in self.rates if len(g) == self.size and self.rate(g) > limit]

@@ -1,4 +1,4 @@
-"""Who makes pairs of hosts slow: a host by itself, a host with every partner, a link, or a border between labels."""
+"""Find what slows pairs of hosts: a host alone, a host with every partner, a link, or a border between labels."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ Pair = frozenset[str]
 Alone = Callable[[Sequence[str]], Mapping[str, float]]
 Together = Callable[[Sequence[Pair]], Mapping[Pair, float]]
 
-PARTNERS = 2  # known-good hosts that a suspect is run with
-SURE = 4.0  # deviations of a pair's rate, beyond which it is slow
-MOST = 10.0  # ln of the largest gap; a run that fails has none
-VAGUE = 0.5  # of what is missing: where no less would show, that nobody is slow cannot be told
-BORDER = 2  # slow pairs between two labels, and no fast one, that make a border
+PARTNERS = 2  # number of known-good hosts that a suspect is run with
+SURE = 4.0  # standard deviations of a pair's rate from which the pair is slow
+MOST = 10.0  # ln of the largest gap, used for failed runs
+VAGUE = 0.5  # maximum smallest detectable loss; above it, a search without result is inconclusive
+BORDER = 2  # minimum number of slow pairs between two labels, without a fast one, that make a border
 
 
 class Reason(StrEnum):
-    """How a fault shows, for programs."""
+    """Name how a fault shows, for programs."""
 
     INTRA_HOST = "slow-alone"  # over its own loopback
     ALL_PARTNERS = "slow-with-every-known-good-partner"
@@ -44,24 +44,26 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """``faults``, worst first. ``runs``: how many pairs and single hosts were run for it, beside ``all_pairs`` and
-    ``bisection`` of as many hosts. ``open``: slow pairs, or groups, that no fault explains.
+    """Hold the result of a search.
+
+    ``faults`` lists the worst first. ``runs`` is the number of pairs and single hosts that were run; ``all_pairs`` and
+    ``bisection`` give the same for those methods. ``open`` lists slow pairs or groups that no fault explains.
     """
 
     faults: tuple[Fault, ...]
     hosts: int
     runs: int
     open: tuple[Pair, ...]
-    alone: int = 0  # hosts that ran by themselves, where ``runs`` counts groups only
-    confirming: int = 0  # of the runs those of two hosts, where groups are larger
-    named_after: int = 0  # how many runs of groups had named the last of them
-    blind: bool = False  # every run failed, so that none could be held against another
-    visible: float = 0.0  # the share that had to be missing to show, so much do runs of the same hosts vary
-    alone_vary: float = 0.0  # how many times as fast as another a sound host is by itself, where that hid who is slow
+    alone: int = 0  # hosts that ran alone, if ``runs`` counts only groups
+    confirming: int = 0  # number of those runs with two hosts, if groups are larger
+    named_after: int = 0  # number of group runs until the last fault was named
+    blind: bool = False  # every run failed, so there was nothing to compare with
+    visible: float = 0.0  # smallest detectable loss, given the variation between runs of the same hosts
+    alone_vary: float = 0.0  # ratio of the fastest to the slowest sound host alone, if it hid who is slow
 
     @property
     def unclear(self) -> bool:
-        """Whether nobody was named, and nobody could have been: runs vary too much."""
+        """Return whether the search was inconclusive: nobody was named, and runs vary too much to name anybody."""
         return not self.faults and self.visible > VAGUE
 
     @property
@@ -70,7 +72,7 @@ class Suspicion:
 
     @property
     def bisection(self) -> int:
-        """Runs that plain bisection takes for each fault: 2 log2 N, and two to confirm it."""
+        """Return the runs that plain bisection takes for each fault: 2 log2 N, and two for confirmation."""
         return (2 * int(np.ceil(np.log2(max(2, self.hosts)))) + 2) * max(1, len(self.faults))
 
 
@@ -83,15 +85,21 @@ def isolate(
     noise: float = 0.0,
     labels: Mapping[str, str] | None = None,
 ) -> Suspicion:
-    """``measured``: oriented logarithms of the rates of pairs, as a campaign has them. ``alone`` and ``together`` run
-    more: single hosts, and pairs. ``deficit``: the share that makes a pair slow, where it
-    is beyond SURE times ``noise``, the deviation of a pair's rate. ``labels``: rack or switch of each host. A run that
-    failed is minus infinity.
+    """Find the hosts, links and borders that make pairs slow; rates are oriented logarithms, minus infinity if a run
+    failed.
 
-    A host that is fast with anybody is sound. The others run alone first, beside sound hosts: one that loses there at
-    least half of what it loses in pairs is slow by itself. The rest run with PARTNERS known-good ones each. What is
-    slow between two sound hosts runs once more and is a link; or a border, where nothing across is fast. A pair is as
-    fast as expected where it is near the best quarter.
+    - ``measured``: the rates of the campaign's pairs
+    - ``alone``, ``together``: functions that run single hosts and pairs
+    - ``deficit``: the share of loss that makes a pair slow, if it exceeds SURE times ``noise``
+    - ``noise``: the standard deviation of a pair's rate
+    - ``labels``: the rack or switch of each host
+
+    A host that is fast with any partner is sound. The other hosts first run alone, at the same time as sound hosts. A
+    host that loses at least half as much alone as in pairs is slow by itself. The rest run with PARTNERS known-good
+    hosts each.
+
+    A slow pair of two sound hosts runs once more and is then a link, or a border if no pair across it is fast. The
+    expected rate of a pair is near the best quarter.
     """
     expected = float(np.quantile(list(measured.values()), 0.75))
     loss = max(-float(np.log1p(-deficit)), SURE * noise)
@@ -137,12 +145,12 @@ def _sorted(rates: Mapping[Pair, float], limit: float) -> tuple[list[Pair], list
 
 
 def _usable(sound: Iterable[str], slow: Sequence[Pair]) -> list[str]:
-    """Sound hosts, those with the fewest slow pairs first."""
+    """Return the sound hosts, those with the fewest slow pairs first."""
     return sorted(sound, key=lambda host: (sum(host in pair for pair in slow), host))
 
 
 def _turned(good: list[str], by: int) -> list[str]:
-    """The same list from another start, so that suspects do not wait for one partner."""
+    """Return the list rotated by some places, so that suspects do not all wait for the same partner."""
     start = PARTNERS * by % max(1, len(good))
     return good[start:] + good[:start]
 
@@ -150,8 +158,11 @@ def _turned(good: list[str], by: int) -> list[str]:
 def _by_themselves(
     rates: Mapping[str, float], gaps: Mapping[str, float], good: Sequence[str], loss: float
 ) -> list[Fault]:
-    """The suspects that lose so much alone that it explains the ``gaps`` of their pairs, beyond what sound hosts differ
-    by: a loopback that varies under load explains no slow port."""
+    """Return the suspects whose loss alone explains the ``gaps`` of their pairs.
+
+    The loss must exceed the normal variation between sound hosts, since a loopback that varies under load does not
+    explain a slow port.
+    """
     usual = [rates[g] for g in good if g in rates]
     if not usual:
         return []
@@ -167,7 +178,7 @@ def _by_themselves(
 def _links(
     pairs: Sequence[Pair], rates: Mapping[Pair, float], fast: Sequence[Pair], expected: float, labels: Mapping[str, str]
 ) -> list[Fault]:
-    """Slow pairs of sound hosts, as borders where all pairs across one are slow, else as links."""
+    """Return slow pairs of sound hosts: as a border if all pairs across it are slow, else as links."""
     across: dict[tuple[str, ...], list[Pair]] = {}
     for pair in pairs:
         across.setdefault(_border(pair, labels), []).append(pair)
@@ -185,7 +196,7 @@ def _links(
 
 
 def _border(pair: Pair, labels: Mapping[str, str]) -> tuple[str, ...]:
-    """The two labels of a pair; fewer where they are equal, or where one has none."""
+    """Return the two labels of a pair; fewer if they are equal or a host has no label."""
     sides = {labels.get(host, "") for host in pair}
     return tuple(sorted(sides)) if "" not in sides else ()
 

@@ -1,4 +1,4 @@
-"""Which hosts and links make groups slow: how likely each set of them is by all runs."""
+"""Compute how likely each set of hosts and links explains the slow groups, given all runs."""
 
 from __future__ import annotations
 
@@ -10,34 +10,36 @@ import numpy as np
 
 from planner.diagnosis.covers import covering
 
-FAULTS = 4  # at most, in one set
-NODE, NONE = 254, 255  # in the place of a link's other end: it is a node; no fault at all
+FAULTS = 4  # maximum number of faults in one set
+NODE, NONE = 254, 255  # code instead of a link's other end: the fault is a node; code for no fault
 _EMPTY = 0xFFFF
 _CLASSES = 253
-_CLEAR = 5.0  # deviations at most between a sound run and a slow one: noise has long tails
-_PROVEN = 30.0  # the same of a fault that runs of two hosts showed, or did not show
-_BEYOND = 1.25  # of what a fault loses: a slower run says no more
-_NUMBER = (0.04, 0.43, 0.25, 0.16, 0.12)  # how likely there are so many faults: somebody asks who it is
-_LINKS = 2.0  # how many times as likely one more of them is a link: to name it takes twice the runs of a node
-_FEW = 0.05  # of all sets, by how likely they are
-_BORDER = 0.1  # how likely it is a border, before anything is known
-_ROWS = 6_000  # sets that are kept
-_AGAIN = 5  # runs, after which sets are looked for anew where some were dropped
-_LEAST = 1e-8  # of the likeliest set: what is less likely is dropped
+_CLEAR = 5.0  # maximum deviations between a sound run and a slow one, since noise has long tails
+_PROVEN = 30.0  # the same for a fault that runs of two hosts showed or did not show
+_BEYOND = 1.25  # share of a fault's loss that counts; a slower run says no more
+_NUMBER = (0.04, 0.43, 0.25, 0.16, 0.12)  # prior probability of 0, 1, ... faults, since the user searches for one
+_LINKS = 2.0  # prior odds of a link against a node: naming a link takes twice as many runs
+_FEW = 0.05  # quantile of the sets, weighted by their probability
+_BORDER = 0.1  # prior probability that the fault is a border
+_ROWS = 6_000  # maximum number of sets
+_AGAIN = 5  # number of runs after which dropped sets are searched for again
+_LEAST = 1e-8  # minimum probability relative to the likeliest set; less likely sets are dropped
 
 
 class Posterior:
-    """The odds of sets of up to FAULTS hosts and links, or a border, that make groups of ``hosts`` slow.
+    """Hold the odds of all sets of up to FAULTS hosts and links, or a border, that make groups of ``hosts`` slow.
 
-    Hosts that were in the same runs are one class, which a run of some of them splits: so a set names classes, and
-    counts for as many sets of hosts as it may be. That is exact (Bayes), and as small for a thousand hosts as for
-    ten. Of the sets the likeliest are kept; when runs have told more, those that explain all of them are looked for
-    again, since the true one may have been dropped before.
+    Hosts that were in the same runs form one class; a run with only some of them splits it. A set therefore consists of
+    classes and counts for all sets of hosts that it may stand for. This is exact (Bayes), and as small for a thousand
+    hosts as for ten.
 
-    How fast a sound group of a size is, nobody knows: runs of one size are held against each other.
+    Only the likeliest sets are kept. After more runs, sets that explain all of them are searched for again, since the
+    true one may have been dropped.
 
-    ``suspects``: the others have no fault. ``drop``: ln of what a run with a fault loses; ``noise``: the standard
-    deviation of a run.
+    The rate of a sound group of a given size is unknown, so runs of one size are compared with each other.
+
+    ``suspects`` are the only hosts that may have a fault. ``drop`` is ln of the loss of a run with a fault; ``noise``
+    is the standard deviation of a run.
     """
 
     def __init__(
@@ -64,27 +66,27 @@ class Posterior:
         self.border = np.concatenate([np.full(len(mixes), -1), np.arange(len(self.borders))]).astype(np.int64)
         self._mix = np.full(
             (FAULTS + 1, FAULTS + 1), -np.inf
-        )  # ln of how likely each set of so many nodes and links is
+        )  # ln of the prior probability of each set with these numbers of nodes and links
         for nodes, links in mixes:
             ways = comb(n, nodes) * comb(n * (n - 1) // 2, links)
             mix = links * log(_LINKS) - log(sum(_LINKS**n for n in range(nodes + links + 1)))
             self._mix[nodes, links] = log(_NUMBER[nodes + links]) + mix - log(ways) if ways else -np.inf
-        self._slow = np.zeros((len(self.cells), 0), dtype=bool)  # which runs each set makes slow
-        self._runs: list[tuple[int, float]] = []  # size and rate
-        self._inside = np.zeros((len(self.hosts), 0), dtype=bool)  # who was in which run
-        self._settled: dict[int, bool] = {}  # of hosts and links, by their codes: whether they have a fault
+        self._slow = np.zeros((len(self.cells), 0), dtype=bool)  # the runs that each set makes slow
+        self._runs: list[tuple[int, float]] = []  # size and rate of each run
+        self._inside = np.zeros((len(self.hosts), 0), dtype=bool)  # the hosts of each run
+        self._settled: dict[int, bool] = {}  # for codes of hosts and links: whether they have a fault
         self._known_borders: list[tuple[str, ...]] = []
-        self._cut_at: int | None = None  # how many runs there were, when likely sets were dropped for their number
+        self._cut_at: int | None = None  # number of runs when likely sets were last dropped
         self._shown = np.zeros(len(self.cells))
         self.share = np.zeros(len(self.cells))
         self._count()
         self._weigh()
 
     def learn(self, group: Collection[str], rate: float) -> None:
-        """``group`` ran at ``rate`` (ln; minus infinity where it failed)."""
+        """Update the odds: ``group`` ran at ``rate`` (ln; minus infinity if it failed)."""
         inside = np.array([host in group for host in self.hosts])
         self._split(inside)
-        if self._torn(inside):  # it has no more classes: the run says nothing that it can hold
+        if self._torn(inside):  # there are no classes left, so the run adds no information
             return
         self._slow = np.column_stack([self._slow, self.slow(inside)])
         self._inside = np.column_stack([self._inside, inside])
@@ -94,7 +96,9 @@ class Posterior:
             self._regrow()
 
     def slow(self, inside: np.ndarray) -> np.ndarray:
-        """Which sets make a run slow of the hosts ``inside`` (one for each host), who are whole classes."""
+        """Return the sets that make a run with the hosts ``inside`` (one flag per host) slow; these must be whole
+        classes.
+        """
         flags = np.zeros(256, dtype=bool)
         flags[self.class_of[inside]] = flags[NODE] = True
         result = np.asarray((flags[:, None] & flags[None, :]).ravel()[self.cells].any(axis=1))
@@ -105,14 +109,14 @@ class Posterior:
         return result
 
     def settle(self, members: tuple[str, ...], fault: bool) -> None:
-        """That host, link or border has a fault, or has none."""
+        """Record that a host, link or border has a fault, or has none."""
         if members in self.borders:
             self._shown = self._shown + np.where((self.border == self.borders.index(members)) == fault, 0.0, -_PROVEN)
             self._weigh()
             return
         self._split(np.array([host == members[0] for host in self.hosts]))
         self._split(np.array([host == members[-1] for host in self.hosts]))
-        if (code := self._code(members)) == _EMPTY:  # no set has it
+        if (code := self._code(members)) == _EMPTY:  # no set contains it
             return
         self._settled[code] = fault
         self._shown = self._shown + self._contrary(self.cells, code)
@@ -121,7 +125,7 @@ class Posterior:
             self._regrow()
 
     def beside(self, border: tuple[str, ...]) -> None:
-        """That border is known to be slow: neither it nor a link across it is looked for any more."""
+        """Record that a border is known to be slow; neither the border nor a link across it is searched again."""
         self.settle(border, fault=False)
         for side in border:
             self._split(self.labels == side)
@@ -131,7 +135,7 @@ class Posterior:
         self._weigh()
 
     def _across(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """Whether links between these classes are across a border that is known."""
+        """Return whether links between these classes cross a known border."""
         labels = np.full(256, "", dtype=object)
         labels[self.class_of] = self.labels
         one, other = labels[first], labels[second]
@@ -141,12 +145,12 @@ class Posterior:
         return result
 
     def _contrary(self, cells: np.ndarray, code: int) -> np.ndarray:
-        """ln of how likely sets are by what runs of two hosts showed of a fault."""
+        """Return ln of the probability of sets, given what runs of two hosts showed of a fault."""
         has = (cells == code).any(axis=1)
         return np.where(has == self._settled[code], 0.0, -_PROVEN)
 
     def _regrow(self) -> None:
-        """Add the sets that explain all runs: they were dropped when the runs so far said little of them."""
+        """Add the sets that explain all runs; they were dropped when the runs so far made them unlikely."""
         classes = np.unique(self.class_of[self._suspect])
         first, second = (classes[side] for side in np.triu_indices(len(classes)))
         two = (first != second) | (np.array(self.sizes)[first] > 1)
@@ -162,7 +166,7 @@ class Posterior:
         self._add(more, inside)
 
     def _add(self, cells: np.ndarray, inside: np.ndarray) -> None:
-        """Sets that are new; ``inside``: for each class and run, whether the run has it."""
+        """Add new sets; ``inside`` tells for each class and run whether the run contains the class."""
         here = self.cells[self.border < 0].copy().view(np.uint64).ravel()
         cells = cells[~np.isin(cells.copy().view(np.uint64).ravel(), here)]
         slow = np.zeros((len(cells), len(self._runs)), dtype=bool)
@@ -179,25 +183,28 @@ class Posterior:
         self._weigh()
 
     def _odds(self) -> np.ndarray:
-        """ln of the odds of each run that it was slow."""
+        """Return for each run ln of the odds that it was slow."""
         result = np.zeros(len(self._runs))
         noise = max(self.noise, self.drop / _CLEAR)
         sizes = np.array([size for size, _ in self._runs])
         for size in self.sizes_run():
             of_size = sizes == size
             rates = _cut(np.array([rate for run_size, rate in self._runs if run_size == size]), self.drop)
-            if rates.min() < -self.drop / 2:  # else all are slow, or none
+            if rates.min() < -self.drop / 2:  # otherwise all runs are slow, or none
                 result[of_size] = -self.drop * (rates + self.drop / 2) / noise**2
         return result
 
     def more(self, faults: Iterable[Sequence[str]]) -> float:
-        """How likely there are others than those ``faults``."""
+        """Return the probability of more faults than the given ``faults``."""
         known = [_EMPTY, *(self._code(members) for members in faults)]
         return float(self.share[~np.isin(self.cells, known).all(axis=1) | (self.border >= 0)].sum())
 
     def likeliest(self, but: Collection[tuple[str, ...]]) -> tuple[tuple[str, ...], float]:
-        """The likeliest host, link or (two labels) border, none of ``but``, and ln of its odds; () where there is
-        none. It is one that can be named: hosts that were in the same runs cannot."""
+        """Return the likeliest host, link or (two labels) border that is not in ``but``, and ln of its odds.
+
+        Only faults that can be named are considered, so no hosts that were in the same runs. The result is () if there
+        is none.
+        """
         each = np.bincount(self.cells.ravel(), np.repeat(self.share, FAULTS), 1 << 16)
         each[[_EMPTY, *(self._code(members) for members in but)]] = 0.0
         single = np.zeros(256, dtype=bool)
@@ -216,7 +223,7 @@ class Posterior:
         return (likeliest, log(max(best, 1e-12) / max(1 - best, 1e-12))) if best > 0 else ((), -np.inf)
 
     def _code(self, members: Sequence[str]) -> int:
-        """Of a host or a link, whose hosts are classes of their own; else of nothing that there is."""
+        """Return the code of a host or a link whose hosts have classes of their own, or an unused code otherwise."""
         classes = (
             []
             if members in self.borders
@@ -227,7 +234,7 @@ class Posterior:
         return classes[0] << 8 | (classes[1] if len(classes) > 1 else NODE)
 
     def _split(self, inside: np.ndarray) -> None:
-        """Make those of a class who are ``inside`` a class of their own, where a set has the class."""
+        """Split each class that a set contains into the hosts ``inside`` and the others."""
         live = np.zeros(256, dtype=bool)
         live[self.cells >> 8] = live[self.cells & 255] = True
         within = np.bincount(self.class_of[inside], minlength=len(self.sizes))
@@ -245,13 +252,13 @@ class Posterior:
             self._count()
 
     def _torn(self, inside: np.ndarray) -> bool:
-        """Whether a class that a set has is only in part ``inside``."""
+        """Return whether a class that a set contains is only partly ``inside``."""
         within = np.bincount(self.class_of[inside], minlength=len(self.sizes))
         part = np.flatnonzero((within > 0) & (within < np.array(self.sizes)))
         return bool(np.isin(part, np.concatenate([self.cells >> 8, self.cells & 255])).any())
 
     def _branch(self, old: int, new: int) -> None:
-        """Let each end in a class be in either part of it."""
+        """Replace each end in a class by an end in either part of it."""
         cells, rows = self.cells, np.arange(len(self.cells))
         for column in range(FAULTS):
             code = cells[:, column].astype(np.int64)
@@ -281,13 +288,13 @@ class Posterior:
         self._slow, self._shown = self._slow[rows], self._shown[rows]
 
     def _count(self) -> None:
-        """How many sets of hosts and links each set of classes may be, and how likely those are beforehand."""
+        """Count the sets of hosts and links that each set of classes stands for, and compute their priors."""
         sizes = np.zeros(256)
         sizes[: len(self.sizes)] = self.sizes
         ways = np.outer(sizes, sizes)
         np.fill_diagonal(ways, sizes * (sizes - 1) / 2)
         ways[:, NODE] = sizes
-        ways[NONE, NONE] = np.inf  # there may be any number of no faults
+        ways[NONE, NONE] = np.inf  # any number of absent faults is allowed
         number = ways.ravel()[self.cells]
         again = np.zeros(len(self.cells))
         total = np.ones(len(self.cells))
@@ -303,7 +310,9 @@ class Posterior:
         self._prior[self.border >= 0] = log(_BORDER) - log(max(1, len(self.borders)))
 
     def _likelihood(self) -> np.ndarray:
-        """ln of how likely the runs are by each set, where a sound group of each size may have any rate."""
+        """Return ln of the likelihood of the runs for each set; the rate of a sound group of each size is a free
+        parameter.
+        """
         total = np.zeros(len(self.cells))
         noise = max(self.noise, self.drop / _CLEAR)
         for size in {size for size, _ in self._runs}:
@@ -316,11 +325,14 @@ class Posterior:
         return total
 
     def sizes_run(self) -> set[int]:
-        """Of the groups that ran so far."""
+        """Return the sizes of the groups that ran so far."""
         return {size for size, _ in self._runs}
 
     def lifted(self, size: int) -> np.ndarray:
-        """By which sets a sound group of this size is faster than by others: what those take for sound was slow."""
+        """Return the sets under which sound groups of this size are faster than under the other sets.
+
+        Under these sets, the groups that seemed sound were slow.
+        """
         runs = [n for n, (run_size, _) in enumerate(self._runs) if run_size == size]
         if not runs:
             return np.zeros(len(self.cells), dtype=bool)
@@ -344,17 +356,17 @@ class Posterior:
 
 
 def _cut(rates: np.ndarray, drop: float) -> np.ndarray:
-    """Rates against those of the fastest runs, none far slower than with a fault: a failed run is as good as slow."""
+    """Return rates relative to the fastest runs, with a lower limit: a failed run counts as a slow one."""
     if not np.isfinite(rates).any():
         return np.zeros(len(rates))
-    second = np.sort(rates)[-2:].min()  # a single run may be fast by noise
+    second = np.sort(rates)[-2:].min()  # a single run may be fast because of noise
     top = np.median(rates[rates > second - drop / 2]) if np.isfinite(second) else rates.max()
     return np.asarray(np.maximum(rates - top, -_BEYOND * drop))
 
 
 def _normal(weight: np.ndarray) -> np.ndarray:
     top = weight.max(initial=-np.inf)
-    if not np.isfinite(top):  # nothing is left that could be
+    if not np.isfinite(top):  # no possibility is left
         return np.zeros_like(weight)
     share = np.exp(weight - top)
     return np.asarray(share / share.sum())

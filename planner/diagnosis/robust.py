@@ -1,4 +1,4 @@
-"""How far below the others a value lies: medians and spreads that leave it out itself."""
+"""Compute how far a value lies below the others, with medians and spreads that exclude the value itself."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
-NORMAL = 1.4826  # a median absolute deviation in standard deviations of a normal distribution
+NORMAL = 1.4826  # the factor from a median absolute deviation to the standard deviation of a normal distribution
 _FREEDOM, _SHIFT = (
     0.366,
     0.25,
-)  # of the t distribution of p_value: fitted to simulations, tests/planner/test_outliers.py
+)  # degrees of freedom of p_value, fitted to simulations (tests/planner/test_outliers.py)
 
 
 @dataclass(frozen=True, slots=True)
 class LowerTail:
-    """The values of a matrix that lie below the others of their row, by ``row`` and ``column``: the others' ``median``
-    and ``spread`` (in standard deviations), how far ``below`` that median they lie, and the row's ``n`` values.
+    """Hold the values of a matrix that lie below the others of their row, by ``row`` and ``column``.
+
+    ``median`` and ``spread`` (in standard deviations) describe the others. ``below`` is the distance below that median,
+    and ``n`` the number of values in the row.
     """
 
     row: Whole
@@ -31,14 +33,14 @@ class LowerTail:
 
 
 def lower_tail(values: Floats, least: float, ordered: Floats | None = None) -> LowerTail:
-    """The ``values`` (NaN: missing) of the lower half of their row that lie ``least`` (above 0) or more below the
-    others' median.
+    """Return the ``values`` (NaN: missing) in the lower half of their row that are at least ``least`` below the others'
+    median.
 
-    ``ordered``: the values, each row sorted, where they are at hand.
+    ``least`` is above 0. ``ordered`` has the values with each row sorted, if available.
     """
     ordered = np.sort(values, axis=1) if ordered is None else ordered
     n = np.sum(~np.isnan(ordered), axis=1)
-    # Whichever value below the median is left out, the median of the others is the same.
+    # The median of the others is the same for every value below the median that is left out.
     median = _at(ordered, n)
     below = median[:, None] - values
     middle = ordered[np.arange(len(n)), np.minimum(n // 2, ordered.shape[1] - 1)]
@@ -54,8 +56,9 @@ def lower_tail(values: Floats, least: float, ordered: Floats | None = None) -> L
 
 
 def _at(ordered: Floats, n: Whole, *, large: bool = False) -> Floats:
-    """The median of each row (its first ``n`` values, sorted) without one value of its lower half, or of its upper
-    half where ``large``; NaN for rows of fewer than two.
+    """Return the median of each row without one value of its lower half, or of its upper half if ``large``.
+
+    A row has ``n`` values, sorted. The median is NaN for rows with fewer than two.
     """
     rest = np.maximum(n - 1, 1)
     shift = 0 if large else 1
@@ -67,9 +70,10 @@ def _at(ordered: Floats, n: Whole, *, large: bool = False) -> Floats:
 
 
 def p_value(z: Floats, n: Whole) -> Floats:
-    """The probability that a sound host of ``n`` lies at ``z`` or lower, by chance: ``z`` is its distance from the
-    others' median in their spread. Normal noise is assumed; a spread of few values is itself uncertain, hence Student's
-    t with as many degrees of freedom as simulations show.
+    """Return the probability that a sound host among ``n`` lies at ``z`` or lower by chance.
+
+    ``z`` is the distance from the others' median in units of their spread. The noise is assumed to be normal. A spread
+    of few values is uncertain, so the distribution is Student's t, with degrees of freedom fitted to simulations.
     """
     from scipy import special
 

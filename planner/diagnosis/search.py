@@ -1,4 +1,4 @@
-"""Verdicts on groups of hosts under noise, and where a slow group has the end of a fault."""
+"""Decide under noise whether groups of hosts are slow, and find the end of a fault within a slow group."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 Probe = Callable[[tuple[str, ...]], float]
-MOST_REPEATS = 6  # of one group, until it counts as what is likelier
+MOST_REPEATS = 6  # maximum runs of a group; after that it counts as what is likelier
 
 
 @dataclass
 class Search:
-    """Verdicts on groups, each run until the odds are clear. A group is as slow as its slowest part.
+    """Hold the verdicts on groups; each group is run until its odds are clear. A group is as slow as its slowest part.
 
-    ``probe`` runs some hosts and gives ln(rate / expected), with ``noise`` (a standard deviation). ``drop``: ln of a
-    fault's rate, which tells a slow group from a sound one. ``likely``: ln of the odds at which a group counts as
-    either. ``limit``: runs. ``rates``: what ``probe`` gave, in order.
+    - ``probe``: runs hosts and returns ln(rate / expected), with the standard deviation ``noise``
+    - ``drop``: ln of the rate with a fault, relative to a sound group
+    - ``likely``: ln of the odds from which a group counts as sound or slow
+    - ``limit``: the maximum number of runs
+    - ``rates``: the results of ``probe``, in order
     """
 
     probe: Probe
@@ -28,13 +30,15 @@ class Search:
     bad: list[frozenset[str]] = field(default_factory=list)
 
     def known(self, key: frozenset[str]) -> bool | None:
-        """What earlier runs say of a group: parts of a sound group are sound, and what holds a slow one is slow."""
+        """Return the verdict that earlier runs imply: parts of a sound group are sound; groups with a slow part are
+        slow.
+        """
         if not key or any(key <= group for group in self.sound):
             return False
         return True if any(group <= key for group in self.bad) else None
 
     def slow(self, group: Sequence[str]) -> bool:
-        """Whether a group is slow: runs until the odds are clear (Wald 1945). What is known is not run again."""
+        """Return whether a group is slow, by runs until the odds are clear (Wald 1945); known verdicts need no run."""
         key = frozenset(group)
         known = self.known(key)
         if known is not None:
@@ -49,7 +53,9 @@ class Search:
         return odds > 0
 
     def shortest(self, order: Sequence[str], more: Sequence[str]) -> int:
-        """The length of the shortest beginning of ``order`` that is slow together with ``more``; all of it is."""
+        """Return the length of the shortest prefix of ``order`` that is slow together with ``more``; the whole of it is
+        slow.
+        """
         low, high = 0, len(order)
         while high - low > 1:
             middle = (low + high) // 2
@@ -66,7 +72,7 @@ def apart(
     borders: Sequence[tuple[str, str]],
     labels: Mapping[str, str],
 ) -> list[list[str]]:
-    """Groups of ``members`` without any of ``links`` and ``borders`` that together have every member."""
+    """Return groups without any of ``links`` and ``borders`` that together contain all ``members``."""
     left = list(members)
     groups: list[list[str]] = []
     while left:
@@ -76,7 +82,7 @@ def apart(
                 group.append(member)
         groups.append(group)
         left = [m for m in left if m not in group]
-    # A group of few would not show what its members do with others: it is filled up with those that it may have.
+    # A small group would not show how its members perform with others, so it is filled up with allowed hosts.
     for group in groups[1:]:
         for member in groups[0]:
             if not any(between(member, other, links, borders, labels) for other in group):

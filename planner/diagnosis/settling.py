@@ -1,4 +1,4 @@
-"""Runs of two hosts, or of few, that settle a suspicion: a host, a link, or a border between labels."""
+"""Settle a suspicion by runs of two or a few hosts: a host, a link, or a border between labels."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from planner.diagnosis.panel import SURELY, Group, Panel
 from planner.diagnosis.partners import Fault, Reason
 from planner.diagnosis.search import MOST_REPEATS, between
 
-PARTNERS = 2  # known-good hosts, each alone, with which a node is slow, and the end of a link is fast
+PARTNERS = 2  # number of known-good hosts with which a node must be slow, or the end of a link fast
 
 
 class Settling(Panel):
-    """What runs of two hosts say of who is suspected. ``drop``: ln of what such a run loses where it is so."""
+    """Settle suspicions by runs of two hosts; ``drop`` is ln of the loss of such a run if the suspicion is right."""
 
     def confirmed(self, members: Sequence[str], drop: float) -> Fault | None:
-        """The fault of a host, or of a link between two, where runs of two hosts show it."""
+        """Return the fault of a host, or of a link between two hosts, if runs of two hosts show it."""
         if len(members) > 1:
             links = [(members[0], members[1])]
         else:
@@ -33,8 +33,10 @@ class Settling(Panel):
         return None
 
     def with_halves(self, host: str, drop: float) -> Fault | None:
-        """What makes a host slow that is fast with single known-good ones: itself, where it is slow with each half of
-        them; else the link to one of a half."""
+        """Return what slows a host that is fast with single known-good hosts.
+
+        It is the host itself if it is slow with each half of them, or else its link to a host of one half.
+        """
         good = [g for g in self.base() if g != host and not self._apart(g, host)]
         size = min(len(good), self.size) // 2
         if size < PARTNERS:
@@ -54,14 +56,16 @@ class Settling(Panel):
         return None
 
     def _reference(self, group: Group) -> float:
-        """What a group of known-good hosts reaches."""
+        """Return the rate of a group of known-good hosts."""
         if group not in self.rates:
             self.run(group)
         return self.rate(group)
 
     def _with_partners(self, host: str, drop: float) -> dict[str, float]:
-        """ln of what ``host`` loses with known-good hosts, those of its label first, until it is slow or fast with
-        PARTNERS of them."""
+        """Return ln of the loss of ``host`` with known-good hosts, those with its label first.
+
+        Runs end when the host is slow or fast with PARTNERS of them.
+        """
         good = sorted(
             (g for g in self.base() if g != host and not self._apart(g, host)),
             key=lambda g: self.labels.get(g) != self.labels.get(host),
@@ -78,10 +82,10 @@ class Settling(Panel):
         return between(a, b, self.pairs("link"), self.pairs("border"), self.labels)
 
     def _pair(self, a: str, b: str, drop: float) -> float:
-        """ln of what two hosts lose against two that are known to be good, run until the odds are clear."""
+        """Return ln of the loss of two hosts against two known-good hosts, from runs until the odds are clear."""
         pair = frozenset((a, b))
         groups = [pair] if self.size == len(pair) else [pair, self._two_good(pair)]
-        least = 2 if self.size == len(pair) else 1  # what made it suspect does not settle it
+        least = 2 if self.size == len(pair) else 1  # the runs that caused the suspicion cannot settle it
 
         def lost() -> float:
             sound = self.expected if len(groups) == 1 else self._reference(groups[1])
@@ -100,20 +104,20 @@ class Settling(Panel):
         return lost()
 
     def _two_good(self, but: Group) -> Group:
-        """Two known-good hosts of one fast group."""
+        """Return two known-good hosts of one fast group."""
         sound, guilty = (self.fast() or self.sound)[0], self.guilty()
         good = [m for m in self.order if m in sound and m not in but and m not in guilty]
         return frozenset(good[-2:])
 
     def across(self, border: tuple[str, ...], drop: float) -> Fault | None:
-        """The border, where the first hosts of its two sides are slow together, and others are too."""
+        """Return the border if the first hosts of both sides and other pairs across it are slow."""
         guilty = self.guilty()
         sides = [[m for m in self.order if self.labels.get(m) == side and m not in guilty] for side in border]
         one, other = sides[0][0], sides[1][0]
         return self._border(one, other, drop) if self._pair(one, other, drop) > drop / 2 else None
 
     def _border(self, a: str, b: str, drop: float) -> Fault | None:
-        """The border between the labels of two hosts, where others across are slow too."""
+        """Return the border between the labels of two hosts, if other pairs across it are slow too."""
         sides = self.labels.get(a), self.labels.get(b)
         if None in sides or sides[0] == sides[1]:
             return None
@@ -132,7 +136,7 @@ class Settling(Panel):
 
 
 def _topped(others: Sequence[str], size: int, members: Sequence[str]) -> Group:
-    """``members``, and as many of ``others`` as the size needs."""
+    """Return ``members`` with as many of ``others`` as the size requires."""
     return frozenset([*members, *(o for o in others if o not in members)][:size])
 
 

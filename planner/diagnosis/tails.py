@@ -1,4 +1,4 @@
-"""Hosts whose usual run is as fast as others', and whose slow runs are slower: a test of whole distributions."""
+"""Test whole distributions to find hosts whose median run is as fast as others' but whose slow runs are slower."""
 
 from __future__ import annotations
 
@@ -9,30 +9,38 @@ import pandas as pd
 from planner.diagnosis.robust import Floats
 from planner.ratio import adjusted
 
-LEAST_RUNS = 5  # repeats below which a distribution shows nothing
+LEAST_RUNS = 5  # minimum number of repeats to compare distributions
 LEAST_HOSTS = 8
 DISCOVERY = 0.01
-EFFECT = 0.01  # the mean shortfall (a logarithm) that matters
+EFFECT = 0.01  # minimum relevant mean shortfall, as a logarithm
 DRAWS = 10_000
-SUSPECT = 0.002  # p of a host by all runs, up to which others are judged without its own
+SUSPECT = 0.002  # p of a host by all runs, up to which other hosts are judged without its runs
 
 
 def shortfall(runs: Floats, pool: Floats) -> Floats:
-    """How far each row of ``runs`` (sorted) lies below ``pool`` (sorted), quantile by quantile, on average; what lies
-    above counts nothing: a one-sided Wasserstein distance."""
+    """Return the mean distance by which each row of ``runs`` lies below ``pool``, quantile by quantile; both are
+    sorted.
+
+    Quantiles above the pool count as zero: this is a one-sided Wasserstein distance.
+    """
     k = runs.shape[1]
     quantiles = np.quantile(pool, (np.arange(k) + 0.5) / k)
     return np.asarray(np.maximum(quantiles - runs, 0.0).mean(axis=1), dtype=np.float64)
 
 
 def judge(runs: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
-    """``runs``: the columns ``row`` (a benchmark), ``column`` (a host of the cohort) and ``value`` (oriented logarithms
-    of single runs). The rows of hosts with a heavier slow tail: ``row``, ``column``, ``n`` runs, ``hosts``,
-    ``shortfall`` (mean, log), ``normalised`` (in spreads of the pool), ``worst`` (its slowest run below its own median,
-    log), ``usual`` (the same of the others, median), ``p``, ``q``.
+    """Return the hosts with a heavier slow tail than the others.
 
-    Runs are taken from their host's median: how fast a host is usually is judged elsewhere. Then runs of sound hosts
-    can be exchanged, and p is that of a permutation test. The draws that p comes from serve all hosts of a benchmark.
+    ``runs`` has the columns ``row`` (a benchmark), ``column`` (a host of the cohort) and ``value`` (oriented logarithms
+    of single runs). The result has ``row``, ``column``, ``n`` (runs), ``hosts`` and:
+
+    - ``shortfall``, ``normalised``: the mean log shortfall, and the same in spreads of the pool
+    - ``worst``: the log distance of the slowest run below the host's own median
+    - ``usual``: the median of the same for the other hosts
+    - ``p``, ``q``: the p value and the false discovery rate
+
+    Runs are relative to their host's median, since the host's typical speed is judged elsewhere. Runs of sound hosts
+    are then exchangeable, and p comes from a permutation test. All hosts of a benchmark share the test's draws.
     """
     tables = [_benchmark(int(row), runs[runs["row"] == row], seed) for row in sorted(runs["row"].unique())]
     tested = pd.concat([t for t in tables if t is not None] or [_NONE], ignore_index=True)
@@ -41,8 +49,9 @@ def judge(runs: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
 
 
 def against(values: Floats, pool: Floats, seed: int = 1) -> tuple[float, float]:
-    """The shortfall of one host's runs below the ``pool`` of others (both sorted, each run less its host's median), and
-    its p.
+    """Return the shortfall of one host's runs below the ``pool`` of others, and its p.
+
+    Both are sorted, and each run is relative to its host's median.
     """
     rows = values[None, :]
     short = shortfall(rows, pool)
@@ -54,7 +63,7 @@ _NONE = pd.DataFrame({name: pd.Series(dtype=float) for name in _COLUMNS})
 
 
 def _benchmark(row: int, values_of_benchmark: pd.DataFrame, seed: int) -> pd.DataFrame | None:
-    """Every host's shortfall in one benchmark and its p; None where hosts or runs are too few."""
+    """Return every host's shortfall in one benchmark and its p, or None if there are too few hosts or runs."""
     centred = values_of_benchmark["value"] - values_of_benchmark.groupby("column")["value"].transform("median")
     sizes = values_of_benchmark.groupby("column")["value"].transform("size")
     enough = (sizes >= LEAST_RUNS).to_numpy()
@@ -83,8 +92,10 @@ def _benchmark(row: int, values_of_benchmark: pd.DataFrame, seed: int) -> pd.Dat
 
 
 def _pool(values: Floats, columns: npt.NDArray[np.int64], n: npt.NDArray[np.int64], seed: list[int]) -> Floats:
-    """The runs that chance is judged by, sorted: those of all hosts but for the likeliest sick ones, whose slow runs
-    would make those of each other look usual."""
+    """Return the sorted runs of all hosts except the likeliest faulty ones, as the reference for chance.
+
+    The slow runs of several faulty hosts would otherwise hide each other.
+    """
     pool = np.sort(values)
     suspect = np.zeros(len(values), dtype=bool)
     for k in sorted(set(n)):
@@ -100,13 +111,13 @@ def _pool(values: Floats, columns: npt.NDArray[np.int64], n: npt.NDArray[np.int6
 
 
 def _p(shortfalls: Floats, pool: Floats, k: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
-    """p of each of ``shortfalls`` under draws of ``k`` from ``pool``.
+    """Return the p of each of ``shortfalls`` under draws of ``k`` runs from ``pool``.
 
-    Beyond the last hundredth of the draws the tail is taken for exponential, so that a p below 1/DRAWS exists (after
+    Beyond the last hundredth of the draws, the tail is taken to be exponential, so that p can be below 1/DRAWS (after
     Knijnenburg et al. 2009).
     """
     drawn = np.sort(pool[rng.integers(0, len(pool), size=(DRAWS, k))], axis=1)
-    drawn -= np.median(drawn, axis=1, keepdims=True)  # as hosts' runs are
+    drawn -= np.median(drawn, axis=1, keepdims=True)  # relative to their median, like the hosts' runs
     null = np.sort(shortfall(drawn, pool))
     p = (1 + DRAWS - np.searchsorted(null, shortfalls, side="left")) / (1 + DRAWS)
     border = null[-(DRAWS // 100)]

@@ -1,8 +1,7 @@
-"""What a machine could do at most by its own facts: its memory's bandwidth, its cores', its network link's, its
-accelerators'.
+"""Compute theoretical peaks of a machine from its facts: memory bandwidth, cores, network link and accelerators.
 
-A figure held against that says how much of the machine it got. Nothing is guessed: where facts do not tell, there is
-no peak, and a reason where the user can do something about it.
+A measured figure relative to its peak tells how much of the machine the benchmark used. Nothing is guessed: if the
+facts do not suffice, there is no peak. There is then a reason if the user can do something about it.
 """
 
 from __future__ import annotations
@@ -15,20 +14,24 @@ from fleetmark.base.facts import Dimm, Facts, Gpu
 from fleetmark.base.text import Message, count, message
 from planner.peak import compute, pcie, table
 
-_BYTES = 8  # that a channel moves at once: 64 data bits; DDR5's two halves together
-_KIND = re.compile(r"DDR[3-9]\b", re.IGNORECASE)  # others have channels of other widths
-# "CPU0 CH7 D1", "CPU0_CH7_D1", "P0 CHANNEL A DIMM 0": what stands before the module's own number names the channel. A
-# bare letter does not tell: in DIMM_A1 it is a channel with some makers, a processor with others.
+_BYTES = 8  # bytes that a channel moves at once: 64 data bits, also for the two halves of a DDR5 channel
+_KIND = re.compile(r"DDR[3-9]\b", re.IGNORECASE)  # other memory types have channels of other widths
+# "CPU0 CH7 D1", "CPU0_CH7_D1", "P0 CHANNEL A DIMM 0": the text before the module's own number names the channel. A
+# bare letter is ambiguous: in DIMM_A1 it is a channel for some makers and a processor for others.
 _CHANNEL = re.compile(r"(.*(?<![A-Z])CH(?:ANNEL)?[ _-]?[A-Z0-9]{1,2})(?![A-Z0-9]).*", re.IGNORECASE)
 _OF_DEVICES = ("pcie", "gpu_link", "device_memory", "device_compute")
-_BARE = ("none", "")  # what facts call a machine that is not virtual
-_COHERENT = re.compile(r"\bG[BH][0-9]{3}\b")  # accelerators that reach their processor by NVLink-C2C, not by PCIe
+_BARE = ("none", "")  # virtualisation types in facts that mean a physical machine
+_COHERENT = re.compile(r"\bG[BH][0-9]{3}\b")  # accelerators that connect to their processor by NVLink-C2C, not by PCIe
 _SMBIOS = "the firmware's tables (SMBIOS specification, DSP0134, type 17)"
 
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """``rate``: B/s, or operations a second. ``basis``: what it follows from, in words; ``source``: what says that."""
+    """Hold a theoretical peak.
+
+    ``rate`` is in B/s or operations per second. ``basis`` describes its calculation; ``source`` names the origin of the
+    data.
+    """
 
     rate: float
     basis: Message
@@ -36,11 +39,11 @@ class Peak:
 
 
 def memory(facts: Facts) -> Peak | None:
-    """What the memory channels that have modules move at most; None where facts do not say.
+    """Return the peak bandwidth of the memory channels that have modules, or None if the facts do not say.
 
-    Where slots do not name their channels, there are as many as modules, at most those that the processor has by the
-    table; of a processor that it lacks each module counts as a channel, and ``basis`` says so: the peak is at most
-    twice too high then, as with two modules in each channel.
+    If slot names do not identify channels, each module counts as one channel, up to the processor's channels in the
+    table. For a processor that the table lacks, every module counts, and ``basis`` says so. The peak is then at most
+    twice too high, as with two modules per channel.
     """
     speed = _speed(facts)
     if not speed:
@@ -62,7 +65,7 @@ def memory(facts: Facts) -> Peak | None:
 
 
 def full_memory(facts: Facts) -> Peak | None:
-    """The same with a module in every channel that the processors have by the table; None for those that it lacks."""
+    """Return the memory peak with a module in every channel of the processors; None for those that the table lacks."""
     speed, known = _speed(facts), table.channels(facts.cpu.model or "")
     number = channels(facts)
     if not speed or known is None or not number:
@@ -72,13 +75,16 @@ def full_memory(facts: Facts) -> Peak | None:
 
 
 def channels(facts: Facts) -> int | None:
-    """How many memory channels the processors of a machine have by the table; None for those that it lacks."""
+    """Return the number of memory channels of a machine's processors, or None for processors that the table lacks."""
     known = table.channels(facts.cpu.model or "")
     return int(known.value) * facts.cpu.sockets if known and facts.cpu.sockets else None
 
 
 def _speed(facts: Facts) -> int:
-    """MT/s of the slowest module, which all run at; 0 where facts do not tell, and of virtual machines."""
+    """Return the speed in MT/s of the slowest module, which limits all others.
+
+    Return 0 for virtual machines, or if the facts do not say.
+    """
     modules = [d for d in facts.dimms if d.size]
     if (facts.virtualisation or "") not in _BARE or not all(_KIND.match(d.type or "") for d in modules):
         return 0
@@ -86,20 +92,20 @@ def _speed(facts: Facts) -> int:
 
 
 def _channels(modules: Sequence[Dimm]) -> int:
-    """How many channels have a module; 0 where a slot's name does not say."""
+    """Return the number of channels with a module, or 0 if a slot's name does not identify its channel."""
     matches = [_CHANNEL.fullmatch(d.slot) for d in modules]
     return len({m[1].casefold() for m in matches if m}) if all(matches) else 0
 
 
 def why_no_memory(facts: Facts) -> Message | None:
-    """What the user could do to have the memory's peak; None where there is nothing to be done."""
+    """Return what the user can do to get the memory's peak, or None if nothing can be done."""
     if facts.dimms or facts.root or (facts.virtualisation or "") not in _BARE:
         return None
     return message("the memory's peak is not known: only root may read the modules (--become)")
 
 
 def link(*ends: Facts) -> Peak | None:
-    """What the fastest link that is up carries in one direction, of the slower of the ``ends``."""
+    """Return the one-way rate of the fastest active link, for the slower of the ``ends``."""
     speeds = [max((n.speed or 0.0 for n in facts.nics if n.state in (None, "up")), default=0.0) for facts in ends]
     if not speeds or not all(speeds):
         return None
@@ -109,8 +115,11 @@ def link(*ends: Facts) -> Peak | None:
 
 
 def component_peak(facts: Facts, component: str, called: str = "fp64") -> Peak | None:
-    """What a machine by itself reaches of a kind of rate: ``memory``, ``compute`` (only of doubles: ``called`` says of
-    what), ``link`` (to another machine), or that of one of its accelerators (``device``)."""
+    """Return the peak of one component of a machine.
+
+    Components are ``memory``, ``compute`` (double precision only; ``called`` names the precision), ``link`` (to another
+    machine) and those of one accelerator (see ``device``).
+    """
     if component == "compute":
         top = compute.doubles(facts) if called == "fp64" else None
         return Peak(*top, compute.SOURCE) if top else None
@@ -122,8 +131,10 @@ def component_peak(facts: Facts, component: str, called: str = "fp64") -> Peak |
 
 
 def device(facts: Facts, component: str) -> Peak | None:
-    """What one of the host's accelerators does at most (``pcie``, ``gpu_link``, ``device_memory``, ``device_compute``),
-    by its links or its specification; None where they differ, or where neither says it.
+    """Return the peak of one of the host's accelerators, from its links or its specification.
+
+    The component is ``pcie``, ``gpu_link``, ``device_memory`` or ``device_compute``. Return None if the accelerators
+    differ, or if neither source has the figure.
     """
     if len({g.name for g in facts.gpus}) != 1:
         return None
@@ -137,7 +148,9 @@ def device(facts: Facts, component: str) -> Peak | None:
 
 
 def between(start: str, end: str) -> str:
-    """The kind of link between two devices of a host, by their names (``cpu0``, ``gpu1``); empty where it is none."""
+    """Return the kind of link between two devices of a host by their names (``cpu0``, ``gpu1``); empty if there is
+    none.
+    """
     kinds = sorted(name.rstrip("0123456789") for name in (start, end))
     if kinds == ["gpu", "gpu"] and start != end:
         return "gpu_link"
@@ -156,7 +169,10 @@ def _of_link(gpu: Gpu, facts: Facts) -> Peak | None:
 
 
 def _between_gpus(gpu: Gpu, facts: Facts) -> Peak | None:
-    """All its NVLinks in one direction; PCIe where its kind has none; None where table or driver does not say."""
+    """Return the one-way rate of all NVLinks of a GPU, or of PCIe if its model has no NVLink.
+
+    Return None if the table or the driver does not say.
+    """
     each, number = table.nvlink(gpu.name), table.nvlinks(gpu.name)
     if number is not None and number.value == 0:
         return _of_link(gpu, facts)

@@ -1,9 +1,11 @@
-"""From a few figures of a new machine to those it was not measured on, by the machines on record.
+"""Predict the missing figures of a new machine from a few known ones and the machines on record.
 
-Every known figure casts a vote: a line from it to the target over the machines that have both (their ratio, and
-how it drifts with the figure and with facts such as cores); all known figures together cast one more. Votes are
-weighted by their past errors. The interval comes from the errors made on machines whose whole family was left
-out, so it holds for a machine of a family that is not on record.
+Every known figure casts a vote: a regression line from it to the target over the machines that have both. The line
+includes their ratio and its trend with the figure and with facts such as cores. All known figures together cast one
+more vote. Votes are weighted by their past errors.
+
+The interval comes from the errors on machines whose whole family was left out, so it also holds for a machine of an
+unknown family.
 """
 
 from __future__ import annotations
@@ -21,20 +23,22 @@ from planner.estimate import Estimate
 from planner.predict.votes import LEAST_FAMILIES, Codes, Floats, Joined, Vote, join, reach, vote
 from planner.ratio import Ratio
 
-LEVEL = 0.9  # of the prediction intervals
+LEVEL = 0.9  # level of the prediction intervals
 LEAST_MACHINES = 8
-BEYOND = 2.0  # a figure is of no use when it lies this many times beyond all on record
-TOGETHER = "all together"  # the vote of all known figures at once
+BEYOND = 2.0  # maximum factor between a usable figure and the range on record
+TOGETHER = "all together"  # the vote of all known figures together
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What the new machine would show on ``target``: ``log`` is its natural logarithm, with an interval in which
-    ``level`` of such machines lie. It is None where it cannot be predicted, and ``why`` says so.
+    """Hold the prediction of ``target`` for the new machine.
 
-    ``ratio`` is against the baseline machine; None without one, or where it lacks the target. ``machines`` are those on
-    record that it rests on, of so many ``families``. ``votes``: known figure to its share of the say. ``ignored``:
-    figure or fact to why it has none.
+    - ``log``: the natural logarithm of the value, with an interval that covers ``level`` of such machines; None if
+      there is no prediction, and ``why`` gives the reason
+    - ``ratio``: the ratio to the baseline machine; None without one, or if it lacks the target
+    - ``machines``, ``families``: the machines on record behind the prediction, and the number of their families
+    - ``votes``: the weight of each known figure
+    - ``ignored``: for each figure or fact without a vote, the reason
     """
 
     target: str
@@ -49,7 +53,7 @@ class Prediction:
 
     @property
     def verdict(self) -> str:
-        """The value with its interval, or "cannot tell" and why."""
+        """Return the value with its interval, or "cannot tell" and why."""
         if self.log is None or self.log.interval is None:
             return f"cannot tell: {self.why}"
         value, lo, hi = (math.exp(v) for v in (self.log.value, *self.log.interval))
@@ -76,14 +80,14 @@ def transfer(
     baseline: str | None = None,
     level: float = LEVEL,
 ) -> dict[str, Prediction]:
-    """Each of ``targets`` for a machine of which ``known`` figures are there. A target's own figure is not used for it.
+    """Predict each of ``targets`` for a machine with the figures ``known``; a target's own figure is not used for it.
 
-    ``history``: a row per machine, a column per benchmark, natural logs, NaN where there is none; ``families``: machine
-    to its family (the generation of its processor or accelerator). ``facts``, ``known_facts``: logs of what is known of
-    machines without running anything (cores, cache); only those given for both are used. ``baseline``: the machine of
-    ``history`` that ratios are against.
+    - ``history``: natural logs, one row per machine and one column per benchmark; NaN if missing
+    - ``families``: the family of each machine (the generation of its processor or accelerator)
+    - ``facts``, ``known_facts``: logs of facts that need no measurement (cores, cache); only facts in both are used
+    - ``baseline``: the machine of ``history`` that ratios refer to
 
-    Raises FleetmarkError for input that is no such record.
+    Raise FleetmarkError for invalid input.
     """
     record = _record(history, families, facts)
     fact_values = dict(known_facts or {})
@@ -205,7 +209,7 @@ def _prediction(
 
 
 def _beyond(figures: Floats, value: float) -> str:
-    """Why ``value`` cannot be used: it lies far outside ``figures``; empty where it does not."""
+    """Return why ``value`` cannot be used because it lies far outside ``figures``; empty if it can be used."""
     lo, hi = float(figures.min()), float(figures.max())
     if lo - math.log(BEYOND) <= value <= hi + math.log(BEYOND):
         return ""

@@ -1,7 +1,7 @@
-"""Samples a host's accelerators while one step runs, beside the sampler of the host itself.
+"""Sample a host's accelerators while one step runs, in addition to the sampler of the host itself.
 
-Imported by the job runner on the host. Standard library only, Python 3.6 and later. It has a thread of its own: a
-driver that hangs costs its own samples, never the step's or the host's.
+Imported by the job runner on the host. Standard library only, Python 3.6 and later. It runs in its own thread, so that
+a hung driver loses only its own samples.
 """
 
 import os
@@ -11,20 +11,20 @@ from functools import lru_cache
 
 from accelerator_sources import REASONS, SLOW_SOURCE_S, find, source_of
 
-BUDGET = 0.0025  # of one core, for sampling in this process
-MOST = 600  # samples kept: above it every other one is dropped and the interval doubled
-PATIENCE_S = 2.0  # for a driver that does not answer; the step's result must not wait for it
+BUDGET = 0.0025  # maximum share of one core for sampling in this process
+MOST = 600  # maximum samples; beyond it, every other one is dropped and the interval doubled
+PATIENCE_S = 2.0  # timeout for a driver, so that the step's result need not wait for it
 GAUGES = ("power_w", "clock_hz", "memory_clock_hz", "temp_c", "memory_temp_c", "memory_used", "busy", "memory_busy")
-COUNTERS = ("corrected", "uncorrected")  # memory errors
+COUNTERS = ("corrected", "uncorrected")  # counters of memory errors
 DEVICES = ("/dev/nvidiactl", "/dev/dxg", "/dev/davinci_manager", "/sys/module/nvidia", "/sys/module/amdgpu")
 
 
 def watch_of(interval):
-    """Start to sample the host's accelerators; without a device or tool of theirs, start nothing."""
+    """Start to sample the host's accelerators. Start nothing if there is no device or no tool for it."""
     return Watch(interval=interval) if any(map(os.path.exists, DEVICES)) or has_tools() else Nothing()
 
 
-@lru_cache(maxsize=None)  # nobody installs one while a job runs
+@lru_cache(maxsize=None)  # tools do not change while a job runs
 def has_tools():
     return any(find(name) for name in ("nvidia-smi", "npu-smi"))
 
@@ -40,7 +40,7 @@ class Nothing(object):
 
 
 class Watch(object):
-    """Samples all accelerators of the host from its making to ``stop``; nothing on a host without any.
+    """Sample all accelerators of the host from creation to ``stop``. Sample nothing on a host without accelerators.
 
     ``root`` is the parent of /sys, for tests.
     """
@@ -53,7 +53,7 @@ class Watch(object):
         self.thread.start()
 
     def start(self):
-        """The step begins now: what was sampled before it does not count."""
+        """Mark the beginning of the step. Earlier samples do not count."""
         self.begun = time.monotonic()
 
     def work(self):
@@ -62,7 +62,7 @@ class Watch(object):
             if self.source is not None:
                 self.sample()
         except (OSError, ValueError):
-            pass  # what answered before does not any more
+            pass  # the source no longer answers
 
     def sample(self):
         source = self.source
@@ -84,11 +84,11 @@ class Watch(object):
             self.asleep.wait(pause)
 
     def stop(self):
-        """End, and return what was seen since ``start`` as a dict for JSON; None where nothing was."""
+        """End, and return the samples since ``start`` as a dict for JSON, or None if there are none."""
         ended = time.monotonic()
         self.asleep.set()
         if self.source is not None and getattr(self.source, "paces", False):
-            self.source.close()  # its thread waits for a line
+            self.source.close()  # its thread is waiting for a line
         self.thread.join(PATIENCE_S)
         if self.source is None:
             return None
@@ -108,7 +108,7 @@ class Watch(object):
 
 
 def together(rows):
-    """Columns over all devices: power is the sum, clocks the lowest and the mean, heat and memory the highest."""
+    """Return columns over all devices: total power, lowest and mean clocks, highest temperature and memory use."""
     columns = {"t": [tidy(t) for t, _ in rows]}
 
     def reduced(name, key, reduce):
@@ -128,7 +128,7 @@ def together(rows):
 
 
 def device(index, name, rows):
-    """One device over the step: {min, mean, max} of each gauge, energy, shares of samples slowed down, errors."""
+    """Summarise one device over the step: {min, mean, max} by gauge, energy, shares of throttled samples, errors."""
     result = {"index": index, "name": name, "gauges": {}}
     for gauge in GAUGES:
         values = [reading[gauge] for _, reading in rows if gauge in reading]
@@ -149,7 +149,7 @@ def device(index, name, rows):
 
 
 def energy(rows):
-    """Joules between the first and the last sample: the device's own counter, else the area below its power."""
+    """Return the energy (J) between the first and last sample, from the device's counter or else from its power."""
     counted = [reading["energy_j"] for _, reading in rows if "energy_j" in reading]
     if len(counted) > 1 and counted[-1] >= counted[0]:
         return counted[-1] - counted[0]
@@ -160,7 +160,7 @@ def energy(rows):
 
 
 def slowed(bits):
-    """The reasons in ``bits`` for a clock below what the load asks for."""
+    """Return the reasons in ``bits`` for a reduced clock under load."""
     return [name for bit, name in sorted(REASONS.items()) if int(bits) & bit]
 
 
@@ -169,5 +169,5 @@ def mean(values):
 
 
 def tidy(value):
-    """Five significant digits: a step's samples travel over the network and are kept."""
+    """Round to five significant digits, because a step's samples are sent over the network and stored."""
     return value if isinstance(value, int) else float("{:.5g}".format(value))

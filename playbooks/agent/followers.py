@@ -1,4 +1,4 @@
-"""Hold the lock of the host for one job, and wake the processes that follow it when an event is in its event log.
+"""Hold the host's lock for one job, and wake the processes that follow the job when its event log gets an event.
 
 Imported by the job runner on the host. Standard library only, Python 3.6 and later.
 """
@@ -16,7 +16,7 @@ PUBLIC_S = 0.05  # minimum interval between public connections, which limits the
 
 
 class Followers(object):
-    """The processes that follow a job: a thread serves the lock's sockets, ``tell`` wakes them."""
+    """Track the processes that follow a job. A thread serves the lock's sockets; ``tell`` wakes the followers."""
 
     def __init__(self, job, folder):
         self.job, self.folder = job, folder
@@ -28,12 +28,12 @@ class Followers(object):
         self.mutex = threading.Lock()
 
     def take_lock(self):
-        """Take the host's lock and serve its sockets in a thread. Raise Busy if another job holds it, and OSError."""
+        """Take the host's lock and serve its sockets in a thread. Raise Busy if another job holds it, or OSError."""
         self.lock = Lock(self.job["work"])
         threading.Thread(target=self.serve, daemon=True).start()
 
     def silence(self):
-        """Return the seconds since the controller was last heard."""
+        """Return the seconds since the last message from the controller."""
         return time.monotonic() - self.last_heard
 
     def greeting(self):
@@ -75,10 +75,10 @@ class Followers(object):
                 self.nudge()
 
     def greet(self, peer):
-        """Say whose job this is. Only our own user and root may follow it: others would keep a trial going."""
+        """Tell a process who owns the job. Only the job's user and root may follow it: followers keep trials alive."""
         peer.setblocking(False)
         is_trusted_peer = is_trusted(peer_of(peer)[1])
-        with self.mutex:  # an event between its greeting and its place here would wake nobody
+        with self.mutex:  # otherwise an event between greeting and registration is lost
             self.tell_one(peer, self.greeting())
             if is_trusted_peer and len(self.connected) < MOST_FOLLOWERS:
                 self.connected = [*self.connected, peer]
@@ -86,7 +86,7 @@ class Followers(object):
         peer.close()
 
     def greet_public(self, listener):
-        """Tell a process of any user whose job this is, then close the connection."""
+        """Tell a process of any user who owns the job, then close the connection."""
         peer = listener.accept()[0]
         peer.setblocking(False)
         self.tell_one(peer, self.greeting())
@@ -96,7 +96,7 @@ class Followers(object):
         try:
             sock.send(data)
         except OSError:
-            pass  # it disconnected; the server loop will notice
+            pass  # the follower disconnected; the server loop will notice
 
     def nudge(self):
         try:
@@ -115,7 +115,7 @@ class Followers(object):
             self.tell_one(sock, b".")
 
     def sleep(self, seconds):
-        """Wait for an event (a child ends, a follower writes, a signal), at most ``seconds``."""
+        """Wait at most ``seconds`` for an event: a child process ends, a follower writes, or a signal arrives."""
         select.select([self.wake_r], [], [], seconds)
         try:
             while os.read(self.wake_r, 4096):

@@ -1,9 +1,9 @@
-"""Runs a script with the Python that a user names: interpreter.py PYTHON SCRIPT WORD...
+"""Run a script with the Python that a user names: interpreter.py PYTHON SCRIPT WORD...
 
-PYTHON is a command, the whole path of an interpreter, the folder of a virtual environment, or a container:
-"docker:IMAGE", "podman:IMAGE" or "enroot:NAME", with the interpreter inside behind a space where it is not python3.
-Nothing is fetched: an image that is not on the host is an error. "interpreter.py --check PYTHON" prints a line of JSON
-about its torch, "interpreter.py --image IMAGE" one about an image. Standard library only, Python 3.6 and later.
+PYTHON is a command, the absolute path of an interpreter, the folder of a virtual environment, or a container:
+"docker:IMAGE", "podman:IMAGE" or "enroot:NAME". Add a space and the interpreter in the container if it is not python3.
+Nothing is downloaded, so the image must be on the host. "interpreter.py --check PYTHON" prints a line of JSON about its
+torch, and "interpreter.py --image IMAGE" one about an image. Standard library only, Python 3.6 and later.
 """
 
 import glob
@@ -17,12 +17,12 @@ import sys
 ENGINES = ("docker", "podman", "enroot")
 IMAGE = re.compile(r"/?[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,300}$")
 MORE_PATH = ":/usr/local/bin:/opt/conda/bin:/opt/venv/bin"
-# What a container gets of the environment: the mark by which Fleetmark ends processes, and settings of these libraries.
+# Variables to pass to a container: the mark by which Fleetmark ends processes, and settings of these libraries.
 PASSED = re.compile(
     r"(FLEETMARK|OMP|MKL|KMP|ONEDNN|DNNL|TORCH|PYTORCH|GLOO|NCCL|RCCL|HCCL|CCL|CUDA|NVIDIA|ROCR|HIP|HSA|ASCEND|UCX|FI|MASTER|LOCAL)_"
     r"|(RANK|WORLD_SIZE)$"
 )
-# Of Ascend's driver, which containers take from the host.
+# Files of Ascend's driver, which containers use from the host.
 ASCEND_DEVICES = ("/dev/davinci[0-9]*", "/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc")
 ASCEND_FILES = ("/usr/local/Ascend/driver", "/usr/local/dcmi", "/usr/local/bin/npu-smi", "/etc/ascend_install.info")
 
@@ -90,12 +90,13 @@ tell()
 
 
 class Wrong(Exception):
-    """The user's PYTHON cannot be run; the message says why, behind its name in a sentence."""
+    """Report why the user's PYTHON cannot run, as a phrase to follow its name."""
 
 
 def command_of(python, folders=()):
-    """The words that run the Python which a user calls ``python``; a container sees ``folders``, the first of which it
-    works in. Raises Wrong.
+    """Return the command that runs the Python named ``python``. Raise Wrong if it cannot run.
+
+    A container gets ``folders``, and starts in the first one.
     """
     engine, colon, rest = python.partition(":")
     if colon and engine in ENGINES:
@@ -116,7 +117,7 @@ def command_of(python, folders=()):
 
 
 def container(engine, image, inside, folders):
-    """The words that run ``inside`` in a container with ``folders`` and the host's accelerators."""
+    """Return the command that runs ``inside`` in a container with ``folders`` and the host's accelerators."""
     program = shutil.which(engine, path=os.environ.get("PATH", os.defpath) + MORE_PATH)
     if program is None:
         raise Wrong("needs %s, which is not on this host" % engine)
@@ -137,7 +138,7 @@ def container(engine, image, inside, folders):
 
 
 def accelerators(engine):
-    """The options that give a container the accelerators of this host."""
+    """Return the options that give a container access to this host's accelerators."""
     words = []
     if os.path.exists("/dev/nvidiactl"):
         words += ["--gpus", "all"] if engine == "docker" else ["--device", "nvidia.com/gpu=all"]
@@ -157,7 +158,7 @@ def accelerators(engine):
 
 
 def check(python):
-    """What the Python called ``python`` says of its torch; ``error`` where it has none that works."""
+    """Return what the Python named ``python`` reports about its torch, or an ``error`` if torch does not work."""
     try:
         words = command_of(python)
     except Wrong as wrong:
@@ -172,7 +173,7 @@ def check(python):
 
 
 def engine_of(name):
-    """(engine, image) of "podman:IMAGE" or "docker:IMAGE"; of an image alone the engine that this host has."""
+    """Split "podman:IMAGE" or "docker:IMAGE" into (engine, image). Without an engine, use the one on this host."""
     engine, colon, image = name.partition(":")
     if colon and engine in ("docker", "podman"):
         return engine, image
@@ -181,7 +182,7 @@ def engine_of(name):
 
 
 def check_image(name):
-    """The image called ``name`` and its engine, by their versions; ``error`` where it cannot be used."""
+    """Return the id of the image ``name`` and the version of its engine, or an ``error`` if it cannot be used."""
     engine, image = engine_of(name)
     program = shutil.which(engine, path=os.environ.get("PATH", os.defpath) + MORE_PATH)
     if not IMAGE.match(image):
@@ -199,7 +200,7 @@ def check_image(name):
 
 
 def reason(output):
-    """The line of ``output`` that says what went wrong; the last one where none does."""
+    """Return the line of ``output`` that describes the error, or else the last line."""
     lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()] or [
         "it printed nothing"
     ]

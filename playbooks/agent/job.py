@@ -35,7 +35,7 @@ def start(payload):
 
 
 def launch(payload):
-    """As ``start``, but with a full disk as the OSError that it is."""
+    """Launch the job like ``start``, but raise OSError if the disk is full."""
     job = payload["job"]
     work = job["work"]
     os.close(open_private(work))
@@ -54,8 +54,10 @@ def launch(payload):
 
 
 def put_back(work, source):
-    """Put back the settings of jobs that no longer run. Returns sentences: what was done (``cleared``), and what could
-    not be (``left``), where there is any, with the ``files`` that keep it, as words for a shell.
+    """Restore the settings of jobs that no longer run.
+
+    Return sentences about restored settings (``cleared``) and settings that could not be restored (``left``), if any,
+    with the ``files`` that store the latter, quoted for a shell.
     """
     paths = glob.glob(os.path.join(work, "jobs", "*", "*", "setting.json"))
     if not paths:
@@ -72,12 +74,12 @@ def put_back(work, source):
 
 
 def begin(payload, folder):
-    """Store the job and start its runner, as nothing else runs here."""
+    """Store the job and start its runner. No other job runs here."""
     job = payload["job"]
     clear_leftovers(job["work"])
     for sub in ("steps", "go", "scratch"):
         os.makedirs(os.path.join(folder, sub), exist_ok=True)
-    for name, text in payload["source"].items():  # they come again with the job where this host loses its power
+    for name, text in payload["source"].items():  # without sync: the controller can resend them
         with open(os.path.join(folder, name), "wb") as out:
             out.write(text.encode())
     write_atomic(os.path.join(folder, "job.json"), json.dumps(job).encode())
@@ -129,8 +131,10 @@ def remove(path):
 
 
 def detach(folder, is_trial):
-    """Start the runner in a session of its own, for a trial its keeper, which starts it. Returns the process and a pipe
-    with its first line. The runner is a copy of this process: to load a Python again would take a host 25 ms.
+    """Start the runner in its own session. For a trial, start the keeper, which starts the runner.
+
+    Return the process and a pipe with its first line. The runner is a fork of this process, because starting Python
+    again would take 25 ms.
     """
     reading, writing = os.pipe()
     sys.stdout.flush()
@@ -158,14 +162,14 @@ def detach(folder, is_trial):
     except BaseException:  # noqa: BLE001
         sys.excepthook(*sys.exc_info())
     finally:
-        os._exit(status)  # what is below on the stack, and waits for its threads, belongs to the process above
+        os._exit(status)  # callers on the stack wait for threads that exist only in the parent process
 
 
 def close_others():
-    """Close all but the standard streams: the connection's, and those of commands that did not answer."""
+    """Close all descriptors except the standard streams: the connection, and pipes of commands that did not answer."""
     for number in map(int, os.listdir("/proc/self/fd")):
         if number > 2:
             try:
                 os.close(number)
             except OSError:
-                pass  # that of the listing itself
+                pass  # the descriptor of the listing itself

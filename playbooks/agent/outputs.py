@@ -1,4 +1,4 @@
-"""What a step of a job printed and left in its scratch folder: how much of it is kept, and what is not.
+"""Collect the output and files of a step within size limits, and report what is not kept.
 
 Imported by the job runner on the host. Standard library only, Python 3.6 and later.
 """
@@ -9,15 +9,15 @@ import stat
 
 from steps import is_kept
 
-OUTPUT_CAP = 256 << 20  # bytes; a tool that prints more than this is broken
+OUTPUT_CAP = 256 << 20  # maximum output in bytes; a tool that prints more is broken
 FLOODED = "printed more than %d MiB" % (OUTPUT_CAP >> 20)
-FILE_CAP = 256 << 20  # of one file that a tool leaves
-STEP_CAP = 1 << 30  # of all files of a step
-MOST_FILES = 1000  # of a step
+FILE_CAP = 256 << 20  # maximum size of one file of a tool
+STEP_CAP = 1 << 30  # maximum size of all files of a step
+MOST_FILES = 1000  # maximum number of files of a step
 
 
 def output_size(out):
-    """Bytes that a step and its server have printed so far."""
+    """Return the number of bytes that a step and its server have printed so far."""
     return sum(os.lstat(os.path.join(out, name)).st_size for name in os.listdir(out))
 
 
@@ -30,7 +30,7 @@ def cut_outputs(out):
 
 
 def collect(step, scratch, out):
-    """Move a step's files from ``scratch`` to ``out``; returns one sentence for each that is not kept."""
+    """Move a step's files from ``scratch`` to ``out``. Return one sentence for each file that is not kept."""
     left_out = []
     room, count = STEP_CAP - output_size(out), 0
     inside = os.path.realpath(scratch) + os.sep
@@ -40,7 +40,7 @@ def collect(step, scratch, out):
             shown = ascii(name)[1:-1][:100]
             info = os.lstat(path)
             if not stat.S_ISREG(info.st_mode) or not os.path.realpath(path).startswith(inside):
-                left_out.append("%s is no plain file in the run's own folder, and is not kept" % shown)
+                left_out.append("%s is not a plain file in the run's own folder, and is not kept" % shown)
             elif not is_kept(step, name):
                 left_out.append("%s has a name that is not kept" % shown)
             elif info.st_size > min(FILE_CAP, room):

@@ -1,4 +1,4 @@
-"""Runs the steps of one job, in order, detached from the caller; each result is on disk before it is reported."""
+"""Run the steps of one job in order, detached from the caller. Each result is on disk before it is reported."""
 
 import json
 import os
@@ -20,8 +20,8 @@ from processes import GRACE_S, become_subreaper, born, end, end_marked, ended_wi
 from steps import remaining
 from telemetry import Sampler
 
-LISTENS_S = 60  # in which a server listens: a database is laid out first
-RESERVE = 1 << 20  # bytes kept back so that a full disk can still be reported
+LISTENS_S = 60  # timeout for a server to listen, which includes creating a database
+RESERVE = 1 << 20  # reserved bytes, so that a full disk can still be reported
 UNWATCHED_S = 30.0  # a trial ends and restores its setting after this time without its controller
 ABANDONED_S = 900.0  # a waiting job gives up after this time without its controller
 # Why a step did not start, or why the controller ended it, as recorded on the host; the archive has more detail.
@@ -35,11 +35,11 @@ SECRET = re.compile("TOKEN|SECRET|PASSW|CREDENTIAL|PRIVATE|API_?KEY|ACCESS_?KEY"
 
 
 class Stop(Exception):
-    """The job was asked to end; the message says by whom."""
+    """Report that the job was asked to end, and by whom."""
 
 
 class Runner:
-    """Run the steps of one job. Single-threaded but for the server of ``followers`` and the telemetry samplers."""
+    """Run the steps of one job in one thread. Only ``followers`` and the telemetry samplers use other threads."""
 
     def __init__(self, folder, keeper=None):
         self.folder = folder
@@ -84,10 +84,10 @@ class Runner:
             try:
                 self.tell("finish", state=state[:1000])
             except OSError:
-                pass  # the folder is gone: the follower reports it
+                pass  # the folder was removed, and the follower reports this
 
     def notice_unwatched(self):
-        """Ask for the end of a trial whose controller is gone, or cut off."""
+        """Stop a trial whose controller has ended or lost its connection."""
         alone = self.trial and self.followers.silence() > UNWATCHED_S
         if alone and not self.stopping:
             self.stopping = "nobody followed for %d s, so the setting was put back" % UNWATCHED_S
@@ -111,13 +111,15 @@ class Runner:
             raise Stop("its work directory was removed")
 
     def leaves(self, step):
-        """Whether to end ``step`` because the job was asked to stop. A server waits for its clients: they
-        learn of the stop a moment later and would take their server's end for a broken run.
+        """Return whether to end ``step`` because the job was asked to stop.
+
+        A server waits for its clients. They learn of the stop a moment later, and would report an earlier end of their
+        server as a failed run.
         """
         return self.stopping and time.monotonic() - self.stopped_at >= (GRACE_S if step.get("serves") else 0)
 
     def order(self, step):
-        """The controller's order for this step, one of ``job.ORDERS``; None until there is one."""
+        """Return the controller's order for this step, one of ``job.ORDERS``, or None until there is one."""
         try:
             with open(os.path.join(self.folder, "go", step["id"])) as source:
                 return source.read()
@@ -160,7 +162,7 @@ class Runner:
         self.save(step, result, out)
 
     def release(self, step, order):
-        """End a step that does not run, by order of the controller."""
+        """End a step that does not run because of the controller's order."""
         ended, reason = RELEASED[order]
         self.save(step, {"ended": ended, "reason": reason, "started": time.time(), "wall_s": 0.0}, None)
 
@@ -169,14 +171,14 @@ class Runner:
         return "the disk of %s is full" % self.job["work"] if full else ("%s" % error)[:1000]
 
     def save(self, step, result, out):
-        """One rename makes the step finished; only then is it reported."""
+        """Save a step atomically with one rename, then report it as finished."""
         final = os.path.join(self.folder, "steps", step["id"])
         result.update(id=step["id"])
         data = json.dumps(result).encode()
         out = out or final + ".part"
         try:
             if not os.path.isdir(out):
-                os.mkdir(out)  # not the folders above it: without them the job is gone
+                os.mkdir(out)  # do not create parent folders: without them, the job was removed
             write_atomic(os.path.join(out, "result.json"), data)
         except OSError as error:
             self.drop_reserve()  # if the disk is full, the reserve holds one short result
@@ -224,12 +226,12 @@ class Runner:
         finally:
             if server:
                 self.end_server(step, server, env)
-            # Its client may have been ended by somebody else, or never be watched.
+            # The client may have been ended by another process, or may never be watched.
             container.remove(step, env)
             reap_orphans()
             if step.get("gate") or result.get("ended") != "exit":
                 end_marked(self.job["campaign"])
-        if output_size(out) > OUTPUT_CAP:  # it may print faster than it is checked
+        if output_size(out) > OUTPUT_CAP:  # the step may print faster than its size is checked
             cut_outputs(out)
             if result.get("ended") == "exit":
                 result.update(ended="flood", reason=FLOODED)
@@ -239,15 +241,17 @@ class Runner:
         return result, out
 
     def attend(self, step):
-        """Leave this host to a case that another host leads: no step runs until that one reports its end. Telemetry
-        goes on: what this host draws is part of what the case takes."""
+        """Run no step until the host that leads a case reports its end.
+
+        Telemetry continues, because the power of this host counts for the case.
+        """
         sampler, devices = self.sampling()
         started, clock = time.time(), time.monotonic()
         sampler.start()
         devices.start()
         self.tell("begin", step=step["id"])
         self.tell("ready", step=step["id"])
-        ended, reason = "timeout", "its lead did not say that it is over"
+        ended, reason = "timeout", "its leading host did not report the end"
         while time.monotonic() - clock < step["timeout_s"]:
             if self.leaves(step):
                 ended, reason = "stopped", self.stopping
@@ -261,7 +265,7 @@ class Runner:
         return {"ended": ended, "reason": reason, "rc": 0, "started": started, "wall_s": wall, "telemetry": telemetry}
 
     def sampling(self):
-        """What watches this host, and its accelerators."""
+        """Return the samplers of this host and of its accelerators."""
         interval = self.job.get("interval_s", 1.0)
         return Sampler(interval=interval), watch_of(interval)
 
@@ -290,7 +294,7 @@ class Runner:
             with open(os.path.join(self.folder, "children")) as source:
                 recorded = [line.split() for line in source]
         except OSError:
-            return  # the first run of this job
+            return  # this is the first run of the job
         for pid, when in recorded:
             if when != "?" and born(int(pid)) == when:
                 os.killpg(int(pid), signal.SIGKILL)
@@ -308,7 +312,7 @@ class Runner:
         while not listening(port):
             if self.stopping:
                 raise Stop(self.stopping)
-            if server.poll():  # 0 is a server that went to the background; it stays our child
+            if server.poll():  # 0: the server went to the background and remains a descendant
                 raise Refused("its server ended at once with exit status %d" % server.returncode)
             if time.monotonic() > deadline:
                 raise Refused("its server did not listen on port %d within %d s" % (port, LISTENS_S))
@@ -320,7 +324,7 @@ class Runner:
         end(server)
 
     def watch(self, step, env, scratch, out, server=None):
-        """Run the step's command to its end, its timeout or a stop; telemetry beside it."""
+        """Run the step's command with telemetry until its end, its timeout or a stop."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         sampler, devices = self.sampling()
         started, clock = time.time(), time.monotonic()
@@ -329,7 +333,7 @@ class Runner:
         devices.start()
         ended, reason = "exit", None
         announced = not step.get("port")
-        if step.get("serves") and announced:  # of a group whose hosts all run the command: it waits for the others
+        if step.get("serves") and announced:  # all hosts of its group run the command and wait for each other
             self.tell("ready", step=step["id"])
         cancelled = None
         while child.poll() is None:
@@ -374,7 +378,7 @@ class Runner:
 
 
 def sampled(sampler, accelerators, step_cpu_s=None):
-    """The telemetry of a step, with that of the host's accelerators where it has some."""
+    """Return the telemetry of a step, including that of the host's accelerators if there are any."""
     telemetry = sampler.stop(step_cpu_s=step_cpu_s)
     if accelerators:
         telemetry["gpus"] = accelerators
@@ -391,15 +395,15 @@ def trial_of(job, folder, keeper):
 
 
 class Refused(Exception):
-    """A step cannot begin; the message says why."""
+    """Report why a step cannot begin."""
 
 
 def environment(step, scratch, campaign):
-    """The environment of a step's command: that of its workload, and no more than it needs of ours."""
+    """Return the environment of a step's command: that of its workload, and a minimum from this process."""
     env = dict(step.get("env", {}))
     env.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
     env.setdefault("HOME", os.path.expanduser("~"))
-    if "SLURM_JOB_ID" in os.environ:  # a step that runs srun runs it in the allocation, beside us
+    if "SLURM_JOB_ID" in os.environ:  # srun must run a step's command within the current allocation
         env.setdefault("SLURM_OVERLAP", "1")
         for name in ("SLURM_JOB_ID", "SLURM_CONF"):
             if name in os.environ:
@@ -423,7 +427,7 @@ def main(folder, keeper=None):
         return
     sys.stdout.write("started\n")
     sys.stdout.flush()
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the launcher waits for that line, not for this process
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the launcher waits only for the first line
     runner.run()
 
 

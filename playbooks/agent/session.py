@@ -64,4 +64,4 @@ def main(take):
         import follow
 
         follow.Follower(folder).run()
-    os._exit(0)  # without waiting for commands that did not answer when facts were gathered
+    os._exit(0)  # do not wait for commands that did not answer when facts were collected

@@ -1,9 +1,9 @@
-"""A setting of this host that a trial sets and puts back. What it was is on disk before anything is changed.
+"""Change a setting of this host for a trial, and restore it. The old value is on disk before any change.
 
 Imported by the runner, its keeper, the follower and the start of a job. Standard library only, Python 3.6 and later.
-``setting.json`` in the job's folder holds the old values, and the boot in which they were read: after another boot the
-kernel has its own values again, and the file says nothing about them. The runner and its keeper hold the same in
-memory, for where the folder goes.
+``setting.json`` in the job's folder contains the old values and the id of the boot in which they were read. After a
+reboot, the kernel has its own values again, and the file no longer applies. The runner and its keeper also store the
+old values in memory, in case the folder is removed.
 """
 
 import glob
@@ -15,22 +15,23 @@ import time
 
 NAME = "setting.json"
 BOOT = "/proc/sys/kernel/random/boot_id"
-PATIENCE_S = 30  # of a command that reads or sets something
-GRACE_S = 5  # of a command that was killed
-WORD = 200  # characters of a value that are kept
-UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OSError)  # what a damaged file raises
-MOST = 1 << 20  # characters of a damaged file that are looked through
-MOST_PARTS = 4096  # that are taken from it
-UNCHANGED = re.compile(r"\bno\b.*\bchanged\b")  # ethtool's words, and an error to it, where a value is set already
+PATIENCE_S = 30  # timeout of a command that reads or sets a value
+GRACE_S = 5  # timeout for a killed command to end
+WORD = 200  # maximum number of characters of a value
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OSError)  # errors that a damaged file can raise
+MOST = 1 << 20  # maximum characters of a damaged file to search
+MOST_PARTS = 4096  # maximum parts to read from a damaged file
+UNCHANGED = re.compile(r"\bno\b.*\bchanged\b")  # ethtool's error message if the value is already set
 
 
 class CannotSet(Exception):
-    """A setting cannot be read or written; the message says which, and why."""
+    """Report which setting cannot be read or written, and why."""
 
 
 def begin(folder, items):
-    """Store what is set now, and return it. Raises CannotSet, with nothing changed, where something cannot be read or
-    written, or where all of it is so already.
+    """Store the current values, and return them.
+
+    Raise CannotSet, with nothing changed, if a value cannot be read or written, or if all values are already set.
     """
     refuse_dependents(items)
     parts = concrete(items)
@@ -47,8 +48,9 @@ def begin(folder, items):
 
 
 def refuse_dependents(items):
-    """Raises CannotSet where something else follows an item's value and would keep it (``unless``: files that show
-    it).
+    """Raise CannotSet if another value depends on an item's value and would not be restored.
+
+    The files in an item's ``unless`` show such dependents.
     """
     for item in items:
         shown = sorted(glob.glob(item["unless"])) if item.get("unless") else []
@@ -59,7 +61,7 @@ def refuse_dependents(items):
 
 
 def rehearse(part):
-    """Write the value that it has, which shows whether it can be written."""
+    """Write the current value, to test whether it can be written."""
     try:
         put(part, part["old"])
     except CannotSet as error:
@@ -68,7 +70,7 @@ def rehearse(part):
 
 
 def concrete(items):
-    """A part per file that an item's pattern names, and per command."""
+    """Return one part per file that an item's pattern matches, and one per command."""
     parts = []
     for item in items:
         if item.get("path"):
@@ -79,11 +81,12 @@ def concrete(items):
 
 
 def turn(folder, state, on):
-    """Set the new values, or the old ones again. Raises CannotSet where a value does not read as it was set; the old
-    values are set again then.
+    """Set the new values (``on``) or the old ones.
+
+    Raise CannotSet if a value differs after it was set. The old values are restored in this case.
     """
     if on and not os.path.exists(os.path.join(folder, NAME)):
-        store(folder, state)  # something that removes old files was here
+        store(folder, state)  # a cleaner of old files has removed the file
     parts = state["items"]
     try:
         for part in parts:
@@ -96,18 +99,19 @@ def turn(folder, state, on):
             try:
                 put(part, part["old"])
             except CannotSet:
-                pass  # the first failure is told; ``restore`` tells what stayed
+                pass  # report the first failure; ``restore`` reports values that remain
         raise
 
 
 def values(state):
-    """The different values that are set now, in order."""
+    """Return the distinct current values in order."""
     return sorted({current(part) for part in state["items"]})
 
 
 def restore(folder, state=None):
-    """Set the old values, and forget them. ``state``: what the caller holds of them in memory, which needs no file.
-    Returns one sentence for each that could not be set, and keeps all then.
+    """Restore the old values, and remove their file. ``state``: the old values in memory, if the caller has them.
+
+    Return one sentence for each value that could not be restored. In this case, the file stays.
     """
     try:
         state = state or load(folder)
@@ -124,14 +128,14 @@ def restore(folder, state=None):
             forget(folder, state)
         elif not os.path.exists(os.path.join(folder, NAME)):
             os.makedirs(folder, mode=0o700, exist_ok=True)
-            store(folder, state)  # the next job of this host tries again
+            store(folder, state)  # the next job on this host tries again
     except OSError as error:
         left.append("%s cannot be written (%s)" % (os.path.join(folder, NAME), reason(error)))
     return left
 
 
 def restore_parts(state):
-    """Set the old values. One sentence for each that could not be set."""
+    """Restore the old values. Return one sentence for each value that could not be restored."""
     left = []
     for part in state["items"]:
         try:
@@ -144,10 +148,10 @@ def restore_parts(state):
 
 
 def salvage(folder):
-    """Set the old values that can still be read of a damaged file. One sentence: what was set, and that there may have
-    been more, so that the file stays.
+    """Restore the old values that are still readable in a damaged file. Keep the file, because there may be more.
 
-    Where the file does not say of which boot it is, a value counts as the trial's where it is the one that was tried.
+    Return a sentence about the restored values. Only values that still equal the tried ones are restored, because the
+    file may lack the boot id.
     """
     path = os.path.join(folder, NAME)
     try:
@@ -173,7 +177,7 @@ def salvage(folder):
 
 
 def readable_parts(text):
-    """The parts that are whole in the text of a damaged file: those with an old value, and with the way to set it."""
+    """Return the complete parts in the text of a damaged file. They have an old value, and how to set it."""
     parts, position, decoder = [], text.find("{", 1), json.JSONDecoder()
     while position >= 0 and len(parts) < MOST_PARTS:
         end = position + 1
@@ -182,7 +186,7 @@ def readable_parts(text):
             if is_part(part):
                 parts.append(part)
         except (ValueError, RecursionError):
-            pass  # cut, or no object
+            pass  # truncated, or not an object
         position = text.find("{", end)
     return parts
 
@@ -197,8 +201,9 @@ def is_part(part):
 
 
 def clear(folder):
-    """Put back what a job whose runner and keeper are gone has left. Returns two sentences: what was done, and what
-    could not be; each empty where there is none.
+    """Restore the settings of a job whose runner and keeper have ended.
+
+    Return a sentence about restored values and one about failures. Either may be empty.
     """
     try:
         state = load(folder)
@@ -232,7 +237,7 @@ def store(folder, state):
 
 
 def forget(folder, state):
-    """Remove the file, unless another runner has begun since and stored its own."""
+    """Remove the file, unless another runner has stored its own file meanwhile."""
     try:
         if load(folder)["by"] != state.get("by"):
             return
@@ -248,7 +253,7 @@ def forget(folder, state):
 
 
 def sync(folder):
-    """Have the folder's own entry on disk, which must not come later than the setting."""
+    """Sync the folder's entry to disk, which must happen before the setting changes."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -266,7 +271,7 @@ def name(part):
 
 
 def same(part, one, other):
-    """Whether two values are one: lists of CPUs read as ranges."""
+    """Return whether two values are equal. Lists of CPUs may be written as ranges."""
     if one == other:
         return True
     lists = name(part).endswith("_list")
@@ -284,7 +289,7 @@ def numbers(text):
 
 
 def current(part):
-    """What is set now. Of ``always [madvise] never`` it is the word in brackets."""
+    """Return the current value. In ``always [madvise] never``, this is the word in brackets."""
     if part.get("path"):
         try:
             with open(part["path"]) as source:
@@ -343,7 +348,7 @@ def command(argv):
         try:
             child.wait(GRACE_S)
         except subprocess.TimeoutExpired:
-            pass  # it hangs in the kernel
+            pass  # the command hangs in the kernel
         raise CannotSet("%s did not end within %d s" % (" ".join(argv), PATIENCE_S)) from error
     if child.returncode:
         words = (err or out).decode(errors="replace").strip().splitlines() or ["exit status %d" % child.returncode]

@@ -1,14 +1,14 @@
-"""Watches a host while one step runs: CPU time by kind, pressure, clocks, temperatures, power, load, lost packets.
+"""Sample a host while one step runs: CPU time by kind, pressure, clocks, temperatures, power, load, lost packets.
 
-Imported by the job runner on the host. Standard library only, Python 3.6 and later. Values that the host does not
-show to this user are absent. It reads totals and a few sensors through files kept open (os.pread), never /proc/cpuinfo,
-which interrupts every core, and while the step runs nothing that queries a drive or a network card.
+Imported by the job runner on the host. Standard library only, Python 3.6 and later. Values that this user cannot read
+are missing. Totals and a few sensors are read from files that stay open (os.pread). /proc/cpuinfo is never read, since
+this interrupts every core. While the step runs, no drive and no network card is queried.
 
-``foreign_cores`` is the CPU use of others: the machine's CPU time (user, nice, system; from /proc/stat, proc(5)) less
-that of the step's processes and this process, over the wall time. ``stolen_cores`` is the share of the hypervisor.
-Interrupts and waiting for I/O are in neither. Kernel threads count as foreign even where they work for the step; so do
-processes of the step that were not waited for. /proc/stat counts in hundredths of a second:
-``foreign_error_cores`` is the resulting uncertainty.
+``foreign_cores`` is the number of cores that other processes use. It is the machine's CPU time (user, nice and system
+in /proc/stat, see proc(5)) minus that of the step's processes and this process, divided by the wall time.
+``stolen_cores`` is the number of cores that the hypervisor takes. Neither includes interrupts and waiting for I/O.
+Kernel threads count as foreign even if they work for the step, and so do processes of the step that were not waited
+for. /proc/stat counts in hundredths of a second, and ``foreign_error_cores`` is the resulting uncertainty.
 """
 
 import glob
@@ -19,19 +19,19 @@ import time
 
 import nic_counters
 
-BUDGET = 0.0025  # of one core, for sampling: half of the documented limit, the rest is for beginning and end
-MOST = 600  # samples kept: above it every other one is dropped and the interval doubled
-PATIENCE_S = 2.0  # for sensors that do not answer; the step's result must not wait for them
-SHORTEST_S = 0.5  # below, hundredths of a second are too coarse
+BUDGET = 0.0025  # maximum share of one core for sampling; beginning and end use the other half of the documented limit
+MOST = 600  # maximum samples; beyond it, every other one is dropped and the interval doubled
+PATIENCE_S = 2.0  # timeout for sensors, so that the step's result need not wait for them
+SHORTEST_S = 0.5  # for shorter intervals, hundredths of a second are too coarse
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 TICKS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-STEAL = 1 + TICKS.index("steal")  # in a row, which begins with its time
-SENSORS = re.compile(r"Package id \d+|Tctl|Tdie|cpu.*|CPU.*")  # of coretemp, k10temp, zenpower, cpu_thermal
+STEAL = 1 + TICKS.index("steal")  # position in a row, which begins with its time
+SENSORS = re.compile(r"Package id \d+|Tctl|Tdie|cpu.*|CPU.*")  # labels of coretemp, k10temp, zenpower, cpu_thermal
 NETWORK = {"rx_errors": 2, "rx_dropped": 3, "tx_errors": 10, "tx_dropped": 11}  # fields of /proc/net/dev
 
 
 class Reader(object):
-    """One open file and the columns it gives. ``kind`` is what a value is: a gauge, or a counter that only grows."""
+    """Read columns from one open file. ``kind``: whether a value is a gauge, or a counter that only grows."""
 
     def __init__(self, path, names, parse, kind, wrap=None):
         self.names, self.parse, self.kind, self.wrap = names, parse, kind, wrap
@@ -47,33 +47,33 @@ class Reader(object):
     def read(self):
         try:
             return self.parse(os.pread(self.fd, 4096, 0))
-        except (OSError, ValueError, IndexError):  # a sensor may return an error now and a value later
+        except (OSError, ValueError, IndexError):  # a sensor may return an error first and a value later
             return self.absent
 
 
 def ticks(data):
-    """The first line of /proc/stat: hundredths of a second by kind, all CPUs. ``user`` includes guests."""
+    """Parse the first line of /proc/stat: hundredths of a second by kind over all CPUs. ``user`` includes guests."""
     return [int(word) for word in data[: data.index(b"\n")].split()[1:9]]
 
 
 def pressure(data):
-    """Microseconds from ``some avg10=… total=N`` and, where the kernel has it, the line ``full``."""
+    """Parse microseconds from ``some avg10=… total=N`` and from the line ``full``, if the kernel has it."""
     return [int(line.rpartition(b"total=")[2]) for line in data.splitlines()]
 
 
 def load(data):
-    """[load average of one minute, runnable now] from ``0.08 0.03 0.00 5/100 8254``."""
+    """Parse the load average of one minute and the number of runnable tasks from ``0.08 0.03 0.00 5/100 8254``."""
     words = data.split()
     return [float(words[0]), int(words[3].partition(b"/")[0])]
 
 
 def scaled(factor):
-    """A parser of a file that holds one integer."""
+    """Return a parser for a file with one integer, which it multiplies by ``factor``."""
     return lambda data: [int(data) * factor]
 
 
 def text(path):
-    """A small file's text, empty where it cannot be read. Names of devices may be no text; the rest still is."""
+    """Return a small file's text, or nothing if it cannot be read. Bytes of device names may be invalid text."""
     try:
         with open(path, errors="replace") as file:
             return file.read().strip()
@@ -82,19 +82,19 @@ def text(path):
 
 
 def spread(items, limit):
-    """At most ``limit`` of ``items``, evenly spread, the first and the last among them."""
+    """Return at most ``limit`` evenly spread items, including the first and the last."""
     if len(items) <= limit:
         return items
     return [items[i * (len(items) - 1) // (limit - 1)] for i in range(limit)]
 
 
 def natural(name):
-    """Sorts cpu10 after cpu9."""
+    """Return a sort key that puts cpu10 after cpu9."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def kernel_readers(root):
-    """/proc/stat, /proc/loadavg and /proc/pressure."""
+    """Yield readers of /proc/stat, /proc/loadavg and /proc/pressure."""
     yield root + "/proc/stat", ["cpu_" + kind for kind in TICKS], ticks, "ticks", None
     yield root + "/proc/loadavg", ["load1", "running"], load, "gauge", None
     for resource in ("cpu", "memory", "io"):
@@ -104,7 +104,7 @@ def kernel_readers(root):
 
 
 def sensor_readers(root):
-    """Clocks, temperatures of CPUs, and power; names are made unique by the caller."""
+    """Yield readers of clocks, CPU temperatures and power. The caller makes their names unique."""
     clocks = sorted(glob.glob(root + "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq"), key=natural)
     for path in spread(clocks, 8):
         yield path, ["clock_hz:" + path.split("/")[-3]], scaled(1e3), "gauge", None
@@ -120,9 +120,9 @@ def sensor_readers(root):
                 heat.append((path, kind))
     for path, label in spread(heat, 8):
         yield path, ["temp_c:" + label.replace(" ", "_")], scaled(1e-3), "gauge", None
-    for zone in sorted(glob.glob(root + "/sys/class/powercap/intel-rapl:*"), key=natural):  # AMD's have that name too
+    for zone in sorted(glob.glob(root + "/sys/class/powercap/intel-rapl:*"), key=natural):  # AMD uses this name too
         name, span = text(zone + "/name"), text(zone + "/max_energy_range_uj")
-        # Core and uncore are part of their package, which is counted; memory is not.
+        # The package includes core and uncore, but not memory.
         if re.match(r"package|dram|psys", name) and span.isdigit():
             if name == "dram":
                 name = text(zone.rpartition(":")[0] + "/name") + "_dram"
@@ -146,13 +146,13 @@ def opened(candidates, result, taken):
 
 
 def bounded(call):
-    """Run ``call`` in a thread and wait at most PATIENCE_S: a dead device may block a read for minutes."""
+    """Run ``call`` in a thread and wait at most PATIENCE_S, because a dead device may block a read for minutes."""
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
     thread.join(PATIENCE_S)
 
 
-READERS = {}  # root -> readers: the files of one process stay open from step to step
+READERS = {}  # readers by root, whose files stay open between the steps of a process
 
 
 def readers(root):
@@ -167,8 +167,8 @@ def readers(root):
 def edges(root, readings):
     """Fill ``readings`` with values read only before and after the step: packet counters, NVMe temperatures.
 
-    Some need a command to the drive or the card, which must not disturb the measurement. Cards come last: a driver
-    that hangs costs no other reading.
+    Some need a command to the drive or the card, which must not disturb the measurement. Cards come last, so that a
+    hung driver prevents no other reading.
     """
     for line in text(root + "/proc/net/dev").splitlines()[2:]:
         name, _, counts = line.strip().partition(":")
@@ -186,9 +186,10 @@ def edges(root, readings):
 
 
 class Sampler(object):
-    """Samples the host from ``start`` to ``stop`` every ``interval`` seconds, or less often to stay within BUDGET.
+    """Sample the host from ``start`` to ``stop`` every ``interval`` seconds, or less often to stay within BUDGET.
 
-    ``root`` is the parent of /proc and /sys, for tests. Create it before the step begins: it searches for sensors then.
+    ``root``: the parent of /proc and /sys, for tests. Create a sampler before the step begins, because this searches
+    for sensors.
     """
 
     def __init__(self, interval=1.0, root=""):
@@ -218,7 +219,7 @@ class Sampler(object):
             last = self.done.is_set()
             self.sample()
             if last:
-                # A short last interval is merged into the one before: shares of a few hundredths of a second are noise.
+                # Merge a short last interval into the previous one: shares of a few hundredths of a second are noise.
                 if len(self.rows) > 2 and self.rows[-1][0] - self.rows[-2][0] < self.interval / 2:
                     del self.rows[-2]
                 self.sampling = thread_time() - begun
@@ -241,11 +242,11 @@ class Sampler(object):
         self.count += 1
 
     def stop(self, step_cpu_s=None):
-        """End, and return everything as one dict for JSON.
+        """End, and return all results as one dict for JSON.
 
-        ``step_cpu_s``: CPU seconds of the step's processes, from wait4(2). ``samples`` are columns; an entry describes
-        the time from the one before to ``t`` (seconds since the start). Shares are of the whole machine (``cpu_*``) or
-        of the time (``psi_*``). Means of those and of power are over the whole step.
+        ``step_cpu_s``: CPU seconds of the step's processes, from wait4(2). ``samples`` are columns. An entry covers the
+        time from the previous entry to ``t`` (seconds since the start). ``cpu_*`` are shares of the whole machine, and
+        ``psi_*`` are shares of time. The means of shares and of power cover the whole step.
         """
         self.done.set()
         self.thread.join(PATIENCE_S)
@@ -265,12 +266,12 @@ class Sampler(object):
 
 
 def thread_time():
-    """CPU seconds of the calling thread, user and kernel."""
+    """Return the CPU time of the calling thread in seconds, user and kernel."""
     return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
 
 
 def change(old, new, wrap):
-    """Growth of a counter that starts again after ``wrap``; None where a value is missing or it fell without one."""
+    """Return the growth of a counter that wraps at ``wrap``. None if a value is missing, or if it fell unexpectedly."""
     if old is None or new is None:
         return None
     if new < old:
@@ -279,7 +280,7 @@ def change(old, new, wrap):
 
 
 def columns(sources, rows):
-    """(columns by name, {name: min, mean, max}) of the sampled rows."""
+    """Return the columns of the sampled rows by name, and their {name: min, mean, max}."""
     samples = {"t": [tidy(row[0] - rows[0][0]) for row in rows[1:]]}
     overall = {}
     start = 1
@@ -315,8 +316,8 @@ def columns(sources, rows):
 
 
 def shares(old, new):
-    """Shares of the machine's CPU time between two readings, empty where no tick passed."""
-    # Idle and I/O wait may fall by a tick (proc(5)); a kind that fell took no time.
+    """Return the shares of the machine's CPU time between two readings; empty if no tick passed."""
+    # Idle and I/O wait may fall by a tick (proc(5)). A kind that fell counts as zero.
     parts = {kind: change(old[n], new[n], None) or 0 for n, kind in enumerate(TICKS, 1)}
     total = sum(parts.values())
     if not total:
@@ -339,7 +340,7 @@ def rate(old, new, n, wrap, factor):
 
 
 def reduce_group(samples, group, extreme):
-    """Add the mean and the extreme over the members of a group, ``clock_hz:cpu0`` and so on; drop single clocks."""
+    """Add the mean and extreme over a group such as ``clock_hz:cpu0`` and so on. Drop single clocks."""
     members = [values for name, values in samples.items() if name.startswith(group + ":")]
     if not members:
         return
@@ -353,8 +354,9 @@ def reduce_group(samples, group, extreme):
 
 
 def between(before, after):
-    """From before the step to after it: NICs watched, what each lost (where it lost any), what devices counted of
-    congestion, NVMe temperatures.
+    """Return the changes over the step: the watched NICs and their lost packets, congestion, NVMe temperatures.
+
+    NICs without lost packets have no entry for them.
     """
     result = {}
     old, new = before.get("network", {}), after.get("network", {})
@@ -374,7 +376,10 @@ def between(before, after):
 
 
 def foreign(sources, rows, step_cpu_s, process, cpus):
-    """CPUs kept busy by others, its uncertainty, and CPUs stolen by a hypervisor; None where unknown."""
+    """Return the cores used by other processes, its uncertainty, and the cores stolen by a hypervisor.
+
+    Values are None if unknown.
+    """
     result = {"wall_s": tidy(rows[-1][0] - rows[0][0]) if rows else None, "foreign_cores": None}
     if step_cpu_s is None or len(rows) < 2 or rows[-1][0] - rows[0][0] < SHORTEST_S:
         return result
@@ -383,12 +388,12 @@ def foreign(sources, rows, step_cpu_s, process, cpus):
     wall = rows[-1][0] - rows[0][0]
     busy = sum(change(rows[0][n], rows[-1][n], None) or 0 for n in (1, 2, 3)) * TICK_S
     result["foreign_cores"] = tidy(max(0.0, busy - step_cpu_s - process) / wall)
-    # Each of the three sums is cut to whole ticks; each CPU may be charged one tick too many or too few.
+    # Each of the three sums is truncated to whole ticks, and each CPU may be off by one tick.
     result["foreign_error_cores"] = tidy((3 + cpus**0.5) * TICK_S / wall)
     result["stolen_cores"] = tidy((change(rows[0][STEAL], rows[-1][STEAL], None) or 0) * TICK_S / wall)
     return result
 
 
 def tidy(value):
-    """Five significant digits: a step's samples travel over the network and are kept."""
+    """Round to five significant digits, because a step's samples are sent over the network and stored."""
     return value if value is None or isinstance(value, int) else float("{:.5g}".format(value))

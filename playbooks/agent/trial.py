@@ -1,7 +1,7 @@
-"""A trial of one setting in the job runner: it is set before each step, read after it, and put back at the end.
+"""Try one setting in the job runner: set it before each step, read it afterwards, and restore it at the end.
 
-Imported by the runner of a job that tries one. Standard library only, Python 3.6 and later. The keeper, the runner's
-parent, is handed the old values first, and puts them back when the runner is killed.
+Imported by the runner of a job that tries a setting. Standard library only, Python 3.6 and later. The keeper is the
+runner's parent. It receives the old values first, and restores them if the runner is killed.
 """
 
 import json
@@ -12,24 +12,26 @@ import setting
 
 
 class Trial(object):
-    """``spec``: what to set (``items``), and by repeat whether it is set (``sides``). ``keeper``: the descriptor of the
-    pipe to the keeper; None where there is none.
+    """Control a trial of a setting.
+
+    ``spec``: what to set (``items``), and whether it is set in each repeat (``sides``); ``keeper``: the descriptor of
+    the pipe to the keeper, if there is one.
     """
 
     def __init__(self, folder, spec, keeper):
         self.folder, self.spec = folder, spec
-        self.before = None  # what was set before the trial, as setting.begin returns it
-        self.refused = None  # why the setting cannot be tried
+        self.before = None  # the values before the trial, as returned by setting.begin
+        self.refused = None  # the reason why the setting cannot be tried
         self.to_keeper = None
         if keeper is not None:
             self.to_keeper = open(keeper, "wb")
             os.set_inheritable(keeper, False)
 
     def prepare(self):
-        """Store what is set before the trial; where that fails, no step runs."""
+        """Store the values before the trial. If this fails, no step runs."""
         try:
-            left = setting.restore(self.folder)  # of a runner that was killed, and its keeper too
-            if left:  # what is set now is not what was set before the trial
+            left = setting.restore(self.folder)  # from a runner that was killed with its keeper
+            if left:  # the current values are not those from before the trial
                 raise setting.CannotSet("; ".join(left))
             self.before = setting.begin(self.folder, self.spec["items"])
             self.tell_keeper(self.before)
@@ -37,8 +39,9 @@ class Trial(object):
             self.refused = ("nothing was changed: %s" % error)[:1000]
 
     def run(self, step, execute):
-        """The result of a step and its folder, as ``execute`` returns them: the setting is turned before it, and read
-        after it.
+        """Set the setting for a step, run the step with ``execute``, and read the setting afterwards.
+
+        Return the result of the step and its folder, as ``execute`` does.
         """
         failed = {"ended": "error", "started": time.time(), "wall_s": 0.0}
         if self.refused:
@@ -57,7 +60,7 @@ class Trial(object):
         return result, out
 
     def tried(self, on):
-        """What was set while a step ran, as read after it; None where somebody else changed it."""
+        """Return the value during a step, as read afterwards, or None if another process changed it."""
         values = setting.values(self.before)
         parts = self.before["items"]
         wanted = {part["value" if on else "old"] for part in parts}
@@ -65,17 +68,17 @@ class Trial(object):
         return {"on": on, "values": values[:100]} if kept else None, ", ".join(sorted(wanted))
 
     def restore(self):
-        """Put the old values back. One sentence for each that could not be."""
+        """Restore the old values. Return one sentence for each value that could not be restored."""
         left = setting.restore(self.folder, self.before)
         if self.before and not left:
             self.tell_keeper("restored")
         return left
 
     def tell_keeper(self, order):
-        """Hand the keeper a line: the old values, then that they are set again."""
+        """Send the keeper a line: first the old values, and later that they are restored."""
         if self.to_keeper:
             try:
                 self.to_keeper.write(json.dumps(order).encode() + b"\n")
                 self.to_keeper.flush()
             except OSError:
-                self.to_keeper = None  # it was killed
+                self.to_keeper = None  # the keeper was killed

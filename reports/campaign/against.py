@@ -1,6 +1,6 @@
-"""What headlines mean: each beside the peak of the machine itself, and beside a pinned reference.
+"""Compare each headline with the theoretical peak of its machine, and with a pinned reference.
 
-Pure: of a campaign's view, and of its comparison with a reference where the user has one.
+All functions are pure. They use a campaign's view, and its comparison with a reference if there is one.
 """
 
 from __future__ import annotations
@@ -35,8 +35,11 @@ _TO = "to "  # before the generation of a pair's other end
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A headline of a generation: its ``share`` of the machine's peak (``86%``), and ``times`` a reference (``1.94``,
-    or whether a guardrail is kept beside it); each may be empty."""
+    """The context of a generation's headline. Each field may be empty.
+
+    ``share``: the share of the machine's peak, such as ``86%``. ``times``: the ratio to a reference, such as ``1.94``,
+    or whether a guardrail is kept compared with the reference.
+    """
 
     share: str = ""
     times: str = ""
@@ -44,8 +47,10 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """``rows``: headlines, by metric and generation, that have something to be held against. ``reference``: its name
-    and version; empty without. ``notes``: what the peaks follow from, and what is not known, a sentence each.
+    """The context of all headlines.
+
+    ``rows``: metric and generation to the context; headlines without one are missing. ``reference``: its name and
+    version, or empty. ``notes``: sentences about how peaks are derived and what is not known.
     """
 
     rows: Mapping[tuple[Metric, str], Beside] = field(default_factory=dict)
@@ -53,17 +58,17 @@ class Against:
     notes: tuple[Message, ...] = ()
 
     def of(self, metric: Metric, generation: str) -> Beside:
-        """What is known of a headline."""
+        """Return the context of a headline."""
         return self.rows.get((metric, generation), NONE)
 
     @property
     def shares(self) -> bool:
-        """Whether any headline has a peak."""
+        """Return whether any headline has a peak."""
         return any(row.share for row in self.rows.values())
 
     @property
     def means(self) -> tuple[Message, ...]:
-        """What the columns rest on, a sentence each."""
+        """Return sentences that explain the columns."""
         if not self.reference:
             return self.notes
         named = message("{reference} is a pinned reference; above 1 is better than it", reference=self.reference)
@@ -75,9 +80,9 @@ NOTHING = Against()
 
 
 def against(view: View, comparison: Comparison | None = None) -> Against:
-    """Each headline of ``view`` beside the machine's peak and the baseline of ``comparison``.
+    """Compare each headline of ``view`` with the machine's peak and the baseline of ``comparison``.
 
-    ``comparison``: of the campaign's only host with a pinned reference.
+    ``comparison``: the comparison of the campaign's only host with a pinned reference.
     """
     one, several = len(view.hosts) == 1, len(view.generations) > 1
     ratio_to = ratio_of(comparison)
@@ -102,22 +107,24 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
 
 
 def machines_of(view: View) -> dict[str, Machines]:
-    """The machines of each generation."""
+    """Return the machines of each generation."""
     return {
         g: Machines([h.facts for h in view.hosts if h.facts and (h.generation or "") == g]) for g in view.generations
     }
 
 
 class Machines:
-    """The machines of a generation: the peak in the middle of theirs."""
+    """The machines of a generation, represented by their median peak."""
 
     def __init__(self, facts: Sequence[Facts]) -> None:
         self._facts = facts
         self._own: dict[tuple[str, str], Peak | None] = {}
 
     def own(self, of: str, called: str = "") -> Peak | None:
-        """Of their memory, their cores (on what is ``called`` so), or their accelerators if all have some: the others
-        measure their processors.
+        """Return the peak of a component (memory, cores or accelerators), or None if it is not known.
+
+        ``called``: the precision of the cores' peak. Accelerators count only if all machines have some, because the
+        others measure their processors.
         """
         if (of, called) not in self._own:
             peaks = [peak.component_peak(facts, of, called) for facts in self._facts]
@@ -130,7 +137,7 @@ class Machines:
 
     @property
     def why_no_memory(self) -> Message | None:
-        """What the user could do to have it."""
+        """Return why the memory peak is not known and how to get it, or None if it is known."""
         return next((why for facts in self._facts[:1] if (why := peak.why_no_memory(facts))), None)
 
 
@@ -140,7 +147,7 @@ def _middle(peaks: Sequence[Peak | None]) -> Peak | None:
 
 
 def _peak(held: Declared, case: str, subject: str, side: str, machines: Mapping[str, Machines]) -> Peak | None:
-    """The peak of a generation's machines; of pairs, of the slower link of both ends. None over loopback."""
+    """Return the peak of a generation's machines, or for pairs that of the slower link. It is None for loopback."""
     if held.of != "link":
         return machines[side].own(held.of, held.which(case))
     if not subject.startswith(_TO):
@@ -152,7 +159,7 @@ def _peak(held: Declared, case: str, subject: str, side: str, machines: Mapping[
 
 
 def _note(held: Declared, top: Peak | None, row: Mapping[Any, Any], machines: Machines, side: str) -> Message | None:
-    """What the peak follows from, of one ``side`` of several; else what the user could do to have one."""
+    """Return how the peak is derived, or how to get a peak if it is unknown. ``side``: the generation, if several."""
     if held.of == "link":
         if top is None:
             return None
@@ -177,10 +184,10 @@ def _of_machine(held: Declared, top: Peak, row: Mapping[Any, Any]) -> Message:
 
 
 def _times(row: RatioRow | None) -> str:
-    """How many times the reference, above 1 better, or whether a guardrail is kept; empty where neither is known."""
+    """Return the ratio to the reference (above 1 is better) or the state of a guardrail; empty if not known."""
     if row is None:
         return ""
-    from planner.guardrail import Held  # it loads the statistics of comparisons
+    from planner.guardrail import Held  # imported here because it loads the statistics of comparisons
 
     if row.verdict in {Held.KEPT, Held.BROKEN}:
         return word(row.verdict)

@@ -1,5 +1,7 @@
-"""How far each host lies from its own generation's median, benchmark by benchmark, and which hosts are unlike their
-peers. Positive is better, for latencies too."""
+"""Each host's deviation from the median of its generation per benchmark, and the hosts that differ from their peers.
+
+Positive is better, for latencies too.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +23,19 @@ from fleetmark.record.figures.metric import Metric
 from reports.campaign.view import View, by_metric, of_metrics, point
 from reports.kit import format as fmt
 
-LEAST = 3  # hosts of a generation from which on one can be unlike the others
+LEAST = 3  # minimum hosts of a generation for one to be called different
 MOST_COLUMNS = 16
 MOST_ROWS = 100
-LEVELS = 5  # of colour, on either side of the median
+LEVELS = 5  # colour levels on either side of the median
 STEP = 2  # percent per level
-SLOW = 0.05  # a host's median deviation from which it is unlike its peers
-APART = 0.10  # the same for a single benchmark, where its peers agree
-_NOISE = 6  # times the peers' median deviation, which a single benchmark must exceed
+SLOW = 0.05  # minimum median deviation of a host that differs from its peers
+APART = 0.10  # minimum deviation in a single benchmark in which the peers agree
+_NOISE = 6  # a deviation in a single benchmark must exceed this multiple of the peers' median deviation
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A benchmark: its names, and whether more or less of it is better in a word (``Better``)."""
+    """A benchmark of the map. ``better``: a value of ``Better``."""
 
     metric: Metric
     title: str
@@ -42,8 +44,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """``text``: the deviation in percent; ``level``: its colour, -LEVELS to LEVELS; ``value``: the figure itself and
-    its generation's median."""
+    """A cell of the map.
+
+    ``text``: the deviation in percent. ``level``: its colour, from -LEVELS to LEVELS. ``value``: the figure and the
+    median of its generation.
+    """
 
     text: str
     level: int
@@ -53,7 +58,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A host; ``middle``: the median of its deviations. ``cells``: None where a figure is missing."""
+    """A host's row. ``middle``: the median of its deviations. ``cells``: None for a missing figure."""
 
     host: str
     generation: str
@@ -63,7 +68,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """``rows`` of hosts by ``columns`` of benchmarks; ``hosts_left_out`` lie nearest to their medians."""
+    """A map of hosts by benchmarks. The omitted hosts (``hosts_left_out``) are those nearest to their medians."""
 
     columns: Sequence[Column]
     rows: Sequence[Row]
@@ -73,7 +78,10 @@ class Heat:
 
 @dataclass(frozen=True, slots=True)
 class Unlike:
-    """A host that differs from its peers: by ``deviation`` (a median over ``benchmarks``, or of the one named)."""
+    """A host that differs from its peers.
+
+    ``deviation``: its deviation in the named ``benchmark``, or the median over a number of ``benchmarks``.
+    """
 
     host: str
     generation: str
@@ -84,9 +92,12 @@ class Unlike:
 
 @dataclass(frozen=True, slots=True)
 class _Collected:
-    """What several exhibits ask of all deviations. A deviation is ``amount`` of the host ``number``; ``peered``: it has
-    LEAST peers. ``hosts``: each host's generation, in the order of the numbers; ``columns``: benchmarks that several
-    hosts of a generation have; ``apart``: deviations that lie far from their peers', where these agree, in parts."""
+    """All deviations in compact form, for several exhibits.
+
+    ``number``, ``amount``, ``peered``: for each deviation its host's number, its value, and whether at least LEAST
+    hosts have the figure. ``hosts``: host to generation, in the order of the numbers. ``columns``: benchmarks that
+    several hosts of a generation have. ``apart``: frames of deviations far from those of peers that agree.
+    """
 
     hosts: Mapping[str, str]
     number: npt.NDArray[np.int32]
@@ -96,17 +107,19 @@ class _Collected:
     apart: Sequence[pd.DataFrame]
 
     def by_host(self, rows: npt.NDArray[np.bool_] | None = None) -> Any:
-        """The deviations (``rows`` of them), grouped by the numbers of hosts."""
+        """Return the deviations grouped by host number. ``rows``: use only these."""
         every = rows is None or bool(rows.all())
         amount, number = (self.amount, self.number) if every else (self.amount[rows], self.number[rows])
         return pd.Series(amount, copy=False).groupby(number)
 
 
 class Deviations:
-    """The headline figures of a view with ``generation``, ``group`` (a number for each metric and generation),
-    ``middle`` (its median), ``peers`` (hosts with that figure), and ``deviation``: the ratio to the median less 1,
-    positive where better. In parts of which each has all rows of its metrics, which are worked out when somebody goes
-    through them."""
+    """The headline figures of a view with their deviations, as frames that are computed during iteration.
+
+    Each frame has all rows of its metrics. Further columns are ``generation``, ``group`` (a number per metric and
+    generation), ``middle`` (the group's median), ``peers`` (its number of hosts) and ``deviation``: the ratio to the
+    median minus 1, positive if better.
+    """
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -116,7 +129,7 @@ class Deviations:
             yield _deviations(rows, self._view.generation)
 
     def of(self, metrics: Collection[Metric]) -> Iterator[pd.DataFrame]:
-        """The rows of ``metrics``."""
+        """Yield the rows of ``metrics``."""
         for rows in self._view.headlines_in_parts():
             mine = of_metrics(rows, metrics)
             if len(mine):
@@ -162,12 +175,12 @@ def _deviations(frame: pd.DataFrame, generation: Mapping[str, str | None]) -> pd
 
 
 def _medians(values: npt.NDArray[np.float64], group: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
-    """For each value the median of its group."""
+    """Return the median of its group for each value."""
     return pd.Series(values, copy=False).groupby(group).median().to_numpy()[group]
 
 
 def chosen(metrics: Sequence[Metric], limit: int, always: Container[Metric] = ()) -> list[Metric]:
-    """Return at most ``limit`` of ``metrics`` in their order: those in ``always``, then some of every workload."""
+    """Return at most ``limit`` metrics in their order: first those in ``always``, then some of every workload."""
     if len(metrics) <= limit:
         return list(metrics)
     turns: dict[str, int] = {}
@@ -179,7 +192,7 @@ def chosen(metrics: Sequence[Metric], limit: int, always: Container[Metric] = ()
 
 
 def heat(view: View, deviations: Deviations, rows_at_most: int = MOST_ROWS) -> Heat | None:
-    """The map of the ``deviations``; None where no generation has several hosts with a figure."""
+    """Return the map of ``deviations``, or None if no generation has several hosts with a figure."""
     collected = deviations.collected
     if not collected.columns:
         return None
@@ -208,19 +221,19 @@ def heat(view: View, deviations: Deviations, rows_at_most: int = MOST_ROWS) -> H
 
 
 def _cell(scale: fmt.Shown, value: float, middle: float, deviation: float) -> Cell:
-    size = min(LEVELS, round(100 * abs(deviation)) // STEP)  # of the percent as they are printed
+    size = min(LEVELS, round(100 * abs(deviation)) // STEP)  # computed from the percent as printed
     level = int(math.copysign(size, deviation))
     return Cell(percent(deviation), level, f"{scale.quantity(value)} / {scale.quantity(middle)}", deviation)
 
 
 def percent(deviation: float) -> str:
-    """``−14``, ``+3``, ``0``: percent without a decimal."""
+    """Return a deviation in whole percent, such as ``−14``, ``+3`` or ``0``."""
     rounded = round(100 * deviation)
     return "0" if rounded == 0 else f"{rounded:+,d}".replace("-", "−")
 
 
 def title(metric: Metric) -> str:
-    """``stream 64t triad``."""
+    """Return the title of a metric, such as ``stream 64t triad``."""
     return f"{fmt.clean(metric.workload)} {fmt.clean(metric.case)} {point(metric)}"
 
 
@@ -228,8 +241,10 @@ def title(metric: Metric) -> str:
 
 
 def unlike(deviations: Deviations) -> list[Unlike]:
-    """The hosts that are slower or faster than their peers, the furthest first: in most benchmarks, else in one in
-    which the peers agree."""
+    """Return the hosts that are slower or faster than their peers, the largest deviation first.
+
+    A host counts if it differs in most benchmarks, or in a single one in which its peers agree.
+    """
     collected = deviations.collected
     if not collected.peered.any():
         return []
@@ -255,8 +270,10 @@ def unlike(deviations: Deviations) -> list[Unlike]:
 
 
 def _apart(frame: pd.DataFrame, peered: npt.NDArray[np.bool_]) -> Iterator[pd.DataFrame]:
-    """The rows of those ``peered`` that lie far from their peers, where these agree, if there are any; with ``size``,
-    how far."""
+    """Yield a frame of the ``peered`` rows far from peers that agree, or nothing if there are none.
+
+    Its column ``size`` is the absolute deviation.
+    """
     size = np.abs(frame["deviation"].to_numpy())
     far = peered & (size >= np.maximum(APART, _NOISE * _medians(size, frame["group"].to_numpy())))
     if far.any():
@@ -264,7 +281,7 @@ def _apart(frame: pd.DataFrame, peered: npt.NDArray[np.bool_]) -> Iterator[pd.Da
 
 
 def sentence(u: Unlike, peers: str) -> str:
-    """A host that is unlike its peers, in words; ``peers``: what its generation is called."""
+    """Return a sentence about a host that differs from its peers. ``peers``: the name of its generation."""
     values = {"host": fmt.clean(u.host), "part": fmt.share(abs(u.deviation), 0), "peers": peers}
     if u.benchmark:
         values["benchmark"] = u.benchmark

@@ -1,4 +1,4 @@
-"""A chart to be drawn: its heading, its note, and how its specification is made."""
+"""A chart whose specification is made only when it is drawn."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from reports.kit.charts import Spec
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A chart to be: its heading, what a reader must know, how its specification is made, and whether a headline stands
-    on it."""
+    """A chart that is not drawn yet: its heading, a note for readers, and a function that makes its specification.
+
+    ``headline``: whether the chart shows a headline metric.
+    """
 
     title: str
     note: str
@@ -24,10 +26,10 @@ class Drawn:
 
 
 def title_of(metric: Metric) -> str:
-    """``stream 64t: triad``."""
+    """Return the heading of a metric's chart, such as ``stream 64t: triad``."""
     return f"{fmt.clean(metric.workload)} {fmt.clean(metric.case)}: {point(metric)}"
 
 
 def lazily(make: Callable[..., Spec], *of: Any) -> Callable[[], Spec]:
-    """A specification that is made when it is drawn."""
+    """Return a function that makes the specification when the chart is drawn."""
     return lambda: make(*of)

@@ -1,4 +1,4 @@
-"""Every host's figures as compact JSON within the page, for the table that the reader opens, metric by metric."""
+"""All hosts' figures as compact JSON within the page, for the tables that a reader opens per metric."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from reports.kit import format as fmt
 Places = npt.NDArray[np.int64]
 
 MOST = 5_200_000  # characters, so that the whole page stays below 6 MB
-_A_FIGURE, _A_SPREAD = 7, 16  # characters, about: of a figure, and of one with its ends
+_A_FIGURE, _A_SPREAD = 7, 16  # approximate characters of a figure, without and with its interval
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """``json``: hosts, their sides, and per metric its figures in the hosts' order. ``numbers``: metric to its place in
-    it; ``left_out``: metrics for which there was no room.
+    """The embedded figures.
+
+    ``json``: hosts, their sides, and the figures of each metric in the order of the hosts. ``numbers``: metric to its
+    position there. ``left_out``: number of metrics that did not fit.
     """
 
     json: str
@@ -35,7 +37,7 @@ class Embedded:
 
 
 def embedded(view: View) -> Embedded:
-    """The figures of ``view.merged``, headlines first, as many as fit."""
+    """Return the figures of ``view.merged``, headlines first, as many as fit."""
     spreads = len(view.of_merged) * _A_SPREAD <= MOST
     room = MOST // (_A_SPREAD if spreads else _A_FIGURE)
     places = {h.name: i for i, h in enumerate(view.hosts)}
@@ -57,8 +59,9 @@ def embedded(view: View) -> Embedded:
 
 
 def _metric(metric: Metric, rows: Rows, where: Places, shown: fmt.Shown, size: int, *, spreads: bool) -> str:
-    """One metric: title, unit, what one of it is in the base unit, decimals, and columns: value, how many of its last
-    digit the lowest and the highest lie away from it, repeats.
+    """Return one metric as JSON: title, unit with its size in base units, decimals, and columns.
+
+    The columns are the value, the distances to its lowest and highest value in units of the last digit, and repeats.
     """
     about = {
         "t": title(metric),
@@ -77,14 +80,14 @@ def _metric(metric: Metric, rows: Rows, where: Places, shown: fmt.Shown, size: i
 
 
 def _numbers(column: npt.NDArray[np.float64], where: Places, size: int, shown: fmt.Shown) -> list[str]:
-    """Each host's figure in the unit shown, with the digits of its column; ``null`` where there is none."""
+    """Return each host's figure in the unit shown, with the column's decimals; ``null`` if missing."""
     values = np.full(size, math.nan)
     values[where] = column * shown.factor
     texts = (f"%.{shown.decimals}f," * size % tuple(values.tolist())).split(",")[:size]
     for i in np.flatnonzero(~np.isfinite(values)):
         texts[i] = "null"
     for i in np.flatnonzero((np.abs(values) < 0.5 * 10.0**-shown.decimals) & (values != 0)):
-        texts[i] = f"{values[i]:.2g}"  # no false 0
+        texts[i] = f"{values[i]:.2g}"  # a small figure must not look like 0
     return texts
 
 
@@ -95,7 +98,7 @@ def _steps(
     size: int,
     shown: fmt.Shown,
 ) -> str:
-    """From each host's value to an end of its spread, both rounded, in units of the last digit."""
+    """Return the distance from each host's value to one end of its spread, both rounded, in units of the last digit."""
     unit = 10.0**shown.decimals
     steps = np.full(size, math.nan)
     steps[where] = np.round(ends * shown.factor * unit) - np.round(values * shown.factor * unit)
@@ -115,5 +118,5 @@ def _spread(values: Sequence[int], where: Places, size: int) -> list[int | None]
 
 
 def _inert(text: str) -> str:
-    """JSON that nothing within a script element can end."""
+    """Escape JSON so that it cannot end the script element around it."""
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

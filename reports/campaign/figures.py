@@ -1,4 +1,4 @@
-"""Which charts results give: headlines host by host, curves over size, depth or load, pairs of hosts, telemetry."""
+"""The charts of a campaign: headlines per host, curves over size, depth or load, pairs of hosts, and telemetry."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from reports.kit.language import Language
 from workloads import declared
 
 FEW = 6  # dots
-LEAST_POINTS = 3  # of a line
-MOST = 60  # charts of a kind; of headlines as boxes, which are for very many hosts, fewer
+LEAST_POINTS = 3  # minimum points of a line
+MOST = 60  # maximum charts of a kind; box plots, which are for very many hosts, have a lower limit
 MOST_BOXES = 24
 _QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
 class Figures(dict[str, list[Chart]]):
-    """The charts by kind (strips, curves, depths, loaded, pairs, devices, telemetry); empty where there is none.
+    """The charts by kind (strips, curves, depths, loaded, pairs, devices, telemetry). A list may be empty.
 
-    ``left_out``: kind to the titles of those beyond what a page holds.
+    ``left_out``: kind to the titles of charts that do not fit on a page.
     """
 
     left_out: Mapping[str, Sequence[str]]
 
 
 def figures(view: View, language: Language | None = None) -> Figures:
-    """The charts of ``view``, axes in ``language``; headings and notes are sentences still to be translated."""
+    """Return the charts of ``view``. Axes are in ``language``; headings and notes are not translated yet."""
     _ = language or Language()
     most_strips = MOST_BOXES if len(view.hosts) > charts.MANY_DOTS else MOST
     kinds = {
@@ -70,7 +70,7 @@ def figures(view: View, language: Language | None = None) -> Figures:
             left_out[kind] = [d.title for d in ordered[most:]]
     result = Figures({kind: [] for kind in kinds})
     result.left_out = left_out
-    with ThreadPoolExecutor(4) as pool:  # the engine works outside the interpreter's lock
+    with ThreadPoolExecutor(4) as pool:  # the engine releases the GIL
         svgs = pool.map(charts.to_svg, [d.spec() for _, d in shown], range(len(shown)))
         for (kind, d), svg in zip(shown, svgs, strict=True):
             result[kind].append(Chart(d.title, d.note, svg))
@@ -78,7 +78,7 @@ def figures(view: View, language: Language | None = None) -> Figures:
 
 
 def axis_title(metric: str, shown: fmt.Shown, better: str, _: Language) -> str:
-    """``triad, GB/s (higher is better)``."""
+    """Return the title of an axis, such as ``triad, GB/s (higher is better)``."""
     text = ", ".join(p for p in (metric, shown.unit) if p)
     return f"{text} ({_(fmt.better(better))})" if fmt.better(better) else text
 
@@ -114,19 +114,19 @@ def _strips(view: View, _: Language, most: int) -> Iterator[Drawn]:
 
 
 def _of_worth(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows that may tell one host from another: no chart is drawn of, say, how long each has been up."""
+    """Return the rows worth a chart, without purely descriptive ones such as uptime."""
     return frame[(frame["better"] != Better.NONE) | (frame["class"] != "none")]
 
 
 def _says_more(view: View, metric: Metric, rows: Rows) -> bool:
-    """Whether dots say more than the table: a few of one host say nothing that its spread there does not."""
+    """Return whether a chart shows more than the table. A few dots of a single host do not."""
     have = set(rows["host"])
     named = [h for h in view.hosts if h.name in have or view.why_absent(h.name, metric)]
     return int(rows["n"].sum()) >= FEW or len(named) > 1
 
 
 def _crowds(view: View, _: Language, colours: Mapping[str, str], most: int) -> Iterator[Drawn]:
-    """A row per generation: a dot per host, or boxes where these are very many."""
+    """Yield charts with a row per generation: a dot per host, or a box if there are very many hosts."""
     if len(view.hosts) > charts.MANY_DOTS:
         note = message(
             "Hosts: the box holds the middle half, the line nine in ten, the tick is the median, the dots are the "
@@ -136,13 +136,13 @@ def _crowds(view: View, _: Language, colours: Mapping[str, str], most: int) -> I
         note = message("A dot per host, ticks at the geometric means.")
     metrics = (metric for part in view.headlines_in_parts() for metric in view.by_metric(_of_worth(part)))
     for number, (metric, rows, shown) in enumerate(metrics):
-        values = _by_side(view, rows, shown) if number < most else {}  # those beyond are not drawn
+        values = _by_side(view, rows, shown) if number < most else {}  # charts beyond the limit are not drawn
         axis = axis_title(fmt.clean(metric.metric), shown, rows["better"][0], _)
         yield Drawn(title_of(metric), note, lazily(_crowd, view, _, colours, axis, values))
 
 
 def _by_side(view: View, rows: Rows, shown: fmt.Shown) -> dict[str, list[float]]:
-    """The figures of each generation's hosts, in the unit shown."""
+    """Return the figures of each generation's hosts, in the unit shown."""
     of: dict[str, list[float]] = {g: [] for g in view.generations}
     for host, value in rows.each("host", "value"):
         if host in view.generation:
@@ -168,7 +168,7 @@ def _crowd(
 
 
 def _dots(view: View, metrics: Sequence[Metric]) -> dict[Metric, list[tuple[str, float]]]:
-    """The values of each host in ``metrics``, as (host, value): its repeats, or its pairs' values."""
+    """Return the (host, value) dots of each metric. A value is a repeat, or a pair's figure if pairs are merged."""
     passed = view.results.values.where(f"{PASSED} and ({_one_of(metrics)})")
     dots: dict[Metric, list[tuple[str, float]]] = defaultdict(list)
     for frame, pairs in ((passed, False), (view.stats, True)):
@@ -180,7 +180,7 @@ def _dots(view: View, metrics: Sequence[Metric]) -> dict[Metric, list[tuple[str,
 
 
 def _one_of(metrics: Sequence[Metric]) -> str:
-    """A condition in SQL: a value is of one of ``metrics``; pairs are not told apart here."""
+    """Return an SQL condition for the values of ``metrics``. It ignores the subject, so it matches all pairs."""
     columns = [name for name in METRIC if name != "subject"]
     rows = dict.fromkeys(", ".join(literal(getattr(metric, name)) for name in columns) for metric in metrics)
     return f"({quoted(columns)}) in ({', '.join(f'({row})' for row in rows)})" if rows else "false"
@@ -192,8 +192,10 @@ def _one_of(metrics: Sequence[Metric]) -> str:
 def _lines(
     view: View, _: Language, hosts: Rows, generational: Rows, points: Callable[..., list[charts.Point]]
 ) -> tuple[list[Line], str]:
-    """A line per host, or per generation where hosts are many; ``points`` makes those of a line of its rows, and of the
-    columns that are its band."""
+    """Return a line per host, or per generation if there are many hosts, and a note.
+
+    ``points``: returns the points of a line from its rows and the names of the two columns of its band.
+    """
     colours, count = charts.colour_of(view.generations), len(set(hosts["host"]))
     sides = generational.by("generation")
     if count > charts.MANY_LINES or count > len(sides) > 1:
@@ -216,7 +218,7 @@ def _lines(
 
 
 def _rising(factor: float) -> Callable[..., list[charts.Point]]:
-    """Points of rows by ``x``, their ``value`` by ``factor``, which is also the unit of the band."""
+    """Return a function that makes points sorted by ``x``, with ``value`` and the band multiplied by ``factor``."""
 
     def points(rows: Rows, ends: tuple[str, str] | None) -> list[charts.Point]:
         scaled = (rows["value"] * factor).tolist()
@@ -228,8 +230,10 @@ def _rising(factor: float) -> Callable[..., list[charts.Point]]:
 
 
 def _against(view: View, name: str, split: Callable[[str, str], tuple[str, float] | None]) -> Iterator[_Against]:
-    """Figures that differ only in a number within column ``name``; ``split`` parts a workload's text there into the
-    rest and the number."""
+    """Yield groups of figures that differ only in a number within the column ``name``.
+
+    ``split``: splits a workload's text in that column into the rest and the number.
+    """
     texts = view.of_merged.distinct("workload", name)
     parts = [(workload, text, *part) for workload, text in texts if (part := split(workload, text)) is not None]
     if not parts:
@@ -254,12 +258,12 @@ def _fit(values: npt.NDArray[np.float64], unit: str, *, bits: bool = False, perc
 
 
 def _fit_of(rows: Rows, column: str, unit: str) -> fmt.Shown:
-    """How a ``column`` of a metric's rows is written."""
+    """Return how a ``column`` of a metric's rows is written."""
     return _fit(rows[column], unit, bits=bool(rows["bits"][0]), percent=bool(rows["percent"][0]))
 
 
 def _curves(view: View, _: Language) -> Iterator[Drawn]:
-    """Every metric measured at CURVE sizes or more (label ``size``), a chart per combination of its other labels."""
+    """Yield a chart per metric with at least CURVE sizes (label ``size``) and combination of its other labels."""
     colours = charts.colour_of(view.generations) if len(view.generations) > 1 else {}
     for metric, rows, generational in _against(view, "labels", lambda _, text: curve_point(text)):
         if len(set(rows["x"])) < CURVE:
@@ -269,14 +273,17 @@ def _curves(view: View, _: Language) -> Iterator[Drawn]:
         edges = charts.caches(view.hosts, colours) if str(rows["class"][0]).startswith("mem-") else []
         inside = [e for e in edges if rows["x"].min() < e[0] < rows["x"].max()]
         if inside:
-            note = joined([note, message("Dotted lines: size of one L1d, L2, L3.")], " ")
+            note = joined([note, message("Dotted lines: sizes of one L1d, L2 and L3 cache.")], " ")
         axis = axis_title(fmt.clean(metric.metric), shown, rows["better"][0], _)
         spec = lazily(charts.curve, lines, _(message("size")), axis, Across.SIZE, inside)
         yield Drawn(title_of(metric), note, spec, bool(rows["headline"].any()))
 
 
 def _depths(view: View, _: Language) -> Iterator[Drawn]:
-    """Every metric that is a headline at some queue depth, of cases that differ in their depth only."""
+    """Yield a chart per metric over queue depth, for cases that differ in their depth only.
+
+    The metric must be a headline at one of the depths.
+    """
     for metric, rows, generational in _against(view, "case", declared.depth):
         if len(set(rows["x"])) < LEAST_POINTS or not rows["headline"].any():
             continue
@@ -291,7 +298,7 @@ def _depths(view: View, _: Language) -> Iterator[Drawn]:
 
 
 def _loaded(view: View, _: Language) -> Iterator[Drawn]:
-    """Latency against the bandwidth that was moved meanwhile, where a workload measures both at several rates."""
+    """Yield charts of latency against bandwidth, for workloads that measure both at several loads."""
     loading = _loading(view)
     if not loading:
         return
@@ -311,16 +318,16 @@ def _loaded(view: View, _: Language) -> Iterator[Drawn]:
 
 
 def _loading(view: View) -> set[tuple[str, ...]]:
-    """The workloads that measure latency under load."""
+    """Return the workloads that measure latency under load."""
     metrics = view.of_merged.distinct("workload", "metric")
     return {(workload,) for workload, metric in metrics if declared.plot(workload, metric) is not None}
 
 
 def _by_step(x: float, y: float) -> Callable[..., list[charts.Point]]:
-    """Points of rows in the order of their steps; ``x`` and ``y`` are the factors of the axes."""
+    """Return a function that makes points in the order of their steps. ``x``, ``y``: the factors of the axes."""
 
     def points(rows: Rows, ends: tuple[str, str] | None) -> list[charts.Point]:
-        # No band: where a line turns back on itself a band would be ambiguous.
+        # No band, which would be ambiguous for a line that turns back on itself.
         ordered = np.argsort(rows["step"])
         blank = [math.nan] * len(ordered)
         return list(zip(rows["x"][ordered] * x, rows["value"][ordered] * y, blank, blank, strict=True))
@@ -329,8 +336,11 @@ def _by_step(x: float, y: float) -> Callable[..., list[charts.Point]]:
 
 
 def _with_bandwidth(frame: pd.DataFrame, side: str) -> pd.DataFrame:
-    """Latencies under load, labels without the one that numbers their points, with that ``step``, the name of the
-    ``bandwidth`` that they stand against, and ``x``, the bandwidth of the same point."""
+    """Return latencies under load with the bandwidth of the same point.
+
+    The label that numbers the points is moved to the column ``step``. ``bandwidth`` is the name of the bandwidth
+    metric, and ``x`` is its value.
+    """
     metrics = frame[["workload", "metric"]].drop_duplicates().itertuples(index=False, name=None)
     plots = [(w, m, plot.bandwidth, plot.each) for w, m in metrics if (plot := declared.plot(w, m)) is not None]
     table = pd.DataFrame(plots, columns=["workload", "metric", "bandwidth", "each"])
@@ -346,15 +356,15 @@ def _with_bandwidth(frame: pd.DataFrame, side: str) -> pd.DataFrame:
 
 
 def _step(label_text: str, name: str) -> tuple[str, float]:
-    """Labels without ``name``, and its number; NaN where it has none."""
+    """Return the labels without ``name``, and the number in that label, or NaN if there is none."""
     labels = json.loads(label_text)
     step = str(labels.pop(name, ""))
     return json.dumps(labels, sort_keys=True, separators=(",", ":")), float(step) if step.isdigit() else math.nan
 
 
-# --- the hosts meanwhile ---------------------------------------------------------------------------------------------
+# --- telemetry -------------------------------------------------------------------------------------------------------
 
-_BINS = 60  # of a chart over time
+_BINS = 60  # points of a chart over time
 _UNITS = {
     "clock_hz_mean": "Hz",
     "temp_c_max": "degC",
@@ -366,7 +376,7 @@ _UNITS = {
 
 
 def _telemetry(view: View, _: Language) -> Iterator[Drawn]:
-    """Clock, temperature and power over the runs of each workload: of its case that ran longest."""
+    """Yield charts of clock, temperature and power during the longest case of each workload."""
     telemetry = view.results.telemetry
     shown_here = telemetry.samples["column"].isin(list(_UNITS))
     for workload, rows in telemetry.samples[shown_here].groupby("workload", sort=False):
@@ -391,7 +401,7 @@ def _telemetry(view: View, _: Language) -> Iterator[Drawn]:
 
 
 def _quantity(column: str, what: str) -> tuple[str, str]:
-    """A column of telemetry as an axis has it, and as the heading of ``what`` has it."""
+    """Return the title of a telemetry column for an axis, and for a heading about the workload ``what``."""
     if column == "clock_hz_mean":
         return message("mean clock"), message("{what}: clock during the runs", what=what)
     if column == "temp_c_max":
@@ -407,7 +417,7 @@ def _quantity(column: str, what: str) -> tuple[str, str]:
 
 
 def _over_time(view: View, samples: pd.DataFrame, length: float) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Samples of one column by stretches of time: the median of each host, and of each generation's hosts."""
+    """Return the medians of samples per time bin, for each host and for each generation."""
     bins = (samples["t"] / length * _BINS).round().clip(upper=_BINS) * (length / _BINS)
     hosts = samples.groupby(["host", bins.rename("x")], sort=True)["value"].median().reset_index()
     own = hosts.assign(generation=[view.generation[h] or "" for h in hosts["host"]])

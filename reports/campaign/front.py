@@ -1,4 +1,4 @@
-"""The first screen of a campaign: status, what the machines are, headline figures, what is odd, what to do next."""
+"""The first screen of a campaign: status, machines, headline figures, anomalies, and what to do next."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from reports.hosts.generations import Deviation, by_generation
 from reports.kit import format as fmt
 
 MOST_BENCHMARKS = 12
-MOST_SIDES = 4  # generations beside each other
+MOST_SIDES = 4  # maximum generations side by side
 MOST_ODD = 8
-MOST_HOSTS = 3  # of a list
+MOST_HOSTS = 3  # maximum hosts named in a list
 MOST_NEXT = 3
-# Facts in which hosts of a generation ought to be alike; others (disks, clocks, notes) differ from host to host.
+# Facts that should be equal on all hosts of a generation; others (disks, clocks, notes) differ between hosts.
 _SETTINGS = (
     *("CPU", "Cores", "Memory", "DIMMs", "PCIe below its best", "BIOS", "Microcode", "Kernel", "Governor", "Boost"),
     *("SMT", "Transparent huge pages", "Clock source", "Mitigations"),
@@ -37,8 +37,11 @@ _SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """``text``: the figure without its unit; ``noise``: its coefficient of variation where that is above NOISY;
-    ``why``: why it is absent; ``share`` of the machine's peak, and ``times`` a reference, where known."""
+    """A headline figure of one side. Each field may be empty.
+
+    ``text``: the figure without its unit. ``noise``: its coefficient of variation if above NOISY. ``why``: the reason
+    why it is missing. ``share``: the share of the machine's peak. ``times``: the ratio to a reference.
+    """
 
     text: str = ""
     noise: str = ""
@@ -49,7 +52,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A headline figure of each side, shown as ``factor`` times the figure in ``base``, its base unit."""
+    """A headline metric with a figure for each side. ``factor`` converts from the base unit ``base`` to ``unit``."""
 
     metric: Metric
     title: str
@@ -63,9 +66,11 @@ class Benchmark:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """Sentences, and a row per benchmark with a cell for each of ``sides``. ``machines``: what each generation is;
-    ``shares``: some figures have a peak, ``reference``: what some are held against; ``means``: what these are;
-    ``next``: what to do, with the command to type. ``left_out``: further headlines.
+    """The text of the first screen, with a row per benchmark and a cell for each of ``sides``.
+
+    ``machines``: the hardware of each generation. ``left_out``: number of further headlines. ``shares``: whether some
+    figures have a peak. ``reference``: the name of the reference, if any. ``means``: explanations of both. ``next``:
+    what to do next, each with its command.
     """
 
     status: str
@@ -82,7 +87,7 @@ class Front:
 
 
 def front(view: View, problems: Sequence[Problem], against: Against = NOTHING) -> Front:
-    """The first screen. ``against``: what headlines are held against."""
+    """Return the first screen. ``against``: the peaks and the reference of the headlines."""
     apart = Deviations(view)
     benchmarks, left_out = _benchmarks(view, against)
     odd = list(_odd(view, apart))
@@ -106,7 +111,7 @@ def front(view: View, problems: Sequence[Problem], against: Against = NOTHING) -
 
 
 def status(view: View) -> str:
-    """How the runs ended, in a sentence."""
+    """Return a sentence about how the runs ended."""
     counts = status_counts(view.results.outcomes)
     total, passed, finished = sum(counts.values()), counts[Status.PASSED], view.results.campaign.finished
     runs = count(total, "run")
@@ -125,7 +130,7 @@ def status(view: View) -> str:
 
 
 def _machines(view: View) -> Iterator[str]:
-    """What the machines of each generation are: a line for each set of CPU, memory and accelerators."""
+    """Yield a line about the machines of a generation for each combination of CPU, memory and accelerators."""
     kinds: dict[tuple[str, object], list[HostInfo]] = {}
     for host in view.hosts:
         kinds.setdefault((host.generation or "", _kind(host.facts)), []).append(host)
@@ -141,7 +146,7 @@ def _machines(view: View) -> Iterator[str]:
 
 
 def _kind(facts: Facts | None) -> object:
-    """Return what tells apart machines whose figures should not be taken together; hosts without facts are alike."""
+    """Return a key that is equal for machines whose figures may be combined. Hosts without facts share one key."""
     if facts is None:
         return None
     gpus = facts.gpus[0].name if facts.gpus else ""
@@ -168,7 +173,7 @@ def _about(facts: Facts) -> Iterator[str | None]:
 def leading(view: View, limit: int) -> list[MetricRows]:
     """Return the ``limit`` headlines that represent all others, or one of each class if there are more classes."""
     headlines = {headline[0]: headline for headline in view.headlines}
-    first: dict[str, Metric] = {}  # of each class, a guardrail only if there is nothing else
+    first: dict[str, Metric] = {}  # per class; a guardrail only if the class has nothing else
     for metric, rows, _ in sorted(view.headlines, key=lambda headline: str(headline[1]["kind"][0]) == Kind.GUARDRAIL):
         first.setdefault(class_of(rows), metric)
     return [headlines[metric] for metric in chosen(list(headlines), max(limit, len(first)), set(first.values()))]
@@ -186,7 +191,7 @@ def _benchmarks(view: View, against: Against) -> tuple[tuple[Benchmark, ...], in
 def _benchmark(view: View, against: Against, metric: Metric, rows: Rows, shown: fmt.Shown) -> Benchmark:
     if "generation" in rows:
         sides = rows["generation"].tolist()
-    else:  # one host each; a host that no list names has no side
+    else:  # one host per side; a host without a generation has no side
         hosts = rows["host"].tolist()
         sides = [view.generation[host] or "" if host in view.generation else None for host in hosts]
     by_side = dict(zip(sides, rows.each("value", "cv"), strict=True))
@@ -211,11 +216,11 @@ def _benchmark(view: View, against: Against, metric: Metric, rows: Rows, shown: 
 
 
 def noise(cv: float) -> str:
-    """A coefficient of variation that is above NOISY; else nothing."""
+    """Return the coefficient of variation in percent if it is above NOISY, else an empty string."""
     return fmt.percent(cv) if cv > NOISY else ""
 
 
-# --- what is odd -----------------------------------------------------------------------------------------------------
+# --- anomalies -------------------------------------------------------------------------------------------------------
 
 
 def _odd(view: View, apart: Deviations) -> Iterator[str]:
@@ -225,7 +230,7 @@ def _odd(view: View, apart: Deviations) -> Iterator[str]:
     yield from _settings(view)
     for workload, version, names in mixed(view.results.values):
         yield message(
-            "{workload} {version} on {hosts}: versions do not compare",
+            "{workload} {version} on {hosts}: versions are not comparable",
             workload=fmt.clean(workload),
             version=version,
             hosts=some(names),
@@ -238,11 +243,11 @@ def _unlike(view: View, apart: Deviations) -> Iterator[str]:
         yield sentence(host, view.title_of(host.generation))
     if len(hosts) > MOST_HOSTS:
         more = count(len(hosts) - MOST_HOSTS, "further host")
-        yield message("{hosts} unlike their peers: see the map of hosts", hosts=more)
+        yield message("{hosts} differ from their peers: see the map of hosts", hosts=more)
 
 
 def _unstable(view: View) -> Iterator[str]:
-    """Headline figures whose repeats vary."""
+    """Yield a sentence about headline figures whose repeats vary, if there are any."""
     all_, noisy, worst = 0, 0, None
     for figures in view.headlines_in_parts():
         above = figures[figures["cv"] > NOISY]
@@ -271,7 +276,7 @@ def _settings(view: View) -> Iterator[str]:
 
 
 def different(d: Deviation) -> str:
-    """A fact in which hosts are unlike most of their generation."""
+    """Return a sentence about a fact in which hosts differ from most of their generation."""
     return message(
         "{fact} on {hosts}: {value}; most: {usual}",
         fact=d.name,
@@ -282,12 +287,12 @@ def different(d: Deviation) -> str:
 
 
 def short(text: str, most: int = 60) -> str:
-    """``text``, ended by an ellipsis where it is long."""
+    """Return ``text``, shortened to ``most`` characters with an ellipsis if it is longer."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def some(names: Sequence[str], most: int = MOST_HOSTS) -> str:
-    """The first names of a list, and how many more there are."""
+    """Return the first names of a list, and how many more there are."""
     listed = ", ".join(short(fmt.clean(n), 40) for n in names[:most])
     if len(names) <= most:
         return listed
@@ -298,7 +303,7 @@ def some(names: Sequence[str], most: int = MOST_HOSTS) -> str:
 
 
 def _next(view: View, problems: Sequence[Problem]) -> Iterator[tuple[str, str]]:
-    """What to do, and the command for it; at most MOST_NEXT."""
+    """Yield what to do next, each with its command; at most MOST_NEXT."""
     steps: dict[str, str] = {}
     if not view.results.campaign.finished:
         steps[resume_command(view.results)] = message("Finish the campaign")

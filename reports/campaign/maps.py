@@ -1,4 +1,4 @@
-"""Maps of what was measured between two ends: every two hosts, or every two devices of a host."""
+"""Heat maps of measurements between pairs of hosts, or between pairs of devices of a host."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from reports.kit.language import Language
 from workloads import declared
 
 Cell = tuple[str, str, float]  # from, to, figure
-_BEYOND = 1.02  # a share of a link's peak that is more than rounding above it
+_BEYOND = 1.02  # a larger share of a link's peak cannot be explained by rounding
 
 
 def of_hosts(view: View, _: Language) -> Iterator[Drawn]:
-    """Every headline metric of pairs of hosts, as long as a matrix of them can be read."""
+    """Yield a map per headline metric of pairs of hosts, or none if there are too many hosts to read it."""
     names = {h.name: fmt.clean(h.name) for h in view.hosts}
     if len(names) > charts.MANY_CELLS:
         return
@@ -73,8 +73,7 @@ def of_hosts(view: View, _: Language) -> Iterator[Drawn]:
 def _from_their_kind(
     triples: Sequence[tuple[str, str, float]], generation: Mapping[str, str], better: str
 ) -> list[float]:
-    """How far each value of a pair of hosts lies from the median between their two generations, as a share; positive is
-    better."""
+    """Return each value's relative deviation from the median between the same two generations. Positive is better."""
     of: dict[tuple[str, str], list[float]] = defaultdict(list)
     for a, b, value in triples:
         of[generation[a], generation[b]].append(value)
@@ -84,8 +83,10 @@ def _from_their_kind(
 
 
 def of_devices(view: View, _: Language) -> Iterator[Drawn]:
-    """Every metric whose manifest says that its labels ``from`` and ``to`` name devices: a map for each generation, of
-    the medians of its hosts."""
+    """Yield a map per generation for each metric between devices, with the medians of the generation's hosts.
+
+    In the manifest, the labels ``from`` and ``to`` of such a metric name devices.
+    """
     mapped = {pair for pair in view.of_hosts.distinct("workload", "metric") if declared.between_devices(*pair)}
     if not mapped:
         return
@@ -130,8 +131,10 @@ def of_devices(view: View, _: Language) -> Iterator[Drawn]:
 
 
 def _of_peaks(metric: Sequence[str], triples: Sequence[Cell], machines: Machines) -> tuple[list[str], list[Message]]:
-    """The share of its link's peak for each of ``triples``, empty where that is not known, and a sentence for each kind
-    of link. What is faster than a link takes another way (an integrated GPU its memory's) and has no share of it."""
+    """Return the share of its link's peak for each cell, empty if not known, and a sentence for each kind of link.
+
+    A value above the link's peak has no share, because the data took another path, such as an integrated GPU's memory.
+    """
     workload, case, name = metric
     held = declared.peak(workload, case, name)
     of_links: dict[tuple[str, str, Peak], dict[int, float]] = defaultdict(dict)
@@ -158,14 +161,16 @@ def _of_peaks(metric: Sequence[str], triples: Sequence[Cell], machines: Machines
 
 
 def _in_order(name: str) -> tuple[str, int]:
-    """``gpu10`` behind ``gpu9``."""
+    """Return a sort key that puts ``gpu10`` after ``gpu9``."""
     number = re.search(r"\d+$", name)
     return (name[: number.start()], int(number[0])) if number else (name, -1)
 
 
 def _from_their_like(triples: Sequence[Cell], better: str) -> list[float]:
-    """How far each value lies from the median of its like (the same two sorts of device, within one or between two), as
-    a share; positive is better."""
+    """Return each value's relative deviation from the median of similar pairs. Positive is better.
+
+    Pairs are similar if they have the same two kinds of device, and both are within one device or between two.
+    """
     like = [(_in_order(a)[0], _in_order(b)[0], a == b) for a, b, _v in triples]
     of: dict[tuple[str, str, bool], list[float]] = defaultdict(list)
     for kind, (_a, _b, value) in zip(like, triples, strict=True):

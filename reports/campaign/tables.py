@@ -1,4 +1,4 @@
-"""The figures of a page as they are printed: tables of values, gaps, failures, mixed versions."""
+"""The tables of a campaign's page, as text: values, missing figures, failures and mixed versions."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from reports.campaign.rows import Rows, groups
 from reports.campaign.view import View, headlines, point, spread
 from reports.kit import format as fmt
 
-ACROSS = 8  # hosts up to which they stand as columns beside each other
-ROWS = 3000  # figures up to which every host has its own row among all metrics
-ROWS_ON_PAPER = 400  # the same, where nothing can be folded
-CELLS = 6000  # figures up to which the headlines of all hosts are a table
-FOLD = 60  # rows above which a workload's cases are folded one by one
+ACROSS = 8  # maximum hosts that are shown as columns
+ROWS = 3000  # maximum figures for which every host has its own row in the table of all metrics
+ROWS_ON_PAPER = 400  # the same limit on paper, where nothing can be folded
+CELLS = 6000  # maximum figures in a table of all hosts' headlines
+FOLD = 60  # rows above which each case of a workload is folded separately
 
-NOISY = 0.05  # coefficient of variation from which a figure is marked
+NOISY = 0.05  # coefficient of variation above which a figure is marked
 
 _PRINTED = ("better", "generation", "host", "value", "lo", "hi", "interval", "cv", "n")
 _ENDS = ("low_host", "low", "high_host", "high")
@@ -37,8 +37,11 @@ _ENDS = ("low_host", "low", "high_host", "high")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure as it is printed; ``value`` (base unit) is what a column sorts by. ``why``: why it is absent; ``noisy``:
-    its coefficient of variation is above NOISY."""
+    """A figure as text.
+
+    ``value``: the sort key of its column, in base units. ``why``: the reason why it is missing. ``noisy``: whether its
+    coefficient of variation is above NOISY.
+    """
 
     text: str = ""
     spread: str = ""
@@ -51,10 +54,11 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A metric's figure of one host or generation (``who``); ``low`` and ``high``: the hosts at a generation's ends.
+    """A metric's figure of one host or generation (``who``).
 
-    ``factor``: what one of ``unit`` is in ``base``. ``again``: the metric's name stands in the row above. ``number``:
-    which metric of the embedded ones it is; None where its hosts' figures are not embedded.
+    ``low``, ``high``: the hosts with a generation's lowest and highest figure. ``factor``: the size of ``unit`` in
+    ``base``. ``again``: the row above already has the metric's name. ``number``: the position of the metric among the
+    embedded ones, or None if it is not embedded.
     """
 
     workload: str
@@ -74,7 +78,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """All metrics of a workload: tables of (title, lines); a single one, without title, where it is short."""
+    """All metrics of a workload as ``tables`` of (title, lines). A short workload has one table without a title."""
 
     name: str
     rows: int
@@ -84,7 +88,7 @@ class Workload:
 def lines(
     view: View, metric: Metric, rows: Rows, shown: fmt.Shown, numbers: Mapping[Metric, int] | None = None
 ) -> list[Line]:
-    """A metric's rows, of hosts or of generations."""
+    """Return the rows of a metric, for hosts or for generations."""
     generational = "generation" in rows
     return [
         Line(
@@ -102,7 +106,7 @@ def lines(
 
 
 def records(rows: Rows) -> Iterator[dict[str, Any]]:
-    """The columns that are printed, row by row."""
+    """Yield the printed columns of each row."""
     names = [name for name in (*_PRINTED, *_ENDS) if name in rows]
     for values in rows.each(*names):
         yield dict(zip(names, values, strict=True))
@@ -120,7 +124,7 @@ def _by_host(rows: Rows, shown: fmt.Shown) -> dict[str, Figure]:
 
 
 def across(view: View) -> list[tuple[Line, list[Figure]]]:
-    """Headlines with the hosts as columns, a scale for each row; none for one host, or for too many."""
+    """Return the headlines with hosts as columns and a common scale per row; empty for one host or too many."""
     if not 1 < len(view.hosts) <= ACROSS:
         return []
     table = []
@@ -132,7 +136,10 @@ def across(view: View) -> list[tuple[Line, list[Figure]]]:
 
 
 def down(view: View) -> tuple[list[Line], list[tuple[HostInfo, list[Figure]]]] | None:
-    """Headlines with the hosts as rows, a scale for each column: columns, and rows; None for few hosts or too many."""
+    """Return the headlines with hosts as rows: the columns, each with a common scale, and the rows.
+
+    The result is None for few hosts or too many figures.
+    """
     if len(view.hosts) <= ACROSS or _more_than(CELLS, view.headlines_in_parts()):
         return None
     chosen = headlines(view.merged)
@@ -147,12 +154,12 @@ def down(view: View) -> tuple[list[Line], list[tuple[HostInfo, list[Figure]]]] |
 
 
 def _more_than(most: int, parts: Iterator[pd.DataFrame]) -> bool:
-    """Whether ``parts`` have more rows; as few of them are looked at as tell."""
+    """Return whether ``parts`` have more than ``most`` rows in total. Stop reading as soon as this is known."""
     return any(rows > most for rows in accumulate(map(len, parts)))
 
 
 def metrics(view: View, numbers: Mapping[Metric, int], *, per_host: bool) -> Iterator[Workload]:
-    """All metrics, by host or (not ``per_host``) by generation; ``numbers``: which are embedded, as ``Line.number``."""
+    """Yield all metrics, by host or by generation. ``numbers``: position of embedded metrics, as in ``Line.number``."""
     of_metrics = view.by_metric(view.stats if per_host else view.generational)
     for workload, of in groupby(of_metrics, lambda group: group[0].workload):
         listed = list(of)
@@ -164,7 +171,7 @@ def metrics(view: View, numbers: Mapping[Metric, int], *, per_host: bool) -> Ite
 
 
 def coverage(view: View) -> list[tuple[str, list[tuple[int, int] | None]]]:
-    """Hosts with anything that did not pass: for each workload (passed, all), None where nothing was planned."""
+    """Return the hosts on which a run did not pass, with (passed, all) per workload; None if nothing was planned."""
     outcomes = view.results.outcomes
     passed = (
         (outcomes["status"] == Status.PASSED).groupby([outcomes["host"], outcomes["workload"]]).agg(["sum", "size"])
@@ -176,15 +183,18 @@ def coverage(view: View) -> list[tuple[str, list[tuple[int, int] | None]]]:
 
 
 def failed(results: Results) -> pd.DataFrame:
-    """Every run that did not pass, worst first."""
+    """Return every run that did not pass, worst first."""
     outcomes = plain(results.outcomes[results.outcomes["status"] != Status.PASSED])
     rank = outcomes["status"].map({s: i for i, s in enumerate(WORST_FIRST)})
     return outcomes.assign(rank=rank).sort_values(["rank", "host", "workload", "case", "repeat"], kind="stable")
 
 
 def mixed(values: Values) -> list[tuple[str, str, list[str]]]:
-    """Workloads of which a case was measured by several versions of its tool, which do not compare: workload, version,
-    the hosts with it. Cases among themselves may differ: some tools say a case's precision as part of the version."""
+    """Return (workload, version, hosts) for workloads with a case that several tool versions measured.
+
+    Figures of different versions are not comparable. Different cases may have different versions, because some tools
+    report a case's precision as part of the version.
+    """
     versions = values.distinct("workload", "case", "tool_version")
     several = versions[versions.duplicated(["workload", "case"])][["workload", "case"]].drop_duplicates()
     if several.empty:
@@ -200,11 +210,11 @@ def mixed(values: Values) -> list[tuple[str, str, list[str]]]:
 
 
 def wide(view: View, most: int = ROWS) -> bool:
-    """Whether figures of single hosts are more than ``most``, too many for rows of their own."""
+    """Return whether several hosts have more than ``most`` figures, too many for a row each."""
     return len(view.of_hosts) > most and len(view.hosts) > 1
 
 
 def intervals(view: View, *, per_host: bool) -> set[Interval]:
-    """Which kinds of spread the tables of all metrics show."""
+    """Return the kinds of spread that the tables of all metrics show."""
     shown = view.of_hosts.distinct("interval") if per_host else distinct(view.generational, ["interval"])
     return {Interval(i) for (i,) in shown}

@@ -1,4 +1,4 @@
-"""A campaign's results for a terminal: status, machines, headlines, what is odd, what did not pass, and its files."""
+"""A campaign's results for a terminal: status, machines, headlines, anomalies, failures and files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from reports.kit.language import Language
 from reports.report import Report
 
 MOST_PROBLEMS = 6
-MOST_METRICS = 40  # headlines; more would scroll what matters off the screen
+MOST_METRICS = 40  # maximum headlines; more would scroll the important ones off the screen
 _STYLE = {
     Status.PASSED: "green",
     Status.FAILED: "bold red",
@@ -42,7 +42,7 @@ _STYLE = {
 
 
 def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
-    """What to print at the end of a run, in order, for 80 columns and wider. ``page``: where the HTML page lies."""
+    """Return what to print at the end of a run, in order, for at least 80 columns. ``page``: path of the HTML page."""
     view, problems, results, _ = report.view, report.problems, report.view.results, report.language
     first = report.front
     shown: list[RenderableType] = [Text(_(first.status), style="bold"), *_counts(results, _)]
@@ -106,7 +106,7 @@ def _further(what: str, page: Path | None, _: Language) -> str:
 
 
 def _reading(view: View, _: Language) -> str:
-    """What spread and n are."""
+    """Return a sentence that explains spread and n."""
     kinds = _(legend({i for _key, rows, _shown in view.headlines for i in rows["interval"]}))
     if len(view.hosts) > 1:
         return _(message("{spread}. n: hosts; spread is between hosts.", spread=kinds))
@@ -114,7 +114,7 @@ def _reading(view: View, _: Language) -> str:
 
 
 def _table(view: View, against: Against, _: Language) -> Table:
-    """A row per headline: of several generations its name stands beside a line for each."""
+    """Return a table with a row per headline, or per headline and generation if there are several generations."""
     several = len(view.generations) > 1 and len(view.hosts) > 1
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1), show_edge=False)
     if several:
@@ -131,7 +131,7 @@ def _table(view: View, against: Against, _: Language) -> Table:
         table.add_column(_(message("times {reference}", reference=against.reference)), justify="right", max_width=14)
     table.add_column(_(message("spread")), justify="right", no_wrap=True)
     table.add_column("n", justify="right", no_wrap=True)
-    # where a case has one point, its name is enough
+    # if a case has only one point, its name is enough
     points = Counter(key[:4] for key in {metric.columns[:5]: None for metric, _rows, _shown in view.headlines})
     case: tuple[str, ...] = ()
     for metric, rows, shown in leading(view, MOST_METRICS):
@@ -150,7 +150,7 @@ def _table(view: View, against: Against, _: Language) -> Table:
 def _line(
     view: View, row: Mapping[str, Any], shown: fmt.Shown, against: Against, metric: Metric, several: bool, _: Language
 ) -> list[Text]:
-    """The cells of a figure after its name."""
+    """Return the cells of a figure after its name."""
     generation = str(row["generation"]) if "generation" in row else view.generations[0]
     extent = Text(spread(shown, row["lo"], row["hi"], row["interval"]))
     if row["cv"] > NOISY:
@@ -171,7 +171,7 @@ def _line(
 
 
 def _counts(results: Results, _: Language) -> Iterator[Text]:
-    """How many runs ended in each status, where not all passed."""
+    """Yield the number of runs per status, unless all passed."""
     counts = status_counts(results.outcomes)
     if counts[Status.PASSED] == sum(counts.values()):
         return

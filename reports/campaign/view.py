@@ -1,4 +1,4 @@
-"""What every report of a run needs, computed once: hosts in order, their figures, their generations' figures."""
+"""The data that every report of a campaign needs, computed once: ordered hosts, and figures per host and generation."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ MetricRows = tuple[Metric, Rows, fmt.Shown]  # a metric, its rows, and how their
 
 @dataclass(frozen=True)
 class View:
-    """A campaign ready to be shown.
+    """A campaign prepared for reports.
 
-    ``hosts`` stand by generation, then by name; ``generations`` holds each generation's name, "" (last) for hosts
-    without one. ``of_hosts`` has a row per host and subject, ``of_merged`` has pairs of hosts brought together, and
-    ``generational`` a row per generation (all three as record.figures.hosts gives them). ``absent`` says why a
-    (host, workload, case) has no figure. ``scales``: the one way in which every document writes a metric's figures.
+    ``hosts``: sorted by generation, then by name. ``generations``: the name of each generation, with "" (last) for
+    hosts without one. ``of_hosts``: a row per host and subject. ``of_merged``: the same with pairs of hosts merged.
+    ``generational``: a row per generation. All three come from ``record.figures.hosts``. ``absent``: why a (host,
+    workload, case) has no figure. ``scales``: the unit and digits of each metric, the same in every document.
     """
 
     results: Results
@@ -46,12 +46,12 @@ class View:
 
     @property
     def stats(self) -> pd.DataFrame:
-        """All rows of ``of_hosts``: where they may be very many, go through its parts instead."""
+        """Return all rows of ``of_hosts``. If there may be very many, iterate over its parts instead."""
         return self.of_hosts.frame
 
     @property
     def merged(self) -> pd.DataFrame:
-        """All rows of ``of_merged``: where they may be very many, go through its parts instead."""
+        """Return all rows of ``of_merged``. If there may be very many, iterate over its parts instead."""
         return self.of_merged.frame
 
     @cached_property
@@ -59,39 +59,41 @@ class View:
         return len(self.of_merged.distinct("headline")) > 1
 
     def headlines_in_parts(self) -> Iterator[pd.DataFrame]:
-        """The rows of ``headlines(merged)``, of some metrics after the other."""
+        """Yield the rows of ``headlines(merged)`` in frames of some metrics each."""
         for part in self.of_merged:
             yield _without_curves(part[part["headline"].to_numpy(bool)] if self._only_headlines else part)
 
     @property
     def summed(self) -> pd.DataFrame:
-        """What each metric comes to: on the only host, or in each generation."""
+        """Return the summary of each metric: the figures of the only host, or those of each generation."""
         return self.merged if len(self.hosts) == 1 else self.generational
 
     @cached_property
     def headlines(self) -> tuple[MetricRows, ...]:
-        """The headlines of ``summed``, which most exhibits begin with."""
+        """Return the headlines of ``summed``, metric by metric."""
         return tuple(self.by_metric(headlines(self.summed)))
 
     def by_metric(self, frame: pd.DataFrame) -> Iterator[MetricRows]:
-        """``frame``'s rows metric by metric, each with the one way to write all its figures."""
+        """Yield the rows of ``frame`` metric by metric, each with the unit and digits of its figures."""
         for metric, rows in by_metric(frame):
             yield metric, rows, self.shown(metric, rows)
 
     def shown(self, metric: Metric, rows: Rows) -> fmt.Shown:
-        """How the figures of a metric are written: alike in every table and document; ``rows`` decide for a single
-        pair of hosts."""
+        """Return how a metric's figures are written, the same in every table and document.
+
+        For a single pair of hosts it is derived from ``rows``.
+        """
         return self.scales.get(metric) or shown_as(rows, metric.unit)
 
     def title_of(self, generation: str) -> str:
-        """A generation's name as people read it."""
+        """Return the name of a generation for display."""
         return fmt.clean(generation) or (
             message("all hosts") if len(self.generations) == 1 else message("no generation")
         )
 
     def why_absent(self, host: str, metric: Metric) -> str:
-        """One word for a figure a host lacks: how its runs ended; empty where none was planned."""
-        # A step may give several cases (``step/part``), and an outcome may be of a whole workload (``*``).
+        """Return how the runs of a missing figure ended, as one word; empty if no run was planned."""
+        # A step may have several cases (``step/part``), and an outcome may apply to a whole workload (``*``).
         for name in (metric.case, metric.case.split("/")[0], "*"):
             if (host, metric.workload, name) in self.absent:
                 return str(self.absent[host, metric.workload, name])
@@ -133,12 +135,12 @@ def view(results: Results, first: Sequence[str] = ()) -> View:
 
 
 def _scales(rows: pd.DataFrame) -> dict[Metric, fmt.Shown]:
-    """Each metric's unit and digits: those that suit its ``rows``, of its only host, or of generations."""
+    """Return the unit and digits of each metric, chosen to suit its ``rows``."""
     return {metric: shown_as(of_metric, metric.unit) for metric, of_metric in by_metric(rows)}
 
 
 def _places(orders: Mapping[str, Sequence[str]], name: str, values: Sequence[str]) -> list[int]:
-    """The place of each of the ``values`` of a column as people read them."""
+    """Return the position of each value of a column in natural order, or in the order given by ``orders``."""
     listed = {value: position for position, value in enumerate(orders.get(name, ()))}
     order = sorted(values, key=lambda v: (listed.get(v, len(listed)), v == "", fmt.natural(v)))
     place = {value: position for position, value in enumerate(order)}
@@ -157,26 +159,27 @@ def of_metrics(frame: pd.DataFrame, metrics: Iterable[Metric]) -> pd.DataFrame:
 
 
 def point(metric: Metric) -> str:
-    """Return what a metric is called beside its workload and case."""
+    """Return a metric's name without its workload and case."""
     return fmt.point(metric.metric, metric.subject, metric.labels, metric.standing)
 
 
 def shown_as(rows: Rows, unit: str) -> fmt.Shown:
-    """The one way to write a metric's ``rows`` (value, lo, hi, bits, percent), base ``unit``."""
+    """Return how a metric's ``rows`` (value, lo, hi, bits, percent) are written. ``unit``: the base unit."""
     figures = rows.each("value", "lo", "hi")
     return fmt.fit(figures, unit, bits=bool(rows["bits"][0]), percent=bool(rows["percent"][0]))
 
 
 def headlines(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the figures people ask for first; all rows where no metric claims to be one. Of a metric measured
-    over many sizes (a curve) only the largest size stands here.
+    """Return the rows of headline metrics, or all rows if no metric is a headline.
+
+    A metric measured over many sizes (a curve) is represented by its largest size.
     """
     headline = frame["headline"].to_numpy(bool)
     return _without_curves(frame[headline] if headline.any() and not headline.all() else frame)
 
 
 def _without_curves(chosen: pd.DataFrame) -> pd.DataFrame:
-    """Of a metric measured over many sizes (a curve) only the largest size."""
+    """Return ``chosen`` with only the largest size of each metric measured over many sizes (a curve)."""
     split = {text: curve_point(text) for (text,) in distinct(chosen, ["labels"])}
     if not any(split.values()):
         return chosen
@@ -191,19 +194,19 @@ def _without_curves(chosen: pd.DataFrame) -> pd.DataFrame:
 
 
 def spread(shown: fmt.Shown, lo: float, hi: float, interval: str) -> str:
-    """``[a, b]`` for a confidence interval, ``a–b`` for smallest to largest, empty for a single value."""
+    """Return ``[a, b]`` for a confidence interval, ``a–b`` for a range, or an empty string for a single value."""
     if interval in (Interval.ORDER, Interval.STUDENT):
         return f"[{shown.number(lo)}, {shown.number(hi)}]"
     return f"{shown.number(lo)}–{shown.number(hi)}" if interval == Interval.RANGE else ""
 
 
 def footnotes(standings: Iterable[str]) -> list[str]:
-    """The footnotes that the owners of benchmarks require beside figures of such ``standings``."""
+    """Return the footnotes that the owners of benchmarks require for figures with these ``standings``."""
     return [Standing(name).footnote for name in sorted({*standings}) if name]
 
 
 def meaning(view: View) -> str:
-    """What a value is: of a host, and of several."""
+    """Return sentences that explain how values of a host and of several hosts are computed."""
     rules = view.of_hosts.distinct("workload", "rule")
     medians = sorted(workload for workload, rule in rules if rule == Centre.MEDIAN)
     if not medians:
@@ -219,7 +222,7 @@ def meaning(view: View) -> str:
 
 
 def legend(intervals: Container[str]) -> str:
-    """What the spreads on show mean; only those that occur."""
+    """Return a sentence that explains the given kinds of ``intervals``."""
     confidence = message("[a, b], 95% confidence interval (Student's t on logarithms; of medians order statistics)")
     kinds = [
         confidence if Interval.STUDENT in intervals or Interval.ORDER in intervals else None,

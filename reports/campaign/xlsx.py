@@ -1,4 +1,4 @@
-"""One campaign as a workbook: headlines per generation, values and spreads per host, measurements, failures."""
+"""A campaign as a workbook: headlines per generation, values and spreads per host, measurements and failures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FIRST_ROW = 4
 _ABOUT = ("workload", "case", "metric", "subject", "labels", "standing", "unit", "better")
 _FIRST_COLUMN = len(_ABOUT)
 _MOST_PARTS = 200
-_MOST_FIGURES = 500_000  # figures of hosts that stand in the workbook
+_MOST_FIGURES = 500_000  # maximum figures of hosts in the workbook
 _RAW = ("workload", "case", "metric", "subject", "labels", "standing", "host", "repeat", "value", "unit")
 _REST = ("tool_version", "time", "raw")
 _VALUE = _RAW.index("value")
@@ -49,8 +49,10 @@ _POINT = (
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """``metrics``: a row for each, by its place; ``columns``: a host's column; ``generations``: first and last column
-    of each. ``ranges``: (metric, host) to the rows of the tab Raw of which each of its values is the centre.
+    """The positions of figures in the workbook.
+
+    ``metrics``: metric to row. ``columns``: host to column. ``generations``: generation to first and last column.
+    ``ranges``: (metric, host) to the row ranges in the tab Raw, each of which gives one value.
     """
 
     view: View
@@ -61,7 +63,7 @@ class _Layout:
 
 
 def render(report: Report, every: bool = False) -> bytes:
-    """The workbook of a campaign's report; ``every`` value stands in it, also where they are too many for formulas."""
+    """Return the workbook of a campaign. ``every``: include all values even if they are too many for formulas."""
     title = message("Campaign {id}", id=report.campaign.id)
     number = sum(int(part["n"].sum()) for part in report.view.of_hosts)
     live = number <= LIVE
@@ -121,16 +123,16 @@ def render(report: Report, every: bool = False) -> bytes:
 _TABS: Sequence[Message] = (
     message("The headline metrics per generation: geometric mean over hosts with its interval, live."),
     message("The value of every metric on every host, live from the tab Raw."),
-    message("The coefficient of variation behind each of those values."),
+    message("The coefficient of variation of each of these values."),
     message("Every measurement that passed, with the file it was read from."),
-    message("What was left out or did not pass, and why."),
-    message("How the hosts are made and configured, side by side."),
+    message("Excluded data and failed runs, with the reasons."),
+    message("The hardware and configuration of the hosts, side by side."),
 )
 _TABS_OF_VALUES: Sequence[Message] = (
     message("The headline metrics per generation: geometric mean over hosts with its interval, as numbers."),
     message("The value of every metric on every host, as numbers, where there are not too many."),
     message("The coefficient of variation behind each of those values, where there are not too many."),
-    message("Where every measurement is: they are too many to stand here."),
+    message("The location of all measurements, which are too many for this workbook."),
     *_TABS[4:],
 )
 _TABS_OF_EVERY: Sequence[Message] = (
@@ -141,8 +143,9 @@ _TABS_OF_EVERY: Sequence[Message] = (
 
 
 def _scored(view: View) -> pd.DataFrame:
-    """The measurements behind the values, those of one value next to each other; with ``merged``, the subject under
-    which pairs are brought together.
+    """Return the measurements behind the values, sorted so that those of one value are adjacent.
+
+    The column ``merged`` is the subject under which pairs of hosts are merged.
     """
     order = view.stats.reset_index(names="place")[["place", *METRIC, "host"]]
     m = (
@@ -171,16 +174,18 @@ def _layout(view: View, measured: pd.DataFrame) -> _Layout:
 
 
 def _metrics(frame: pd.DataFrame) -> list[Metric]:
-    """The metric of each row of ``frame``."""
+    """Return the metric of each row of ``frame``."""
     return [Metric(*columns) for columns in zip(*(frame[c].astype(str).tolist() for c in METRIC), strict=True)]
 
 
 def _every(sheet: Sheet, view: View) -> None:
-    """Every value, a row for each host and repeat, a column for each metric. Row after row: the sheet holds one, and of
-    the values some hosts' are read at once."""
+    """Write every value, with a row per host and repeat and a column per metric.
+
+    To limit memory, the sheet is written row by row, and the values of only some hosts are read at a time.
+    """
     sheet.top(
         message("Measurements"),
-        message("What passed, in base units: a row for each host and repeat, a column for each metric."),
+        message("Measurements that passed, in base units: a row for each host and repeat, a column for each metric."),
     )
     values = view.results.values
     keys, hosts = values.distinct(*METRIC, where=PASSED), values.distinct("host", where=PASSED)["host"].tolist()
@@ -195,7 +200,7 @@ def _every(sheet: Sheet, view: View) -> None:
 
 
 def _some_hosts(sheet: Sheet, first: int, part: pd.DataFrame, hosts: Sequence[str]) -> int:
-    """The rows of some hosts from ``first`` on; the one behind the last."""
+    """Write the rows of some hosts, starting at row ``first``. Return the next free row."""
     again = part.groupby(["key", "host", "repeat"], sort=False).cumcount()
     row = part.assign(again=again).groupby(["host", "repeat", "again"], sort=False).ngroup().to_numpy()
     about = part.loc[~pd.Series(row).duplicated(), ["host", "repeat"]].itertuples(index=False, name=None)
@@ -211,7 +216,7 @@ def _some_hosts(sheet: Sheet, first: int, part: pd.DataFrame, hosts: Sequence[st
 
 
 def _elsewhere(sheet: Sheet, number: int, report: Report) -> None:
-    """Where the measurements are, which are too many."""
+    """Write where the measurements are, if they are too many for the workbook."""
     text = message(
         "{n} measurements are too many for formulas over each (at most {most}): the tabs hold numbers. Every "
         "measurement is in measurements.parquet in {path}.",
@@ -225,7 +230,7 @@ def _elsewhere(sheet: Sheet, number: int, report: Report) -> None:
 def _raw(sheet: Sheet, measured: pd.DataFrame) -> None:
     sheet.top(
         message("Measurements"),
-        message("What passed. Filter as you like, but do not sort: the values of the tab Per host are of ranges here."),
+        message("Measurements that passed. Filter rows as you like, but do not sort: Per host refers to ranges."),
     )
     for n, values in enumerate(measured[[*_RAW, *_REST]].itertuples(index=False), _FIRST_ROW):
         for column, value in enumerate(values):
@@ -246,7 +251,7 @@ def _raw(sheet: Sheet, measured: pd.DataFrame) -> None:
 
 
 def _about(sheet: Sheet, row: int, metric: Metric, better: str, unit: str) -> None:
-    """A metric's names, and the ``unit`` in which its row stands."""
+    """Write the names of a metric, and the ``unit`` of its row."""
     known = dict(zip(METRIC, metric.columns, strict=True)) | {"unit": unit}
     texts = {
         **known,
@@ -291,7 +296,7 @@ def _values(sheet: Sheet, layout: _Layout, raw: Sheet, few: bool) -> None:
 
 
 def decimals(shown: fmt.Shown) -> str:
-    """The number format of figures in the unit shown, with the digits that every other document prints."""
+    """Return the number format of figures in the unit shown, with the same decimals as other documents."""
     return f"#,##0.{'0' * shown.decimals}" if shown.decimals else "#,##0"
 
 
@@ -299,7 +304,10 @@ _FUNCTION = {Centre.GEOMEAN: "GEOMEAN", Centre.MEDIAN: "MEDIAN", Centre.MEAN: "A
 
 
 def _centre(raw: Sheet, ranges: Sequence[tuple[int, int]], rule: str) -> str:
-    """The centre of a range of Raw; for pairs that of their centres; empty where the formula would be too long."""
+    """Return the formula for the centre of ranges in the tab Raw; for pairs, the centre of the pairs' centres.
+
+    The result is empty if the formula would be too long.
+    """
     function = _FUNCTION[Centre(rule)]
     each = [f"{function}({raw.span(first, _VALUE, last, _VALUE)})" for first, last in ranges]
     formula = each[0] if len(each) == 1 else f"{function}({','.join(each)})" if each else ""
@@ -334,7 +342,7 @@ def _spreads(sheet: Sheet, layout: _Layout, raw: Sheet) -> None:
 
 
 def _ends(layout: _Layout) -> dict[tuple[Metric, str], tuple[str, str]]:
-    """The hosts with the lowest and the highest value of each metric and generation, of equals the leftmost."""
+    """Return the hosts with the lowest and highest value of each metric and generation. Ties go to the leftmost."""
     of = {h.name: h.generation or "" for h in layout.view.hosts}
     merged = plain(layout.view.merged[[*METRIC, "host", "value"]])
     merged = merged.assign(generation=merged["host"].map(of), column=merged["host"].map(layout.columns))
@@ -354,7 +362,10 @@ def _too_many(view: View) -> str:
 
 
 def _mean(cells: str, rule: str) -> str:
-    """The geometric mean of ``cells``, of which some may be empty: by logarithms, since a product outgrows a cell."""
+    """Return the formula for the mean of ``cells``, ignoring empty ones.
+
+    A geometric mean uses logarithms, because a product would overflow.
+    """
     if rule == Centre.MEAN:
         return f"AVERAGE({cells})"
     return f"EXP({_MEAN_LOG.format(cells=cells)})"
@@ -365,7 +376,7 @@ _MEAN_LOG = f"SUMPRODUCT({_LOGS})/COUNT({{cells}})"
 
 
 def _end(cells: str, rule: str, n: int, sign: int) -> str:
-    """An end of the interval of that mean: the range for few hosts."""
+    """Return the formula for an end of the mean's interval; with few hosts, the minimum or maximum."""
     if n < LEAST:
         return f"{'MIN' if sign < 0 else 'MAX'}({cells})"
     half = f"{'-' if sign < 0 else '+'}TINV(0.05,{n - 1})*{{}}/SQRT({n})"
@@ -377,8 +388,9 @@ def _end(cells: str, rule: str, n: int, sign: int) -> str:
 
 
 def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet | None) -> None:
-    """A row per headline metric and generation: the mean over hosts, its interval or range, the hosts at the ends; live
-    where the tab ``hosts`` has the figures.
+    """Write a row per headline metric and generation: the mean over hosts, its interval or range, and extreme hosts.
+
+    The cells are formulas if the tab ``hosts`` has the figures, else numbers.
     """
     sheet.top(
         message("Headlines per generation"),
@@ -422,7 +434,7 @@ def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet | None) -> None:
         ]
         for column, (formula, value, shape, role) in enumerate(figures, 9):
             if isinstance(value, float) and math.isnan(value):
-                continue  # of a single host
+                continue  # there is only a single host
             if hosts is not None:
                 sheet.formula(row, column, f"={formula}", value, shape, role)
             elif isinstance(value, str):

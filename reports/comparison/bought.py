@@ -1,4 +1,4 @@
-"""What figures are shared out by, side by side: prices with their date, cores, sockets, GPUs, watts."""
+"""The amounts by which each side's figures are divided: prices with their date, cores, sockets, GPUs or watts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from reports.comparison.cell import SERVERS, Line
 from reports.comparison.titles import spaced
 from reports.kit import format as fmt
 
-MOST = 6  # sides named
-Strata = Sequence[tuple[float, Sequence[str]]]  # share and hosts of each
+MOST = 6  # maximum number of sides named
+Strata = Sequence[tuple[float, Sequence[str]]]  # (share, hosts) of each stratum
 _OF: Mapping[str, tuple[str, Callable[[HostInfo], float | int | None]]] = {
     "money": ("price", lambda _: None),
     "watt": ("watts", lambda _: None),
@@ -132,7 +132,7 @@ def _total(
 
 @dataclass(frozen=True, slots=True)
 class _Price:
-    """Hold the price of each host of one side, and their currency and term as the ``unit``."""
+    """The prices of one side's hosts. ``unit``: their currency and term."""
 
     by_host: Mapping[str, float]
     unit: str
@@ -153,7 +153,7 @@ def _mean(values: Mapping[str, float], strata: Strata) -> float:
 
 
 def _price(title: str, hosts: Sequence[HostInfo]) -> _Price | Message | None:
-    """Return the prices of one side, None if it has none, or the reason why they give no price of a server."""
+    """Return the prices of one side, None if it has none, or the reason why there is no single price."""
     prices = {h.name.removesuffix(f" ({title})"): _number(h.labels.get("price")) for h in hosts}
     known = {host: price for host, price in prices.items() if price}
     if not known:

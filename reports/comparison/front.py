@@ -1,5 +1,7 @@
-"""The first screen of a comparison: the sentence, how many servers 100 old ones become, what gets worse, one table of
-classes, what to know first. Every format shows this and no other text for these figures."""
+"""The first screen of a comparison: the answer, server counts, regressions, a table of classes, and caveats.
+
+Every format shows this text for these figures, and no other.
+"""
 
 from __future__ import annotations
 
@@ -52,9 +54,11 @@ _GUARDRAILS = 3
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Hold context for the figures. ``hosts``: the hosts of all sides (``generation`` is the side). ``outliers``: hosts
-    unlike their peers. ``without``: by baseline, the comparison without outliers. ``families``: server loads to compare
-    at equal service. ``powered``: sides with recorded power.
+    """The context of the figures.
+
+    ``hosts``: the hosts of all sides (``generation`` is the side). ``outliers``: hosts unlike their peers. ``without``:
+    by baseline, the comparison without outliers. ``families``: server loads to compare at equal service. ``powered``:
+    sides with recorded power.
 
     See ``fleetmark.record.compare.Answer`` for ``causes``, ``effects`` and ``again``.
     """
@@ -71,11 +75,12 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """Hold the sentences and the table of the first screen. ``answer``: the main result. ``basis``: its benchmarks.
-    ``bought``: prices or amounts for ``--per``. ``totals``: cost of replacing SERVERS of the baseline. ``worse``,
-    ``unsure``: what gets worse, or may. ``guardrails``: broken ones. ``not_measured``: missing areas. ``capacity``,
-    ``speed``: lines by kind. ``becomes``, ``times``: headings of their columns. ``before``: remarks to read first.
-    ``legend``: explanations of the intervals.
+    """The sentences and the table of the first screen.
+
+    ``answer``: the main result. ``basis``: its benchmarks. ``bought``: prices or amounts for ``--per``. ``totals``:
+    cost of replacing SERVERS of the baseline. ``worse``, ``unsure``: what gets worse, or may. ``guardrails``: broken
+    ones. ``not_measured``: missing areas. ``capacity``, ``speed``: lines by kind. ``becomes``, ``times``: headings of
+    their columns. ``before``: remarks to read first. ``legend``: explanations of the intervals.
     """
 
     answer: str
@@ -98,7 +103,7 @@ class Front:
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """All classes."""
+        """Return the lines of all classes."""
         return (*self.capacity, *self.speed)
 
 
@@ -229,7 +234,7 @@ def _answer(
 
 
 def _leading(comparison: Comparison, lines: Sequence[Line], served: Sequence[Service]) -> tuple[Sequence[Line], bool]:
-    """Return the lines of the answer, and whether they are those at equal service."""
+    """Return the lines for the answer, and whether they compare at equal service."""
     lead = _lead([x for x in lines if x.kind == Kind.CAPACITY]) or _lead(lines)
     if not served or not all(_is_of_servers(comparison, line) for line in lead):
         return lead, False
@@ -290,14 +295,14 @@ def _at_service(comparison: Comparison, served: Sequence[Service], unit: str, ca
 
 
 def _lead(lines: Sequence[Line]) -> Sequence[Line]:
-    """Return the lines for the sentence: the mix if there is one, else all; of base and peak, only base."""
+    """Return the lines for the sentence: the mix if there is one, else all classes, without peak variants of a base."""
     names = {line.class_ for line in lines}
     mix = [line for line in lines if line.class_ == WORK_MIX]
     return mix or [x for x in lines if not (x.class_.endswith(PEAK) and x.class_.removesuffix(PEAK) in names)]
 
 
 def _amount(lead: Sequence[Line], k: int) -> str:
-    """What the candidate ``k`` is worth: ``2.32 (2.21–2.44)``, or the lowest and the highest of its classes."""
+    """Return the ratio of candidate ``k``, such as ``2.32 (2.21–2.44)``, or the lowest and highest of its classes."""
     known = [(e.value, line, line.cells[k]) for line in lead if (e := line.cells[k].estimate) is not None]
     if not known:
         return ""
@@ -315,7 +320,7 @@ def _amount(lead: Sequence[Line], k: int) -> str:
 
 
 def _sides(comparison: Comparison, hosts: Sequence[HostInfo]) -> str:
-    """How many machines each side has."""
+    """Return how many machines each side has."""
     numbers = Counter(h.generation for h in hosts)
     titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
     known = [labelled(t, _hosts(comparison, t, numbers[t])) for t in titles[: 2 * MOST_SIDES] if numbers[t]]
@@ -324,7 +329,7 @@ def _sides(comparison: Comparison, hosts: Sequence[HostInfo]) -> str:
 
 
 def _hosts(comparison: Comparison, side: str, number: int) -> Message:
-    """``6 hosts``; of published results also who counts as one."""
+    """Return the size of a side, such as ``6 hosts``. For published results, name the label that counts as one host."""
     label = comparison.grouped.get(side)
     if label is None:
         return count(number, "host")
@@ -332,7 +337,7 @@ def _hosts(comparison: Comparison, side: str, number: int) -> Message:
 
 
 def _basis(comparison: Comparison, lines: Sequence[Line]) -> str:
-    """Over which benchmarks, and with which weights."""
+    """Return which benchmarks the answer covers, and their weights."""
     weights = next((c.classes[WORK_MIX].weights for c in comparison.candidates if WORK_MIX in c.classes), {})
     shares: dict[str, float] = {}
     for title, share in weights.items():
@@ -356,7 +361,7 @@ def _basis(comparison: Comparison, lines: Sequence[Line]) -> str:
 
 
 def _worse(comparison: Comparison, rows: Sequence[RatioRow], lines: Sequence[Line]) -> Iterator[str]:
-    """Classes that get worse, then single benchmarks of the others that do, whether or not their class has a figure."""
+    """Yield the classes that get worse, then single benchmarks that get worse in other classes."""
     for line in lines:
         bad = [(c.title, cell) for c, cell in zip(comparison.candidates, line.cells, strict=True) if cell.worse]
         if bad:
@@ -384,7 +389,7 @@ def _worse(comparison: Comparison, rows: Sequence[RatioRow], lines: Sequence[Lin
 
 
 def _lower(kind: str, candidate: str, cell: Cell) -> Message:
-    """``genoa 17% slower: 0.83 (0.80–0.86)``."""
+    """Return how much worse a candidate is, such as ``genoa 17% slower: 0.83 (0.80–0.86)``."""
     part = fmt.share(1 - (cell.estimate.value if cell.estimate else 1.0), 0)
     values = {"candidate": candidate, "part": part, "ratio": cell.text}
     if kind == Kind.RESPONSIVENESS:
@@ -398,7 +403,7 @@ def _benchmark(title: str, of: Sequence[RatioRow]) -> Message:
 
 
 def _unsure(comparison: Comparison, lines: Sequence[Line]) -> str:
-    """Classes that may get worse: lower, but not surely so."""
+    """Return the classes that may get worse: their ratio is below 1, but not significantly."""
     parts = []
     for line in lines:
         low = [
@@ -470,8 +475,8 @@ def _compared(
 ) -> tuple[str, float | None]:
     """Return the answer of ``other``, made without the machines in ``drop``, and how far it moves.
 
-    It covers the candidates that this concerns. There is no answer if ``other`` no longer compares size by size, or at
-    another level of service, because its figures then mean something else.
+    The answer covers the affected candidates. There is none if ``other`` compares on another basis or at another level
+    of service, because its figures then have another meaning.
     """
     if other is None or _sized(comparison) != _sized(other):
         return "", None

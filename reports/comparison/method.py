@@ -1,4 +1,4 @@
-"""How the figures of a comparison are computed: the one text of every document."""
+"""The rules by which the figures of a comparison are computed, as text that all documents share."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ DEGREES = (
         "Welch's are no whole number, which Excel's TINV and TDIST would cut off: BETAINV and BETADIST give the same "
         "distribution without."
     ),
-)  # of a workbook's formulas
+)  # about the formulas of a workbook
 
 
 def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
-    """The name of each rule, and the rule."""
+    """Return the name of each rule, and its text."""
     interval = {
         Pairing.SAME_HOSTS: message("Student's t at 95% on each host's difference between before and after."),
         Pairing.PINNED: message(
@@ -60,8 +60,8 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
             message("Class"),
             message(
                 "The weighted geometric mean of its benchmarks' ratios. Benchmarks that rank machines alike share one "
-                "weight (correlation of 0.98 and above over at least 8 generations compared; below that only "
-                "identical figures do), and so do those that measure the same, such as memory bandwidth over all "
+                "weight (correlation of at least 0.98 over at least 8 compared generations; with fewer generations "
+                "only identical figures do), and so do those that measure the same, such as memory bandwidth over all "
                 "cores by several tools. Classes are mixed only by weights that are given."
             ),
         ),

@@ -1,4 +1,4 @@
-"""Build the lines at equal service: how many baseline units one unit replaces at the same speed per user."""
+"""Comparison at equal service: how many baseline units one candidate unit replaces at the same speed per user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PER = ("server", "gpu", "money")  # values of ``per`` for which work at equal s
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Hold a family at one ``speed``: the ``results`` by candidate title, and the ``line`` that shows them."""
+    """A family of loads at one ``speed``: the ``results`` by candidate title, and the ``line`` that shows them."""
 
     family: Family
     speed: float
@@ -55,7 +55,7 @@ def services(comparison: Comparison, families: Sequence[Family]) -> tuple[Servic
 
 
 def without(family: Family, drop: Mapping[str, Collection[str]]) -> Family:
-    """Return ``family`` without some machines; ``drop`` has their names by side."""
+    """Return ``family`` without some machines. ``drop``: their names by side."""
     sides = {
         side: {name: points for name, points in machines.items() if name not in drop.get(side, ())}
         for side, machines in family.sides.items()

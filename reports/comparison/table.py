@@ -1,4 +1,4 @@
-"""The table below the first screen as text: classes with their benchmarks, figures of all sides, ratios, intervals."""
+"""The table below the first screen, as text: classes and benchmarks with figures, ratios and intervals."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from workloads.declared import in_bits, in_percent
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A candidate's part of an entry: its own ``value`` in the entry's unit, the ``ratio`` with its ``interval``, as
-    text, empty where there is none; ``row`` has the numbers. ``workload``: where a program of the reader's own lies, of
-    a class.
+    """A candidate's part of an entry, as text that may be empty.
+
+    ``value``: the candidate's figure in the entry's unit. ``ratio``, ``interval``: its ratio to the baseline. ``row``:
+    the numbers. ``workload``: the prediction interval of a class for another workload.
     """
 
     row: RatioRow | None = None
@@ -35,15 +36,16 @@ class Figure:
 
     @property
     def text(self) -> str:
-        """``2.32 (2.21–2.44)``."""
+        """Return the ratio with its interval, such as ``2.32 (2.21–2.44)``."""
         return f"{self.ratio} ({self.interval})" if self.interval else self.ratio
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A class (``benchmark`` empty) or a benchmark: ``baseline`` in ``unit``, one of which is ``factor`` of ``base``; a
-    figure for each candidate. ``hosts``: how many, where not as usual; ``note``: what to know of it. ``basis``: "by
-    totals" or "size by size", of a class.
+    """A class (with ``benchmark`` empty) or a benchmark, with a figure for each candidate.
+
+    ``baseline``: the baseline's figure in ``unit``, which is ``factor`` times ``base``. ``hosts``: the number of hosts
+    if it is not the usual one. ``note``: a remark. ``basis``: the basis of a class that is not a mean over hosts.
     """
 
     class_: str
@@ -61,7 +63,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A class with its benchmarks; ``left_out``: how many of it were not compared with any candidate."""
+    """A class with its benchmarks. ``left_out``: the number of benchmarks not compared with any candidate."""
 
     class_: str
     title: str
@@ -83,7 +85,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """``usual``: how many hosts stand behind a figure where the entry does not say otherwise."""
+    """The whole table. ``usual``: the number of hosts behind a figure, unless its entry gives another."""
 
     groups: tuple[Group, ...]
     guards: tuple[Guard, ...]
@@ -91,7 +93,7 @@ class Table:
 
 
 def table(comparison: Comparison, rows: Sequence[RatioRow]) -> Table:
-    """Classes of capacity first, the mix before all; benchmarks in natural order."""
+    """Return the table: the mix, then classes of capacity, then the others. Benchmarks are in natural order."""
     scales = _scales(comparison, rows)
     usual = _usual(comparison, rows)
     cells: dict[str, dict[str, dict[str, RatioRow]]] = {}  # class, benchmark, candidate
@@ -101,7 +103,7 @@ def table(comparison: Comparison, rows: Sequence[RatioRow]) -> Table:
     groups = []
     for name, of_class in cells.items():
         if all(r.left_out or (not r.benchmark and r.ratio is None) for of in of_class.values() for r in of.values()):
-            continue  # among what was not compared
+            continue  # listed with the benchmarks that were not compared
         compared = {t: of for t, of in of_class.items() if t and any(r.ratio is not None for r in of.values())}
         entries = [
             _entry(comparison, name, t, compared[t], scales.get(t), usual) for t in sorted(compared, key=fmt.natural)
@@ -167,13 +169,13 @@ def _guard(row: RatioRow, shown: fmt.Shown) -> Guard:
 
 
 def hosts_of(comparison: Comparison, row: RatioRow) -> str:
-    """``6+4``: hosts of the baseline and the candidate; a pinned reference has none."""
+    """Return the hosts of baseline and candidate, such as ``6+4``, or only the candidate's with a pinned reference."""
     pinned = comparison.pairing is Pairing.PINNED
     return str(row.hosts_candidate) if pinned else f"{row.hosts_baseline}+{row.hosts_candidate}"
 
 
 def _usual(comparison: Comparison, rows: Sequence[RatioRow]) -> dict[str, tuple[int, int]]:
-    """Candidate to the hosts of both sides behind most of its ratios."""
+    """Return, for each candidate, the numbers of hosts of both sides behind most of its ratios."""
     numbers: dict[str, Counter[tuple[int, int]]] = {c.title: Counter() for c in comparison.candidates}
     for row in rows:
         if row.ratio is not None:
@@ -198,7 +200,7 @@ def _counted(comparison: Comparison, side: str, n: int) -> Message:
 
 
 def _scales(comparison: Comparison, rows: Sequence[RatioRow]) -> dict[str, fmt.Shown]:
-    """Benchmark to the one way to write its figures of all sides."""
+    """Return the unit and digits with which the figures of all sides are written, for each benchmark."""
     values: dict[str, list[float]] = {}
     units: dict[str, str] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""A comparison for a terminal: the first screen, then every benchmark, guardrails, and what was not compared."""
+"""A comparison for a terminal: the first screen, then every benchmark, guardrails and exclusions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _HELD = {Held.KEPT: "green", Held.BROKEN: "red", Held.CANNOT_TELL: "yellow"}
 _STYLE = {Verdict.BETTER: "", Verdict.WORSE: "bold red", Verdict.SAME: "cyan", Verdict.CANNOT_TELL: "yellow"}
 _MARKS = "o^+*"
 _LEAST_PLOT, _MOST_PLOT = 14, 48  # columns
-_COLUMN = 18  # columns that a candidate takes
+_COLUMN = 18  # width of a candidate, in columns of the terminal
 MOST_OUT = 8
 
 
@@ -44,7 +44,7 @@ def show(
     language: Language | None = None,
     tables: Sequence[Part] = (),
 ) -> list[RenderableType]:
-    """What to print, in order, for 80 columns and wider."""
+    """Return what to print, in order, for at least 80 columns."""
     all_rows, _ = rows(comparison) if all_rows is None else all_rows, language or Language()
     first, below = front(comparison, all_rows, around), of.table(comparison, all_rows)
     parts: list[RenderableType] = [*_head(first, _), Text(), _Classes(comparison, first, _)]
@@ -95,7 +95,7 @@ def _head(first: Front, _: Language) -> Iterator[Text]:
 
 
 class _Classes:
-    """The table of classes: machines across, as many beside each other as there is room for, with one plot."""
+    """The table of classes with a plot. Machines are columns, as many as fit beside each other."""
 
     def __init__(self, comparison: Comparison, first: Front, language: Language) -> None:
         self.comparison, self.first, self._ = comparison, first, language
@@ -164,13 +164,13 @@ def _cell(cell: Cell, _: Language) -> Text:
 
 
 def _at(axis: forest.Axis, ratio: float, width: int) -> int:
-    """The column of ``ratio`` on the axis."""
+    """Return the column of ``ratio`` on the axis."""
     part = (math.log(min(max(ratio, axis.lo), axis.hi)) - math.log(axis.lo)) / math.log(axis.hi / axis.lo)
     return round(part * (width - 1))
 
 
 def _axis(axis: forest.Axis, width: int) -> Text:
-    """Ticks with their figures, as many as have room; 1 first."""
+    """Return the tick labels of the axis, as many as fit. The tick at 1 has priority."""
     line = [" "] * width
     for tick in sorted(forest.ticks(axis), key=lambda t: t != 1):
         label = f"{tick:g}"
@@ -186,7 +186,7 @@ def _plot(axis: forest.Axis, line: Line, width: int) -> Text:
     for mark, cell in zip(_MARKS, line.cells, strict=False):
         if cell.estimate:
             place = _at(axis, cell.estimate.value, width)
-            cells[place] = mark if cells[place] in " |" else "@"  # several marks in one place
+            cells[place] = mark if cells[place] in " |" else "@"  # @: several marks in the same column
     return Text("".join(cells))
 
 
@@ -220,7 +220,7 @@ def _benchmarks(comparison: Comparison, below: of.Table, k: int, title: str, _: 
 def _ratio(
     figure: of.Figure, entry: of.Entry, style: str, _: Language, head: of.Figure | None = None
 ) -> tuple[Text, Text]:
-    """The ratio and what is unusual about it. ``head``: the figure of its class, whose standing is not repeated."""
+    """Return the ratio, and remarks about it. ``head``: the figure of its class, whose standing is not repeated."""
     verdict = figure.row.verdict if figure.row else ""
     colour = _STYLE[Verdict(verdict)] if verdict else ""
     remarks = [] if verdict in ("", Verdict.BETTER) else [_(word(verdict))]
@@ -249,7 +249,7 @@ def _guardrails(comparison: Comparison, guards: Sequence[of.Guard], title: str, 
 
 
 def _excluded(all_rows: Sequence[RatioRow], _: Language) -> Iterator[RenderableType]:
-    """Reasons, the most frequent first, each with the number of benchmarks and the first of them."""
+    """Yield the reasons for exclusion, most frequent first, each with the number of benchmarks and the first names."""
     by_reason: dict[str, dict[str, None]] = {}
     for row in all_rows:
         if row.left_out:

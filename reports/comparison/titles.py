@@ -1,4 +1,4 @@
-"""What classes of work are called in sentences and headings."""
+"""The names of classes of work in sentences and headings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _TITLES: Mapping[str, Message] = {
 
 
 def class_title(name: str) -> str:
-    """``memory latency`` for ``mem-latency``; a class of the user's own as it is."""
+    """Return the title of a class, such as ``memory latency`` for ``mem-latency``. User-defined names do not change."""
     base = name.removesuffix(PEAK)
     title = _TITLES.get(base)
     if title is None:
@@ -59,17 +59,17 @@ def class_title(name: str) -> str:
 
 
 def labelled(name: str, text: str) -> Message:
-    """``memory latency: genoa 0.83``."""
+    """Return a labelled text, such as ``memory latency: genoa 0.83``."""
     return message("{name}: {what}", name=name, what=text)
 
 
 def spaced(*parts: str | None) -> str:
-    """``genoa 0.83``: parts in a row."""
+    """Join parts with spaces, such as ``genoa 0.83``."""
     return joined(parts, " ")
 
 
 def titled(warning: str) -> str:
-    """Return a sentence of the planner with the title of the class that it is about: ``integer`` for ``cpu-int``."""
+    """Return a planner's sentence with the title of its class instead of the name: ``integer`` for ``cpu-int``."""
     if not isinstance(warning, Message) or "class_" not in warning.values:
         return warning
     return Message(warning.template, {**warning.values, "class_": class_title(warning.values["class_"])})

@@ -20,13 +20,15 @@ from reports.kit.language import Language
 from reports.kit.tabular import Cell, Column, Tabular, Tone, number, quantity
 from workloads import declared
 
-HEAT_HOSTS, HEAT_BENCHMARKS = 40, 12  # of the map of suspects
+HEAT_HOSTS, HEAT_BENCHMARKS = 40, 12  # maximum size of the heat map
 _READ: tuple[Format, ...] = ("terminal", "html", "pdf", "markdown")  # formats that are read from top to bottom
 
 
 def document(diagnosis: Diagnosis, roofs: Sequence[Roof] | None, created: str, command: str, _: Language) -> Document:
-    """Return the whole diagnosis. ``roofs``: what parts of the hosts reached; None for a terminal, a ticket or JSON,
-    which need neither that nor a row for each finding. ``_``: the language of charts.
+    """Return the whole diagnosis.
+
+    ``roofs``: the measured share of each theoretical peak. None omits roofs and the table of findings, for a terminal,
+    a ticket or JSON. ``_``: the language of charts.
     """
     raw = message("Raw files are named relative to {path}.", path=str(diagnosis.path))
     sections = (
@@ -95,7 +97,7 @@ def _said(finding: Found, subject: str) -> Finding:
 
 
 def _heat(diagnosis: Diagnosis) -> Iterator[Exhibit]:
-    """Suspects against benchmarks: how much each lacks. More hosts or benchmarks than fit are counted, not shown."""
+    """Yield the deficits of suspects as a table of hosts by benchmarks. Findings that do not fit are only counted."""
     by_cell: dict[tuple[str, str], Found] = {}
     for finding in diagnosis.findings:
         if finding.host and finding.kind is not Kind.LINK and not finding.cleared:
@@ -108,7 +110,7 @@ def _heat(diagnosis: Diagnosis) -> Iterator[Exhibit]:
     columns = (Column("host", message("host"), "name"), *(Column(name, name, "number") for name in order))
     rows = tuple((Cell(host), *(_hot(by_cell.get((host, name))) for name in order)) for host in hosts)
     yield Note(
-        message("How much worse than its peers' median; darker is worse. A dash is within the usual."),
+        message("How much worse than its peers' median; darker is worse. A dash means within the usual range."),
         quiet=True,
     )
     yield Tabular("heat", message("Suspects and benchmarks"), columns, rows)
@@ -125,7 +127,7 @@ def _hot(finding: Found | None) -> Cell:
 
 
 def _table(diagnosis: Diagnosis) -> Iterator[Tabular]:
-    """Every finding in a row."""
+    """Yield a table with a row per finding."""
     columns = (
         Column("host", message("host"), "name"),
         Column("kind", message("kind")),
@@ -207,7 +209,7 @@ def _host_roofs(roofs: Sequence[Roof]) -> Tabular:
 
 
 def _cohorts(diagnosis: Diagnosis, *, named: bool = False) -> Tabular:
-    """Which hosts were compared with which; ``named``: with the name of each."""
+    """Return a table of which hosts were compared with which. ``named``: add a column with the host names."""
     columns = (
         Column("kind", message("kind of host"), "name"),
         Column("firmware", message("firmware")),

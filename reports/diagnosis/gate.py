@@ -1,4 +1,4 @@
-"""Acceptance as a document, as JUnit XML, and in Prometheus' text format."""
+"""The result of a gate as a document, as JUnit XML, and in the Prometheus text format."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from reports.kit import format as fmt
 from reports.kit.document import PAGES, Document, Section
 from reports.kit.tabular import Cell, Column, Tabular, quantity
 
-NAMED = 4  # hosts that one of them names
+NAMED = 4  # maximum number of hosts named in a row
 
 
 def why(result: Result) -> Message:
-    """The result in one sentence."""
+    """Return the result of one check as a sentence."""
     if result.verdict is Verdict.MISSING:
         return _missing(result)
     value, limit = (
@@ -49,7 +49,7 @@ def _missing(result: Result) -> Message:
 
 
 def headline(acceptance: Acceptance) -> Message:
-    """Whether the hosts are accepted, and which are not."""
+    """Return a sentence that says whether the hosts are accepted, and which are not."""
     bad = [r for r in acceptance.results if r.verdict is not Verdict.KEPT and r.severity is Severity.FAIL]
     checks = count(len(acceptance.results), "check")
     if acceptance.accepted:
@@ -60,7 +60,7 @@ def headline(acceptance: Acceptance) -> Message:
 
 
 def document(acceptance: Acceptance) -> Document:
-    """Return whether the hosts are accepted, what is not kept (failures first), and every check."""
+    """Return the verdict, the broken rules (failures first), and every check."""
     broken = Section(
         "broken", "", (_broken(acceptance),) if _bad(acceptance) else (), ("terminal", "html", "pdf", "markdown")
     )
@@ -124,7 +124,7 @@ def _checks(acceptance: Acceptance) -> Tabular:
 
 
 def _alike(results: Sequence[Result]) -> dict[tuple[Severity, str, str], list[str]]:
-    """What one rule says of several hosts in the same words, to these hosts."""
+    """Return the hosts for each (severity, rule, sentence), so that equal results share a row."""
     alike: dict[tuple[Severity, str, str], list[str]] = {}
     for r in results:
         text = joined([joined([r.benchmark, why(r)], ": "), f"({r.evidence})" if r.evidence else None], " ")
@@ -133,7 +133,7 @@ def _alike(results: Sequence[Result]) -> dict[tuple[Severity, str, str], list[st
 
 
 def as_json(acceptance: Acceptance) -> dict[str, Any]:
-    """Every check for programs, in base units."""
+    """Return every check for programs, in base units."""
     checks = [
         {
             "rule": r.rule,
@@ -154,7 +154,7 @@ def as_json(acceptance: Acceptance) -> dict[str, Any]:
 
 
 def junit(acceptance: Acceptance) -> str:
-    """JUnit XML: a suite per host, a test case per check; what only warns is passed, with a note."""
+    """Return JUnit XML: a suite per host and a test case per check. A warning is a passed test with a note."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites name={quoteattr(acceptance.campaign)}>"]
     for host in dict.fromkeys(r.host for r in acceptance.results):
         own = [r for r in acceptance.results if r.host == host]
@@ -183,7 +183,7 @@ def _attribute(text: str) -> str:
 
 
 def prometheus(acceptance: Acceptance) -> str:
-    """Prometheus' text format, for node_exporter's textfile collector."""
+    """Return the result in the Prometheus text format, for the textfile collector of node_exporter."""
     hosts = list(dict.fromkeys(r.host for r in acceptance.results))
     lines = [
         "# HELP fleetmark_gate_accepted Whether a host keeps every rule that must be kept.",

@@ -26,7 +26,7 @@ WIDTH, HEIGHT, MARGIN = 220, 56, 5
 
 
 def sentence(series: Series, change: Change) -> Message:
-    """When, from what to what, and how surely."""
+    """Return when a series changed, from which level to which, and the p-value."""
     sign = -1.0 if series.benchmark["better"] == Better.LOWER else 1.0
     before, after = (float(np.exp(sign * level)) for level in (change.before, change.after))
     shown = _shown(series, (before, after))
@@ -41,14 +41,14 @@ def sentence(series: Series, change: Change) -> Message:
 
 
 def _shown(series: Series, values: Iterable[float]) -> fmt.Shown:
-    """The one way in which ``values`` are written: a share in %, a rate in bit/s where its manifest says so."""
+    """Return how ``values`` are written: as percent or bit/s if the manifest says so."""
     names = (series.benchmark["workload"], series.benchmark["metric"])
     bits, percent = declared.in_bits(*names), declared.in_percent(*names)
     return fmt.fit([(v, v, v) for v in values], series.benchmark["unit"], bits=bits, percent=percent)
 
 
 def headline(history: History) -> Message:
-    """The answer in one sentence."""
+    """Return the answer in one sentence."""
     changed = history.changed()
     slower = [s for s in changed if s.slower]
     if not changed:
@@ -62,7 +62,7 @@ def headline(history: History) -> Message:
 
 
 def sparkline(values: tuple[float, ...]) -> str:
-    """The last WIDE values as bars, between their lowest and highest."""
+    """Return the last WIDE values as bars, scaled between the lowest and the highest."""
     last = np.log(np.array(values[-WIDE:]))
     low, high = float(last.min()), float(last.max())
     steps = np.zeros(len(last)) if high - low < 1e-9 else (last - low) / (high - low)
@@ -70,7 +70,7 @@ def sparkline(values: tuple[float, ...]) -> str:
 
 
 def document(history: History, created: str, command: str) -> Document:
-    """Return every series, those that changed first, and a plot of each on the scale of its benchmark."""
+    """Return every series, changed ones first, and a plot of each. Plots of one benchmark share their scale."""
     order = [*history.changed(), *(s for s in history.series if not s.changes)]
     tone: Tone = "bad" if any(s.slower for s in order) else ""
     short = (Note(_too_short(history), quiet=True),) if history.short else ()
@@ -112,7 +112,7 @@ def _row(series: Series) -> tuple[Cell, ...]:
 
 
 def _plots(order: Sequence[Series]) -> Iterator[Section]:
-    """A section for each benchmark, in it a plot for each host on one scale."""
+    """Yield a section per benchmark with a plot per host. The plots in a section share their scale."""
     panels: dict[str, list[Series]] = {}
     for series in order:
         panels.setdefault(title(series.benchmark), []).append(series)
@@ -146,7 +146,10 @@ def _too_short(history: History) -> Message:
 
 
 def plot(series: Series, low: float, high: float) -> str:
-    """The series between ``low`` and ``high`` (logarithmic), a point a campaign, levels and changes marked."""
+    """Return a plot of the series as SVG, with a point per campaign, levels and changes.
+
+    The y axis is logarithmic, from ``low`` to ``high``.
+    """
     span = max(float(np.log(high / low)), 0.02)
     xs = np.linspace(MARGIN, WIDTH - MARGIN, len(series.values)) if len(series.values) > 1 else np.array([WIDTH / 2])
 

@@ -1,4 +1,4 @@
-"""Who makes a case between hosts slow, as a document."""
+"""The hosts or links that slow a multi-host case, as a document."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAIR = 2
 
 
 def sentence(fault: Fault) -> Message:
-    """Who it is, by how much, and why nobody else."""
+    """Return the host or link at fault, its slowdown and the reason, as a sentence."""
     of, missing = fmt.clean(" - ".join(fault.members)), share(fault.deficit)
     if fault.deficit >= 1:
         return _failure(fault.reason, of)
@@ -28,40 +28,46 @@ def sentence(fault: Fault) -> Message:
             return message("{host} is {deficit} slower than others by itself.", host=of, deficit=missing)
         case Reason.ALL_PARTNERS:
             return message(
-                "{host} is {deficit} slower with every known-good partner: the host or its port.",
+                "{host} is {deficit} slower with every known-good partner, so the host or its port is at fault.",
                 host=of,
                 deficit=missing,
             )
         case Reason.ONE_PAIR:
-            return message("{link} is {deficit} slower; both are fast with others: the link.", link=of, deficit=missing)
+            return message(
+                "{link} is {deficit} slower; both are fast with others, so the link is at fault.",
+                link=of,
+                deficit=missing,
+            )
         case Reason.ALL_ACROSS:
             return message(
-                "{border}: every pair across is slow, by {deficit}: what joins them.", border=of, deficit=missing
+                "{border}: every pair across it is {deficit} slower, so the connection is at fault.",
+                border=of,
+                deficit=missing,
             )
 
 
 def _failure(reason: Reason, of: str) -> Message:
-    """The same of runs that failed."""
+    """Return the sentence for runs that failed instead of being slow."""
     match reason:
         case Reason.INTRA_HOST:
             return message("{host} fails by itself.", host=of)
         case Reason.ALL_PARTNERS:
-            return message("{host} fails with every known-good partner: the host or its port.", host=of)
+            return message("{host} fails with every known-good partner, so the host or its port is at fault.", host=of)
         case Reason.ONE_PAIR:
-            return message("{link} fails; both work with others: the link.", link=of)
+            return message("{link} fails; both work with others, so the link is at fault.", link=of)
         case Reason.ALL_ACROSS:
-            return message("{border}: every pair across fails: what joins them.", border=of)
+            return message("{border}: every pair across it fails, so the connection is at fault.", border=of)
 
 
 def headline(isolated: Isolated) -> Message:
-    """The answer in one sentence."""
+    """Return the answer in one sentence."""
     asked = isolated.question
     case = f"{asked.workload} {asked.case}"
     if isolated.suspicion.blind:
-        return message("Every run of {case} failed: nobody can be named.", case=fmt.clean(case))
+        return message("Every run of {case} failed, so no host or link can be named.", case=fmt.clean(case))
     if isolated.suspicion.unclear:
         return message(
-            "Who makes {case} slow cannot be told: so much do runs of the same hosts vary that only "
+            "The cause of slow runs of {case} cannot be determined: runs of the same hosts vary so much that only "
             "a loss beyond {share} would show.",
             case=fmt.clean(case),
             share=share(isolated.suspicion.visible),
@@ -78,7 +84,7 @@ def headline(isolated: Isolated) -> Message:
 
 
 def cost(isolated: Isolated) -> Message:
-    """How many runs it took, beside other ways."""
+    """Return the number of runs of the search, compared with other strategies."""
     s = isolated.suspicion
     if s.alone:
         return message(
@@ -102,7 +108,7 @@ def open_questions(isolated: Isolated) -> list[Message]:
     if s.alone_vary:
         notes.append(
             message(
-                "By themselves sound hosts vary {times}-fold: what a host reaches alone names nobody here.",
+                "Healthy hosts vary {times}-fold on their own, so single-host results name no host here.",
                 times=f"{s.alone_vary:.1f}",
             )
         )
@@ -111,12 +117,12 @@ def open_questions(isolated: Isolated) -> list[Message]:
 
 def _unexplained(hosts: str, number: int) -> Message:
     if number > PAIR:
-        return message("{hosts} are slow together, and nobody among them could be named.", hosts=hosts)
+        return message("{hosts} are slow together, but no single one could be named.", hosts=hosts)
     return message("{pair} was slow in the campaign and fast when it ran again: neither is blamed.", pair=hosts)
 
 
 def document(isolated: Isolated, folder: Path, created: str, command: str) -> Document:
-    """Return who it is, how many runs that took, and where they are; ``folder``: the campaign's."""
+    """Return the hosts or links at fault, the number of runs, and their raw files in the campaign's ``folder``."""
     asked, s = isolated.question, isolated.suspicion
     runs = tuple(Note(name, quiet=True) for name in isolated.campaigns)
     return Document(
@@ -173,7 +179,7 @@ def _ways(isolated: Isolated) -> Tabular:
 
 
 def ways(isolated: Isolated) -> list[tuple[Message, int]]:
-    """How many runs each way of looking takes."""
+    """Return the number of runs that each search strategy takes."""
     s = isolated.suspicion
     return [
         (message("this search"), s.runs + s.alone),
@@ -183,7 +189,7 @@ def ways(isolated: Isolated) -> list[tuple[Message, int]]:
 
 
 def as_json(isolated: Isolated) -> dict[str, Any]:
-    """The same for programs: ``reason`` is one of ``planner.diagnosis.partners.Reason``."""
+    """Return the result for programs. ``reason`` is one of ``planner.diagnosis.partners.Reason``."""
     s = isolated.suspicion
     return {
         "campaign": isolated.campaign,

@@ -1,4 +1,4 @@
-"""What can be tried on a host, and what a trial changed, as documents."""
+"""The rules that can be tried on a host, and the results of a trial, as documents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TONES: Mapping[Gain, Tone] = {Gain.FASTER: "good", Gain.SLOWER: "bad", Gain.NEI
 
 @dataclass(frozen=True, slots=True)
 class Possible:
-    """A rule on one host: what it says there, what it would set, and what the last trial showed."""
+    """A rule on one host: its evidence there, the setting it suggests, and the last trial."""
 
     rule: Rule
     evidence: Message | None
@@ -31,7 +31,7 @@ class Possible:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a trial would do. ``workloads``: as its suite has them."""
+    """A trial that has not run yet. ``workloads``: the workloads of its suite."""
 
     host: str
     rule: Rule
@@ -42,12 +42,12 @@ class Preview:
 
     @property
     def cases(self) -> list[str]:
-        """The cases, as WORKLOAD/CASE."""
+        """Return the cases as WORKLOAD/CASE."""
         return [f"{workload}/{case}" for workload, of in self.workloads.items() for case in of["hosts"]]
 
 
 def sentence(change: Change) -> Message:
-    """A change with its interval, in one line."""
+    """Return a change with its interval, in one line."""
     ratio, lo, hi = change.ratio.value, change.ratio.lo or 0.0, change.ratio.hi or 0.0
     share, low, high = (f"{abs(r - 1):.1%}" if r is ratio else f"{r - 1:+.1%}" for r in (ratio, lo, hi))
     values = {"benchmark": change.title, "low": low, "high": high, "pairs": count(change.pairs, "pair")}
@@ -59,7 +59,7 @@ def sentence(change: Change) -> Message:
 
 
 def headline(tried: Tried) -> Message:
-    """What the trial showed as a whole."""
+    """Return the result of the whole trial as a sentence."""
     if tried.refused:
         return message("{rule} on {host} was not tried: {why}", rule=tried.rule, host=tried.host, why=tried.refused)
     if not tried.changes:
@@ -77,7 +77,7 @@ def headline(tried: Tried) -> Message:
 
 
 def notes(tried: Tried) -> list[Message]:
-    """What was set, whether it was put back, and what did not count."""
+    """Return what was set, whether it was restored, and which runs did not count."""
     listed: list[Message] = []
     if tried.before and tried.after:
         what = tried.items[0] if len(tried.items) == 1 else message("{n} settings", n=len(tried.items))
@@ -92,8 +92,8 @@ def notes(tried: Tried) -> list[Message]:
     elif not tried.finished and not tried.refused:
         listed.append(
             message(
-                "It did not end. What it set is put back within a minute, by a boot of the host, or when the same "
-                "command goes on."
+                "The trial did not end. Its setting is restored within a minute, at the next boot of the host, or when "
+                "you run the same command again."
             )
         )
     elif tried.before:
@@ -108,7 +108,7 @@ def notes(tried: Tried) -> list[Message]:
 
 
 def document(tried: Tried) -> Document:
-    """Return the changes, the largest first, and whether the setting was put back."""
+    """Return the changes, the largest first, and whether the setting was restored."""
     changes = tuple(Finding("", sentence(change), tone=_TONES[change.gain]) for change in tried.changes)
     sentences = tuple(
         Note(text, "bad", quiet=False) if _is_alarm(tried, text) else Note(text, quiet=True) for text in notes(tried)
@@ -148,7 +148,7 @@ def _changes(tried: Tried) -> Tabular:
 
 
 def as_json(tried: Tried) -> dict[str, Any]:
-    """Everything for programs; ratios above 1 are better."""
+    """Return the trial for programs. Ratios above 1 are better."""
     return {
         "host": tried.host,
         "rule": tried.rule,
@@ -192,7 +192,7 @@ def rules(every: Sequence[Rule]) -> Document:
 
 
 def possible(host: str, rows: Sequence[Possible]) -> Document:
-    """Return what rules say of a host, then what could be tried there besides."""
+    """Return the rules that apply to a host, then the other rules that could be tried there."""
     exhibits: list[Exhibit] = []
     for p in rows:
         if p.evidence is None:
@@ -205,10 +205,10 @@ def possible(host: str, rows: Sequence[Possible]) -> Document:
                 Command(message("Try it"), fmt.typed(["fleetmark", "tune", host, p.rule.name, "--try", "--become"]))
             )
     if not exhibits:
-        exhibits.append(Note(message("No rule has anything to say of {hosts}.", hosts=host)))
+        exhibits.append(Note(message("No rule applies to {hosts}.", hosts=host)))
     silent = [p.rule.name for p in rows if p.evidence is None and p.setting is not None]
     if silent:
-        exhibits.append(Note(message("Can be tried besides: {rules}", rules=", ".join(silent)), quiet=True))
+        exhibits.append(Note(message("Other rules that can be tried: {rules}", rules=", ".join(silent)), quiet=True))
     section = Section("rules", "", tuple(exhibits))
     return Document(
         title=message("Rules on {host}", host=host), answer="", sections=(section,), data=possible_as_json(host, rows)
@@ -216,7 +216,7 @@ def possible(host: str, rows: Sequence[Possible]) -> Document:
 
 
 def possible_as_json(host: str, rows: Sequence[Possible]) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the rules of one host for programs."""
     return {
         "host": host,
         "rules": [
@@ -233,13 +233,13 @@ def possible_as_json(host: str, rows: Sequence[Possible]) -> dict[str, Any]:
 
 
 def preview(about: Preview) -> Document:
-    """Return what would be set and what would be measured."""
+    """Return the setting that a trial would use and the cases that it would measure."""
     cases = ", ".join(about.cases)
     lines = (
-        about.evidence or message("The rule has nothing to say of {host}.", host=about.host),
+        about.evidence or message("The rule does not apply to {host}.", host=about.host),
         message("would set: {what}", what=about.setting.shown),
         message("would measure {n} times without and with it, in turns: {cases}", n=about.blocks, cases=cases),
-        message("Nothing was changed. --try --become does it, and puts it back."),
+        message("Nothing was changed. Use --try --become to try the setting and restore it."),
     )
     data = {
         "host": about.host,

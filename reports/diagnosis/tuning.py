@@ -1,4 +1,4 @@
-"""What the tuning rules say, as a document."""
+"""The advice of the tuning rules as a document."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from reports.kit import format as fmt
 from reports.kit.document import Document, Finding, Note, Section
 from reports.kit.tabular import Cell, Column, Tabular, share
 
-MANY = 4  # hosts that a line names
+MANY = 4  # maximum number of hosts named in a line
 
 
 def evidence(advice: Advice) -> Message:
-    """What is so, and where."""
+    """Return the evidence of the advice and the hosts that it was found on."""
     names = fmt.clean(", ".join(advice.hosts[:MANY])) + (", …" if len(advice.hosts) > MANY else "")
     hosts = count(len(advice.hosts), "host")
     return message("{evidence}: {hosts} ({names})", evidence=advice.evidence, hosts=hosts, names=names)
 
 
 def standing(advice: Advice) -> Message:
-    """Whether a measurement supports it."""
+    """Return whether a measurement, a trial or only a fact supports the advice."""
     if advice.rule.measured:
         return message("measured")
     return message("tried") if advice.trials else message("fact only: no gain was measured")
 
 
 def tried(advice: Advice) -> list[Message]:
-    """What trials of its setting changed, a sentence each."""
+    """Return a sentence for each change that trials of the setting measured."""
     return [
         message("{host}: {change}", host=t.host, change=trial.sentence(change))
         for t in advice.trials[:MANY]
@@ -42,9 +42,9 @@ def tried(advice: Advice) -> list[Message]:
 
 
 def document(tuning: Tuning) -> Document:
-    """Return every advice with what to do, what was measured beside its peak, and what was not looked at."""
+    """Return all advice, the measurements compared with their peaks, and what could not be examined."""
     advice = tuple(map(_finding, tuning.advice)) or (
-        Note(message("No rule has anything to say of {hosts}.", hosts=count(tuning.hosts, "host"))),
+        Note(message("No rule applies to {hosts}.", hosts=count(tuning.hosts, "host"))),
     )
     untold = tuple(Note(note, quiet=True) for note in notes(tuning))
     roofs = (_roofs(tuning.roofs),) if any(roof.best and roof.peak for roof in tuning.roofs) else ()
@@ -63,17 +63,17 @@ def _finding(advice: Advice) -> Finding:
 
 
 def suggestion(advice: Advice) -> Message:
-    """What to do."""
+    """Return what to do."""
     return message("suggestion: {what}", what=advice.rule.suggestion)
 
 
 def retest(advice: Advice) -> Message:
-    """How to see whether it helped."""
+    """Return how to check whether the change helped."""
     return message("retest: {what}", what=advice.rule.retest)
 
 
 def _roofs(roofs: Sequence[Roof]) -> Tabular:
-    """What was measured and its theoretical peak, the lowest share first."""
+    """Return a table of measurements and their theoretical peaks, the lowest share first."""
     columns = (
         Column("host", message("host"), "name"),
         Column("part", message("part")),
@@ -94,22 +94,22 @@ def _roofs(roofs: Sequence[Roof]) -> Tabular:
         )
         for part, best, top, roof in sorted(measured, key=lambda m: m[0])
     )
-    return Tabular("roofs", message("What was measured and its theoretical peak"), columns, rows)
+    return Tabular("roofs", message("Measurements and their theoretical peaks"), columns, rows)
 
 
 def notes(tuning: Tuning) -> list[Message]:
-    """What could not be looked at."""
+    """Return sentences about what could not be examined."""
     listed: list[Message] = []
     if tuning.without_facts:
         names = fmt.clean(", ".join(tuning.without_facts[:MANY]))
         listed.append(
-            message("No facts of {hosts} ({names}).", hosts=count(len(tuning.without_facts), "host"), names=names)
+            message("No facts about {hosts} ({names}).", hosts=count(len(tuning.without_facts), "host"), names=names)
         )
     return listed
 
 
 def as_json(tuning: Tuning) -> dict[str, Any]:
-    """Everything for programs, hosts in full; ``rules`` names what was looked at."""
+    """Return the advice for programs, with all hosts. ``rules`` lists the rules that were checked."""
     return {
         "campaign": tuning.campaign,
         "advice": [

@@ -1,1 +1,1 @@
-"""The formats of a document. They know exhibits only, not what a campaign, a comparison or a plan is."""
+"""The formats of a document. They depend on its exhibits only, not on campaigns, comparisons or plans."""

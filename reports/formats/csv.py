@@ -1,4 +1,4 @@
-"""The tables of a document as CSV: figures in base units with every digit, under the keys that JSON has."""
+"""The tables of a document as CSV: figures in base units with full precision, with the same keys as in JSON."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from reports.kit.tabular import records
 
 
 def render(document: Document) -> str:
-    """Return all tables, an empty line between them; what a spreadsheet would run as a formula stays text.
+    """Return all tables, separated by empty lines. Text that a spreadsheet would run as a formula is escaped.
 
-    Raises FleetmarkError for a document without tables.
+    Raise FleetmarkError for a document without tables.
     """
     tables = list(document.tables_for("csv"))
     if not tables:

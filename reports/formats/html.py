@@ -1,4 +1,4 @@
-"""A document as one self-contained HTML page, for the screen or for the paper of a PDF."""
+"""A document as one self-contained HTML page, for the screen or for a PDF."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_LINKS = 12  # to sections, at the top of the page
 
 
 def render(document: Document, language: Language, *, templates: Path | None = None, medium: Medium = "screen") -> str:
-    """Return the page. ``templates``, ``medium`` and errors as for ``reports.html.render``."""
+    """Return the page. See ``reports.html.render`` for ``templates``, ``medium`` and the errors raised."""
     sections = document.sections_for("html" if medium == "screen" else "pdf")
     context: dict[str, Any] = {
         "title": document.answer or document.title,
@@ -32,7 +32,7 @@ def render(document: Document, language: Language, *, templates: Path | None = N
 
 
 def _runs(exhibits: tuple[Exhibit, ...], folder: Path | None) -> list[tuple[str, list[Any]]]:
-    """Exhibits of one kind in a row, by the kind; findings by their subject, too."""
+    """Return runs of consecutive exhibits with their kind. Runs of findings are grouped by subject."""
     runs: list[tuple[str, list[Any]]] = []
     for kind, run in groupby(exhibits, lambda exhibit: type(exhibit).__name__.lower()):
         if kind == "finding":

@@ -1,4 +1,4 @@
-"""A document as JSON: figures in base units with every digit; null where a number is missing."""
+"""A document as JSON: figures in base units with full precision, null for a missing number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reports.kit.tabular import Tabular, records
 
 
 def render(document: Document) -> str:
-    """Return the document in English: its ``data`` where the kind has a form of its own, else all exhibits in order."""
+    """Return the document in English: its ``data`` if it has any, otherwise all exhibits in order."""
     exhibits = {
         "title": document.title,
         "answer": document.answer,

@@ -13,7 +13,7 @@ from reports.kit.tabular import Tabular
 
 
 def render(document: Document, _: Language) -> str:
-    """Return the document in this language. Charts are left out."""
+    """Return the document in the given language, without charts."""
     lines = [f"# {as_line(_(document.answer or document.title))}", ""]
     lines += [f"- {escaped(_(line))}" for line in document.facts]
     for section in document.sections_for("markdown"):
@@ -46,7 +46,7 @@ def _exhibit(exhibit: Exhibit, section: Section, _: Language) -> Iterator[str]:
 
 
 def _findings(findings: Sequence[Finding], _: Language) -> Iterator[str]:
-    """The findings of one subject after another."""
+    """Yield the findings, grouped by subject."""
     for subject, run in groupby(findings, lambda finding: finding.subject):
         yield from ("", f"### {escaped(_(subject))}", "") if subject else ()
         for finding in run:

@@ -12,24 +12,24 @@ from reports.kit import tags
 from reports.kit.document import Document
 from reports.kit.language import Language
 
-# Charts know no language, and where no font is named Han characters take Japanese forms. As paper.css has it.
+# Charts declare no language, so Han characters get Japanese forms unless a font is named. As in paper.css.
 _FONTS = "Noto Sans, DejaVu Sans, Liberation Sans, Noto Sans CJK SC, sans-serif"
-# A gradient in the units of what it fills, and a rectangle from 0,0 filled with one.
+# A gradient in units of its shape (objectBoundingBox), and a rectangle at 0,0 that is filled with a gradient.
 _GRADIENT = re.compile(r'<linearGradient id="([^"]+)" x1="([\d.]+)" x2="([\d.]+)" y1="([\d.]+)" y2="([\d.]+)"')
 _FILLED = re.compile(r'<path d="M0,0h([\d.]+)v([\d.]+)h-[\d.]+Z" fill="url\(#([^)]+)\)"')
 
 
 def render(document: Document, language: Language, *, templates: Path | None = None) -> bytes:
-    """Return the file: nothing is fetched, and the same document gives the same bytes, given the same fonts.
+    """Return the PDF file. Nothing is fetched. The same document and fonts give the same bytes.
 
-    ``templates`` and errors as for ``reports.formats.html.render``. Raises FleetmarkError where the libraries that
-    WeasyPrint draws text with are not installed.
+    See ``reports.formats.html.render`` for ``templates`` and the errors raised. Raise FleetmarkError also if the
+    libraries that WeasyPrint needs to draw text are not installed.
     """
     return of_html(html.render(document, language, templates=templates, medium="paper"))
 
 
 def of_html(page: str) -> bytes:
-    """A page of ours as a PDF file, tagged as PDF/UA-1 asks; everything it refers to except ``data:`` is left out."""
+    """Return a page of Fleetmark as a PDF/UA-1 file. Only ``data:`` URLs are loaded; other references are left out."""
     weasyprint = _weasyprint()
     fetcher = weasyprint.urls.URLFetcher(allowed_protocols=("data",))
     drawn = _in_points(page).replace('font-family="system-ui, sans-serif"', f'font-family="{_FONTS}"')
@@ -51,7 +51,7 @@ def _weasyprint() -> Any:
 
 
 def _in_points(page: str) -> str:
-    """With the gradients of charts in the units of the chart: Poppler draws those in units of the shape as a dot."""
+    """Convert chart gradients to chart coordinates, because Poppler draws gradients in shape units as a dot."""
     sizes = {name: (float(width), float(height)) for width, height, name in _FILLED.findall(page)}
 
     def scaled(match: re.Match[str]) -> str:

@@ -23,7 +23,7 @@ SUBJECTS, FINDINGS, NOTES = 20, 4, 12  # shown of a section: subjects, findings 
 
 
 def render(document: Document, _: Language) -> Iterator[RenderableType]:
-    """Yield what to print, in order. Charts are left out, and long lists end in the number of what is left out."""
+    """Yield what to print, in order. Charts are left out. Long lists end with the number of omitted items."""
     yield from dropwhile(lambda part: isinstance(part, Text) and not part, _parts(document, _))
 
 
@@ -68,7 +68,7 @@ def _exhibit(exhibit: Exhibit, section: Section, _: Language) -> Iterator[Render
 
 
 def _findings(findings: Sequence[Finding], _: Language) -> Iterator[RenderableType]:
-    """The findings of one subject after another."""
+    """Yield the findings, grouped by subject."""
     subjects = [(subject, list(run)) for subject, run in groupby(findings, lambda finding: finding.subject)]
     for subject, run in subjects[:SUBJECTS]:
         indent = 2 if subject else 0

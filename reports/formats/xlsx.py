@@ -1,4 +1,4 @@
-"""A document as a workbook: a first tab to read, then a tab for each table, with figures in base units."""
+"""A document as a workbook: a tab with an overview, then a tab for each table, with figures in base units."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WIDEST = {"note": 60, "code": 60, "file": 60, "text": 50}  # characters
 
 
 def render(document: Document, language: Language) -> bytes:
-    """Return the workbook; the same document gives the same bytes. Charts are left out."""
+    """Return the workbook, without charts. The same document always gives the same bytes."""
     book = Book(document.answer or document.title, document.created, language)
     readme = book.sheet(message("Readme"), "#1F3A5F")
     tabs = {}
@@ -40,7 +40,7 @@ def render(document: Document, language: Language) -> bytes:
 
 
 def _tables(document: Document) -> Iterator[tuple[Section, Tabular]]:
-    """The tables of the document; findings of a section are one, too."""
+    """Yield the tables of the document. The findings of a section also become a table."""
     for section in document.sections_for("xlsx"):
         for kind, run in groupby(section.exhibits, type):
             if kind is Finding:
@@ -95,7 +95,7 @@ def _table(sheet: Sheet, table: Tabular) -> None:
 
 
 def _parts(number: int, column: Column, table: Tabular) -> Iterator[tuple[str, str, str, int]]:
-    """The columns of the sheet for one of the table: the figure, and the ends of its interval where it has any."""
+    """Yield the sheet columns of one table column: the figure, and the ends of its interval if there are any."""
     yield column.key, column.title, "", number
     if any(row[number].lo is not None for row in table.rows):
         yield f"{column.key}_lo", message("{figure}, low", figure=column.title), "lo", number
@@ -112,7 +112,7 @@ def _write(sheet: Sheet, line: int, place: int, column: Column, shown: Cell, ref
 
 
 def _form(shown: Cell) -> str:
-    """The number format by which the cell reads as its text."""
+    """Return the number format with which the cell looks like its text."""
     if shown.unit not in ("", "1") and shown.value is not None:
         return form_for((shown.value,), shown.unit, percent=shown.text.endswith("%"))
     return shown.form or GENERAL

@@ -1,4 +1,4 @@
-"""Charts as Vega-Lite specifications, rendered to SVG that takes its text colour from the page around it."""
+"""Charts as Vega-Lite specifications, rendered to SVG that inherits the text colour of the page."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from fleetmark.base.units import significant
 from fleetmark.record.results import HostInfo
 from reports.kit import format as fmt
 
-# Okabe & Ito's colour-blind safe set; first the colours with contrast on both white and near-black.
+# The colour-blind safe palette of Okabe and Ito. Colours with contrast on both white and near-black come first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 MANY_ROWS = 24  # above this, strips show generations instead of hosts
 MANY_DOTS = 200  # hosts above which a strip's dots become boxes
-MANY_LINES = 12  # above this, and of several hosts of several generations, lines show generations instead of hosts
-_ROUND = 8  # numbers at an axis of rates
-MANY_HOVER = 600  # marks of a chart above which none shows its value on hover
-MANY_CELLS = 40  # hosts above which a matrix of pairs is no longer drawn
+MANY_LINES = 12  # above this, lines show generations instead of hosts
+_ROUND = 8  # maximum number of labels on an axis of rates
+MANY_HOVER = 600  # above this number of marks, none shows its value on hover
+MANY_CELLS = 40  # above this number of hosts, no matrix of pairs is drawn
 WIDTH = 400
 
 Spec = dict[str, Any]
@@ -32,7 +32,7 @@ Point = tuple[float, float, float, float]  # x, y, and the range of y
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One figure: its heading, a note on how to read it, and the SVG. ``small``: many stand side by side."""
+    """A chart: its heading, a note on how to read it, and the SVG. ``small``: shown side by side with others."""
 
     title: str
     note: str
@@ -40,7 +40,7 @@ class Chart:
     small: bool = False
 
 
-# A mark with a description: a browser shows a title on hover, which a label for screen readers does not do.
+# A mark with a description. It becomes a title, which browsers show on hover, unlike a label for screen readers.
 _LABELLED = re.compile(r'<path aria-label="([^"]*)"([^>]*?)/>')
 _ROLES = re.compile(r' (?:role="graphics-(?:symbol|object)"|aria-roledescription="[^"]*")')
 
@@ -51,19 +51,19 @@ def _titled(match: re.Match[str]) -> str:
 
 def to_svg(spec: Spec, number: int) -> str:
     """Render ``spec``; ``number`` makes the ids of this SVG differ from those of its neighbours on the page."""
-    import vl_convert  # 3 ms, which a campaign without charts does not spend
+    import vl_convert  # imported here because it takes 3 ms
 
     svg: str = vl_convert.vegalite_to_svg(
         {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **_STYLE, **spec}
     )
     svg = _ROLES.sub("", _LABELLED.sub(_titled, svg))
-    for i, name in enumerate(dict.fromkeys(re.findall(r' id="([^"]+)"', svg))):  # the engine counts over all charts
+    for i, name in enumerate(dict.fromkeys(re.findall(r' id="([^"]+)"', svg))):  # ids continue across charts
         svg = svg.replace(f' id="{name}"', f' id="c{number}-{i}"').replace(f"#{name})", f"#c{number}-{i})")
     return svg
 
 
 def titled(svg: str, title: str) -> str:
-    """The drawing with a title, by which it is known to those who do not see it."""
+    """Return the SVG with a title, which screen readers announce."""
     return svg.replace(">", f"><title>{escape(title)}</title>", 1)
 
 
@@ -71,7 +71,7 @@ _STYLE: Spec = {
     "background": "transparent",
     "padding": 4,
     "config": {
-        "aria": False,  # the figure's caption speaks; a label per dot would only be noise
+        "aria": False,  # screen readers get the caption; a label per dot would be noise
         "font": "system-ui, sans-serif",
         "view": {"stroke": None},
         "axis": {
@@ -98,16 +98,16 @@ _STYLE: Spec = {
 
 
 def warm() -> None:
-    """Start the chart engine ahead of the first chart; it takes half a second."""
+    """Start the chart engine before the first chart, because its start takes half a second."""
     to_svg({"mark": "point", "data": {"values": []}}, 0)
 
 
 def colour_of(generations: Iterable[str]) -> dict[str, str]:
-    """A colour per generation, in their order."""
+    """Return a colour for each generation."""
     return {g: COLOURS[i % len(COLOURS)] for i, g in enumerate(generations)}
 
 
-# --- one figure, host by host ----------------------------------------------------------------------------------------
+# --- one metric per host ---------------------------------------------------------------------------------------------
 
 
 def strip(
@@ -118,7 +118,7 @@ def strip(
     colours: Mapping[str, str],
     axis: str,
 ) -> Spec:
-    """Dots along a line per row, with a tick at the median.
+    """Return a strip plot: dots along a line per row, with ticks.
 
     ``dots`` are (row, generation, value), ``ticks`` (row, value), both in the axis's unit; ``absent`` says why a row
     has no dots.
@@ -138,7 +138,7 @@ def strip(
         "height": {"step": 64 if crowd else 19},
         "layer": [
             {
-                # Golden-ratio steps spread a crowd evenly and always alike.
+                # Steps of the golden ratio spread the dots evenly and reproducibly.
                 "data": {
                     "values": [
                         {"r": r, "g": g, "v": v, "j": i * 0.618 % 1} | on_hover(len(dots), f"{r}: {significant(v, 4)}")
@@ -173,13 +173,13 @@ DESCRIBED: tuple[Spec, Spec] = ({}, {"description": {"field": "d", "type": "nomi
 
 
 def on_hover(marks: int, text: str) -> Spec:
-    """The field with what a mark shows on hover; none where marks are very many."""
+    """Return the field with the text that a mark shows on hover, or no field if there are very many marks."""
     return {"d": text} if marks <= MANY_HOVER else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A row's figures in the axis's unit: lowest, 5%, 25%, median, 75%, 95%, highest."""
+    """A row of a box plot. ``quantiles``: lowest, 5%, 25%, median, 75%, 95% and highest, in the axis's unit."""
 
     name: str
     generation: str
@@ -187,7 +187,7 @@ class Box:
 
 
 def boxes(rows: Sequence[Box], colours: Mapping[str, str], axis: str) -> Spec:
-    """A box per row over its middle half, whiskers over nine tenths, a tick at the median, dots at both ends."""
+    """Return box plots: a box over the middle half, whiskers over 90%, a tick at the median, dots at the extremes."""
     names = [row.name for row in rows]
     fields = ("low", "q5", "q25", "q50", "q75", "q95", "high")
     y: Spec = {"field": "r", "type": "nominal", "sort": names, "title": None, "scale": {"domain": names}}
@@ -218,7 +218,10 @@ def boxes(rows: Sequence[Box], colours: Mapping[str, str], axis: str) -> Spec:
 
 
 def _domain(values: Sequence[float]) -> list[float]:
-    """Around all values, and at least 2% to both sides of their middle: noise must not look like a difference."""
+    """Return an axis range around all values that extends at least 2% to both sides of their middle.
+
+    A narrower range would make noise look like a difference.
+    """
     if not values:
         return [0.0, 1.0]
     lo, hi = min(values), max(values)
@@ -226,11 +229,11 @@ def _domain(values: Sequence[float]) -> list[float]:
     return [lo - room, hi + room] if hi > lo or room > 0 else [lo - 1, hi + 1]
 
 
-# --- a figure against another, or against time -----------------------------------------------------------------------
+# --- curves ----------------------------------------------------------------------------------------------------------
 
 
 class Across(Enum):
-    """What the x axis of a curve is: how it is scaled and labelled."""
+    """The quantity on the x axis of a curve, which determines its scale and labels."""
 
     SIZE = "bytes, log2"
     COUNT = "a count such as a queue depth, log2"
@@ -241,7 +244,7 @@ class Across(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Points in the axes' units; the range of y is NaN unless the line stands for many hosts."""
+    """A line with points in the axes' units. The range of y is NaN unless the line represents several hosts."""
 
     name: str
     colour: str
@@ -252,15 +255,15 @@ class Line:
 def curve(
     lines: Sequence[Line], x_title: str, y_title: str, across: Across, marks: Sequence[tuple[float, str, str]] = ()
 ) -> Spec:
-    """Lines over one x axis. ``marks`` are (x, text, colour): upright rules, where a cache ends, say."""
+    """Return lines over a common x axis. ``marks``: (x, text, colour) of vertical rules, such as cache sizes."""
     xs = sorted({p[0] for line in lines for p in line.points})
     ys = [v for line in lines for p in line.points for v in p[1:] if math.isfinite(v)]
     log = min(ys) > 0 and max(ys) / min(ys) >= 4
     x: Spec = {"field": "x", "type": "quantitative", "title": x_title, **_x_scale(xs, across)}
     y: Spec = {"field": "y", "type": "quantitative", "title": y_title, "axis": {"tickCount": 6, "format": ".6~g"}}
-    # On a log scale: room above for the text at the marks.
+    # On a log scale, leave room above for the text of the marks.
     room = [min(ys) / 1.15, max(ys) * (1.8 if marks else 1.15)]
-    close = across is Across.SECONDS and max(ys) - min(ys) < 0.5 * max(ys)  # a clock that drops by 5% is visible
+    close = across is Across.SECONDS and max(ys) - min(ys) < 0.5 * max(ys)  # so that a 5% drop in clock is visible
     scale: Spec = {"domain": _domain(ys), "nice": False, "zero": False} if close else {"zero": True}
     y |= {"scale": {"type": "log", "domain": room, "nice": False} if log else scale}
 
@@ -298,7 +301,7 @@ def curve(
             "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, **in_order},
         },
     ]
-    if number <= MANY_HOVER:  # what one points at is larger than what one sees
+    if number <= MANY_HOVER:  # the hover area is larger than the visible mark
         touched = {"type": "point", "filled": True, "size": 90, "opacity": 0, "aria": True}
         encoding = {"x": x, "y": y, **DESCRIBED[True]}
         layers.append({"data": {"values": points}, "mark": touched, "encoding": encoding})
@@ -306,13 +309,13 @@ def curve(
 
 
 def _at(point: Point, across: Across) -> str:
-    """A point in words: its y, and where on x it lies."""
+    """Return a point as text: its y, and x in parentheses."""
     x = fmt.size(point[0]) if across is Across.SIZE else significant(point[0], 4)
     return f"{significant(point[1], 4)} ({x})"
 
 
 def _x_scale(xs: Sequence[float], across: Across) -> Spec:
-    """Scale and axis of x."""
+    """Return the scale and the axis of x."""
     axis: Spec
     if across is Across.LOAD:
         return {"scale": {"zero": True}, "axis": {"tickCount": 6, "format": ".6~g", "grid": False}}
@@ -333,7 +336,7 @@ def _x_scale(xs: Sequence[float], across: Across) -> Spec:
 
 
 def _round(low: float, high: float) -> list[float]:
-    """Round numbers between ``low`` and ``high`` on a log scale: as many as have room."""
+    """Return round numbers between ``low`` and ``high`` for a log scale, as many as fit."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for steps in ((1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9), (1, 2, 3, 5, 7), (1, 2, 5), (1,)):
         numbers = [step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high]
@@ -343,8 +346,8 @@ def _round(low: float, high: float) -> list[float]:
 
 
 def _marks(marks: Sequence[tuple[float, str, str]], x: Spec, xs: Sequence[float]) -> Iterator[Spec]:
-    """An upright rule for each mark, and its text at the top, in the first line where it hides no other."""
-    ends: list[float] = []  # of the last text of each line, in px
+    """Yield a vertical rule for each mark, and its text at the top, in the first line without an overlap."""
+    ends: list[float] = []  # the end of the last text of each line, in px
     span = math.log2(xs[-1] / xs[0]) if xs and xs[0] > 0 and xs[-1] > xs[0] else 1.0
     for at, text, colour in sorted(marks):
         begins = WIDTH * math.log2(at / xs[0]) / span if xs and xs[0] > 0 else 0.0
@@ -358,7 +361,7 @@ def _marks(marks: Sequence[tuple[float, str, str]], x: Spec, xs: Sequence[float]
 
 
 def caches(hosts: Sequence[HostInfo], colours: Mapping[str, str]) -> list[tuple[float, str, str]]:
-    """Where one data cache of each level ends: (bytes, text, colour). The first host of each generation counts."""
+    """Return (bytes, text, colour) for the size of one data cache per level, from each generation's first host."""
     facts_of: dict[str, Facts] = {}
     for host in hosts:
         if host.facts is not None:
@@ -387,14 +390,15 @@ def matrix(
     axis_titles: tuple[str, str],
     unit: str,
 ) -> Spec:
-    """A heat map from rows to columns; ``cells`` are (from, to, deviation in percent, value as text in ``unit``, with
-    another figure on a second line or none). What is missing stays blank. ``legend``: what the deviation is from.
-    ``axis_titles``: the titles of rows and columns.
+    """Return a heat map from rows to columns. Missing cells stay blank.
+
+    ``cells``: (from, to, deviation in percent, text). The text is the value in ``unit``, optionally with another figure
+    on a second line. ``legend``: the reference of the deviation. ``axis_titles``: the titles of rows and columns.
     """
     count = max(len(rows), len(columns))
     step = min(WIDTH / count, max(26, 44 if count <= 12 else 14))
     width, height = step * len(columns), step * len(rows)
-    # Below 5% of deviation a full colour scale would only paint noise.
+    # The colour scale covers at least 5%, so that noise is not coloured.
     most = max([5.0, *(abs(c[2]) for c in cells)])
     ends: Spec = {
         "x": {
@@ -419,7 +423,7 @@ def matrix(
     spec: Spec = {
         "width": width,
         "height": height,
-        # Room for the legend's title in fonts that are wider than that of the engine, as browsers have.
+        # Leave room for the legend's title, because browser fonts are wider than the engine's.
         "padding": {"left": 4, "top": 4, "bottom": 4, "right": 4 + len(legend)},
         "data": {"values": data},
         "layer": [
@@ -438,6 +442,6 @@ def matrix(
 
 
 def _with_unit(text: str, unit: str) -> str:
-    """``text`` of a cell as one line, the unit behind its first figure."""
+    """Return the ``text`` of a cell as one line, with the unit after its first figure."""
     first, _, second = text.partition("\n")
     return f"{first} {unit}, {second}" if second else f"{first} {unit}"

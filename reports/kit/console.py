@@ -1,4 +1,4 @@
-"""Parts that are made of tables, for a terminal."""
+"""Tables of a report for a terminal."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from reports.kit.language import Language
 from reports.kit.tabular import Cell, Column, Part, Tabular, Tone
 
 _WORD = 11  # columns
-_NAMES = 2  # cells that tell a row
-MOST_ROWS = 24  # of a table; more would scroll what matters off the screen
-MANY = 1000  # rows above which a listing is plain text: laying out ten thousand takes four seconds
+_NAMES = 2  # cells that identify a row
+MOST_ROWS = 24  # per table; more would scroll the important results off the screen
+MANY = 1000  # rows above which a list is plain text: laying out 10,000 rows takes 4 s
 STYLES: Mapping[Tone, str] = {
     "": "",
     "good": "green",
@@ -34,7 +34,7 @@ Row = tuple[Cell, ...]
 
 
 def show(parts: Sequence[Part], _: Language) -> Iterator[RenderableType]:
-    """What to print, in order, for 80 columns and wider."""
+    """Yield what to print, in order, for terminals with at least 80 columns."""
     for part in parts:
         yield Text()
         yield Text(fmt.clean(_(part.title)), style="bold")
@@ -44,9 +44,9 @@ def show(parts: Sequence[Part], _: Language) -> Iterator[RenderableType]:
 
 
 def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[RenderableType]:
-    """A table with what follows it: how many rows it leaves out, and notes that have no room in a column.
+    """Yield a table, the number of omitted rows, and the notes that do not fit in a column.
 
-    ``above``: the heading that it stands under, which it does not say again.
+    ``above``: the heading above the table; the table's title is not repeated if it is the same.
     """
     yield Text()
     if len(table.rows) > MANY and table.listing:
@@ -60,7 +60,7 @@ def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[Rendera
 
 
 def _aligned(table: Tabular, _: Language) -> str:
-    """The rows as plain text, with lines that may be longer than the terminal is wide."""
+    """Return the rows as plain text. Lines may be longer than the terminal is wide."""
     rows = [[_(column.title) for column in table.columns], *([_(cell.shown) for cell in row] for row in table.rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     sides = [str.rjust if column.right else str.ljust for column in table.columns]
@@ -80,7 +80,7 @@ def _table(table: Tabular, rows: Sequence[Row], title: str, _: Language) -> Tabl
     columns = [n for n, column in enumerate(table.columns) if column.role != "note"]
     for place in columns:
         column, title = table.columns[place], fmt.clean(_(table.columns[place].title))
-        if column.right:  # whose figures are never cut
+        if column.right:  # figures are never truncated
             texts = [fmt.clean(_(row[place].shown)) for row in rows]
             shown.add_column(title, justify="right", overflow="fold", width=_width(title, texts))
         else:
@@ -103,7 +103,7 @@ def _width(title: str, cells: Sequence[str]) -> int:
 
 
 def _notes(table: Tabular, rows: Sequence[Row], _: Language) -> Iterator[Text]:
-    """What has no room in a column, below the table."""
+    """Yield the notes, which are printed below the table because they do not fit in a column."""
     for n, column in enumerate(table.columns):
         for row in rows:
             if column.role == "note" and row[n].text:

@@ -1,4 +1,4 @@
-"""A document: what it is about, its answer, and sections of exhibits. It is built once and rendered in every format."""
+"""A document: its subject, its answer and sections of exhibits. It is built once and rendered in every format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WIDE = 7  # columns that fit on an upright page
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence. ``quiet``: it explains or qualifies what stands beside it."""
+    """A sentence. ``quiet``: it only explains or qualifies the exhibits next to it."""
 
     text: str
     tone: Tone = ""
@@ -29,8 +29,10 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A statement about a ``subject``, under which findings stand together; ``details`` qualify it. ``evidence``: files
-    below the document's folder."""
+    """A statement about a ``subject``. Findings with the same subject are shown together.
+
+    ``details``: sentences that qualify the statement. ``evidence``: files below the document's folder.
+    """
 
     subject: str
     text: str
@@ -41,13 +43,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Something to type, and the ``text`` that says what for."""
+    """A command for the reader to type, and a ``text`` that says what it does."""
 
     text: str
     command: str
 
     def lead(self, _: Callable[[str], str]) -> str:
-        """What stands before the command on its line."""
+        """Return the text that precedes the command on its line."""
         text = fmt.clean(_(self.text))
         return f"{text} " if text.endswith((".", "。")) else f"{text}{_(': ')}"
 
@@ -57,7 +59,7 @@ Exhibit = Note | Finding | Command | Tabular | Chart
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Exhibits under a title. ``only``: the formats that have it; all of them where empty."""
+    """Exhibits under a title. ``only``: the formats that include the section; all formats if empty."""
 
     key: str
     title: str
@@ -66,15 +68,17 @@ class Section:
 
     @property
     def wide(self) -> bool:
-        """Whether a table of it needs the long side of a page."""
+        """Return whether a table of the section needs a page in landscape format."""
         return any(isinstance(e, Tabular) and len(e.columns) > WIDE for e in self.exhibits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """``title``: what it is about, a campaign's id for instance. ``answer``: the one sentence that it begins with, and
-    whether that is good news (``tone``). ``about``: short facts below it. ``folder``: where evidence lies. ``created``:
-    ISO 8601. ``data``: what JSON has instead of the exhibits, for the kinds whose JSON is older than this model.
+    """A report that can be rendered in every format.
+
+    ``title``: its subject, such as a campaign's id. ``answer``: its first sentence. ``tone``: whether the answer is
+    good news. ``about``: short facts below the answer. ``folder``: the folder of the evidence. ``created``: ISO 8601.
+    ``data``: the JSON form, if it differs from the exhibits because it is older than this model.
     """
 
     title: str
@@ -88,22 +92,22 @@ class Document:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What a file says below the answer: ``about``, and when it was made."""
+        """Return the facts that a file shows below the answer: ``about`` and the time of creation."""
         creation = (message("Created {moment}", moment=fmt.moment(self.created)),) if self.created else ()
         return (*self.about, *creation)
 
     def sections_for(self, kind: Kind) -> list[Section]:
-        """The sections that this format has; none without exhibits."""
+        """Return the sections that this format includes, without empty ones."""
         return [s for s in self.sections if s.exhibits and (not s.only or kind in s.only)]
 
     def tables_for(self, kind: Kind) -> Iterator[tuple[Section, Tabular]]:
-        """The tables that this format has, each with its section."""
+        """Yield the tables that this format includes, each with its section."""
         for section in self.sections_for(kind):
             yield from ((section, exhibit) for exhibit in section.exhibits if isinstance(exhibit, Tabular))
 
 
 def provenance(command: str, *more: Note) -> Section:
-    """How to make the document again; not for a terminal, where the command was just typed."""
+    """Return a section with the command that recreates the document. A terminal omits it."""
     again: Message = message("Make this report again")
     return Section("provenance", message("Provenance"), (Command(again, command), *more), PAGES)
 

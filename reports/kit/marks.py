@@ -1,4 +1,4 @@
-"""Text and tables as Markdown: whatever the text holds, it stays text."""
+"""Text and tables as Markdown. Characters that could be markup are escaped."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from reports.kit import format as fmt
 from reports.kit.language import Language
 from reports.kit.tabular import Part, Tabular
 
-MOST_ROWS = 400  # of a table
+MOST_ROWS = 400  # per table
 
-# What CommonMark, and the kinds of it with tables and formulas, takes for markup within a line. An underscore within
-# a word is none, and names are full of them.
+# Characters that CommonMark and its extensions (tables, formulas) treat as markup within a line. An underscore within
+# a word is not markup, and is frequent in names.
 _MARKUP = re.compile(r"[\\`*{}\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-_BEGINS = re.compile(r"^([#+=>-]|\d+(?=[.)]))")  # what makes a heading, a list or a quotation of a line
+_BEGINS = re.compile(r"^([#+=>-]|\d+(?=[.)]))")  # turns a line into a heading, list or quotation
 
 
 def written(lines: Iterable[str]) -> str:
-    """The file of these lines: empty ones never follow each other."""
+    """Join lines to the text of a file. Consecutive empty lines are merged."""
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 
 
 def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[str]:
-    """A table under its title, which it does not say again where it stands under the same heading ``above``."""
+    """Yield a table under its title. The title is omitted if it equals the heading ``above``."""
     if table.title != above:
         yield from ("", f"### {escaped(_(table.title))}", "")
     yield from table_head([_(c.title) for c in table.columns], "".join("r" if c.right else "l" for c in table.columns))
@@ -35,7 +35,7 @@ def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[str]:
 
 
 def part_lines(part: Part, _: Language) -> Iterator[str]:
-    """A part that is made of tables."""
+    """Yield the lines of a part: title, notes and tables."""
     yield from ("", f"## {escaped(_(part.title))}", "")
     yield from (f"- {escaped(_(note))}" for note in part.notes)
     for table in part.tables:
@@ -43,28 +43,28 @@ def part_lines(part: Part, _: Language) -> Iterator[str]:
 
 
 def table_head(cells: Sequence[str], sides: str) -> list[str]:
-    """A table's head; ``sides``: l or r for each column."""
+    """Return the head of a table. ``sides``: the alignment of each column, l or r."""
     return [table_row(cells), f"|{'|'.join('-:' if s == 'r' else '-' for s in sides)}|"]
 
 
 def table_row(cells: Sequence[str]) -> str:
-    """A row of a table."""
+    """Return a row of a table."""
     return f"| {' | '.join(map(escaped, cells))} |"
 
 
 def escaped(text: str) -> str:
-    """``text`` as nothing but text, where it stands within a line."""
+    """Escape ``text`` for use within a line."""
     shown = fmt.clean(text).replace("&", "&amp;").replace("<", "&lt;")
     return _MARKUP.sub(lambda m: f"\\{m[0]}", shown)
 
 
 def as_line(text: str) -> str:
-    """``text`` as nothing but text, where it begins a line."""
+    """Escape ``text`` for use at the start of a line."""
     return _BEGINS.sub(lambda m: f"{m[0]}\\" if m[0].isdigit() else f"\\{m[0]}", escaped(text.strip()))
 
 
 def code(text: str) -> str:
-    """``text`` as code, whatever is in it: more backticks around it than it has in a row."""
+    """Return ``text`` as inline code, delimited by more backticks than it has in a row."""
     shown = fmt.clean(text)
     fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", shown)), default=0))
     room = " " if "`" in shown else ""

@@ -1,4 +1,4 @@
-"""A sheet of a workbook that is read from top to bottom."""
+"""A worksheet with text instead of a table."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from fleetmark.base.text import message
 from reports.kit.workbook import Sheet
 
-_LEFT = 26  # characters, the width of what stands left of prose
+_LEFT = 26  # characters, width of the column left of the text
 
 
 class Prose:
-    """A sheet that is read from top to bottom: headings, sentences, and pairs of a name and its text."""
+    """Write text to a worksheet from top to bottom: headings, sentences, and names with their descriptions."""
 
     def __init__(self, sheet: Sheet, row: int) -> None:
         self.sheet, self.row = sheet, row
@@ -35,7 +35,7 @@ class Prose:
             self.row += 1
 
     def tabs(self, tabs: Mapping[str, str]) -> None:
-        """What each tab is, with a way there."""
+        """Describe each tab, with a link to it."""
         self.heading(message("Tabs"))
         for name, text in tabs.items():
             self.sheet.link(self.row, 0, name)

@@ -1,4 +1,4 @@
-"""Tables whose text is worked out once and reads alike in every format: columns, and cells with their values."""
+"""Tables whose text is formatted once and is the same in every format: columns, and cells with their values."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from fleetmark.base.units import human, scale_for, significant
 from reports.kit import format as fmt
 
 _NUMBER = re.compile(r"-?[\d,]+(?:\.(\d+))?(%?)")
-Tone = Literal["", "good", "bad", "unsure", "strong", "hot1", "hot2", "hot3"]  # hot: how far, on a map of heat
+Tone = Literal["", "good", "bad", "unsure", "strong", "hot1", "hot2", "hot3"]  # hot1 to hot3: levels of a heat map
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``key``: its name in JSON and CSV. ``role``: ``name`` tells rows apart, ``side`` too (a generation or candidate);
-    ``note`` is a sentence that few rows have, ``code`` something to type, ``file`` paths below the
-    document's folder, with "; " between them. ``formula``: what computes it in a
-    workbook, with ``{key}`` for the cell of another column in the same row.
+    """A column of a table.
+
+    ``key``: its name in JSON and CSV. ``formula``: the formula that computes it in a workbook, with ``{key}`` for the
+    cell of another column in the same row. ``role``: ``name`` and ``side`` (a generation or candidate) identify a row,
+    ``note`` is a sentence that only a few rows have, ``code`` is something to type, and ``file`` contains paths below
+    the document's folder, separated by "; ".
     """
 
     key: str
@@ -30,15 +32,16 @@ class Column:
 
     @property
     def right(self) -> bool:
-        """Whether its cells stand at the right."""
+        """Return whether the cells of the column are right-aligned."""
         return self.role == "number"
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A text, and the number behind it with every digit; None for words, and where there is none. ``unit``: the base
-    unit of ``value`` where ``text`` has one too. ``lo``, ``hi``: the ends of its interval, which ``text`` does not
-    have: ``shown`` adds them. ``tone``: whether it is good or bad news.
+    """A text, and its number ``value`` with full precision; None if the text is not a number or is empty.
+
+    ``unit``: the base unit of ``value``, if ``text`` has a unit. ``lo``, ``hi``: the ends of its interval, which
+    ``shown`` adds to ``text``. ``tone``: whether it is good or bad news.
     """
 
     text: str = ""
@@ -52,12 +55,12 @@ class Cell:
 
     @property
     def shown(self) -> str:
-        """The text with the interval behind it."""
+        """Return the text followed by the interval."""
         return joined([self.text, f"({self.ends})" if self.ends else None], " ")
 
     @property
     def form(self) -> str:
-        """The number format by which a workbook shows ``value`` as ``text``; empty where none does."""
+        """Return the number format with which a workbook shows ``value`` as ``text``; empty if there is none."""
         match = _NUMBER.fullmatch(self.text)
         if self.value is None or match is None:
             return ""
@@ -67,8 +70,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Tabular:
-    """``key``: its name in JSON. Every row has a cell for each column. ``listing``: a list that is asked for as such,
-    which a terminal shows whole."""
+    """A table. Every row has a cell for each column.
+
+    ``key``: the table's name in JSON. ``listing``: the user asked for this list, so a terminal shows all rows.
+    """
 
     key: str
     title: str
@@ -79,7 +84,7 @@ class Tabular:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a report that is made of tables: a heading, sentences, tables. ``key``: of its kind, in JSON."""
+    """A part of a report: a heading, sentences and tables. ``key``: the name of its kind in JSON."""
 
     key: str
     title: str
@@ -88,12 +93,12 @@ class Part:
 
 
 def number(value: float | None) -> Cell:
-    """A count, ``1,234``; an empty cell for None."""
+    """Return a cell with a count (``1,234``), or an empty cell for None."""
     return Cell() if value is None else Cell(f"{value:,.0f}", value)
 
 
 def share(value: float | None, decimals: int = 1) -> Cell:
-    """A part of 1 in percent; an empty cell for None."""
+    """Return a cell with a fraction in percent, or an empty cell for None."""
     return Cell() if value is None else Cell(fmt.share(value, decimals), value)
 
 
@@ -107,7 +112,7 @@ def quantity(
     percent: bool = False,
     digits: int = 3,
 ) -> Cell:
-    """A value of a base unit with ``digits`` significant digits, and its interval; an empty cell for None."""
+    """Return a cell with a value in a base unit, to ``digits`` digits, and its interval; an empty cell for None."""
     if value is None:
         return Cell()
     scale = scale_for(value, unit, bits=bits, percent=percent)
@@ -116,20 +121,22 @@ def quantity(
 
 
 def times(value: float | None, lo: float | None = None, hi: float | None = None) -> Cell:
-    """How many times as much, with its interval; an empty cell for None."""
+    """Return a cell with a ratio and its interval, or an empty cell for None."""
     return Cell() if value is None else Cell(fmt.ratio(value), value, lo=lo, hi=hi, ends=fmt.interval(lo, hi))
 
 
 def compact(table: Tabular) -> Tabular:
-    """``table`` without the columns in which no row has anything."""
+    """Return ``table`` without its empty columns."""
     kept = [n for n, _ in enumerate(table.columns) if any(row[n].text for row in table.rows)]
     rows = tuple(tuple(row[n] for n in kept) for row in table.rows)
     return replace(table, columns=tuple(table.columns[n] for n in kept), rows=rows)
 
 
 def records(table: Tabular) -> list[dict[str, float | str | None]]:
-    """The rows for programs: numbers with every digit, their unit and the ends of their interval in keys of their own
-    (``KEY_unit``, ``KEY_lo``, ``KEY_hi``) where a column has any; None where a number is missing."""
+    """Return the rows for programs: numbers with full precision, None for a missing number.
+
+    Units and ends of intervals have keys of their own (``KEY_unit``, ``KEY_lo``, ``KEY_hi``) if a column has any.
+    """
     fields = [list(_fields(column, [row[n] for row in table.rows])) for n, column in enumerate(table.columns)]
     keys = [key for field in fields for key, _ in field]
     columns = [cells for field in fields for _, cells in field]
@@ -149,7 +156,7 @@ def _fields(column: Column, cells: Sequence[Cell]) -> Iterator[tuple[str, list[f
 
 
 def documents(parts: Sequence[Part]) -> dict[str, list[dict[str, Any]]]:
-    """The parts by kind as JSON has them: numbers with every digit, null where there is none."""
+    """Return the parts by kind in JSON form: numbers with full precision, null for a missing number."""
     kinds: dict[str, list[dict[str, Any]]] = {}
     for part in parts:
         tables = {table.key: [_record(table, row) for row in table.rows] for table in part.tables}

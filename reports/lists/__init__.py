@@ -1,1 +1,1 @@
-"""Documents that are lists: what is on record, what can be run, what was read; a module per subject."""
+"""Documents that consist of a list, such as campaigns, workloads or imports. Each module covers one subject."""

@@ -12,7 +12,7 @@ from reports.kit.tabular import Cell, Column, Tabular, number
 
 
 def document(summaries: Sequence[Summary], root: str) -> Document:
-    """Return a row per campaign, with what is wrong where it is damaged. ``root``: as the user names it."""
+    """Return a row per campaign, with the damage if it is damaged. ``root``: the results root as the user gave it."""
     columns = (
         Column("campaign", message("campaign"), "name"),
         Column("created", message("created")),

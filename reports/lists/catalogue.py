@@ -1,4 +1,4 @@
-"""Workloads and suites as documents: a row each, or one workload in full."""
+"""Workloads and suites as documents: a list of all, or one workload in full."""
 
 from __future__ import annotations
 
@@ -106,7 +106,10 @@ def _metrics(m: Manifest) -> Tabular:
 
 
 def _kind(m: Manifest, metric: Metric) -> str:
-    """``capacity; responsiveness in tcp-1``: the kind of a metric, and where it differs; empty for what describes."""
+    """Return the kind of a metric with its exceptions, such as ``capacity; responsiveness in tcp-1``.
+
+    The result is empty for a descriptive metric, of which neither more nor less is better.
+    """
     if metric.better is Better.NONE:
         return ""
     usual = metric.kind or m.kind or ""
@@ -119,14 +122,14 @@ def _kind(m: Manifest, metric: Metric) -> str:
 
 
 def _program(m: Manifest, case: Case) -> str:
-    """The program that a case starts, where it does not depend on the host."""
+    """Return the program that a case starts, or an empty string if it depends on the host."""
     words = [str(word).rpartition("}}/")[2] for word in case.argv]
     words = [words[0], m.deploy.provides.rpartition("/")[2] if m.deploy else "", *words]
     return next((w for w in words if re.fullmatch(r"\w[\w.+-]*", w)), "")
 
 
 def _defaults(m: Manifest) -> dict[str, str]:
-    """Parameter to its default, evaluated where it follows from others; what needs a host is ``from facts``."""
+    """Return the default of each parameter, or ``from facts`` if it depends on the host."""
     values: dict[str, Any] = {}
     shown: dict[str, str] = {}
     for name, p in m.parameters.items():

@@ -13,7 +13,7 @@ from reports.kit.tabular import Cell, Column, Tabular, compact, quantity
 
 
 def document(tool: str, outputs: Sequence[Parsed], data: Any) -> Document:
-    """Return a row per measurement of ``tool``'s outputs, with the standing of its output. ``data``: them as JSON."""
+    """Return a row per measurement of a tool's outputs, with its standing. ``data``: the measurements as JSON."""
     columns = (
         Column("case", message("case"), "name"),
         Column("subject", message("subject")),

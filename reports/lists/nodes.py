@@ -12,7 +12,7 @@ from reports.kit.tabular import Cell, Column, Tabular, number, quantity
 
 
 def document(nodes: Sequence[Node]) -> Document:
-    """Return a row per node: its state, what it has, and the labels that its features become."""
+    """Return a row per node: its state, its resources, and the labels derived from its Slurm features."""
     columns = (
         Column("node", message("node"), "name"),
         Column("state", message("state")),

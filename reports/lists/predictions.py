@@ -1,4 +1,4 @@
-"""A machine's predicted benchmarks as a document, and how a prediction is read."""
+"""A machine's predicted benchmarks as a document."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from reports.kit.tabular import Cell, Column, Tabular, number, quantity, times
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkPrediction:
-    """One benchmark: its prediction, and how to read it (unit, direction)."""
+    """The prediction of one benchmark, with its unit and better direction."""
 
     prediction: Prediction
     unit: str
     better: str
 
     def value(self, log: float | None) -> float | None:
-        """An oriented logarithm in base units."""
+        """Convert an oriented logarithm (higher is better) to a value in base units."""
         return None if log is None else math.exp(-log if self.better == Better.LOWER else log)
 
     def ends(self) -> tuple[float | None, float | None]:
-        """The interval in base units, the smaller end first."""
+        """Return the interval in base units, the smaller end first."""
         log = self.prediction.log
         lo, hi = (self.value(log.lo), self.value(log.hi)) if log else (None, None)
         return (hi, lo) if self.better == Better.LOWER else (lo, hi)
@@ -53,7 +53,7 @@ class BenchmarkPrediction:
 
 
 def document(predictions: Sequence[BenchmarkPrediction]) -> Document:
-    """Return a row per benchmark that could be predicted, then the others, each with its reason."""
+    """Return a row per predicted benchmark, then the benchmarks without a prediction, each with the reason."""
     columns = (
         Column("benchmark", message("benchmark"), "name"),
         Column("predicted", message("predicted"), "number"),

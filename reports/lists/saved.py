@@ -1,4 +1,4 @@
-"""What is saved under a name, every version: baselines and references, as documents."""
+"""All versions of saved baselines and references as documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A capacity plan as JSON: figures with all digits, periods by name, money in the question's currency."""
+"""A capacity plan as JSON: figures with full precision, periods by name, money in the question's currency."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from reports.plan.front import front
 from reports.plan.model import PlanView, view
 
 SCHEMA = 1
-_KEYS = {"by_period": "whole"}  # fields of Futures whose key in JSON is another
+_KEYS = {"by_period": "whole"}  # fields of Futures that have a different key in JSON
 
 
 def render(answer: Answer, about: Mapping[str, Any]) -> str:
-    """A plan with its analyses, or why there is none; ``about``: further keys at the top (command, time)."""
+    """Return a plan with its analyses, or why there is none. ``about``: further keys at the top (command, time)."""
     if answer.conflict is not None:
         return _of_conflict(answer.question, answer.conflict, about)
     v = view(answer)
@@ -53,13 +53,13 @@ def render(answer: Answer, about: Mapping[str, Any]) -> str:
 
 
 def _of_conflict(q: Question, conflict: Conflict, about: Mapping[str, Any]) -> str:
-    """Why there is no plan."""
+    """Return why there is no plan."""
     doc = {"smallest": conflict.smallest, "limits": [asdict(limit) for limit in conflict.limits]}
     return _text({"schema": SCHEMA, **about, "question": _question(q), "plan": None, "conflict": doc})
 
 
 def _question(q: Question) -> dict[str, Any]:
-    """Every input, periods by name."""
+    """Return every input, with periods by name."""
     doc = {f.name: getattr(q, f.name) for f in fields(q)}
 
     def at(period: int | None) -> str | None:
@@ -75,7 +75,7 @@ def _question(q: Question) -> dict[str, Any]:
 
 
 def _terms(ledger: Ledger) -> dict[str, Any]:
-    """What the terms of sale come to, by period where that says more: rows and feeds, supply, late orders, worths."""
+    """Return the effects of constraints and terms: rows and feeds, supply, late orders, and residual values."""
     q = ledger.question
     residual = {
         (s, k): ledger.left_worth[p].sum() for p, (s, k) in enumerate(ledger.pairs) if ledger.left_worth[p].any()
@@ -128,7 +128,7 @@ def _plan(v: PlanView, q: Question) -> dict[str, Any]:
 
 
 def _use(v: PlanView, q: Question) -> list[dict[str, Any]]:
-    """Which share of the whole servers of a pool (``of``) is there for a workload, and which works."""
+    """Return the share of a pool's servers (``of``) that is available to each workload, and the share that works."""
     n = v.answer.ledger
     return [
         {"workload": w, "pool": q.pool(w), "sku": n.pairs[p][0], "site": n.pairs[p][1], "period": q.periods[t]}
@@ -140,7 +140,7 @@ def _use(v: PlanView, q: Question) -> list[dict[str, Any]]:
 
 
 def _occupied(plan: Plan) -> pd.DataFrame:
-    """The stock without rows of zeros."""
+    """Return the stock without rows of zeros."""
     counts = plan.stock[["buy", "arrive", "retire", "installed"]]
     return plan.stock[(counts != 0).any(axis=1)]
 
@@ -175,7 +175,7 @@ def _text(doc: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value in the types of JSON; infinities (of degrees of freedom, say) and NaN are null."""
+    """Convert a value to JSON types. Infinities (such as degrees of freedom) and NaN become null."""
     if is_dataclass(value) and not isinstance(value, type):
         return _plain({f.name: getattr(value, f.name) for f in fields(value)})
     if isinstance(value, Mapping):

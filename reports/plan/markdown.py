@@ -1,4 +1,4 @@
-"""A capacity plan as Markdown, for a pull request or a wiki: what the terminal shows, part by part."""
+"""A capacity plan as Markdown, for a pull request or a wiki, with the same parts as on a terminal."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from reports.kit.marks import as_line, code, table_head, table_row, written
 
 
 def render(parts: Sequence[RenderableType], command: str, language: Language | None = None) -> str:
-    """``parts`` of ``reports.plan.terminal`` as a document: the first line is the answer, other bold lines are heads,
-    what is indented is a list. ``command`` makes it again.
+    """Convert ``parts`` of ``reports.plan.terminal`` to Markdown.
+
+    The first line is the answer, other bold lines become headings, and indented lines become lists. ``command``: the
+    command that makes the report again.
     """
     _ = language or Language()
     answer, *rest = parts

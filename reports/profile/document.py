@@ -1,4 +1,4 @@
-"""A workload's profile as a document: what it is short of, what more of it gives, what is unknown."""
+"""A workload's profile as a document: its bottlenecks, the gain from more of each resource, and what is unknown."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from reports.kit.document import Document, Note, Section
 from reports.kit.tabular import Cell, Column, Tabular, compact, number, quantity, times
 from workloads.declared import throttle
 
-MOST = 6  # machines left out that are named
-MORE = 1.2  # what a resource is multiplied by to say what more of it gives
+MOST = 6  # maximum number of omitted machines that are named
+MORE = 1.2  # factor applied to a resource to show the gain from more of it
 _OVERLAP = {1.0: message("one after the other (additive)"), math.inf: message("wholly overlapped (roofline)")}
 _PARTLY = message("partly overlapped")
 
 
 def more_of_each(profiled: Profiled) -> list[Gain]:
-    """What ``MORE`` of each resource gives, the most first."""
+    """Return the gain from multiplying each resource by ``MORE``, the largest first."""
     return gains(profiled.profile, [Upgrade(n, {n: MORE}) for n in profiled.resources])
 
 
 def document(profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence[MachinePrediction]) -> Document:
-    """Return the demand vector, its shares or why there are none, upgrades, and predicted machines."""
+    """Return the demand vector, its shares or the reason why there are none, upgrades, and predicted machines."""
     p = profiled.profile
     used = message(
         "Resources are used {overlap}: p = {p}; off by {error} on machines left out",
@@ -43,7 +43,9 @@ def document(profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence
         sections=(
             Section("resources", "", (_resources(profiled),)),
             Section(
-                "refused", message("Cannot tell what it is short of:"), tuple(_refused(profiled)) if p.refused else ()
+                "refused",
+                message("The bottleneck cannot be determined:"),
+                tuple(_refused(profiled)) if p.refused else (),
             ),
             Section("upgrades", "", (_upgrades(upgrades),) if upgrades else ()),
             Section("predictions", "", tuple(_predictions(profiled, predictions))),
@@ -71,7 +73,7 @@ def _head(profiled: Profiled) -> Message:
 
 
 def _alike(powers: Sequence[float]) -> str:
-    return message("within the noise p = {powers} fits as well", powers=joined(map(_p, powers))) if powers else ""
+    return message("p = {powers} fits equally well within the noise", powers=joined(map(_p, powers))) if powers else ""
 
 
 def _p(p: float) -> str:
@@ -101,7 +103,7 @@ def _resources(profiled: Profiled) -> Tabular:
 
 
 def _interval(p: Profile, name: str) -> tuple[float, float] | None:
-    """The interval of a share; None where rates rise and fall together, since fits then agree by chance."""
+    """Return the interval of a share, or None if the rates are collinear, because fits then agree by chance."""
     return p.shares[name].interval if p.condition <= MOST_CONDITION else None
 
 
@@ -111,7 +113,7 @@ def _share(value: float, interval: tuple[float, float] | None) -> Cell:
 
 
 def _work(unit: str) -> str:
-    """The name of a unit of work of a throughput."""
+    """Return the name of the work that a throughput counts."""
     works = {"1/s": message("operation"), "B/s": message("byte"), "FLOP/s": "FLOP"}
     return works.get(unit, message("unit of score"))
 
@@ -125,7 +127,7 @@ def _demand(value: float, unit: str) -> str:
 
 
 def _gain(ratio: Ratio) -> Cell:
-    """What multiplying by ``ratio`` gives, as a change in percent; the value is the ratio."""
+    """Return a cell that shows ``ratio`` as a change in percent; its value is the ratio."""
     ends = "–".join(f"{end - 1:+.1%}" for end in ratio.interval or ())
     return Cell(f"{ratio.value - 1:+.1%}", ratio.value, lo=ratio.lo, hi=ratio.hi, ends=ends)
 
@@ -194,7 +196,7 @@ def _predictions(profiled: Profiled, predictions: Sequence[MachinePrediction]) -
 
 
 def as_json(profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence[MachinePrediction]) -> dict[str, Any]:
-    """The same for programs, with every digit; what is unknown is null, with the reason beside it."""
+    """Return the profile as JSON with full precision. Unknown values are null, with a reason."""
     p = profiled.profile
     return {
         "target": profiled.target,

@@ -1,4 +1,4 @@
-"""The document of a dry run: a test plan."""
+"""The test plan of a dry run as a document."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reports.testplan.parts import parts, title
 
 
 def document(dry: DryRun, created: str) -> Document:
-    """Return the plan as a document. A terminal shows workloads, but no single cases."""
+    """Return the plan as a document. A terminal shows workloads, but not their cases."""
     return Document(
         title=dry.suite.name,
         answer=title(dry),

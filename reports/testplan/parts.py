@@ -1,4 +1,4 @@
-"""Build the parts of a test plan as tables with the same text in every format."""
+"""The parts of a test plan as tables with the same text in every format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_NAMES = 6  # maximum number of host names in a cell
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Hold hosts of one type that run the same cases; ``name`` is the group number, or empty for a single group."""
+    """Hosts of one type that run the same cases. ``name``: the group number, or empty for a single group."""
 
     name: str
     hosts: tuple[PlannedHost, ...]
@@ -48,7 +48,7 @@ def title(dry: DryRun) -> str:
 
 
 def parts(dry: DryRun) -> list[Part]:
-    """Return all parts in order."""
+    """Return all parts of the plan in order."""
     listed = groups(dry)
     planned = [
         Part("purpose", message("Purpose"), tuple(_purpose(dry)), ()),

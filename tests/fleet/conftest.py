@@ -55,6 +55,7 @@ def ordinary(fleet: Fleet, tmp_path: Path) -> Iterator[Path]:
     inventory = tmp_path / "ops.ini"
     inventory.write_text(
         "h1\nh4\n[all:vars]\nansible_user=ops\n"
+        f"ansible_control_path_dir={fleet.state}\n"  # Ansible's name of a socket has host and user, not the fleet
         f"ansible_ssh_common_args=-F {fleet.ssh_config} -i {fleet.key} -o User=ops\n"
     )
     yield inventory

@@ -39,4 +39,4 @@ def _call(tool: str, script: Path, *words: str) -> None:
     """Run the script; skip the test if it fails."""
     done = subprocess.run(["sh", str(script), *words], capture_output=True, text=True, check=False)
     if done.returncode:
-        pytest.skip(f"{tool} cannot be had here: {done.stderr.strip().splitlines()[-1]}")
+        pytest.skip(f"{tool} cannot be fetched here: {done.stderr.strip().splitlines()[-1]}")

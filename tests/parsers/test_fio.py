@@ -1,4 +1,4 @@
-"""fio: the corpus and outputs of eight versions, held against figures read from the raw text by eye."""
+"""Test fio's parser on the corpus and on outputs of eight versions, against figures read from the raw text by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fixture(name: str) -> bytes:
 
 
 def looked_up(parsed: Parsed, key: str) -> Any:
-    """The parsed figure for a manifest key, in the key's unit."""
+    """Return the parsed figure for a manifest key, in the key's unit."""
     if key == "jobs":
         return len(cases(parsed))
     if key == "client_stats_entries":
@@ -58,7 +58,7 @@ def looked_up(parsed: Parsed, key: str) -> Any:
 
 
 def spoken(figure: Any) -> Any:
-    """A manifest's figure as a number: ``11.4k`` as fio abbreviates."""
+    """Return a manifest's figure as a number; fio abbreviates it, as in ``11.4k``."""
     return float(figure[:-1]) * 1e3 if isinstance(figure, str) and figure.endswith("k") else figure
 
 
@@ -121,10 +121,10 @@ def test_corpus(path: Path, row: dict[str, Any]) -> None:
         ("3.42_randrw.json", "mix", {"read_bw": 31867780, "write_iops": 7834.165834, "write_clat_p99": 8768e-9}),
         ("3.42_randrw.txt", "mix", {"read_bw": 31.9 * MI, "write_iops": 8216, "read_clat_p99": 338e-6}),
         ("3.42_randrw.txt", "mix", {"read_clat_mean": 88319.85e-9, "write_clat_p99": 7712e-9, "cpu_sys": 0.2520}),
-        # percentiles where lat_percentiles puts them; the mixed figures beside their parts
+        # percentiles are where lat_percentiles puts them, with mixed figures next to their parts
         ("3.33_both_latpct.json", "mix", {"read_lat_p99": 1810432e-9, "read_clat_p99": None, "mixed_bw": 45820695}),
         ("3.33_both_latpct.json", "mix", {"mixed_lat_p99": 432128e-9, "write_lat_mean": 3216.824956e-9}),
-        # nothing measured is nothing, not 0
+        # nothing measured gives no figure, not 0
         ("3.33_gtod_reduce.json", "g", {"read_bw": 30343290, "read_clat_mean": None, "read_lat_p99": None}),
         ("3.33_kb_base_1000.txt", "k", {"read_bw": 50.3e6, "read_iops": 12.3e3}),
         ("3.33_unit_base_bits.txt", "k", {"read_bw": 336 * MI / 8, "cpu_usr": None, "cpu_sys": 0.298}),

@@ -1,4 +1,4 @@
-"""Every parser is total: damaged output gives sound measurements or a ParseError, and no figure out of thin air."""
+"""Test that every parser is total: damaged output gives sound measurements or a ParseError, and no invented figure."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.parsers.outputs import seeds
 
 TOOLS = parsers.tools()
 
-# What a printed figure may be multiplied by on its way to base units: prefixes of 1000 and 1024, bits, percents.
+# Factors by which a printed figure may be converted to base units: prefixes of 1000 and 1024, bits, percents.
 UNITS = sorted(
     {base**power / part for base in (1000.0, 1024.0) for power in range(-4, 6) for part in (1.0, 8.0, 100.0)}
 )
-# Metrics that a parser's documentation says it computes over several figures; elsewhere a note says so.
+# Metrics that, by a parser's documentation, combine several figures; elsewhere a note says so.
 _SERVING = ("llm_serve", "vllm_bench", "sglang_bench", "guidellm", "aiperf", "trtllm_bench", "inferencex")
 _LINKS = ("link_bandwidth", "link_latency")  # medians over pairs
 _PORTS = ("rx_rate", "tx_rate", "rx_bandwidth", "tx_bandwidth", "packet_rate", "loss")  # medians, sums, and a share
@@ -97,7 +97,7 @@ def garble(raw: bytes, pick: random.Random) -> bytes:
 
 
 def refigure(raw: bytes, pick: random.Random) -> bytes:
-    """Another number in the place of one: absurd, tiny, signed, not a number at all."""
+    """Replace a number by another one: absurd, tiny, signed, or not a number at all."""
     places = list(re.finditer(rb"\d+(?:\.\d+)?", raw))
     if not places:
         return raw
@@ -128,7 +128,7 @@ def glue(raw: bytes, pick: random.Random) -> bytes:
 
 
 def bury(raw: bytes, pick: random.Random) -> bytes:
-    """A value deeper than any reader's stack in the place of a figure; and one that a stack just holds."""
+    """Replace a figure by a value nested deeper than any reader's stack, or by one that the stack just holds."""
     places = list(re.finditer(rb"\d+(?:\.\d+)?", raw))
     if not places:
         return raw
@@ -149,12 +149,12 @@ MUTATIONS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
 
 
 class Figures:
-    """The numbers in a text, with any text around them."""
+    """Hold the numbers in a text, with any text around them."""
 
     def __init__(self, text: str) -> None:
         runs = " ".join(set(re.findall(r"[0-9.][0-9.,eE+-]*", text)))  # the same figures in far less text
         words = re.findall(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", runs)
-        words += re.findall(r"(?<![0-9])[0-9]++(?:,[0-9]{3})+", runs)  # in linear time, also of 5,000 digits
+        words += re.findall(r"(?<![0-9])[0-9]++(?:,[0-9]{3})+", runs)  # in linear time, also for 5,000 digits
         for run in set(re.findall(r"[0-9.]{1,400}", runs)):
             parts = run.split(".")
             words += parts + [f"{a}.{b}" for a, b in pairwise(parts)]
@@ -166,7 +166,7 @@ class Figures:
         return at < len(self.numbers) and self.numbers[at] <= value * (1 + 1e-9)
 
     def explain(self, value: float) -> bool:
-        """Whether a figure in the text, times a unit, is ``value``; or the quotient of two figures is."""
+        """Return whether ``value`` is a figure in the text times a unit, or the quotient of two figures."""
         size = abs(value)
         if any(self.has(size / unit) for unit in UNITS):
             return True
@@ -174,7 +174,7 @@ class Figures:
 
 
 def check(tool: str, raw: bytes) -> Parsed | None:
-    """Parses ``raw`` and checks what every parser guarantees; any exception but ParseError is a failure."""
+    """Parse ``raw`` and check what every parser guarantees; any exception but ParseError is a failure."""
     try:
         parsed = parsers.parse(tool, raw)
     except ParseError as error:

@@ -1,4 +1,4 @@
-"""SPEC CPU 2017's parser against real reports, the four formats of one result, and what happens to them on the way."""
+"""Test SPEC CPU 2017's parser with real reports, the four formats of one result, and damage to them."""
 
 from __future__ import annotations
 

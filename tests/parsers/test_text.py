@@ -1,4 +1,4 @@
-"""What all parsers read with: text out of any bytes, JSON between other lines, plain numbers."""
+"""Test the shared readers of all parsers: text from any bytes, JSON between other lines, plain numbers."""
 
 from __future__ import annotations
 

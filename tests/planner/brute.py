@@ -1,8 +1,8 @@
-"""Small random capacity questions, and their least cost by brute force; nothing of the solver is used.
+"""Generate small random capacity questions and find their least cost by brute force, without the solver.
 
-Servers are tracked one by one with their ages; the oldest are retired first. Every order and retirement is tried, and
-for each period every number of active servers, and of those every number for each pool of its own. A linear programme
-shares the work among them.
+Servers are tracked one by one with their ages; the oldest are retired first. Every order and retirement is tried. For
+each period, every number of active servers is tried, and every number for each separate pool. A linear programme
+distributes the work among them.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ LARGEST = 10**5
 
 
 def small(seed: int) -> Question:
-    """A question of 1-2 SKUs, sites and workloads and 1-3 periods, with a random choice of all features, and few enough
-    possible orders to try them all.
+    """Return a question of 1-2 SKUs, sites and workloads and 1-3 periods, with a random choice of all features.
+
+    It has so few possible orders that all can be tried.
     """
     question = _random(seed)
     return question if _orders(question) <= LARGEST else small(seed + 100_000)
 
 
 def pooled(seed: int) -> Question:
-    """A question of three workloads in pools of one, two or all of them, on one SKU at two sites or two SKUs at one."""
+    """Return a question of three workloads in pools of one, two or all, on one SKU at two sites or two SKUs at one."""
     r, q = random.Random(seed), small(seed + 50_000)
     sku, sites = next(iter(q.skus.values())), r.choice([["x"], ["x", "y"]])
     names = ["web", "db", "log"]
@@ -71,7 +72,7 @@ def pooled(seed: int) -> Question:
 
 
 def _orders(q: Question) -> int:
-    """About the number of possible orders and retirements."""
+    """Return about the number of possible orders and retirements."""
     in_place = sum(c.count for c in q.fleet)
     each = [(n + 1) * (n + in_place + 1) for n in _most(q)]
     return math.prod(each) ** len(q.periods)
@@ -102,7 +103,7 @@ def _random(seed: int) -> Question:
         )
         for s in kinds
     }
-    if r.random() < 0.3:  # a measured power that counts against limits, and utilisations of their own
+    if r.random() < 0.3:  # a measured power that counts against limits, and separate utilisations
         skus = {s: replace(sku, provisioned_w=r.uniform(sku.idle_w, sku.peak_w)) for s, sku in skus.items()}
         skus = {
             s: replace(k, worth={w: replace(e, utilisation=0.7) for w, e in k.worth.items()}) for s, k in skus.items()
@@ -180,7 +181,7 @@ def _random(seed: int) -> Question:
 def _with_gpus(
     workloads: dict[str, Workload], skus: dict[str, Sku], of: str, r: random.Random
 ) -> tuple[dict[str, Workload], dict[str, Sku]]:
-    """One unit of a workload needs two GPUs of one server: its worth is at most their number over two."""
+    """Make one unit of a workload need two GPUs of one server, so its worth is at most half their number."""
     changed = {}
     for s, sku in skus.items():
         gpus, rest = r.choice([0, 2, 4, 4]), {w: e for w, e in sku.worth.items() if w != of}
@@ -190,7 +191,7 @@ def _with_gpus(
 
 
 def _sold(sku: Sku, r: random.Random, periods: int) -> Sku:
-    """The SKU with terms of its contract: whole racks or chassis, breaks in its price, a worth at the end."""
+    """Return the SKU with contract terms: whole racks or chassis, price breaks, and a residual value."""
     if r.random() < 0.25:
         sku = replace(sku, vendor="acme")
     if r.random() < 0.15:
@@ -209,7 +210,7 @@ def _sold(sku: Sku, r: random.Random, periods: int) -> Sku:
 
 
 def _most(q: Question) -> list[int]:
-    """The largest useful number of each (SKU, site)."""
+    """Return the largest useful number of each (SKU, site)."""
     need = sum(
         math.ceil(max(work.point) / min(q.rate(s, w) for s, x in q.skus.items() if w in x.worth))
         for w, work in q.workloads.items()
@@ -225,7 +226,7 @@ def _most(q: Question) -> list[int]:
 
 
 def least(q: Question) -> float:
-    """The least present value, infinite if no plan meets the demand."""
+    """Return the least present value; it is infinite if no plan meets the demand."""
     periods = len(q.periods)
     pairs = [(s, k) for s in q.skus for k in q.sites]
     most = _most(q)
@@ -262,8 +263,10 @@ def least(q: Question) -> float:
         spent: tuple[float, ...],
         own: tuple[tuple[int, ...], ...],
     ) -> float:
-        """The least cost from period t on. ``ages`` of each pair's servers, oldest first; ``coming``: later arrivals;
-        ``own``: periods of arrival of what was bought, for its worth at the end.
+        """Return the least cost from period t on.
+
+        ``ages`` are those of each pair's servers, oldest first; ``coming`` are later arrivals; ``own`` are the arrival
+        periods of purchases, for their residual value.
         """
         if t == periods:
             return -q.weight(periods - 1) * sum(
@@ -322,7 +325,7 @@ def least(q: Question) -> float:
 
 
 def _to_be_had(q: Question, pairs: list[tuple[str, str]], t: int, x: tuple[int, ...]) -> bool:
-    """Whether vendors sell so many in that period."""
+    """Return whether vendors sell that many in that period."""
     return all(
         sum(n for n, (s, _) in zip(x, pairs, strict=True) if limit.item in (s, q.skus[s].vendor)) <= limit.maximum
         for limit in q.supply
@@ -331,7 +334,7 @@ def _to_be_had(q: Question, pairs: list[tuple[str, str]], t: int, x: tuple[int, 
 
 
 def _prices(q: Question, pairs: list[tuple[str, str]], x: tuple[int, ...]) -> list[float]:
-    """The price of one of each pair, by how many of its SKU are ordered."""
+    """Return the price of one server of each pair, given how many of its SKU are ordered."""
     prices = []
     for s, _ in pairs:
         ordered, price = sum(n for n, (name, _) in zip(x, pairs, strict=True) if name == s), q.skus[s].price or 0.0
@@ -342,7 +345,7 @@ def _prices(q: Question, pairs: list[tuple[str, str]], x: tuple[int, ...]) -> li
 
 
 def _left(sku: Sku, own: tuple[int, ...], installed: int, periods: int, years: float) -> float:
-    """What bought servers are worth at the end, the newest first."""
+    """Return the residual value of bought servers, the newest first."""
     ages = sorted(periods - t for t in own)
     some = [age for age in ages if sku.age_limit is None or age <= sku.age_limit][:installed]
     least_price = min([sku.price or 0.0, *(price for _, price in sku.breaks)])
@@ -350,7 +353,9 @@ def _left(sku: Sku, own: tuple[int, ...], installed: int, periods: int, years: f
 
 
 def _room(q: Question, pairs: list[tuple[str, str]], installed: tuple[int, ...]) -> bool:
-    """Whether the sites have power, rack units, ports and positions for these servers, and domains the power."""
+    """Return whether sites have power, rack units, ports and positions for these servers, and failure domains the
+    power.
+    """
     for name, most in q.domains_w.items():
         inside = {k for k, z in q.sites.items() if name in {d.strip() for d in (z.domain or k).split(",")}}
         watts = [n * (q.skus[s].provisioned_w or q.skus[s].peak_w) for (s, k), n in zip(pairs, installed, strict=True)]
@@ -371,13 +376,13 @@ def _room(q: Question, pairs: list[tuple[str, str]], installed: tuple[int, ...])
 
 
 def _racks(sku: Sku, site: Site) -> float:
-    """Positions that one takes."""
+    """Return the rack positions that one server takes."""
     watts = sku.provisioned_w or sku.peak_w
     return sku.racks or (1 / max(int(site.rack_w / watts), 1) if site.rack_w and watts else 0.0)
 
 
 def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple[int, ...]) -> float:
-    """The cost of a period with these servers: support, space and the cheapest energy that serves the demand."""
+    """Return the cost of a period with these servers: support, space and the cheapest energy that meets the demand."""
     if not _room(q, pairs, installed):
         return math.inf
     fixed_cost = sum(
@@ -402,7 +407,7 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
     ]
     gives = [q.skus[pairs[p][0]].worth[w].value * u for (p, w), u in zip(combos, used, strict=True)]
     many, domains = len(combos), {k: {d.strip() for d in (z.domain or k).split(",")} for k, z in q.sites.items()}
-    # Variables: servers that work with everything up, then servers that are there for each combination.
+    # Variables: servers that work with everything up, then servers that are assigned to each combination.
     rows, high = [], []
 
     def row(of: dict[int, float], most: float) -> None:
@@ -445,7 +450,7 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
         if any(most < work.point[t] - 1e-9 for most, work in zip(alone, q.workloads.values(), strict=True)):
             continue  # infeasible even if each server did all its workloads at once
         cost, tried, bound = [*swing, *[0.0] * many], itertools.product(*(range(active[p] + 1) for p, _ in own)), 0.0
-        if own:  # pools apart need as much as all together, or more
+        if own:  # separate pools need at least as much as all workloads together
             joined = np.zeros((2 * len(pairs), 2 * many))
             for k, (p, _) in enumerate([*((p, "") for p in range(len(pairs))), *own]):
                 joined[2 * p : 2 * p + 2] += matrix[caps + 2 * k : caps + 2 * k + 2]
@@ -464,6 +469,6 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
 
 
 def _energy(cost: list[float], matrix: np.ndarray, most: list[float]) -> float:
-    """The least cost of energy that serves the demand; infinite where these servers cannot."""
+    """Return the least energy cost that meets the demand; infinite if these servers cannot."""
     result = linprog(cost, A_ub=matrix, b_ub=most)
     return float(result.fun) if result.status == 0 else math.inf

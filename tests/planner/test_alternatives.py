@@ -1,4 +1,4 @@
-"""The next best plans and shadow prices: by hand, and against solving again."""
+"""Test the next best plans and shadow prices, by hand and by solving again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def exact(question: Question) -> Plan:
 
 
 def three() -> Question:
-    """100 units: of a 100 at 5, of b 50 at 11, of c 25 at 24: 500, 550, 600."""
+    """Return a question of 100 units with three SKUs: a 100 at 5, b 50 at 11, c 25 at 24, so 500, 550 or 600."""
     skus = [
         sku("a", {"web": 1.0}, 5.0, peak_w=100.0, rack_units=1.0),
         sku("b", {"web": 2.0}, 11.0, peak_w=150.0, rack_units=1.0, embodied=10.0),
@@ -63,7 +63,7 @@ def test_where_only_one_server_will_do_sites_tell_plans_apart() -> None:
 
 
 def test_what_cannot_be_left_out_is_halved() -> None:
-    """80 of a and 10 of b: b alone lacks ports, a alone lacks power, and so does half of the 10 b."""
+    """Buy 80 of a and 10 of b: b alone lacks ports, a alone lacks power, and so does half of the 10 b."""
     skus = [
         sku("a", {"web": 1.0}, 5.0, peak_w=100.0),
         sku("b", {"web": 2.0}, 11.0, peak_w=150.0, ports=3),
@@ -124,8 +124,9 @@ def test_a_demand_is_worth_what_a_server_of_it_costs() -> None:
 
 
 def test_power_is_worth_the_cheaper_servers_it_has_room_for() -> None:
-    """Cheap servers draw 300 W, dear ones 100 W. 300 W more make room for a cheap one in the place of a dear one and
-    of 200 W that nothing else could use.
+    """Cheap servers draw 300 W, expensive ones 100 W.
+
+    With 300 W more, a cheap server can replace an expensive one and use 200 W that were unused.
     """
     skus = [sku("cheap", {"web": 1.0}, 100.0, peak_w=300.0), sku("dear", {"web": 1.0}, 250.0, peak_w=100.0)]
     question = ask([work("web", 10.0, 5.0)], skus, [Site("ams", power_w=1800.0)])
@@ -157,7 +158,7 @@ def test_budgets_rack_units_and_ports_have_their_prices() -> None:
     question = ask([work("web", 10.0)], thrifty, [Site("ams")], budget=[1200.0])
     binding = {str(b.name): b for b in shadow_prices(question, exact(question))}["budget of 2027"]
     assert (binding.unit, binding.more) == ("EUR", 150.0)
-    assert binding.saves == pytest.approx((3 * 90 - 3 * 50) / 150)  # three more of the dear ones
+    assert binding.saves == pytest.approx((3 * 90 - 3 * 50) / 150)  # three more of the expensive ones
     narrow = replace(question, budget=[], sites={"ams": Site("ams", budget=1200.0)})
     assert "budget of ams" in {str(b.name) for b in shadow_prices(narrow, exact(narrow))}
 

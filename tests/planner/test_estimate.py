@@ -1,4 +1,4 @@
-"""Estimates: intervals from standard errors and back, by Student's t or the normal distribution."""
+"""Test estimates: intervals from standard errors and back, by Student's t or the normal distribution."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_deviates_are_those_of_tables() -> None:
 def test_a_standard_error_gives_an_interval_and_comes_back(df: float | None, level: float) -> None:
     estimate = Estimate.of_error(1.83, 0.02, df, (3, 4), level)
     assert estimate.interval is not None
-    assert math.prod(estimate.interval) == pytest.approx(1.83**2)  # as far down as up, as factors
+    assert math.prod(estimate.interval) == pytest.approx(1.83**2)  # the same factor down and up
     assert estimate.log_error == pytest.approx(0.02)
 
 

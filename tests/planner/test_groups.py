@@ -1,4 +1,4 @@
-"""Who makes a case over several hosts slow, in simulation, where nobody knows how fast a sound group of a size is."""
+"""Simulate the search for hosts that slow down a case over several hosts; the rate of a sound group is unknown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def names(n: int) -> list[str]:
 
 
 def cluster(bad: Callable[[set[str]], float], seed: int, noise: float = 0.02) -> Callable[[Sequence[str]], list[float]]:
-    """Groups whose rate falls with their size, and with what ``bad`` says is lost (ln)."""
+    """Return groups whose rate falls with their size and with the losses (ln) in ``bad``."""
     rng = np.random.default_rng(seed)
     return lambda group: [-0.1 * math.log(len(group)) - bad(set(group)) + float(rng.normal(0, noise))]
 

@@ -1,4 +1,4 @@
-"""Slow hosts, groups of hosts, heavy tails and slow links, in synthetic fleets of known faults."""
+"""Test the detection of slow hosts, groups of hosts, heavy tails and slow links in synthetic fleets of known faults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ METRICS, RUN, HOST, REPEATS = 12, 0.01, 0.003, 3
 
 
 def fleet(hosts: int, slow: float, sick: int, seed: int) -> tuple[np.ndarray, set[int]]:
-    """Oriented logarithms of a fleet; its first hosts are slower in the first half of the metrics."""
+    """Return oriented logarithms of a fleet; its first hosts are slower in the first half of the metrics."""
     rng = np.random.default_rng(seed)
     values = rng.normal(0, HOST, (METRICS, hosts)) + rng.normal(0, RUN / REPEATS**0.5, (METRICS, hosts))
     values[: METRICS // 2, :sick] += np.log1p(-slow)
@@ -45,7 +45,7 @@ def test_a_small_deficit_is_no_finding_however_sure() -> None:
     values[0, 0] = np.log1p(-0.031)
     (row,) = judged(values).slow.to_dict("records")
     assert row["column"] == 0 and row["deficit"] == pytest.approx(0.031, abs=1e-4) and row["q"] < 1e-3
-    assert row["spread"] >= outliers.FLOOR  # constant peers are not infinitely exact
+    assert row["spread"] >= outliers.FLOOR  # constant peers do not have infinite precision
 
 
 def test_few_hosts_constant_and_missing_values() -> None:
@@ -112,7 +112,7 @@ def runs(hosts: int, repeats: int, heavy: set[int], seed: int) -> pd.DataFrame:
 def test_several_sick_hosts_do_not_hide_each_others_tails() -> None:
     rng = np.random.default_rng(3)
     values = rng.normal(0, 0.01, (64, 10))
-    values[[4, 20, 50], :2] += np.log(0.8)  # two of ten runs, so that the median is as others'
+    values[[4, 20, 50], :2] += np.log(0.8)  # two of ten runs, so that the median is normal
     flat = pd.DataFrame({"row": 0, "column": np.repeat(np.arange(64), 10), "value": values.ravel()})
     assert {*tails.judge(flat)["column"]} == {4, 20, 50}
 

@@ -1,4 +1,4 @@
-"""Who makes pairs slow, in simulated fleets: each kind of fault by its reason, and nobody who is sound."""
+"""Test the search for slow pairs in simulated fleets: every kind of fault is named by its reason, and no sound host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RACK = {host: "r1" if i < 4 else "r2" for i, host in enumerate(HOSTS)}
 
 
 class Fleet:
-    """Pairs of a rate with 2% of noise; those of a sick host, a slow link or a slow border have a fifth of it."""
+    """Simulate pairs with 2% of noise; pairs with a faulty host, slow link or slow border have a fifth of the rate."""
 
     def __init__(self, nodes: set[str], links: set[Pair], inside: set[str], border: bool, seed: int) -> None:
         self.nodes, self.links, self.inside, self.border = nodes, links, inside, border
@@ -64,7 +64,7 @@ def test_each_kind_of_fault_is_named_with_its_reason(seed: int) -> None:
 def test_two_nodes_that_met_and_a_link() -> None:
     result, fleet = suspicion(nodes=["n0", "n1"], links=[("n4", "n5")])
     assert {f.members for f in result.faults} == {("n0",), ("n1",), ("n4", "n5")}
-    assert not any(p <= {"n0", "n1"} for p in fleet.ran)  # suspects run with known-good partners only
+    assert not any(p <= {"n0", "n1"} for p in fleet.ran)  # suspects run only with known-good partners
     assert result.runs < result.all_pairs == 28 and result.bisection == 24
 
 

@@ -1,4 +1,4 @@
-"""Peaks that facts give, by hand; and silence where they do not."""
+"""Test theoretical peaks from facts by hand, and that there are none if facts do not suffice."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ AVX2, AVX512 = ("avx2", "fma"), ("avx2", "fma", "avx512f")
 
 @pytest.mark.parametrize(
     ("vendor", "model", "flags", "a_cycle"),
-    [  # operations of a core in a cycle, by the makers' guides
+    [  # operations per core and cycle, from the manufacturers' guides
         ("GenuineIntel", "Intel(R) Xeon(R) CPU E5-2690 v4", AVX2, 16),
         ("GenuineIntel", "Intel(R) Xeon(R) Platinum 8380 CPU", AVX512, 32),
         ("GenuineIntel", "Intel(R) Xeon(R) Gold 5218 CPU", AVX512, 16),
@@ -112,9 +112,9 @@ def test_what_a_peak_of_the_cores_takes_for_true_is_said() -> None:
     [
         {"vendor": "GenuineIntel", "model": "Intel(R) Core(TM) i7-1165G7", "flags": AVX512},  # one unit, or two?
         {"vendor": "GenuineIntel", "model": "Xeon", "flags": ("sse2",)},
-        {"vendor": "ARM", "model": "Neoverse-V2", "flags": ("sve", "asimd")},  # flags do not tell how wide SVE is
+        {"vendor": "ARM", "model": "Neoverse-V2", "flags": ("sve", "asimd")},  # flags do not give the width of SVE
         {"vendor": "GenuineIntel", "model": "Xeon", "flags": AVX2, "max_hz": None},
-        {"vendor": "GenuineIntel", "model": "Xeon", "flags": AVX2, "max_hz": 380e6},  # of a real lscpu
+        {"vendor": "GenuineIntel", "model": "Xeon", "flags": AVX2, "max_hz": 380e6},  # from a real lscpu
         {"vendor": "GenuineIntel", "model": "Xeon", "flags": AVX2, "cores": None},
     ],
 )
@@ -138,7 +138,7 @@ def gpus(name: str, **own: Any) -> tuple[Gpu, ...]:
     ("gpu", "rate", "basis"),
     [
         (gpus("NVIDIA H100 80GB HBM3", nvlinks=18), 450e9, "18 NVLinks of 25 GB/s"),  # 900 GB/s both ways
-        (gpus("NVIDIA A100-SXM4-80GB", nvlinks=11), 300e9, "12 NVLinks of 25 GB/s"),  # one is down
+        (gpus("NVIDIA A100-SXM4-80GB", nvlinks=11), 300e9, "12 NVLinks of 25 GB/s"),  # one link is down
         (gpus("NVIDIA B200", nvlinks=18), 900e9, "18 NVLinks of 50 GB/s"),
         (gpus("NVIDIA L40S", max_pcie_gen=4), 31.5e9, "a PCIe link of 16 GT/s x16"),  # it has no NVLink
     ],

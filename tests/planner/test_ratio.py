@@ -1,4 +1,4 @@
-"""Ratios and their intervals against hand-worked and published figures, and against their own symmetries."""
+"""Test ratios and their intervals against hand-worked and published figures, and for symmetry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOGS = st.lists(st.floats(-5, 5), min_size=2, max_size=8)
 
 
 def test_welch_by_hand() -> None:
-    """Means 0 and ln 2, variances 1e-4 and 4e-4 of three hosts each: df = 25/17 * 2 = 2.941."""
+    """Use means 0 and ln 2 and variances 1e-4 and 4e-4 of three hosts each: df = 25/17 * 2 = 2.941."""
     a, b = np.array([-0.01, 0, 0.01]), math.log(2) + np.array([-0.02, 0, 0.02])
     ratio = welch(a.tolist(), b.tolist())
     se, df = math.sqrt(5e-4 / 3), 25 / 17 * 2
@@ -93,7 +93,7 @@ def test_one_host_a_side_gives_no_interval() -> None:
 
 
 def test_hosts_that_differ_wildly_have_ends_that_a_sheet_can_hold() -> None:
-    """Two hosts e^300 apart: the interval reaches e^900 either way, beyond any float."""
+    """Use two hosts e^300 apart: the interval reaches e^900 either way, beyond any float."""
     ratio = welch([0, 300], [5, 305])
     assert (ratio.value, ratio.lo, ratio.hi) == pytest.approx((math.exp(5), 1e-300, 1e300))
     assert ratio.verdict is Verdict.CANNOT_TELL
@@ -130,7 +130,7 @@ def test_verdicts(lo: float, hi: float, verdict: Verdict) -> None:
 
 
 def test_adjusted_ps_are_those_of_benjamini_and_hochberg() -> None:
-    """Their own example (1995, section 3.2): of 15 p values, four stay below 5%."""
+    """Use the authors' own example (1995, section 3.2): of 15 p values, four stay below 5%."""
     ps = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344]
     ps += [0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
     result = adjusted(ps).tolist()

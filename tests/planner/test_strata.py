@@ -1,4 +1,4 @@
-"""Ratios within strata, joined by the baseline's shares, by hand."""
+"""Test ratios within strata, joined by the baseline's shares, by hand."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from planner.strata import Part, hosts_of, join, joined_parts, refused
 
 
 def ratio(log: float, error: float, df: float = 4.0, df_many: float | None = None) -> Ratio:
-    """exp(``log``) with Student's t interval."""
+    """Return exp(``log``) with Student's t interval."""
     half = deviate(0.95, df) * error
     return Ratio(math.exp(log), math.exp(log - half), math.exp(log + half), df=df, n=(3, 3), p=0.01, df_many=df_many)
 
 
 def class_of(each: dict[str, Ratio], head: Ratio | None, **values: Any) -> Equivalence:
-    """A class whose benchmarks weigh the same, in order of their ratios."""
+    """Return a class whose benchmarks have equal weights, in order of their ratios."""
     names = list(each)
     low, high = each[names[0]], each[names[-1]]
     e = Equivalence(head, "", None, each, dict.fromkeys(names, 1 / len(names)), low.value, high.value, {}, {})

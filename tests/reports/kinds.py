@@ -1,4 +1,4 @@
-"""A document of every kind, from records that are made here."""
+"""Sample documents of every kind, built from records in this module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A document in every format, read back: the rows of its tables as each format has them."""
+"""Render a document in every format, and read back the rows of its tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENGLISH = Language()
 
 
 def shown(document: Document, width: int = 400, language: Language = ENGLISH) -> str:
-    """The document as a terminal of this width shows it."""
+    """Return the text of the document on a terminal of this width."""
     console = Terminal()
     console.file, console.width = io.StringIO(), width
     for part in terminal.render(document, language):
@@ -58,14 +58,14 @@ class _Tables(HTMLParser):
 
 
 def on_page(document: Document) -> list[list[str]]:
-    """The rows of all tables of the page."""
+    """Return the rows of all tables of the HTML page."""
     tables = _Tables()
     tables.feed(html.render(document, ENGLISH))
     return [[" ".join(cell.split()) for cell in row] for row in tables.rows]
 
 
 def in_markdown(document: Document) -> list[list[str]]:
-    """The rows of all tables in Markdown, without its escapes."""
+    """Return the rows of all tables in Markdown, without escape characters."""
     lines = [line for line in markdown.render(document, ENGLISH).splitlines() if line.startswith("| ")]
     cells = [re.split(r"(?<!\\) \| ", line.removeprefix("| ").removesuffix(" |")) for line in lines]
     return [[_plain(cell) for cell in row] for row in cells]
@@ -76,7 +76,7 @@ def _plain(text: str) -> str:
 
 
 def in_csv(document: Document) -> list[list[str]]:
-    """The rows of all tables in CSV."""
+    """Return the rows of all tables in CSV."""
     return [[restored(cell) for cell in row] for row in csv.reader(io.StringIO(csv_format.render(document)))]
 
 
@@ -89,7 +89,7 @@ def in_workbook(document: Document) -> openpyxl.Workbook:
 
 
 def on_paper(document: Document, folder: Path) -> tuple[str, list[str]]:
-    """The text of the PDF without spaces, and the words that stand beyond the margins of their page."""
+    """Return the text of the PDF without spaces, and the words outside the margins of their page."""
     path = folder / "document.pdf"
     path.write_bytes(pdf.render(document, ENGLISH))
     text = subprocess.run(["pdftotext", "-layout", path, "-"], capture_output=True, text=True, check=True).stdout

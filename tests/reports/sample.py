@@ -1,4 +1,4 @@
-"""Plausible campaigns to show: one host, six of two generations with troubles, or hundreds. All from one seed."""
+"""Plausible sample campaigns from a fixed seed: one host, six hosts with failures, or hundreds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEEDS_LMBENCH = "needs lmbench: no compiler on the host; install gcc and make th
 
 @dataclass(frozen=True)
 class Generation:
-    """One server model's true figures."""
+    """The true figures of one server model."""
 
     name: str
     cpu: str
@@ -53,12 +53,15 @@ NEW = Generation(
 
 
 def one() -> Results:
-    """One host, everything passed, no generations."""
+    """Return a campaign of one host without a generation, in which every run passed."""
     return _campaign({"epyc-07": None}, {"epyc-07": NEW}, repeats=6, seed=1, command=["fleetmark", "run"])
 
 
 def six() -> Results:
-    """Two generations of three; ``gen-c`` never answered, fio failed once a case, STREAM had company, lmbench lacks."""
+    """Return a campaign of two generations with three hosts each and several failures.
+
+    ``gen-c`` never answered, fio failed once per case, STREAM was disturbed by other processes, and lmbench is missing.
+    """
     kinds = {"ice-a": OLD, "ice-b": OLD, "ice-c": OLD, "gen-a": NEW, "gen-b": NEW, "gen-c": NEW}
     troubles: dict[tuple[str, str], tuple[Status, str, int]] = {
         ("ice-b", "fio"): (
@@ -82,7 +85,7 @@ def six() -> Results:
 
 
 def many(hosts: int = 300) -> Results:
-    """Two generations in equal parts, a dead host, some failures everywhere, one slow host (``n0017``)."""
+    """Return a campaign of two equal generations with a dead host, scattered failures, and a slow host (``n0017``)."""
     kinds = {f"n{i:04d}": (OLD if i % 2 else NEW) for i in range(hosts)}
     troubles = {
         (f"n{i:04d}", workload): (status, reason, 1 + i % 3)
@@ -119,7 +122,7 @@ HOSTILE = {
 
 
 def renamed(results: Results, names: Mapping[str, str]) -> Results:
-    """The same campaign where hosts carry other names."""
+    """Return the same campaign with other host names."""
     hosts = tuple(replace(h, name=names.get(h.name, h.name)) for h in results.hosts)
 
     def frame(old: pd.DataFrame) -> pd.DataFrame:
@@ -152,7 +155,7 @@ def _campaign(
         kind = kinds[host]
         quality = 1 + 0.008 * rng.standard_normal() - (0.14 if host == slow else 0)
         bad = {w: t for (h, w), t in (troubles or {}).items() if h == host}
-        # What is known before anything runs is one outcome for the whole workload.
+        # A result known before anything runs is a single outcome for the whole workload.
         for workload in _VERSIONS if len(hosts) > 1 else ("stream", "fio", "lmbench"):
             status, why, _ = bad.get(workload, (Status.PASSED, "", 0))
             if host == dead:
@@ -236,7 +239,7 @@ _Metric = tuple[str, str, dict[str, str], float, str, Better, str, bool, float]
 
 
 def _cases(host: str, number: int, kind: Generation, hosts: list[str]) -> Iterator[tuple[str, str, list[_Metric]]]:
-    """Each case's metrics: subject, metric, labels, true value, unit, better, class, headline, noise."""
+    """Yield the metrics of each case: subject, metric, labels, true value, unit, better, class, headline, noise."""
     m = "mem-bw"
     triad = kind.triad
     yield (
@@ -314,7 +317,7 @@ def _cases(host: str, number: int, kind: Generation, hosts: list[str]) -> Iterat
 
 
 def _latency(size: float, kind: Generation, stride: int) -> float:
-    """Load latency against working set: plateaus at the caches, smoothed where they overflow."""
+    """Return the load latency for a working set: a plateau for each cache level, with smooth transitions."""
     levels = [
         (kind.l1, 1.4e-9),
         (kind.l2, 4.1e-9),
@@ -328,7 +331,7 @@ def _latency(size: float, kind: Generation, stride: int) -> float:
 
 
 def facts(host: str, kind: Generation, number: int) -> Facts:
-    """A host's facts. The second of each ten runs an older kernel; host 17 misses a DIMM."""
+    """Return the facts of a host. The second of every ten hosts has an older kernel, and host 17 lacks a DIMM."""
     full = kind.dimms - (1 if number == 17 else 0)
     return Facts(
         time=1772615520.0,
@@ -419,7 +422,10 @@ def tiny(
     ended: list[tuple[str, Status, str]] | None = None,
     finished: bool = True,
 ) -> Results:
-    """A campaign of one headline, ``stream 2t triad``: what each host's repeats gave; runs that ``ended`` otherwise."""
+    """Return a campaign of one headline, ``stream 2t triad``.
+
+    ``values``: the repeats of each host. ``ended``: runs that did not pass.
+    """
     columns: dict[str, list[object]] = {c: [] for c in OUTCOME_COLUMNS}
     runs = [(h, r, Status.PASSED, "") for h, repeats in values.items() for r in range(len(repeats))]
     runs += [(h, 90 + i, status, why) for i, (h, status, why) in enumerate(ended or [])]

@@ -1,4 +1,4 @@
-"""What a first run's figures mean: beside a reference, and beside the machine's own peak."""
+"""Test headlines that are compared with a reference, and with the machine's own peak."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def everywhere(of: Report) -> list[str]:
 
 
 def table_cells(text: str, name: str) -> list[str]:
-    """The row of a Markdown table that begins with ``name``."""
+    """Return the row of a Markdown table that begins with ``name``."""
     (row,) = [line for line in text.splitlines() if line.startswith(f"| {name} ")]
     return [cell.strip() for cell in row.strip("|").split("|")]
 
 
 def test_a_share_of_the_memorys_peak_by_hand() -> None:
     of = of_campaign(known(all_cores(sample.tiny({"h1": [57.6e9]})), dimms=modules(2)))
-    # 57.6 GB/s, a third more with the lines that are read before they are written, of 2 x 38.4 GB/s
+    # 57.6 GB/s plus a third (lines are read before they are written), compared with 2 x 38.4 GB/s
     note = "peak 76.8 GB/s: 2 channels at 4,800 MT/s; 1.33 bytes are moved for each that is counted"
     assert of.against.means == (note,)
     for text in everywhere(of):
@@ -145,7 +145,7 @@ def test_the_latest_reference_with_something_in_common_stands_beside(tmp_path: P
     assert table_cells(text, "stream all-cores triad")[3] == "2.00"
     assert table_cells(text, "lmbench lat_syscall-null null")[3] == "2.00"  # half as long: above 1 is better
     assert "times old@1" in " ".join(run(tmp_path, "report", "new").split())
-    reference.pin(tmp_path, "new", "gen=new")  # of itself it says nothing
+    reference.pin(tmp_path, "new", "gen=new")  # a host is not compared with itself
     assert "times old@1" in run(tmp_path, "report", "new", "--format", "md")
     damaged = tmp_path / "references" / "old.1.json"
     damaged.write_text(json.dumps({"schema": 99}))

@@ -1,4 +1,4 @@
-"""The page in a real browser: it loads nothing else, and everything on it works by mouse, by keyboard and for screen readers."""
+"""Test the page in a real browser: it loads nothing else, and works by mouse, by keyboard and for screen readers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NO_CLIPBOARD = "Object.defineProperty(navigator, 'clipboard', { value: undefined
 
 @dataclass
 class Opened:
-    """A page and what went wrong on it."""
+    """An open page, with the errors and requests that it caused."""
 
     page: Any
     errors: list[str] = field(default_factory=list)
@@ -81,7 +81,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def others(folder: Path) -> dict[str, Path]:
-    """The pages of the other verbs: a plan, a diagnosis, hosts over time."""
+    """Return the pages of other commands: a plan, a diagnosis and a history."""
     q = plan_sample.question()
     effects = [Effect("demand of web", 0.8, 1.25, True, -200_000.4, 412_345.6)]
     answer = Answer(q, plan_sample.plan(q), bindings=[Binding("power at ams", "W", 520.5, 1.234)], tornado=effects)
@@ -145,7 +145,7 @@ def test_loads_alone_and_fits(browser: Any, pages: dict[str, Path], name: str, w
 def test_nor_do_the_answers_for_four(browser: Any, pages: dict[str, Path]) -> None:
     at = opened(browser, pages["five"])
     ends = at.page.locator("#answer").bounding_box()
-    assert ends["y"] + ends["height"] <= 850  # what was not measured has a line of its own
+    assert ends["y"] + ends["height"] <= 850  # areas that were not measured have their own line
     sides = at.page.locator("#baseline option").all_inner_texts()
     assert sides == ["rome", "sierra", "icelake", "genoa", "turin"]
     at.page.select_option("#baseline", label="turin")
@@ -213,11 +213,11 @@ def test_another_baseline(browser: Any, pages: dict[str, Path]) -> None:
     assert at.status() == "The baseline is now genoa."
     after = at.texts("#b1-class-mem-bw .head td.ratio")
     forward, back = (float(t[0].split()[0]) for t in (before, after))
-    assert abs(forward * back - 1) < 0.02  # one in terms of the other, and the other way round
+    assert abs(forward * back - 1) < 0.02  # the ratio and its inverse agree
     assert at.page.locator("#b1-excluded").count() == 1 and at.page.locator("#excluded").count() == 0
     for link in at.page.locator("nav a").all():
         assert at.page.locator(link.get_attribute("href")).count() == 1
-    at.page.locator("#b1-ratios .ratios thead th.num").first.get_by_role("button").click()  # works there too
+    at.page.locator("#b1-ratios .ratios thead th.num").first.get_by_role("button").click()  # sorting works here, too
     at.page.select_option("#baseline", "0")
     assert at.texts("#class-mem-bw .head td.ratio") == before and at.page.title() == title
     assert at.errors == []
@@ -239,7 +239,7 @@ def test_folding_a_class(browser: Any, pages: dict[str, Path]) -> None:
     fold.click()
     assert not row.is_visible() and at.page.locator("#class-cpu-int .head").is_visible()
     at.page.locator("#filter").fill("gcc")
-    sync_api.expect(row).to_be_visible()  # what is looked for unfolds
+    sync_api.expect(row).to_be_visible()  # a search result unfolds
 
 
 def test_only_what_is_worse_or_in_doubt(browser: Any, pages: dict[str, Path]) -> None:
@@ -268,7 +268,7 @@ def test_units(browser: Any, pages: dict[str, Path]) -> None:
     cells_base = [" ".join(t.split()) for t in row.locator("td").all_inner_texts()]
     assert cells_base[-1] == "B/s" and float(cells_base[3]) == pytest.approx(scaled * 1e9, rel=1e-9)
     assert cells_base[1] == cells[1]  # a ratio has no unit
-    at.page.select_option("#baseline", "1")  # what comes later follows
+    at.page.select_option("#baseline", "1")  # tables that are shown later use the same units
     assert at.page.locator("#b1-class-mem-bw td.u >> nth=1").inner_text() == "B/s"
     at.page.select_option("#baseline", "0")
     at.page.select_option("#units", "scaled")
@@ -288,7 +288,7 @@ def test_units_of_columns_and_ranges(browser: Any, pages: dict[str, Path]) -> No
     assert base == pytest.approx(first * 1e9)
     at.page.select_option("#units", "scaled")
     assert cell.inner_text() == before
-    # A comma within a number is none of a range's.
+    # A comma within a number does not separate the ends of a range.
     assert at.page.evaluate("baseText('[210, 1,220]', 2)") == "[420, 2440]"
 
 

@@ -1,4 +1,4 @@
-"""Maps of links between devices, each link beside the peak that the host's facts give it."""
+"""Test the maps of links between devices, compared with the peaks that follow from the host's facts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.reports import sample
 
 
 def devices(tool: str, raw: bytes, gpus: Sequence[Gpu], *chosen: str) -> dict[str, Drawn]:
-    """The maps of a host with ``gpus``, of the cases ``chosen``, by their case."""
+    """Return the maps of a host with ``gpus``, by case, for the cases ``chosen``."""
     parsed = parsers.parse(tool, raw)
     links = [
         row(workload=tool, case=m.case, metric=m.metric, host="h1", headline=False, value=m.value, unit=m.unit)
@@ -73,7 +73,7 @@ def test_both_ways_at_once_count_half_a_link_each() -> None:
 
 
 def test_what_is_faster_than_its_link_has_no_share_of_it() -> None:
-    """The GPU of a processor copies within the memory that both have, whatever its PCIe registers say."""
+    """An integrated GPU copies within shared memory, so its PCIe registers give no peak."""
     apu = [Gpu(index=0, name="AMD Radeon Graphics", vendor="amd", max_pcie_gen=4, max_pcie_width=16)]
     raw = (FIXTURES / "rocm_bandwidth_test" / "2.6.0_form.txt").read_bytes().replace(b"14.", b"84.")
     drawn = devices("rocm_bandwidth_test", raw, apu, "one-way")["one-way"]

@@ -1,4 +1,4 @@
-"""A diagnosis as documents: the answer and the next steps first, evidence beside every finding, hosts under their roofs."""
+"""Test the documents of a diagnosis: answer and next steps first, evidence with every finding, and peaks of hosts."""
 
 from __future__ import annotations
 

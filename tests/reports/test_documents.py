@@ -1,4 +1,4 @@
-"""Every kind of document in every format: figures, units, intervals and verdicts agree, and nothing is cut off."""
+"""Test all kinds of documents in all formats: figures, units, intervals and verdicts agree; nothing is truncated."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ROWS = (
     (Cell("n3"), quantity(7.5e-8, "s"), Cell(), share(0.5), number(1234), Cell(message("same")), Cell("<b>")),
 )
 TABLE = Tabular("rates", message("measured"), COLUMNS, ROWS)
-# Totals and facts that a document has and its record in JSON, which is older, has not.
+# Totals and facts that are in a document but not in its JSON form, which is older.
 NOT_IN_RECORD = {
     "machines": {"number", "memory", "time"},
     "workloads": {"cases", "repeats", "time"},
@@ -88,7 +88,7 @@ def rows(document: Document, kind: Any) -> Iterator[tuple[Tabular, tuple[Cell, .
 
 
 def texts(table: Tabular, row: tuple[Cell, ...]) -> list[str]:
-    """The cells as people read them."""
+    """Return the displayed text of the cells."""
     cells = zip(table.columns, row, strict=True)
     return [" ".join(cell.shown.split()) or ("–" if column.right else "") for column, cell in cells]
 
@@ -121,7 +121,7 @@ def test_paper_has_every_figure_within_its_margins(document: Document, tmp_path:
 
 
 def numbers(data: Any) -> Iterator[float]:
-    """Every number in JSON."""
+    """Yield every number in JSON data."""
     if isinstance(data, dict | list):
         for value in data.values() if isinstance(data, dict) else data:
             yield from numbers(value)

@@ -1,4 +1,4 @@
-"""Charts: true to their figures, distinguished by more than colour, few enough, in the reader's language."""
+"""Test charts: correct figures, marks that differ by more than colour, a limited number, and translated text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def charts_of(results: Results, first: tuple[str, ...] = (), of: Language | None
 
 
 def specs(seen: View, kind: str) -> list[figures.Drawn]:
-    """The specifications of one kind, before they are drawn."""
+    """Return the charts of one kind before they are drawn."""
     most = (figures.MOST,) if kind == "strips" else ()
     return list(getattr(figures, f"_{kind}")(seen, Language(), *most))
 
@@ -44,7 +44,7 @@ def words(chart: Chart) -> list[str]:
 
 
 def rows(**columns: Any) -> pd.DataFrame:
-    """Measurements of one campaign; columns that are not given are as usual."""
+    """Return measurements of one campaign, with default values for columns that are not given."""
     return pd.DataFrame({**row(better="lower", headline=False, **{"class": "mem-latency"}), **columns})
 
 
@@ -186,7 +186,7 @@ def test_loaded_latency_stands_against_the_bandwidth_of_the_same_delay() -> None
     (drawn,) = specs(view(results), "loaded")
     points = [p for p in drawn.spec()["layer"][-1]["data"]["values"] if p["s"] == "b"]
     assert (points[0]["x"], points[0]["y"]) == (pytest.approx(200), pytest.approx(190))
-    assert [p["x"] for p in points] == sorted((p["x"] for p in points), reverse=True)  # in the order of the delays
+    assert [p["x"] for p in points] == sorted((p["x"] for p in points), reverse=True)  # in order of delay
     (chart,) = charts_of(results)["loaded"]
     assert "loaded_bandwidth, GB/s (higher is better)" in words(
         chart

@@ -1,4 +1,4 @@
-"""The first screen of campaigns and plans that are hard to show: long names, one figure or very many, many hosts."""
+"""Test the first screen of extreme campaigns and plans: long names, one or very many figures, and many hosts."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_slow_host_of_two_thousand_is_named_first() -> None:
 
 
 def renamed(thing: Any, names: dict[str, str]) -> Any:
-    """A copy in which every text in ``names`` is another: in fields, keys, lists and tables."""
+    """Return a copy with every text in ``names`` replaced, in fields, keys, lists and tables."""
     if isinstance(thing, str):
         return names.get(thing, thing)
     if isinstance(thing, pd.DataFrame):

@@ -1,4 +1,4 @@
-"""The same figure reads the same in every format: page, paper, terminal, Markdown, workbook and JSON."""
+"""Test that a figure is the same in every format: HTML, PDF, terminal, Markdown, workbook and JSON."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CREATED = "2027-01-20T10:00:00Z"
 
 
 def figures(report: Report) -> list[tuple[Metric, str, str, str, str]]:
-    """Every headline figure: its metric, its generation, number, unit and coefficient of variation as text."""
+    """Return every headline figure: metric, generation, number, unit and coefficient of variation as text."""
     view_ = report.view
     one = len(view_.hosts) == 1
     frame = headlines(view_.merged if one else view_.generational)
@@ -152,7 +152,7 @@ def test_a_plans_figures_read_alike(plan: Answer, tmp_path: Path) -> None:
 
 
 def test_capacity_is_one_figure(plan: Answer) -> None:
-    """What the page calls capacity has that name in the workbook too: what is left with the worst domain lost."""
+    """Check that page and workbook use "capacity" for the capacity that remains if the worst domain is lost."""
     workbook = openpyxl.load_workbook(io.BytesIO(book.render(plan, created=CREATED)), data_only=True)
     rows = [row for sheet in workbook for row in sheet.iter_rows(values_only=True)]
     named = [n for n, row in enumerate(rows) if row[0] == "capacity"]

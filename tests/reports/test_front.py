@@ -1,4 +1,4 @@
-"""The first screens: what is odd in a campaign, how far hosts lie from their peers, what a plan says first."""
+"""Test the first screens: anomalies of a campaign, deviations of hosts from their peers, and the summary of a plan."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_nothing_is_odd_where_hosts_agree() -> None:
 def test_versions_of_a_tool_are_mixed_within_a_case_alone() -> None:
     results = sample.tiny({"h1": [1.0, 1.0], "h2": [1.0, 1.0]})
     own = results.values.frame.assign(tool_version=["2.13 bf16", "2.13 fp32"] * 2, case=["bf16", "fp32"] * 2)
-    assert mixed(Values(own)) == []  # each case has a precision of its own, which its tool says in the version
+    assert mixed(Values(own)) == []  # the tool's version includes the precision, which differs between cases
     other = own.assign(tool_version=["2.13 bf16", "2.13 fp32", "2.12 bf16", "2.13 fp32"])
     assert mixed(Values(other)) == [("stream", "2.13 bf16", ["h1"]), ("stream", "2.12 bf16", ["h2"])]
 

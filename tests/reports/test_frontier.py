@@ -1,4 +1,4 @@
-"""Frontiers in reports: points of campaigns, pairs under the host that serves, equivalence; alike in every format."""
+"""Test frontiers in reports: load points, pairs counted for the serving host, and equivalence in every format."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def results(root: Path, rows: Mapping[tuple[str, Bench], list[float]], *hosts: s
 
 
 def rows_of(part: Part, key: str) -> list[dict[str, Any]]:
-    """A table of ``part`` as texts by column."""
+    """Return the rows of a table of ``part`` as text by column."""
     (table,) = [t for t in part.tables if t.key == key]
     return [{c.key: cell.text for c, cell in zip(table.columns, row, strict=True)} for row in table.rows]
 
@@ -235,7 +235,7 @@ def test_its_figures_read_alike_in_every_format(tmp_path: Path) -> None:
 
 
 def test_the_terminal_needs_no_document_to_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is read for the terminal and for JSON alone is what a document has."""
+    """Check that the data read for the terminal and for JSON equals that of a document."""
     document = compared(tmp_path)
     question = comparing.Question(tmp_path, "gen=old", ["gen=new"])
     reporting.comparison(question, "json", Console(file=io.StringIO()), Documents())
@@ -268,7 +268,7 @@ def test_accelerators_count_where_the_source_of_power_leaves_them_out(tmp_path: 
     ],
 )
 def test_speed_is_drawn_as_it_is_interpolated(speeds: list[float], numbers: list[float]) -> None:
-    """On a logarithmic axis, with round numbers within it."""
+    """Check that the axis is logarithmic and has round numbers."""
     points = [(speed, 10.0, math.nan, math.nan) for speed in speeds]
     spec: Any = charts.curve([charts.Line("x", "#000", 0, points)], "x", "y", charts.Across.SPEED)
     x = spec["layer"][-1]["encoding"]["x"]

@@ -1,4 +1,4 @@
-"""Reports as Markdown, read by a Markdown reader: what stands in it, and that names stay names."""
+"""Test reports in Markdown with a Markdown parser: their content, and that names are not read as markup."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ HOSTILE = (
 
 
 def read(text: str) -> str:
-    """As HTML, with raw HTML let through, as wikis do."""
+    """Convert Markdown to HTML. Raw HTML passes through, as in wikis."""
     return MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(text)
 
 
 def tables(text: str) -> list[list[list[str]]]:
-    """Every table's rows of cells, as a reader sees them."""
+    """Return the cells of every table, row by row, as a reader sees them."""
     return [
         [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in re.findall(r"<tr>(.*?)</tr>", table, re.S)]
         for table in re.findall(r"<table>(.*?)</table>", read(text), re.S)

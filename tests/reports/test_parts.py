@@ -1,4 +1,4 @@
-"""Figures in parts give the view and the first screen that one frame gives."""
+"""Test that figures read in parts give the same view and first screen as a single frame."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ RECORD, MANIFEST = "record", "manifest"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCase:
-    """A case on one host.
+    """Describe the planned runs of a case on one host.
 
     ``runs``: the number of repeats over all partners; ``seconds``: the duration of one run, known from ``source``;
     ``half_width``: the relative half-width of the 95% interval of the host's mean, known from ``spread_source``, or
@@ -50,7 +50,7 @@ class PlannedCase:
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """A tool that a workload installs on a host: distribution packages, and a path below the work directory."""
+    """Describe a tool that a workload installs: distribution packages, and a path below the work directory."""
 
     workload: str
     provides: str
@@ -59,7 +59,7 @@ class Install:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedHost:
-    """A host and what would run on it.
+    """Describe a host and the runs planned on it.
 
     ``seconds``: when the host finishes, including waits for partners; ``skipped``: suite entry to what the user must
     provide; ``unmet``: suite entry to the condition that the host does not meet; ``disk``: the maximum size of its
@@ -92,7 +92,7 @@ class PlannedHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
-    """The plan of a run.
+    """Store the plan of a run.
 
     ``command``: the command that starts it; ``seconds``: when the last host finishes, an upper bound with ``until``;
     ``seconds_least``: the lower bound.
@@ -222,7 +222,7 @@ def _half_width(workload: str, case: str, repeats: int, kind: Kind, before: Past
 
 
 def _installs(schedule: HostSchedule, facts: Facts) -> Iterator[Install]:
-    """Yield what is deployed on the host before its first step. A tool with a path needs no package."""
+    """Yield what Fleetmark deploys on the host before its first step. A tool whose ``path`` is set needs no package."""
     for d in schedule.deploy:
         if not is_present(d.provides, facts):
             packages = () if d.params.get("path") else d.packages.get(facts.os_family or "", ())

@@ -23,7 +23,7 @@ def set_aside_lost(archive: Archive) -> None:
             archive.step(folder)
             if archive.result(folder).ended != "lost":
                 continue
-        except FleetmarkError as error:  # its result is damaged
+        except FleetmarkError as error:  # the result is damaged
             if not step["serves"] and journaled.get(key_of(step), Status.LOST) != Status.LOST:
                 lost = fields_of(Outcome(Status.LOST, str(error)))
                 archive.note("outcome", **{k: step[k] for k in KEY}, **lost)

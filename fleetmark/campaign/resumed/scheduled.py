@@ -36,7 +36,7 @@ class _Host(BaseModel, defer_build=True):
 
 
 class Request(BaseModel, defer_build=True):
-    """The fields of ``campaign.json`` that are needed to resume a campaign.
+    """Store the fields of ``campaign.json`` that are needed to resume a campaign.
 
     ``scheduled`` (``planned`` in the file): the hosts in scheduling order, with later hosts appended group by group;
     ``jobs`` and ``facts``: the SHA-256 of each host's job and facts; ``suite_as_read``: the content of the suite file.
@@ -67,7 +67,7 @@ class Request(BaseModel, defer_build=True):
 
     @property
     def rounds(self) -> int | None:
-        """How often each case is scheduled, where the command line sets it."""
+        """Return how often each case is scheduled if the command line set it, else None."""
         return self.until.maximum if self.until else self.repeats
 
 
@@ -102,7 +102,7 @@ def _request(archive: Archive, document: Mapping[str, Any]) -> Request:
 
 
 def job_text(campaign: Mapping[str, Any], schedule: HostSchedule, facts: Facts) -> str:
-    """One host's job as it is sent there and stored in ``jobs/HOST.json``."""
+    """Return a host's job as the text that is sent to the host and stored in ``jobs/HOST.json``."""
     trial = Trial(**campaign["trial"]) if campaign.get("trial") else None
     setting = {"setting": trial.as_job()} if trial and trial.host == schedule.host else {}
     return json.dumps(
@@ -181,7 +181,7 @@ def _schedule_again(archive: Archive, request: Request, broken: Mapping[str, str
     return schedule
 
 
-_KEPT = ("command", "versions", "extensions", "sha256", "parent")  # of an adopted campaign.json, as they are
+_KEPT = ("command", "versions", "extensions", "sha256", "parent")  # copied from an adopted campaign.json
 _REMEDY = "restore the file, or start a new campaign; what was measured is read by `fleetmark report`"
 
 
@@ -241,7 +241,7 @@ def adopt(archive: Archive, request: Request, checked: Sequence[Checked], invent
 
 
 def host_entry(host: Host) -> dict[str, Any]:
-    """Return what campaign.json says of a host."""
+    """Return the entry of a host in campaign.json."""
     return {
         "name": host.name,
         "address": host.address,
@@ -284,12 +284,12 @@ def _facts(archive: Archive, request: Request, host: str, broken: Mapping[str, s
 
 
 def hosts(request: Request, connection: Literal["ssh", "slurm"]) -> list[Host]:
-    """All hosts of a campaign as its record has them."""
+    """Return all hosts of a campaign as recorded."""
     return [replace(host, connection=connection) for host in _hosts(request, [h.name for h in request.hosts])]
 
 
 def _hosts(request: Request, names: Sequence[str]) -> list[Host]:
-    """The hosts with what a schedule needs of them."""
+    """Return the named hosts with the attributes that a schedule needs."""
     by_name = {h.name: h for h in request.hosts}
     return [
         Host(h.name, h.address or h.name, h.peer or h.address or h.name, labels=h.labels)
@@ -344,7 +344,7 @@ def join(
 
 
 def _schedule_of(job: Mapping[str, Any]) -> HostSchedule:
-    """A host's schedule, read from its job."""
+    """Return a host's schedule, read from its job."""
     return HostSchedule(
         job["host"],
         [Step.from_json(step) for step in job["steps"]],

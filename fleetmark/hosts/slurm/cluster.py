@@ -1,4 +1,4 @@
-"""Slurm's own commands: which nodes a partition has, submitting a job, its state, ending it."""
+"""Run Slurm commands to list the nodes of a partition, and to submit, query and cancel jobs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 from fleetmark.base.errors import FleetmarkError
 
-_PATIENCE_S = 60.0  # of one command; Slurm's own commands try for some 30 s
+_PATIENCE_S = 60.0  # timeout of one command; Slurm's commands themselves retry for about 30 s
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _LIST = re.compile(r"(?:[A-Za-z0-9._-]|\[[\d,-]+\])+(?:,(?:[A-Za-z0-9._-]|\[[\d,-]+\])+)*", re.ASCII)
 # States of a job that may still give results: squeue(1), JOB STATE CODES.
 WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD", "CONFIGURING")
 HELD = ("REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 RUNNING = ("RUNNING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED")
-# Reasons that no other job's end removes: squeue(1), JOB REASON CODES. PartitionNodeLimit may be of nodes that are
-# down.
+# Reasons that remain when other jobs end: squeue(1), JOB REASON CODES. PartitionNodeLimit is missing because nodes that
+# are down can cause it.
 NEVER = (
     "PartitionTimeLimit",
     "BadConstraints",
@@ -32,7 +32,7 @@ _DEAD = ("down", "fail", "failing", "error", "power_down", "powered_down", "powe
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of a partition as Slurm describes it; ``memory_b`` in bytes."""
+    """Describe a node of a partition, as reported by Slurm. ``memory_b`` is in bytes."""
 
     name: str
     partition: str
@@ -45,19 +45,19 @@ class Node:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it can run a job now or after those that it runs."""
+        """Return whether the node can run a job now, or after its current jobs."""
         return self.state.rstrip("*~#!%$@^-+").lower() in _USABLE and not self.state.endswith("*")
 
     @property
     def labels(self) -> dict[str, str]:
-        """Features as labels: ``rack=r12`` and ``rack:r12`` have a value, other features are ``true``."""
+        """Return the node's features as labels: ``rack=r12`` and ``rack:r12`` have a value; others are ``true``."""
         parts = [re.split("[=:]", feature, maxsplit=1) for feature in self.features]
         return {"partition": self.partition} | {name: (rest or ["true"])[0] for name, *rest in parts if name}
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What ``sbatch`` is asked for. ``nodes`` is None for all usable ones; ``time`` as Slurm writes it."""
+    """Store a request for ``sbatch``. ``nodes``: None for all usable nodes; ``time``: in Slurm's format."""
 
     partition: str | None = None
     nodes: int | None = None
@@ -69,7 +69,7 @@ class Request:
     more: tuple[str, ...] = ()
 
     def words(self) -> list[str]:
-        """The options of ``fleetmark run`` that ask for the same."""
+        """Return the options of ``fleetmark run`` that make the same request."""
         named = {
             "--partition": self.partition,
             "--nodes": self.nodes,
@@ -88,8 +88,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A job's state (``PENDING``), why it waits or ended, its exit status where it ended, its nodes as Slurm
-    abbreviates them (``n[1-3]``).
+    """Store a job's state (such as ``PENDING``), why it waits or ended, its exit status, and its nodes.
+
+    The nodes have Slurm's abbreviated form (``n[1-3]``).
     """
 
     word: str
@@ -103,12 +104,12 @@ class State:
 
     @property
     def is_held(self) -> bool:
-        """Whether it waits until somebody releases it."""
+        """Return whether the job waits until somebody releases it."""
         return self.is_waiting and (self.word in HELD or re.match(r"JobHeld|\w+_held", self.reason, re.I) is not None)
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether it waits for what this cluster, as it is, never grants."""
+        """Return whether the job waits for resources that this cluster can never grant."""
         return self.is_waiting and self.reason in NEVER
 
     @property
@@ -117,9 +118,9 @@ class State:
 
 
 def nodes(partition: str | None) -> list[Node]:
-    """The nodes of a partition, in Slurm's order; of the default one where none is named.
+    """Return the nodes of ``partition`` (default: Slurm's default partition) in Slurm's order.
 
-    Raises FleetmarkError where Slurm does not answer, or has no such partition.
+    Raise FleetmarkError if Slurm does not answer, or if there is no such partition.
     """
     rows = [line.split("|") for line in _ask("sinfo", "-h", "-N", "-a", "-o", "%N|%P|%T|%c|%m|%f|%G|%o").splitlines()]
     listed = [
@@ -147,8 +148,9 @@ def nodes(partition: str | None) -> list[Node]:
 
 
 def fitting(nodes: Sequence[Node], constraint: str) -> list[Node] | None:
-    """Those with the features that ``--constraint`` names: joined by ``&`` or ``,``, or all by ``|``. None for what
-    else Slurm reads there: counts, brackets, both at once.
+    """Return the nodes with the features in ``--constraint``, which joins names by ``&`` or ``,``, or all by ``|``.
+
+    Return None for other forms that Slurm supports: counts, brackets, and mixed operators.
     """
     if not re.fullmatch(r"[^\s\[\]()*&|,]+([&|,][^\s\[\]()*&|,]+)*", constraint):
         return None
@@ -161,9 +163,9 @@ def fitting(nodes: Sequence[Node], constraint: str) -> list[Node] | None:
 
 
 def time_limit_s(partition: str, time: str | None) -> float | None:
-    """Seconds that a job may take: of ``time``, else the partition's default, else its limit; None without a limit.
+    """Return a job's time limit in seconds: ``time``, else the partition's default, else its limit; None if unlimited.
 
-    Raises FleetmarkError for a ``time`` beyond the partition's limit: Slurm would keep such a job waiting for ever.
+    Raise FleetmarkError if ``time`` exceeds the partition's limit, because Slurm would never start such a job.
     """
     asked = _seconds(time) if time is not None else None
     limits = _ask("sinfo", "-h", "-p", partition, "-o", "%L|%l").splitlines()
@@ -177,7 +179,7 @@ def time_limit_s(partition: str, time: str | None) -> float | None:
 
 
 def submit(request: Request, name: str, script: str) -> str:
-    """Submit ``script`` and return the job's id. Raises FleetmarkError with Slurm's reason."""
+    """Submit ``script`` and return the job's id. Raise FleetmarkError with Slurm's reason on failure."""
     named = {
         "--job-name": name,
         "--partition": request.partition,
@@ -189,17 +191,17 @@ def submit(request: Request, name: str, script: str) -> str:
     }
     words = ["--parsable", "--no-kill", "--requeue", "--ntasks-per-node=1", "--output=/dev/null", "--chdir=/"]
     words += [f"{option}={value}" for option, value in named.items() if value is not None]
-    # The environment may hold credentials, and Slurm would keep it on disk.
+    # The environment may contain credentials, and Slurm would store it on disk.
     words += ["--export=PATH,HOME", *(["--exclusive"] if request.exclusive else []), *request.more]
     printed = _ask("sbatch", *words, stdin=script)
     job = printed.strip().partition(";")[0]
     if not re.fullmatch(r"[0-9_]+", job):
-        raise FleetmarkError(f"sbatch printed {printed.strip()[:80]!r}, which is no job")
+        raise FleetmarkError(f"sbatch printed {printed.strip()[:80]!r}, which is not a job id")
     return job
 
 
 def state(job: str) -> State:
-    """The state of a job. Raises FleetmarkError where Slurm does not answer; a job that it has forgotten is over."""
+    """Return the state of a job. Jobs unknown to Slurm are over. Raise FleetmarkError if Slurm does not answer."""
     done = _run(["scontrol", "-o", "show", "job", job])
     if done.returncode:
         if "Invalid job id" in done.stderr:
@@ -218,12 +220,12 @@ def state(job: str) -> State:
 
 
 def hostnames(nodelist: str) -> list[str]:
-    """The names behind Slurm's abbreviation of them."""
+    """Expand Slurm's abbreviated node list into names."""
     return _ask("scontrol", "show", "hostnames", nodelist).split()
 
 
 def named(nodelist: str) -> list[str]:
-    """The nodes that ``--nodelist`` names. Raises FleetmarkError for what is no list of nodes."""
+    """Return the nodes in ``--nodelist``. Raise FleetmarkError if it is not a valid list."""
     try:
         names = hostnames(nodelist) if _LIST.fullmatch(nodelist) else []
     except FleetmarkError:
@@ -234,14 +236,14 @@ def named(nodelist: str) -> list[str]:
 
 
 def dead(names: Sequence[str]) -> Mapping[str, str]:
-    """Those of ``names`` that are down or fail, and their state. A node that does not answer is not dead yet."""
+    """Return the states of the nodes that are down or failing. Nodes that only do not answer are not included."""
     printed = _ask("sinfo", "-h", "-N", "-a", "-n", ",".join(names), "-o", "%N|%T")
     rows = [line.split("|") for line in printed.splitlines()]
     return {row[0]: row[1] for row in rows if len(row) == 2 and row[1].rstrip("*~#!%$@^-+").lower() in _DEAD}
 
 
 def cancel(job: str) -> None:
-    """End a job; without effect on one that has ended."""
+    """Cancel a job. This has no effect if the job has ended."""
     _run(["scancel", job])
 
 
@@ -259,11 +261,11 @@ def _run(words: Sequence[str], stdin: str = "") -> subprocess.CompletedProcess[s
             input=stdin,
             capture_output=True,
             text=True,
-            errors="replace",  # comments and reasons of jobs are anybody's bytes
+            errors="replace",  # comments and reasons of jobs may contain any bytes
             check=False,
             timeout=_PATIENCE_S,
             env={**os.environ, "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C"},
-            start_new_session=True,  # Ctrl-C is for us: a command that is half done would leave a job behind
+            start_new_session=True,  # keep Ctrl-C away, since an interrupted command could leave a job behind
         )
     except FileNotFoundError:
         raise FleetmarkError(
@@ -283,9 +285,9 @@ def _no_answer(command: str, done: subprocess.CompletedProcess[str]) -> Fleetmar
 
 
 def _seconds(text: str) -> float | None:
-    """Slurm's forms of a time: minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S. None for no limit.
+    """Parse Slurm's time formats: minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S. Return None for no limit.
 
-    Raises FleetmarkError for what is none of them.
+    Raise FleetmarkError if the format is invalid.
     """
     if text.lower() in ("infinite", "unlimited", "n/a", "(null)", ""):
         return None
@@ -306,6 +308,6 @@ def _number(text: str) -> int:
 
 
 def some(names: Sequence[str]) -> str:
-    """The first of very many names."""
+    """Return the first names as text, if there are many."""
     listed = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
     return listed or "none"

@@ -1,4 +1,4 @@
-"""Runs processes on a node of a Slurm job: ``playbooks/agent/node.py`` carries them over a shared folder."""
+"""Run processes on a node of a Slurm job through a shared folder, which ``playbooks/agent/node.py`` serves."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.reach import CHUNK, Channel, LinkLost, Reach, ReachError
 from fleetmark.hosts.slurm.job import Job
 
-_LOOK_S = 0.1  # between two looks at a file that another machine writes
+_LOOK_S = 0.1  # polling interval for a file that another machine writes
 _OF_STEP = re.compile(rb'\{"e": "(?:part|end)", "step": "([0-9]{1,9})"')
-_NUMBER = re.compile(r"\d{1,9}", re.ASCII)  # the folder of a process
+_NUMBER = re.compile(r"\d{1,9}", re.ASCII)  # the name of a process's folder
 _STATUS = re.compile(r"-?\d{1,4}", re.ASCII)
-_MOST = 1 << 20  # bytes of a document
-_SHORT = 64  # bytes of an exit status, or what stands for it
-_TRIES = 100  # for a number that no other process takes
+_MOST = 1 << 20  # maximum bytes of a document
+_SHORT = 64  # maximum bytes of an exit status
+_TRIES = 100  # maximum attempts to find a free number
 
 
 class SlurmReach(Reach):
-    """One node of a job. Its processes outlive the controller; what they print stays in the shared folder."""
+    """Run commands on one node of a job. Processes outlive the controller; their output stays in the shared folder."""
 
-    holds_sessions = False  # what a follower printed is found by its command when the job is over
+    holds_sessions = False  # after the job, a follower's output is found by its command
 
     def __init__(self, host: Host, job: Job) -> None:
         super().__init__(host)
@@ -77,7 +77,7 @@ class SlurmReach(Reach):
         return channel
 
     def _request(self, text: str) -> Path:
-        """The folder of a new process. Ansible asks for some as well, from a process of its own."""
+        """Return the folder of a new process. Ansible also requests processes, from another process."""
         try:
             new = Path(tempfile.mkdtemp(prefix=".new-", dir=self.folder))
             try:
@@ -91,7 +91,7 @@ class SlurmReach(Reach):
             raise ReachError(f"{self.host.name}: cannot write in {self.folder}: {error.strerror}") from None
 
     def _numbered(self, new: Path) -> Path:
-        """``new`` under the next free number. Raises OSError."""
+        """Rename ``new`` to the next free number. Raise OSError on failure."""
         for _ in range(_TRIES):
             folder = self.folder / f"{max(self._numbers(), default=0) + 1:05d}"
             try:
@@ -105,14 +105,14 @@ class SlurmReach(Reach):
         return [int(path.name) for path in self.folder.iterdir() if _NUMBER.fullmatch(path.name)]
 
     def start_of_job(self) -> int | None:
-        """Which start of the Slurm job runs on the node: 0, or the number of its requeues. None where none does."""
+        """Return which start of the Slurm job runs on the node: 0, or the number of requeues. None if none runs."""
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             restart = _document(self.folder / "up")["restart"]
             return restart if isinstance(restart, int) else None
         return None
 
     def _last(self, argv: Sequence[str]) -> Path | None:
-        """The folder of the last process of this command, apart from the Python that ran it."""
+        """Return the folder of the last process with this command, run by any Python."""
         with contextlib.suppress(OSError):
             for folder in sorted((p for p in self.folder.iterdir() if _NUMBER.fullmatch(p.name)), reverse=True):
                 with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
@@ -122,8 +122,8 @@ class SlurmReach(Reach):
 
 
 def _open(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
-    """Open a file that a node may have written. Raises OSError, also where it is a link, a pipe, or no plain file."""
-    handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for its other end
+    """Open a file that a node may have written. Raise OSError on failure, or if it is not a plain file."""
+    handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)  # opening a pipe would block
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "it is no plain file")
@@ -131,7 +131,7 @@ def _open(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
 
 
 def _document(path: Path) -> Any:
-    """The JSON of a file that a node may have written. Raises OSError and ValueError."""
+    """Return the JSON in a file that a node may have written. Raise OSError or ValueError on failure."""
     with _open(path) as source:
         raw = source.read(_MOST + 1)
     if len(raw) > _MOST:
@@ -140,7 +140,7 @@ def _document(path: Path) -> Any:
 
 
 class _FileChannel(Channel):
-    """A process on a node by its files. They are opened anew at every look: network file systems promise no more."""
+    """Communicate with a process on a node through files, reopened for each poll as network file systems require."""
 
     def __init__(self, reach: SlurmReach, folder: Path, start: int) -> None:
         super().__init__(reach.host.name)
@@ -178,7 +178,7 @@ class _FileChannel(Channel):
     def _fill(self, timeout: float | None) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self._ended:
-            over = self._status() is not None  # before the bytes are read: they come before it
+            over = self._status() is not None  # check before reading: output is written before the status
             if self._read():
                 return True
             if over:
@@ -207,7 +207,7 @@ class _FileChannel(Channel):
         return None if data is None else data.decode(errors="replace")
 
     def _bytes(self, name: str, offset: int, limit: int) -> bytes | None:
-        """Up to ``limit`` bytes of a file; None while there is none. Raises LinkLost where it cannot be read."""
+        """Return up to ``limit`` bytes of a file, or None if it does not exist yet. Raise LinkLost if reading fails."""
         try:
             with _open(self._folder / name) as source:
                 source.seek(offset)
@@ -226,7 +226,7 @@ class _FileChannel(Channel):
 
 
 class _Record(Channel):
-    """What a follower of a job that is over left in the shared folder: steps that no controller has received."""
+    """Read the steps that the follower of a finished job left in the shared folder."""
 
     def __init__(self, host: str, folder: Path, why: str) -> None:
         super().__init__(host)
@@ -256,7 +256,7 @@ class _Record(Channel):
             self._file = None
 
     def _fill(self, timeout: float | None) -> bool:
-        """The next line about a step that the controller does not have; all other events are over."""
+        """Read the next line about a step that the controller lacks. Skip all other events."""
         while self._file and (line := self._file.readline(CHUNK)):
             match = _OF_STEP.match(line)
             if match and match[1].decode() not in self._have and line.endswith(b"\n"):

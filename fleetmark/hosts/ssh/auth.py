@@ -1,4 +1,4 @@
-"""Logs in over SSH with the keys, agents and passwords that OpenSSH uses, in its order."""
+"""Log in over SSH with the keys, agents and passwords that OpenSSH uses, in the same order."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from fleetmark.hosts.ssh.target import Target
 
 
 def authenticate(host: Host, target: Target, transport: paramiko.Transport, *, password: str | None) -> None:
-    """Log in with the keys and password that OpenSSH offers, keys first. Raises ReachError that names all tries."""
+    """Log in with OpenSSH's keys, then with the password. Raise ReachError with all attempts on failure."""
     tried: list[str] = []
     try:
         with _keys(target, tried) as keys:
             for label, key in keys:
                 tried.append(label)
-                with contextlib.suppress(paramiko.AuthenticationException):  # then the next one; asked again below
+                with contextlib.suppress(paramiko.AuthenticationException):  # the result is checked below
                     transport.auth_publickey(target.user, key)
                 if transport.is_authenticated():
                     return
@@ -47,14 +47,14 @@ def authenticate(host: Host, target: Target, transport: paramiko.Transport, *, p
 
 @contextlib.contextmanager
 def _keys(target: Target, tried: list[str]) -> Iterator[Iterator[tuple[str, paramiko.PKey]]]:
-    """Keys in OpenSSH's order: the agent's that the configuration names, the agent's others, those in files.
+    """Yield keys in OpenSSH's order: configured keys in the agent, other keys in the agent, and keys in files.
 
-    Adds unusable files to ``tried``.
+    Add unusable files to ``tried``.
     """
     with contextlib.ExitStack() as stack:
         held: list[paramiko.PKey] = []
         if target.agent:
-            with contextlib.suppress(OSError, paramiko.SSHException):  # without an agent, as in ssh
+            with contextlib.suppress(OSError, paramiko.SSHException):  # there may be no agent
                 agent = _Agent(target.agent)
                 stack.callback(agent.close)
                 held.extend(agent.get_keys())
@@ -80,14 +80,14 @@ def _in_turn(held: list[paramiko.PKey], target: Target, tried: list[str]) -> Ite
 
 
 def _public(file: Path) -> bytes | None:
-    """The public key of a key file, from the .pub beside it."""
+    """Return the public key of a key file from the .pub file beside it."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return base64.b64decode(Path(f"{file}.pub").read_text().split()[1])
     return None
 
 
 class _Agent(AgentSSH):
-    """The agent at a socket; paramiko's own class uses $SSH_AUTH_SOCK only."""
+    """Connect to the agent at a socket, because paramiko's class uses only $SSH_AUTH_SOCK."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -104,10 +104,10 @@ class _Agent(AgentSSH):
 
 
 def words_of(error: BaseException | None) -> str:
-    """An error in a few words, in one line."""
+    """Return a short description of an error on one line."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     if isinstance(error, EOFError):
-        return "the other end hung up"
+        return "the other end closed the connection"
     text = " ".join(str(error or "").split())
     return text or (type(error).__name__ if error else "no reason given")

@@ -1,4 +1,4 @@
-"""The archive: a campaign is a directory of plain files, and this is the only place that touches them.
+"""Store campaigns as directories of plain files. Only this package reads and writes these files.
 
 campaign.json         the request: suite, seed, settings, command line, hosts, versions, hashes
 journal.jsonl         every change of state, appended and fsynced
@@ -58,7 +58,7 @@ def _head(campaign: Mapping[str, Any]) -> str:
 
 
 class Archive(StoredCampaign):
-    """The directory of one campaign, to read and write. Writing needs the controller's lock (``writable``).
+    """Read and write the directory of one campaign. Writing requires the controller's lock (``writable``).
 
     Writes follow no symlink below ``root``, the folder that the user named.
     """
@@ -79,10 +79,10 @@ class Archive(StoredCampaign):
         hosts: Mapping[str, Scheduled] | None = None,
         root: Path | None = None,
     ) -> Archive:
-        """A new campaign in ``folder`` with the facts and jobs of ``hosts``: all of it, by one rename, or nothing.
+        """Create a campaign in ``folder`` with the facts and jobs of ``hosts``. A single rename makes this atomic.
 
-        ``root``: the results root that ``folder`` lies in; ``folder`` itself by default. Raises FleetmarkError if that
-        cannot be written, CannotKeep if the disk is full.
+        ``root``: the results root that contains ``folder``; ``folder`` itself by default. Raise CannotKeep if the disk
+        is full, and FleetmarkError if the campaign cannot be written for another reason.
         """
         root = root or folder
         archive = cls(folder / campaign_id, root)
@@ -111,7 +111,7 @@ class Archive(StoredCampaign):
         except OSError as error:
             kind = CannotKeep if error.errno in _FULL else FleetmarkError
             raise kind(
-                f"cannot make {archive.path}: {error.strerror}; nothing was begun: choose another place with --results"
+                f"cannot make {archive.path}: {error.strerror}; nothing was started; choose a folder with --results"
             ) from error
         return archive
 
@@ -151,8 +151,10 @@ class Archive(StoredCampaign):
         self._journal = self._lock = None
 
     def note(self, event: str, *, sync: bool = True, **more: Any) -> None:
-        """Append one event to the journal. With ``sync`` it is on disk when this returns; else no later than the next
-        one with it, or ``sync``. Either way it outlives this process.
+        """Append one event to the journal.
+
+        With ``sync``, the event is on disk when this returns. Otherwise it reaches the disk with the next synced event
+        or the next call of ``sync()``. In both cases it survives the end of this process.
         """
         assert self._journal is not None, "writable() comes first"
         line = (as_line({"t": utc(), "e": event, **more}) + "\n").encode()
@@ -165,11 +167,11 @@ class Archive(StoredCampaign):
                 self._sync(self._journal)
         except OSError as error:
             with contextlib.suppress(OSError):
-                os.ftruncate(self._journal, before)  # no half line
+                os.ftruncate(self._journal, before)  # remove the partial line
             raise self._cannot_keep(self.path / "journal.jsonl", error) from error
 
     def sync(self) -> None:
-        """Have all events so far on disk."""
+        """Flush all events so far to disk."""
         if self._journal is not None:
             with self.keeping(self.path / "journal.jsonl"):
                 self._sync(self._journal)
@@ -205,11 +207,11 @@ class Archive(StoredCampaign):
         return part
 
     def new_file(self, folder: Path, name: str) -> BinaryIO:
-        """Open a new file for writing in a folder of ``begin_step``. Raise OSError if that fails."""
+        """Create a file in a folder made by ``begin_step`` and open it for writing. Raise OSError on failure."""
         return open_new_inside(folder / safe_name(name), self.root)
 
     def append_to(self, name: str) -> int:
-        """Open a file in the campaign's own folder for reading and appending. Return its descriptor. Raise OSError."""
+        """Open a campaign file for reading and appending, and return its descriptor. Raise OSError on failure."""
         return append_inside(self.path / name, self.root)
 
     def discard(self, path: Path) -> None:
@@ -234,7 +236,7 @@ class Archive(StoredCampaign):
 
     @contextlib.contextmanager
     def keeping(self, path: Path) -> Iterator[None]:
-        """For writes at ``path``. Raises CannotKeep, with the command to type, where they fail."""
+        """Raise CannotKeep, with the command that resumes the campaign, if a write to ``path`` in the block fails."""
         try:
             yield
         except OSError as error:
@@ -270,9 +272,9 @@ class Archive(StoredCampaign):
         )
 
     def write_measurements(self, rows: Iterable[Mapping[str, Any]]) -> Path:
-        """All measurements of the campaign as one Parquet file of ``base.schema``, replacing the one before.
+        """Write all measurements of the campaign to one Parquet file with the columns of ``base.schema``.
 
-        ``rows`` are taken a part at a time: no more of them are in memory at once.
+        An existing file is replaced. ``rows`` are consumed in batches, so only one batch is in memory at a time.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -1,4 +1,4 @@
-"""How a campaign writes moments, and names from outside as file names."""
+"""Format timestamps for campaigns, and convert untrusted names to safe file names."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from urllib.parse import quote
 
 
 def utc(seconds: float | None = None) -> str:
-    """A moment (now, if none is given) as ISO 8601 in UTC, to the millisecond."""
+    """Return a Unix time in seconds (default: now) as ISO 8601 in UTC with milliseconds."""
     moment = datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-@lru_cache(maxsize=4096)  # asked for every file, of the same names
+@lru_cache(maxsize=4096)  # called for every file, mostly with the same names
 def safe_name(name: str) -> str:
-    """``name`` as one path component, which people can read back; a long one is cut, with a hash at its end."""
+    """Return ``name`` as one readable path component. A long name is truncated and ends in a hash."""
     component = quote(name, safe=" >@+=,:")
     if component in (".", ".."):
         component = component.replace(".", "%2E")

@@ -1,4 +1,4 @@
-"""Read a campaign: every file is checked when it is read, because an archive may come from anyone."""
+"""Read a campaign, and check each file on reading because anyone may have written it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class StoredCampaign:
-    """The directory of one campaign, to read. No symlink out of it is followed."""
+    """Read the directory of one campaign. Symlinks that leave the directory are not followed."""
 
     def __init__(self, path: Path, root: Path | None = None) -> None:
         """Open ``path`` below the results root ``root``, by default the parent folder of ``path``."""
@@ -48,13 +48,13 @@ class StoredCampaign:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """The campaign at ``path``. Raises FleetmarkError when there is none, or one of a later schema."""
+        """Open the campaign at ``path``. Raise FleetmarkError if there is none, or if its schema is newer."""
         archive = cls(path)
         archive.campaign()
         return archive
 
     def campaign(self) -> dict[str, Any]:
-        """The content of campaign.json. Raises FleetmarkError when the file is absent, broken, or of a later schema."""
+        """Return campaign.json. Raise FleetmarkError if it is missing or damaged, or if its schema is newer."""
         if self._campaign is not None:
             return self._campaign
         file = self.path / "campaign.json"
@@ -76,7 +76,7 @@ class StoredCampaign:
         return campaign
 
     def pin(self) -> dict[str, Any]:
-        """Return campaign.json, and use this content from now on, so that nobody can change it after a check.
+        """Return campaign.json and cache it, so that nobody can change it after a check.
 
         Raise FleetmarkError like ``campaign``.
         """
@@ -86,13 +86,13 @@ class StoredCampaign:
     def own_campaign(self) -> dict[str, Any] | None:
         """Pin campaign.json and return it if this user started the campaign and nobody changed the file, else None.
 
-        Raises FleetmarkError as ``campaign`` does.
+        Raise FleetmarkError like ``campaign``.
         """
         document = self.pin()
         return document if document.get("id") == self.id and is_signed(document) else None
 
     def raw_dir(self, host: str, step: Mapping[str, Any]) -> Path:
-        """The folder of a step's raw files."""
+        """Return the folder of a step's raw files."""
         leaf = str(step["repeat"])
         if step["subject"] not in ("host", "lo"):  # a pair or several nodes: a host may be in more than one
             leaf += f" {step['subject']}"
@@ -105,9 +105,9 @@ class StoredCampaign:
         return read_inside(file, self.path, most)
 
     def inside(self, name: str) -> Path:
-        """Return the path of the file ``name`` of this campaign, to be read by another library.
+        """Return the path of the campaign file ``name``, for a library that needs a path.
 
-        Raises FleetmarkError for a link out of the campaign, and for a pipe or a device.
+        Raise FleetmarkError if it is a pipe, a device, or a link that leaves the campaign.
         """
         file = self.path / name
         if file.exists() and not file.is_file():
@@ -117,12 +117,15 @@ class StoredCampaign:
         return file
 
     def named(self, file: Path) -> str:
-        """The path of ``file`` relative to the campaign's folder."""
+        """Return the path of ``file`` relative to the campaign's folder."""
         return str(file.relative_to(self.path))
 
     def journal_blocks(self, size: int = 2 << 20) -> Iterator[bytes]:
-        """The journal in blocks of whole lines of about ``size`` bytes, none where there is none; what a crash cut off
-        stands last. Raises FleetmarkError where it cannot be read."""
+        """Yield the journal in blocks of whole lines, each about ``size`` bytes.
+
+        A line that a crash truncated comes last. Yield nothing if there is no journal. Raise FleetmarkError if it
+        cannot be read.
+        """
         file = self.path / "journal.jsonl"
         try:
             with open_inside(file, self.path) as journal:
@@ -142,9 +145,9 @@ class StoredCampaign:
             raise FleetmarkError(f"{file}: cannot be read: {fault(error)}") from error
 
     def journal(self) -> Iterator[dict[str, Any]]:
-        """Every event, oldest first; a last line cut off by a crash is skipped.
+        """Yield every event, oldest first. Skip a last line that a crash truncated.
 
-        Raises FleetmarkError for a line that is no event.
+        Raise FleetmarkError if another line is not an event.
         """
         file = self.path / "journal.jsonl"
         before = 0
@@ -158,7 +161,7 @@ class StoredCampaign:
                 except ValueError as error:
                     if line is not cut_off or not line.startswith(b"{"):
                         raise FleetmarkError(
-                            f"{file} line {number}: {error}: the journal was edited or damaged; take the line out"
+                            f"{file} line {number}: {error}: the journal was edited or damaged; remove the line"
                         ) from error
             before += len(lines)
 
@@ -210,7 +213,7 @@ class StoredCampaign:
         return [h["name"] for h in self.campaign()["hosts"]]
 
     def look_over(self) -> None:
-        """Raises FleetmarkError where files are missing or cut. It reads only their ends, which is cheap."""
+        """Raise FleetmarkError if files are missing or truncated. This is cheap: only their ends are read."""
         campaign = self.campaign()
         for host in campaign.get("jobs", {}):
             for kind in ("facts", "jobs"):
@@ -242,13 +245,13 @@ class StoredCampaign:
         return document
 
     def steps(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-        """Every finished step that has raw output: its folder and its description.
+        """Yield the folder and the description of each finished step that has raw output.
 
-        Where step.json is damaged, the description comes from the job, or else from the folder's name.
+        If step.json is damaged, the description comes from the job, or else from the folder's name.
         """
         scheduled: dict[str, dict[Path, Mapping[str, Any]]] = {}
         for folder in sorted(folders_below(self.path / "raw", 4)):
-            if folder.name.startswith("."):  # half written when a controller died
+            if folder.name.startswith("."):  # partly written when a controller died
                 continue
             step: Mapping[str, Any]
             try:
@@ -261,7 +264,7 @@ class StoredCampaign:
             yield folder, step
 
     def _folders(self, host: str) -> dict[Path, Mapping[str, Any]]:
-        """Raw folder to step, for the steps of the host's job; empty where the job is damaged too."""
+        """Return the steps of a host's job by their raw folder. The result is empty if the job is damaged."""
         try:
             job = self.job(host) or {"steps": []}
         except FleetmarkError:
@@ -269,7 +272,7 @@ class StoredCampaign:
         return {self.raw_dir(host, step): {"host": host, **step} for step in job["steps"]}
 
     def _by_name(self, folder: Path) -> Mapping[str, Any]:
-        """A step as far as the name of its folder describes it."""
+        """Return the part of a step's description that its folder name contains."""
         host, workload, case, leaf = map(unquote, folder.relative_to(self.path / "raw").parts)
         serves = leaf.endswith(" server")
         repeat, _, subject = leaf.removesuffix(" server").partition(" ")
@@ -278,22 +281,22 @@ class StoredCampaign:
         return {"host": host, "workload": workload, "case": case, **where}
 
     def step(self, folder: Path) -> dict[str, Any]:
-        """The step of ``folder``. Raises FleetmarkError where step.json is damaged, naming what is wrong."""
+        """Return the step in ``folder``. Raise FleetmarkError with the reason if step.json is damaged."""
         stored = self._typed(StoredStepFile, folder / "step.json").root
         step = stored.as_json()
         if self.raw_dir(stored.host, step) != folder:
-            raise FleetmarkError(f"{self.named(folder / 'step.json')} cannot be read: it is of another step")
+            raise FleetmarkError(f"{self.named(folder / 'step.json')} cannot be read: it belongs to another step")
         return step
 
     def result(self, folder: Path) -> Result:
-        """The host's result of the step in ``folder``: how and when it ended, telemetry.
+        """Return the host's result of the step in ``folder``: its telemetry, and how and when it ended.
 
-        Raises FleetmarkError where result.json is damaged, naming what is wrong.
+        Raise FleetmarkError with the reason if result.json is damaged.
         """
         return self._typed(Result, folder / "result.json")
 
     def telemetry(self, folder: Path) -> Telemetry | None:
-        """The telemetry of the step in ``folder``, None where it has none. Raises FleetmarkError as ``result`` does."""
+        """Return the telemetry of a step, or None if it has none. Raise FleetmarkError like ``result``."""
         return self._typed(TelemetryPart, folder / "result.json").telemetry
 
     def _typed(self, model: type[_Model], file: Path) -> _Model:
@@ -303,11 +306,11 @@ class StoredCampaign:
             raise FleetmarkError(f"{self.named(file)} cannot be read: {fault(error)}") from error
 
     def tail(self, folder: Path, name: str, most: int) -> bytes:
-        """The last ``most`` bytes of a raw file; empty where it cannot be read."""
+        """Return the last ``most`` bytes of a raw file, or nothing if it cannot be read."""
         return self._tail(folder / safe_name(name), most)
 
     def _head(self, path: Path) -> bytes:
-        """The first byte."""
+        """Return the first byte of a file."""
         try:
             with open_inside(path, self.path) as file:
                 return file.read(1)
@@ -323,9 +326,9 @@ class StoredCampaign:
             return b""
 
     def open_raw(self, folder: Path, name: str) -> BinaryIO | None:
-        """A raw file to read from, which may be larger than memory; None where the run left none.
+        """Open a raw file, which may be larger than memory. Return None if the run left no such file.
 
-        Raises FleetmarkError where it is no plain file.
+        Raise FleetmarkError if it is not a plain file.
         """
         file = folder / safe_name(name)
         try:

@@ -1,4 +1,4 @@
-"""Acceptance rules from YAML, and a campaign held against them. Nothing of a rule file is ever run as code."""
+"""Check a campaign against acceptance rules from YAML. Rule files never run as code."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def shipped() -> list[str]:
 
 
 class RuleText(BaseModel, defer_build=True):
-    """A rule as written. ``metric``: shell-style patterns over workload/case/metric; ``hosts``: a selector."""
+    """Validate one rule. ``metric``: shell-style patterns over workload/case/metric; ``hosts``: a selector."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -51,8 +51,8 @@ class RuleText(BaseModel, defer_build=True):
     hosts: str | None = None
     at_least: Amount | None = None
     at_most: Amount | None = None
-    of: Literal["cohort", "peak"] | Amount | None = None  # what a share in at_least or at_most is of
-    within: Amount | None = None  # of the cohort's median, in the direction that is worse
+    of: Literal["cohort", "peak"] | Amount | None = None  # the reference of a share in at_least or at_most
+    within: Amount | None = None  # maximum distance from the cohort's median in the worse direction
     repeats: int = Field(default=1, ge=1)
     severity: gate.Severity = gate.Severity.FAIL
 
@@ -65,7 +65,7 @@ class RuleText(BaseModel, defer_build=True):
 
 
 class Rules(BaseModel, defer_build=True):
-    """A file of rules."""
+    """Validate a rule file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -75,7 +75,7 @@ class Rules(BaseModel, defer_build=True):
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """A campaign held against rules."""
+    """Store the results of checking a campaign against rules."""
 
     campaign: str
     rules: str  # the file's name
@@ -83,7 +83,7 @@ class Acceptance:
 
     @property
     def accepted(self) -> bool:
-        """Whether every rule that must be kept is."""
+        """Return whether the campaign meets every mandatory rule."""
         return gate.accepted(self.results)
 
 
@@ -105,7 +105,7 @@ def read_rules(path: Path) -> Rules:
 
 
 def _bounds(rule: RuleText, *, higher: bool) -> tuple[gate.Bound, ...]:
-    """The bounds of a rule for a metric of which ``higher`` is better."""
+    """Return the bounds of a rule for a metric. ``higher``: whether higher values are better."""
     bounds = []
     if rule.within is not None:
         if rule.of not in (None, "cohort") or rule.at_least is not None or rule.at_most is not None:
@@ -137,9 +137,9 @@ def _share(amount: Amount, where: str) -> float:
 
 
 def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> Acceptance:
-    """The campaign against ``rules``; ``only``: a selector of hosts.
+    """Check a campaign against ``rules``. ``only``: a selector of the hosts to check.
 
-    Raises FleetmarkError for a selector that matches no host, and for a campaign whose measurements are damaged.
+    Raise FleetmarkError if the selector matches no host, or if the campaign's measurements are damaged.
     """
     about = archive.campaign()["hosts"]
     machines = [
@@ -164,7 +164,7 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
 
 
 def _with_evidence(results: Sequence[gate.Result], rows: pd.DataFrame) -> Iterator[gate.Result]:
-    """The results; those that are broken with the raw file of their worst repeat."""
+    """Yield the results. Add the raw file of the worst repeat to each violated rule."""
     hosts = {r.host for r in results if r.verdict is gate.Verdict.BROKEN}
     passed = rows[(rows["status"] == Status.PASSED) & rows["host"].isin(hosts)]
     of_host: dict[str, dict[str, list[tuple[float, str]]]] = {}
@@ -183,7 +183,7 @@ def _facts(archive: Archive, host: str) -> Facts | None:
 
 
 def _peers(archive: Archive, about: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
-    """Host to the hosts of its cohort, itself included."""
+    """Return the hosts of each host's cohort, including the host itself."""
     kinds = {str(h["name"]): kind_at(archive, str(h["name"]), (h.get("labels") or {}).get("gen") or "") for h in about}
     return {host: cohort.peers for cohort in cohorts(kinds, LEAST) for host in cohort.hosts}
 
@@ -200,7 +200,7 @@ def _held(
     peers: Mapping[str, tuple[str, ...]],
     facts: Mapping[str, Callable[[], Facts | None]],
 ) -> list[gate.Result]:
-    """A rule on its ``hosts``. What any of them measured, each has to have measured: workload, case and metric."""
+    """Apply a rule to ``hosts``. A host fails if it lacks a workload, case and metric that another one measured."""
     named = {host: _named(rule.metric, rows) for host, rows in by_host.items()}
     alike: dict[_Key, list[tuple[str, _Key, float]]] = {}
     for host, figures_of in named.items():
@@ -240,13 +240,13 @@ def _held(
 
 
 def _near(pattern: str, by_host: Mapping[str, pd.DataFrame]) -> str:
-    """What a rule may mean that names nothing: of what was measured the benchmark whose name is nearest."""
+    """Return a suggestion for a pattern that matches nothing: the measured benchmark with the nearest name."""
     names = {"/".join(key) for rows in by_host.values() for key in rows[[*METRIC[:_TRIPLE]]].itertuples(index=False)}
     return next(iter(difflib.get_close_matches(pattern, sorted(names), 1)), "")
 
 
 def _peak(row: Mapping[Any, Any], host: str, facts: Mapping[str, Callable[[], Facts | None]]) -> float | None:
-    """What the machine, or the link of a pair, could reach of a figure; None where that is not known."""
+    """Return the theoretical peak of the machine, or of a pair's link, for a metric. Return None if it is unknown."""
     held = declared.peak(str(row["workload"]), str(row["case"]), str(row["metric"]))
     if held is None:
         return None
@@ -262,13 +262,13 @@ def _peak(row: Mapping[Any, Any], host: str, facts: Mapping[str, Callable[[], Fa
 
 
 def _unpaired(key: _Key) -> _Key:
-    """The key without the hosts of a pair: pairs are held against pairs."""
+    """Return the key without the hosts of a pair, because pairs are compared with pairs."""
     subject = METRIC.index("subject")
     return (*key[:subject], "pairs", *key[subject + 1 :]) if ">" in key[subject] else key
 
 
 def _named(pattern: str, rows: pd.DataFrame) -> dict[_Key, dict[Any, Any]]:
-    """The figures of a host that ``pattern`` names, by their key."""
+    """Return a host's rows that match ``pattern``, by their key."""
     return {
         tuple(str(row[name]) for name in METRIC): row
         for row in rows.to_dict("records")

@@ -1,4 +1,4 @@
-"""A host's campaigns over time: each metric as a series, and when it changed for good."""
+"""Track each metric of a host over its campaigns, and find lasting changes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from fleetmark.record.campaigns import campaigns
 from fleetmark.record.diagnosis.table import Table, title
 from planner.diagnosis.history import LEAST_SERIES, Change, changes
 
-MOST = 2000  # campaigns that are read
+MOST = 2000  # maximum number of campaigns to read
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One benchmark of one host: ``moments`` (ISO 8601), ``campaigns`` and ``values`` (base unit), oldest first;
-    ``changes``, whose ``position`` is a place in them.
+    """Store the history of one benchmark on one host.
+
+    ``moments`` (ISO 8601), ``campaigns`` and ``values`` (base unit) are sorted, oldest first. The ``position`` of each
+    of the ``changes`` is an index into these lists.
     """
 
     host: str
@@ -35,14 +37,15 @@ class Series:
 
     @property
     def slower(self) -> bool:
-        """Whether it last changed for the worse."""
+        """Return whether the last change was for the worse."""
         return bool(self.changes) and self.changes[-1].change < 0
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All series that were asked for, benchmark by benchmark. ``campaigns``: how many were read; ``short``: how many
-    series have too few campaigns to be judged.
+    """Store the requested series, benchmark by benchmark.
+
+    ``campaigns``: the number of campaigns read; ``short``: the number of series with too few campaigns to judge.
     """
 
     campaigns: int
@@ -50,15 +53,15 @@ class History:
     short: int
 
     def changed(self) -> list[Series]:
-        """Those that changed, the worst first."""
+        """Return the series with a change, worst first."""
         return sorted((s for s in self.series if s.changes), key=lambda s: s.changes[-1].change)
 
 
 def history(root: Path, metrics: Sequence[str], hosts: Sequence[str], *, everything: bool = False) -> History:
-    """What hosts measured in every campaign under ``root``: benchmarks whose title (workload/case/metric) fits one of
-    the patterns ``metrics``, on these ``hosts``; none means all.
+    """Return the history of benchmarks over all campaigns under ``root``.
 
-    Raises FleetmarkError where nothing fits.
+    ``metrics``: patterns for the title (workload/case/metric); ``hosts``: host names. An empty list selects all. Raise
+    FleetmarkError if nothing matches.
     """
     archives = _readable(root)
     which = figures.EVERYTHING if everything else figures.HEADLINES
@@ -104,7 +107,7 @@ def _fits(benchmark: Mapping[str, str], patterns: Sequence[str]) -> bool:
 
 
 def _readable(root: Path) -> list[Archive]:
-    """The campaigns that measured something; damaged ones are left out with a warning."""
+    """Return the campaigns that have measurements. Skip damaged ones with a warning."""
     result = []
     for archive in campaigns(root)[-MOST:]:
         try:
@@ -119,7 +122,7 @@ def _readable(root: Path) -> list[Archive]:
 
 
 def as_json(result: History) -> list[dict[str, Any]]:
-    """The series for programs."""
+    """Return the series as data for JSON output."""
     return [
         {
             "host": s.host,

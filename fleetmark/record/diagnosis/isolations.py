@@ -1,4 +1,4 @@
-"""Cases between hosts on record, to find who makes them slow: rates, failures, labels, and what to run more."""
+"""Find the hosts that slow down multi-host cases: read recorded rates, failures and labels, and plan further runs."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from planner.diagnosis.panel import PAIR
 from planner.diagnosis.partners import Fault, Pair, Suspicion
 from workloads import entry_of, plain_case
 
-FOLDER = "isolations"  # folder of campaigns, inside the campaign whose slow pairs they explain
+FOLDER = "isolations"  # subfolder for further campaigns that explain a campaign's slow pairs
 LABEL = "rack"
 REPEATS = 2
 FAILED = float("-inf")
-_MEDIAN_DIFFERENCE = 0.954  # the median of how much two normal values differ, in their deviations
+_MEDIAN_DIFFERENCE = 0.954  # median absolute difference of two normal values, in standard deviations
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One ``metric`` of a ``case`` between hosts. ``label``: which label of hosts makes borders."""
+    """Store the ``metric`` of a multi-host ``case`` to explain. ``label``: the host label that forms groups."""
 
     workload: str
     case: str
@@ -40,8 +40,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Isolated:
-    """What was asked of which campaign, who it is, the campaigns (paths relative to it) that were run for it, and the
-    groups of hosts that each of them ran (``ran``)."""
+    """Store the answer to a question about a campaign.
+
+    ``suspicion``: the suspected hosts; ``campaigns``: the further campaigns that were run, as paths relative to
+    ``campaign``; ``ran``: the groups of hosts in each of them.
+    """
 
     campaign: str
     question: Question
@@ -50,8 +53,11 @@ class Isolated:
     ran: tuple[tuple[frozenset[str], ...], ...] = ()
 
     def evidence(self, fault: Fault) -> list[str]:
-        """The raw files of a fault: its hosts by themselves or in pairs, else all that was run; the campaign's own
-        where nothing was."""
+        """Return the raw files behind a fault.
+
+        They are from runs of its hosts alone or in pairs, or else from all further runs. If there are none, they are
+        the campaign's own files.
+        """
         own = set(fault.members)
         few = [
             name
@@ -62,10 +68,9 @@ class Isolated:
 
 
 def question(archive: Archive, text: str, label: str | None = None) -> Question:
-    """``iperf3/tcp-1`` (or with a metric behind it) as a question; borders are those of LABEL by default.
+    """Parse ``iperf3/tcp-1``, optionally followed by a metric. ``label``: the label that forms groups (default: LABEL).
 
-    Raises FleetmarkError for a case that no hosts ran together, and names those that there are; the same for a label
-    that no host has.
+    Raise FleetmarkError, with the valid choices, if no hosts ran the case together or no host has the label.
     """
     if label is not None and not labels(archive, label):
         known = sorted({str(name) for host in archive.campaign()["hosts"] for name in host.get("labels") or {}})
@@ -85,18 +90,18 @@ def question(archive: Archive, text: str, label: str | None = None) -> Question:
     metrics = list(dict.fromkeys(own["metric"]))
     if not metrics or (metric and metric not in metrics):
         choices = ", ".join(listed) if listed else "none: no case ran between two hosts or more"
-        raise FleetmarkError(f"--isolate {text}: no hosts of {archive.id} measured it together; there is {choices}")
+        raise FleetmarkError(f"--isolate {text}: no hosts of {archive.id} ran this case together; there is {choices}")
     return Question(workload, case, metric or metrics[0], label)
 
 
 def labels(archive: Archive, label: str) -> dict[str, str]:
-    """Host to the value of one of its labels, for those that have it."""
+    """Return the value of a label by host, for the hosts that have it."""
     hosts = archive.campaign()["hosts"]
     return {str(h["name"]): str(h["labels"][label]) for h in hosts if (h.get("labels") or {}).get(label)}
 
 
 def _directions(archive: Archive, asked: Question) -> tuple[dict[Pair, list[float]], list[str]]:
-    """The rates of each pair, one a direction, and the names of all hosts."""
+    """Return the rates of each pair, one per direction, and the names of all hosts."""
     measured, names = _figures(archive)
     rows = pairs.rows_of(measured, names)
     own = (rows["workload"] == asked.workload) & (rows["case"] == asked.case) & (rows["metric"] == asked.metric)
@@ -107,13 +112,16 @@ def _directions(archive: Archive, asked: Question) -> tuple[dict[Pair, list[floa
 
 
 def noise(archive: Archive, asked: Question) -> float:
-    """The deviation of a rate, from how much the two directions of most pairs differ; 0 where none has both."""
+    """Estimate the standard deviation of a rate from the median difference between the directions of a pair.
+
+    Return 0 if no pair has both directions.
+    """
     both = [abs(of[0] - of[1]) for of in _directions(archive, asked)[0].values() if len(of) == 2]
     return float(np.median(both)) / _MEDIAN_DIFFERENCE if both else 0.0
 
 
 def rates(archive: Archive, asked: Question) -> dict[Pair, float]:
-    """The slower direction of each pair, an oriented logarithm; FAILED where a direction failed."""
+    """Return the slower direction of each pair as an oriented logarithm, or FAILED if a direction failed."""
     directions, names = _directions(archive, asked)
     result = {pair: min(of) for pair, of in directions.items()}
     known = set(names)
@@ -125,7 +133,7 @@ def rates(archive: Archive, asked: Question) -> dict[Pair, float]:
 
 
 def alone(archive: Archive, asked: Question) -> dict[str, float]:
-    """The rate of each host by itself, an oriented logarithm; FAILED where it failed."""
+    """Return the rate of each host alone as an oriented logarithm, or FAILED if the run failed."""
     table = Table(*_figures(archive))
     about = table.about
     same = (about["workload"] == asked.workload) & (about["case"] == asked.case) & (about["metric"] == asked.metric)
@@ -145,7 +153,7 @@ def _figures(archive: Archive) -> tuple[figures.Figures, list[str]]:
 
 
 def _failed(archive: Archive, asked: Question) -> list[tuple[str, str]]:
-    """Host and subject of the runs that failed."""
+    """Return the host and the subject of each failed run."""
     return [
         (str(e["host"]), str(e["subject"]))
         for e in archive.journal()
@@ -186,8 +194,10 @@ def suite(
 
 
 def before(archive: Archive, wanted: Mapping[str, Any], nth: int = -1) -> tuple[Archive, bool] | None:
-    """The campaign that an earlier call began for the same runs, the last or the ``nth`` of them, and whether it is
-    finished."""
+    """Return the campaign that an earlier call started for the same runs, and whether it is finished.
+
+    If there are several, return the last or the ``nth`` one.
+    """
     own = []
     for begun in campaigns_inside(archive, FOLDER):
         read = begun.campaign().get("suite_as_read") or {}

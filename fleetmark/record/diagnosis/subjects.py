@@ -1,4 +1,4 @@
-"""Hosts as tuning rules see them: their facts, and what their campaign measured."""
+"""Collect the facts and measurements of hosts that tuning rules use."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from planner.diagnosis.tuning.rule import Share, Subject
 from workloads import declared
 
 MEMORY, CORE, COLLECTIVE = "mem-bw", "core-bw", "collective"  # classes of metrics
-PEERS = 3  # hosts of a kind whose median a figure is held against
-MOST_RUNS = 300  # whose telemetry is read
-_LOADED = 0.9  # of the CPUs' time, from which on their clock is that under load
-_BUSY = 0.1  # cores of others, from which on waiting for a CPU is theirs
-_LOG = 1 << 20  # bytes of a log
-_LOGS = 4  # of a host
-_MTUS = range(1280, 9217)  # from the least of IPv6 to the largest of switches: what a host may be told to try
+PEERS = 3  # minimum number of hosts of a kind for a comparison with their median
+MOST_RUNS = 300  # maximum number of runs whose telemetry is read
+_LOADED = 0.9  # share of CPU time above which the clock counts as measured under load
+_BUSY = 0.1  # cores used by other processes, above which they cause the waiting for a CPU
+_LOG = 1 << 20  # maximum bytes to read of a log
+_LOGS = 4  # maximum logs to read per host
+_MTUS = range(1280, 9217)  # MTUs that may be recommended: from the minimum of IPv6 to the maximum of switches
 
 
 def subjects(
     archive: Archive, facts: Mapping[str, Facts], trials: Mapping[str, Mapping[str, Sequence[Change]]]
 ) -> dict[str, Subject]:
-    """Every host with facts. Raises FleetmarkError for measurements that are damaged."""
+    """Return every host that has facts. Raise FleetmarkError if the measurements are damaged."""
     table = headlines(archive)
     best = {} if table is None else best_memory(table)
     remote = {} if table is None else _remote(Table(*read(archive, everything=True)))
@@ -64,12 +64,12 @@ def subjects(
 
 
 def headlines(archive: Archive) -> Table | None:
-    """The headlines of single hosts, None where nothing was measured."""
+    """Return the headline results of single hosts, or None if nothing was measured."""
     return Table(*read(archive)) if archive.inside("measurements.parquet").exists() else None
 
 
 def best_memory(table: Table) -> dict[str, float]:
-    """Host to the best bandwidth of its own memory among its headlines, in B/s; that of accelerators is another's."""
+    """Return the best main-memory bandwidth of each host in B/s. Accelerator memory does not count."""
     about = table.about
     chosen = (
         ((about["class"] == MEMORY) & (about["unit"] == "B/s") & (about["subject"] == "host")).to_numpy(bool).copy()
@@ -89,7 +89,7 @@ def _extreme(table: Table, chosen: np.ndarray) -> dict[str, float]:
 
 
 def _remote(table: Table) -> dict[str, float]:
-    """Host to the lowest share of its own node's bandwidth that a node reaches in another's memory."""
+    """Return each host's lowest bandwidth to a remote NUMA node, as a share of the local bandwidth."""
     about = table.about
     rows = np.flatnonzero(((about["class"] == CORE) & (about["unit"] == "B/s")).to_numpy(bool))
     own: dict[tuple[str, str, str], float] = {}
@@ -115,7 +115,7 @@ def _remote(table: Table) -> dict[str, float]:
 
 
 def _collectives(table: Table, facts: Mapping[str, Facts]) -> dict[str, Share]:
-    """Host to its lowest share of its peers' bandwidth in a collective that it ran by itself."""
+    """Return each host's lowest share of its peers' bandwidth, over the collectives that it ran alone."""
     about = table.about
     rows = np.flatnonzero(((about["class"] == COLLECTIVE) & (about["unit"] == "B/s")).to_numpy(bool))
     of_kind: dict[str, list[str]] = {}
@@ -137,7 +137,7 @@ def _collectives(table: Table, facts: Mapping[str, Facts]) -> dict[str, Share]:
 
 
 def _responsive(table: Table) -> set[str]:
-    """The hosts of which a latency was measured."""
+    """Return the hosts with a measured latency."""
     about = table.about
     rows = ((about["unit"] == "s") & about["class"].isin(list(CLASSES))).to_numpy(bool)
     measured = ~np.isnan(table.values[rows]).all(axis=0) if rows.any() else np.zeros(len(table.hosts), bool)
@@ -146,9 +146,11 @@ def _responsive(table: Table) -> set[str]:
 
 @dataclass(slots=True)
 class _Runs:
-    """The extremes of a host's runs: the highest mean of steal, and of waiting for a CPU where others kept CPUs busy
-    meanwhile (a program that has more threads than CPUs waits for itself); the highest mean clock of a run that kept
-    the CPUs busy, Hz; and by reason the highest share of samples in which an accelerator was slowed down.
+    """Store the extremes over a host's runs.
+
+    They are the highest mean steal time, the highest mean wait for a CPU while other processes were busy, and the
+    highest mean clock (Hz) under load. Waiting counts only then, since a program with more threads than CPUs waits for
+    itself. For accelerators, they are the highest share of throttled samples by reason.
     """
 
     stolen: float | None = None
@@ -178,7 +180,7 @@ def _highest(before: float | None, now: float | None) -> float | None:
 
 
 def _telemetry(archive: Archive) -> Iterator[tuple[str, replies.Telemetry]]:
-    """Host and telemetry of at most MOST_RUNS runs, evenly spread; damaged ones left out."""
+    """Yield the host and telemetry of at most MOST_RUNS evenly spread runs. Skip damaged files."""
     if not (archive.path / "raw").is_dir():
         return
     runs = list(archive.steps())
@@ -192,7 +194,10 @@ def _telemetry(archive: Archive) -> Iterator[tuple[str, replies.Telemetry]]:
 
 
 def _direct(archive: Archive, table: Table) -> dict[str, bool]:
-    """Whether the logs of a host's collectives show GPU-direct RDMA, where they say; one that does not decides."""
+    """Return whether each host's collectives use GPU-direct RDMA, for hosts whose logs show it.
+
+    A single log without it makes the result False.
+    """
     about = table.measured.keys
     workloads = set(about.loc[about["class"] == COLLECTIVE, "workload"])
     if not workloads or not (archive.path / "raw").is_dir():
@@ -215,9 +220,10 @@ def _direct(archive: Archive, table: Table) -> dict[str, bool]:
 
 
 def _mtus(facts: Mapping[str, Facts]) -> dict[str, dict[float, Counter[int]]]:
-    """By kind of host and link speed, how many hosts have which MTU on most of their active interfaces.
+    """Count the hosts by their most frequent MTU, for each kind of host and link speed.
 
-    A host has one vote, however many interfaces it lists; none where two of its MTUs are as frequent.
+    A host counts once, however many active interfaces it has. It does not count if two of its MTUs are equally
+    frequent.
     """
     of: dict[str, dict[float, Counter[int]]] = {}
     for own in facts.values():

@@ -1,4 +1,4 @@
-"""One table of figures: of every host and benchmark the centre by its metric's rule, how many values, their spread."""
+"""Compute a table of the centre, number of values and spread for each host and benchmark."""
 
 from fleetmark.record.figures.centres import (
     BENCHMARK,

@@ -1,4 +1,4 @@
-"""The centre of each benchmark on each machine on record, with how sure it is."""
+"""Compute the centre of each benchmark on each recorded machine, with its standard error."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from fleetmark.record.values.engine import Engine, duckdb, literal
 from fleetmark.record.values.named import engine
 from workloads.declared import about
 
-BENCHMARK = (*schema.KEY, "better", "class", "kind")  # campaigns of several versions may differ in the last three
+BENCHMARK = (*schema.KEY, "better", "class", "kind")  # campaigns of different versions may differ in the last three
 _IDENTITY = [*BENCHMARK, "members", "rule"]
 DEVICES_POWER = "accelerator_power"
-HEADLINES, EVERYTHING = "headline", "true"  # which rows are read
+HEADLINES, EVERYTHING = "headline", "true"  # SQL conditions that select rows
 _TINY = math.log(1e-30)  # stands for the logarithm of zero
 OF_MEDIAN = math.sqrt(math.pi / 2)  # the standard error of a median over that of a mean, for normal values
 
 
 def of_metrics(*names: str) -> str:
-    """Which rows are read: those of the metrics ``names``."""
+    """Return the SQL condition that selects the rows of the metrics ``names``."""
     return f"metric in ({', '.join(map(literal, names))})"
 
 
@@ -37,15 +37,14 @@ POWER = of_metrics("power", DEVICES_POWER)
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What machines measured, by machine and benchmark.
+    """Store figures by machine and benchmark. ``record`` and ``key`` are positions in ``machines`` and ``keys``.
 
-    ``machines``: (campaign, host) of each, whose place is ``record``. ``keys``: a row per benchmark and subject, whose
-    place is ``key``, with the columns BENCHMARK, ``members``, ``rule`` (a Centre) and ``inferred`` (whether a file left
-    its kind open). ``rows``: ``record``, ``key``,
-    ``n`` values, ``log``, the natural logarithm of their centre, and, where the spread was asked for, ``log_sd``, the
-    standard deviation of the values' logarithms, and ``error``, the centre's standard error by it (NaN for one value).
-    ``left_out``: ``record``, ``key``, ``why`` and the ``n``
-    values that are not scored. ``files``: campaign to its Parquet file; ``which``: the rows of them that were read.
+    ``machines``: the (campaign, host) pairs. ``keys``: a row per benchmark and subject, with the columns BENCHMARK,
+    ``members``, ``rule`` (a Centre) and ``inferred`` (whether a file did not declare its kind). ``rows``: ``record``,
+    ``key``, the number ``n`` of values, and ``log``, the natural logarithm of their centre. With the spread, also
+    ``log_sd``, the standard deviation of the values' logarithms, and ``error``, the standard error of the centre
+    (NaN for one value). ``left_out``: ``record``, ``key``, ``why``, and the number ``n`` of values that are not scored.
+    ``files``: the Parquet file of each campaign. ``which``: the SQL condition that selected the rows.
     """
 
     machines: Sequence[tuple[str, str]]
@@ -64,10 +63,11 @@ def read(
     spread: bool = False,
     describing: bool = False,
 ) -> Figures:
-    """The figures of ``machines`` (campaign, host), those that ``which`` says; ``files``: campaign to its file.
-    ``spread``: with what tells how sure each is; ``describing``: those that only describe too.
+    """Return the figures of ``machines``, given as (campaign, host), from the rows that meet the condition ``which``.
 
-    Raises DamagedFileError for a file that is no whole Parquet file or lacks a column that nothing goes without.
+    ``files``: the file of each campaign. ``spread``: add the standard deviation and error. ``describing``: include
+    metrics that have no better direction. Raise DamagedFileError if a file is not a complete Parquet file or lacks a
+    required column.
     """
     with _opened(engine, files, machines, which, describing) as (con, keys, number):
         zeros = bool((keys["kind"] == Kind.GUARDRAIL).any())
@@ -86,11 +86,12 @@ def read(
 
 
 def values(figures: Figures, parts: pd.DataFrame) -> pd.DataFrame:
-    """The values behind ``parts`` (rows of Figures, by ``record`` and ``key``): those two, ``value``, ``repeat``,
-    ``time``, ``tool_version`` and the path of the ``raw`` file, part by part in the order of the repeats.
+    """Return the values behind ``parts`` (``record`` and ``key`` of rows of Figures), sorted by part and repeat.
+
+    The columns are ``record``, ``key``, ``value``, ``repeat``, ``time``, ``tool_version`` and ``raw`` (a path).
     """
     with _opened(duckdb, figures.files, figures.machines, figures.which) as (con, _keys, _number):
-        con.register("parts", parts[["record", "key"]])  # the same rows give the same keys
+        con.register("parts", parts[["record", "key"]])  # the same rows give the same keys again
         frame: pd.DataFrame = con.execute(
             "select host_id as record, metric_id as key, value, repeat, time, tool_version, raw from value "
             "semi join parts p on p.record = host_id and p.key = metric_id where scored order by all"
@@ -118,19 +119,19 @@ def _opened(
 
 
 def _numbered(metrics: pd.DataFrame, describing: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return ``metrics`` with ``id``, ``rule`` and ``least``, and the keys that the ids number."""
+    """Return ``metrics`` with ``id``, ``rule`` and ``least``, and the keys whose row numbers are the ids."""
     rules = [rule_of(*row).value for row in zip(metrics["centre"], metrics["class"], strict=True)]
     today = _with_kinds(metrics.assign(rule=rules))
     today = today if describing else today[today["better"] != Better.NONE]
     grouped = today.groupby(_IDENTITY)
-    # A guardrail may be zero, as a loss of nothing is the best there is.
+    # A guardrail may be zero: no loss is the best possible value.
     least = (today["kind"] != Kind.GUARDRAIL).reindex(metrics.index, fill_value=True) * math.ulp(0.0)
     ids = grouped.ngroup().reindex(metrics.index, fill_value=-1)
     return metrics.assign(id=ids, rule=rules, least=least), grouped["inferred"].any().reset_index()
 
 
 def _with_kinds(keys: pd.DataFrame) -> pd.DataFrame:
-    """``keys`` with the class, kind and direction of today where a file declares no kind, and ``inferred`` there."""
+    """Fill in the class, kind and direction from current manifests if a file declares no kind; set ``inferred``."""
     lacking = (keys["kind"] == "") & (keys["better"] != Better.NONE)
     keys = keys.assign(inferred=lacking)
     if not lacking.any():
@@ -142,7 +143,7 @@ def _with_kinds(keys: pd.DataFrame) -> pd.DataFrame:
 
 
 def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    """The rows of ``parts``, which are emptied meanwhile: they are not held twice."""
+    """Concatenate ``parts``. The parts are emptied meanwhile, so that no column is in memory twice."""
     if len(parts) == 1:
         return parts[0]
     columns = {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0].columns)}

@@ -1,4 +1,4 @@
-"""Figures of hosts, of pairs brought together, and of generations, with their spread."""
+"""Compute figures and their spread for hosts, merged pairs and generations."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from planner.centre import Interval, ends
 
 METRIC = list(schema.KEY)
 _ABOUT = list(schema.ABOUT)
-_AT_ONCE = 100_000  # figures of a part; its frame takes several times the memory
-_SIZES = ((125_000, 16), (2_500_000, 40))  # values that are grouped at once, and the most parts for that size
+_AT_ONCE = 100_000  # maximum figures per part; the frame of a part takes several times their memory
+_SIZES = ((125_000, 16), (2_500_000, 40))  # (target values per part, maximum number of parts of that size)
 _FIGURES = ("n", "value", "rule", "lo", "hi", "interval", "cv")
 
-Rank = Callable[[str, Sequence[str]], Sequence[int]]  # from a column and its values to the place of each
+Rank = Callable[[str, Sequence[str]], Sequence[int]]  # from a column and its values to the rank of each value
 
 
 @dataclass(frozen=True)
 class HostFigures:
-    """A figure per metric and host.
+    """Store a figure per metric and host.
 
     ``metrics``: a row per metric, in order, with METRIC, the columns that describe it, and ``over`` ("repeats" or
-    "pairs"). ``hosts``: names, in order. ``rows``, in the order of both: ``metric`` and ``host`` (their places), ``n``
-    values, ``value``, their centre by ``rule`` (a Centre), ``lo`` and ``hi`` (NaN for one value), ``interval`` (a
-    planner.centre.Interval), and ``cv`` (sample standard deviation over mean; NaN for one value or mean 0). Values are
-    in base units.
+    "pairs"). ``hosts``: names, in order. ``rows``: sorted by ``metric`` and ``host`` (positions in the former two),
+    with ``n`` (number of values), ``value`` (centre by ``rule``, a Centre), ``lo`` and ``hi`` (NaN for one value),
+    ``interval`` (a planner.centre.Interval), and ``cv`` (sample standard deviation over mean; NaN for one value or mean
+    0). Values are in base units.
     """
 
     metrics: pd.DataFrame
@@ -49,21 +49,21 @@ class HostFigures:
         return len(self.rows)
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
-        """Yield the rows in parts that have all rows of a workload's metric, as ``frame`` has them."""
+        """Yield the rows in parts with the columns of ``frame``. No metric of a workload is split between parts."""
         for first, last in self._bounds():
             yield self._named(self.rows.iloc[first:last])
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """All rows with their metric's columns and the host's name as categories. Use the parts for very many rows."""
+        """Return all rows with the metric's columns and the host's name as categories. Iterate over many rows."""
         return self._named(self.rows)
 
     def where(self, condition: Callable[[pd.DataFrame], npt.NDArray[np.bool_]]) -> pd.DataFrame:
-        """The rows that meet a ``condition``."""
+        """Return the rows that meet a ``condition``."""
         return stacked([rows for part in self if len(rows := part[condition(part)])] or [next(iter(self)).iloc[:0]])
 
     def distinct(self, *names: str) -> list[tuple[Any, ...]]:
-        """The combinations of those columns, each once, in the order of the rows."""
+        """Return the distinct combinations of the columns ``names``, in the order of the rows."""
         if set(names) <= set(self.metrics):
             return distinct(self.metrics, names)
         return list(dict.fromkeys(values for part in self for values in distinct(part, names)))
@@ -82,7 +82,7 @@ class HostFigures:
         return pd.DataFrame({**of_metric, "host": host, **figures, "over": over}, copy=False)
 
     def _bounds(self) -> Iterator[tuple[int, int]]:
-        """The first row of each part and the one behind its last; one without rows where there are none."""
+        """Yield the start and end (exclusive) of each part; one empty part if there are no rows."""
         if not len(self.rows):
             yield 0, 0
             return
@@ -96,15 +96,15 @@ class HostFigures:
 
 
 def alphabet(_: str, values: Sequence[str]) -> Sequence[int]:
-    """Rank values by the alphabet."""
+    """Rank values alphabetically."""
     place = {value: n for n, value in enumerate(sorted(values))}
     return [place[value] for value in values]
 
 
 def per_host(values: Values, rank: Rank = alphabet) -> HostFigures:
-    """The figures of hosts from the repeats that passed. A metric without any such value on a host has no row there.
+    """Return the figures of hosts over passed repeats. A host has no row for a metric without a passed value.
 
-    ``rank``: the order of the columns of METRIC and of hosts.
+    ``rank``: gives the order of the values of METRIC columns and of hosts.
     """
     with values.opened() as con:
         database = in_memory(con)
@@ -121,9 +121,11 @@ def per_host(values: Values, rank: Rank = alphabet) -> HostFigures:
 
 
 def _ranked(metrics: pd.DataFrame, rank: Rank) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return a row per metric in the order of ``rank``, and the rows of ``metrics`` numbered by it, with rule and least
-    value."""
-    ordered = metrics.sort_values(_ABOUT, kind="stable", ignore_index=True)  # a metric is mostly of one kind
+    """Return a row per metric in the order of ``rank``, and ``metrics`` with the number of that row as ``id``.
+
+    The latter also has the ``rule`` and the ``least`` value that is scored.
+    """
+    ordered = metrics.sort_values(_ABOUT, kind="stable", ignore_index=True)  # a metric usually has only one kind
     rules = [rule_of(*row).value for row in zip(ordered["centre"], ordered["class"], strict=True)]
     number = ordered.groupby(METRIC, sort=False).ngroup().to_numpy()
     unique = ordered.drop_duplicates(METRIC)[[*METRIC, *_ABOUT]]
@@ -133,12 +135,12 @@ def _ranked(metrics: pd.DataFrame, rank: Rank) -> tuple[pd.DataFrame, pd.DataFra
 
 
 def _order(metrics: pd.DataFrame, rank: Rank) -> npt.NDArray[np.intp]:
-    """The order of ``metrics`` by the ranks of their columns."""
+    """Return the order of ``metrics`` by the ranks of their columns."""
     return np.lexsort([_places(metrics[name], name, rank)[0] for name in reversed(METRIC)])
 
 
 def _places(column: pd.Series, name: str, rank: Rank) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """The rank of each value of ``column``, and the different values by rank."""
+    """Return the rank of each value of ``column``, and the distinct values by rank."""
     codes, values = pd.factorize(column.array)
     texts = [str(value) for value in values]
     places = np.array(rank(name, texts), dtype=np.int64)
@@ -146,7 +148,7 @@ def _places(column: pd.Series, name: str, rank: Rank) -> tuple[npt.NDArray[np.in
 
 
 def _with_spread(database: Engine, grouped: Sequence[str], further: Sequence[str] = ()) -> pd.DataFrame:
-    """The rows of groups with their spread; their texts are categories. ``further``: more columns of theirs."""
+    """Return the rows of groups with their spread, and text as categories. ``further``: additional columns to keep."""
     database.execute(f"create or replace temp table grouped as {' union all '.join(grouped)}")
     database.register("ends", ends(database.execute("select distinct n from grouped").df()["n"].tolist()))
     texts = {"rule": Centre, "interval": Interval}
@@ -157,7 +159,7 @@ def _with_spread(database: Engine, grouped: Sequence[str], further: Sequence[str
 
 
 def _sorted(parts: list[pd.DataFrame], hosts: int) -> pd.DataFrame:
-    """The rows of ``parts`` by metric and host. The parts are emptied meanwhile, so no column is held twice."""
+    """Return the rows of ``parts`` by metric and host. Parts are emptied, so that no column is in memory twice."""
     metric, host = (pd.concat([part.pop(name) for part in parts], ignore_index=True) for name in ("metric", "host"))
     order = np.argsort(metric.to_numpy(np.int64) * max(1, hosts) + host.to_numpy())
     columns = {"metric": metric.take(order).array, "host": host.take(order).array}
@@ -167,10 +169,11 @@ def _sorted(parts: list[pd.DataFrame], hosts: int) -> pd.DataFrame:
 
 
 def merge_pairs(figures: HostFigures, generation: Mapping[str, str | None], rank: Rank = alphabet) -> HostFigures:
-    """``figures``, where each host's pairs (subject ``h1>h2``) became one row per generation of the peer.
+    """Return ``figures`` with each host's pairs (subject ``h1>h2``) merged into one row per generation of the peer.
 
-    Its subject reads ``to GENERATION``; ``value`` and its spread are then over the pairs' values, ``n`` counts pairs,
-    and ``over`` is "pairs". ``generation`` names every host of the campaign; a host alone (``h1>h1``) makes no pair.
+    In a merged row, the subject is ``to GENERATION``, ``value`` and its spread are over the pairs' values, ``n`` counts
+    pairs, and ``over`` is "pairs". ``generation`` covers every host of the campaign. A single host (``h1>h1``) is not a
+    pair.
     """
     between = figures.metrics["subject"].str.contains(">", regex=False).to_numpy(bool)
     rows = figures.rows
@@ -190,7 +193,7 @@ def merge_pairs(figures: HostFigures, generation: Mapping[str, str | None], rank
     order = _order(metrics, rank)
     place = np.argsort(order)
     number = len(used) + called.groupby(METRIC, sort=False).ngroup().to_numpy()
-    rule = paired["rule"].astype(object).replace(Centre.MEAN.value, Centre.GEOMEAN.value)  # of repeats, not of pairs
+    rule = paired["rule"].astype(object).replace(Centre.MEAN.value, Centre.GEOMEAN.value)  # it describes repeats
     frame = pd.DataFrame({"metric": place[number], "host": paired["host"], "rule": rule, "value": paired["value"]})
     kept = kept.assign(metric=place[np.searchsorted(used, kept["metric"])])
     parts = [kept, _regrouped(frame, "metric, host")]
@@ -198,18 +201,18 @@ def merge_pairs(figures: HostFigures, generation: Mapping[str, str | None], rank
 
 
 def _regrouped(frame: pd.DataFrame, by: str) -> pd.DataFrame:
-    """The figures of ``frame`` (the columns ``by``, ``rule`` and ``value``) with their spread."""
+    """Group ``frame`` (columns ``by``, ``rule`` and ``value``) and return the figures with their spread."""
     with connect(len(frame)) as con:
         con.register("frame", frame)
         return _with_spread(in_memory(con), [groups("select * from frame", by, rule) for rule in RULES])
 
 
 def per_generation(figures: HostFigures, generation: Mapping[str, str | None], rank: Rank = alphabet) -> pd.DataFrame:
-    """One row per (*METRIC, generation); the host is the unit of replication.
+    """Return one row per (*METRIC, generation). The host is the unit of replication.
 
-    ``n`` counts hosts; ``value`` is their geometric mean, as in a comparison; ``lo``, ``hi``, ``interval`` and ``cv``
-    are over the hosts' values; ``low_host``/``low`` and ``high_host``/``high`` name the hosts at both ends. Hosts
-    without a generation share the one called "".
+    ``n`` counts hosts, and ``value`` is their geometric mean, as in a comparison. ``lo``, ``hi``, ``interval`` and
+    ``cv`` are computed from the hosts' values. ``low_host`` and ``high_host`` name the hosts with the lowest (``low``)
+    and highest value (``high``). Hosts without a generation form the generation "".
     """
     of_host, names = _places(
         pd.Series([generation.get(h) or "" for h in figures.hosts], dtype=object), "generation", rank

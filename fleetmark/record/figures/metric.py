@@ -1,4 +1,4 @@
-"""What tells one metric from all others, as a value."""
+"""Define a metric by the columns that identify it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric of a subject: the key columns of a measurement, text as in ``base.schema``."""
+    """Identify a metric of a subject by the key columns of a measurement (see ``base.schema``)."""
 
     workload: str
     case: str
@@ -19,5 +19,5 @@ class Metric:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The values of the key columns, in their order."""
+        """Return the values of the key columns, in the order of the columns."""
         return astuple(self)

@@ -1,4 +1,4 @@
-"""Figures as those of one side of a comparison: what its hosts measured alone, with one another, or together."""
+"""Select the figures of one side of a comparison: hosts measured alone, in pairs, or in a group."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from fleetmark.record.values.database import connect
 
 Chosen = npt.NDArray[np.bool_]
 
-PAIRS = "pairs"  # the subject of what a host measured against others of its side
+PAIRS = "pairs"  # the subject of measurements between hosts of the same side
 SHARED = "shared with hosts of another side"
 
 
 @dataclass(frozen=True, slots=True)
 class SideFigures:
-    """What the machines of a side measured, by the place of each among them (``record``).
+    """Store the figures of a side. ``record`` is the position of a machine in the side.
 
-    ``benchmarks``: a row per benchmark with the columns BENCHMARK, whose place is ``benchmark``; pairs of hosts are one
-    subject. ``rows``: ``record``, ``benchmark``, ``n`` values, ``log``, the natural logarithm of their centre (of
-    pairs the centre of each pair's own), and its standard ``error``, NaN where nothing tells it. ``parts``: what
-    those are centres of, with ``key`` (of Figures) and ``rule``. ``left_out``: ``record``, ``benchmark``, ``why``,
-    ``n``.
+    ``benchmarks``: a row per benchmark with the columns BENCHMARK; all pairs of hosts are one subject. ``benchmark``
+    is a position in it. ``rows``: ``record``, ``benchmark``, the number ``n`` of values, ``log``, the natural
+    logarithm of their centre (for pairs, the centre of the pairs' centres), and its standard ``error`` (NaN if
+    unknown). ``parts``: the rows behind each centre, with ``key`` (as in Figures) and ``rule``. ``left_out``:
+    ``record``, ``benchmark``, ``why``, ``n``.
     """
 
     benchmarks: pd.DataFrame
@@ -38,7 +38,7 @@ class SideFigures:
 
 
 def of_side(figures: Figures, machines: Sequence[tuple[str, str]]) -> SideFigures:
-    """The figures of ``machines`` (campaign, host), without what they measured with hosts of another side."""
+    """Return the figures of ``machines`` (campaign, host), without measurements shared with hosts of another side."""
     place = {m: n for n, m in enumerate(figures.machines)}
     number = np.full(len(figures.machines), -1)
     number[[place[m] for m in machines]] = range(len(machines))
@@ -66,12 +66,12 @@ def of_side(figures: Figures, machines: Sequence[tuple[str, str]]) -> SideFigure
 
 
 def kept(frame: pd.DataFrame, rows: Chosen) -> pd.DataFrame:
-    """The chosen ``rows`` of ``frame``: itself where that is all of them, since it may have millions."""
+    """Return the chosen ``rows`` of ``frame``. If these are all rows, return ``frame`` itself, to save memory."""
     return frame if rows.all() else frame[rows]
 
 
 def _renumbered(frame: pd.DataFrame, number: npt.NDArray[np.int64]) -> pd.DataFrame:
-    """The rows of the records that have a ``number``, under these."""
+    """Return the rows of the records that have a new ``number``, renumbered."""
     record = number[frame["record"].to_numpy(int)]
     return kept(frame, record >= 0).assign(record=record[record >= 0])
 
@@ -86,8 +86,10 @@ def _centres(values: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_parts(parts: pd.DataFrame) -> pd.DataFrame:
-    """How many values stand behind the centre of parts, and its standard error, where theirs are known: that of the
-    mean of the parts."""
+    """Return the number of values behind the centre of each group of parts, and its standard error if known.
+
+    The standard error is the one of the mean of the parts.
+    """
     if "error" not in parts:
         return parts.groupby(["record", "benchmark"], as_index=False)[["n"]].sum()
     squared = parts.assign(error=parts["error"] ** 2).groupby(["record", "benchmark"], as_index=False)
@@ -97,7 +99,7 @@ def _of_parts(parts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _own_pairs(rows: pd.DataFrame, subjects: pd.Series, machines: Sequence[tuple[str, str]]) -> Chosen:
-    """Which ``rows`` are no pair, or a pair that begins with their host and ends with another of the side."""
+    """Select the ``rows`` that are no pair, or a pair from their host to another host of the side."""
     own = np.ones(len(rows), bool)
     paired = subjects.str.contains(">", regex=False).to_numpy()
     if not paired.any():
@@ -117,7 +119,7 @@ def _own_pairs(rows: pd.DataFrame, subjects: pd.Series, machines: Sequence[tuple
 
 
 def _among_themselves(rows: pd.DataFrame, members: pd.Series, machines: Sequence[tuple[str, str]]) -> Chosen:
-    """Which ``rows`` no host of another side took part in; the host that led a run speaks for all its members."""
+    """Select the ``rows`` without a host of another side. The leading host of a run represents all its members."""
     among = np.ones(len(rows), bool)
     if (members == "").all():
         return among

@@ -1,4 +1,4 @@
-"""Machines on record as sides of a comparison: their figures as host means, under titles that all sides share."""
+"""Build the sides of a comparison from recorded machines, with host means under titles that all sides share."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from workloads.declared import about, declares, keeps_limit
 
 __all__ = ["PER", "powered", "side", "sides", "some"]
 
-# Labels to show if the sides differ in them: those of imported tables and prices.
+# Labels of imported tables and prices, shown if the sides differ in them.
 TRAITS = (*imports.TRAITS, "currency", "price_date", "term")
 MOST_VALUES = 20_000  # maximum number of single values stored with the means of a side
-MOST_SPREAD = 200  # machines of which the spread of repeats is read; of more, where a side is a single host
+MOST_SPREAD = 200  # read the spread of repeats for at most this many machines, unless a side is a single host
 
 
 def side(
@@ -41,7 +41,7 @@ def side(
     by: str = "host",
     names: Mapping[tuple[str, str], str] | None = None,
 ) -> Side:
-    """One side, as ``sides`` makes them."""
+    """Return one side. The parameters are those of ``sides``."""
     return sides(root, {title: chosen}, only=only, by=by, names=names)[title]
 
 
@@ -56,22 +56,21 @@ def sides(
     names: Mapping[tuple[str, str], str] | None = None,
     values: bool = False,
 ) -> dict[str, Side]:
-    """The figures of the ``chosen`` machines, title by title; the record is read once.
+    """Return a side for each title in ``chosen``. The record is read once for all sides.
 
-    ``only``: shell-style patterns over ``workload/case/metric``, which reach all metrics; without, headlines are
-    compared. Machines that share a value of ``by`` (of all sides, or title by title) count as one host; ``best``: a
-    side is one host that has the best figure of them all for each benchmark. ``names``: what hosts go by over all
-    sides, from ``distinct_names``. With ``values`` a side holds its single values too, where they are at most
-    MOST_VALUES.
+    ``only``: shell-style patterns for ``workload/case/metric`` over all metrics; by default, only headlines count.
+    ``by``: machines with the same value of this label count as one host (for all sides, or by title). ``best``: reduce
+    a side to one host with the best figure of each benchmark. ``names``: host names over all sides, from
+    ``distinct_names``. ``values``: add single values to a side if there are at most MOST_VALUES.
 
-    A machine that several campaigns measured counts once: its mean over them. Raises FleetmarkError where nothing is
-    measured, ``only`` matches nothing, or no machine says how much it has of what ``per`` divides capacity by.
+    A machine in several campaigns counts once, with its mean over them. Raise FleetmarkError if nothing is measured, if
+    ``only`` matches nothing, or if no machine has a known amount of the unit ``per`` that divides capacity.
     """
     every = list({(m.campaign, m.host): m for machines in chosen.values() for m in machines})
     campaigns = sorted({campaign for campaign, _ in every})
     files = _files(root, campaigns)
     if not files:
-        raise FleetmarkError(f"{', '.join(campaigns[:4])}: nothing measured; `fleetmark run --resume` goes on with one")
+        raise FleetmarkError(f"{', '.join(campaigns[:4])}: nothing measured; `fleetmark run --resume` continues one")
     names = names or distinct_names([m for machines in chosen.values() for m in machines])
     label = {title: by if isinstance(by, str) else by[title] for title in chosen}
     hosts = {title: _hosts(title, machines, label[title], names) for title, machines in chosen.items()}
@@ -137,14 +136,14 @@ def _side(
     traits = _traits(chosen)
     rows = rows.assign(per=0.0)
     shares = (benchmarks["kind"] == Kind.CAPACITY).to_numpy()[rows["benchmark"].to_numpy(int)]
-    if per != "server" and shares.any():  # what is no capacity stays as it is: two sockets do not halve a latency
+    if per != "server" and shares.any():  # divide capacity only: two sockets do not halve a latency
         amount, remarks, sources = amounts(rows[shares], benchmarks, chosen, per, record.files)
         rows.loc[shares, "per"] = amount
         notes, traits = notes + remarks, traits | ({"power source": sources} if sources else {})
     under = titled(rows, benchmarks, hosts)
     means = under.means(under.rows["log"])
     if best:
-        means = pd.DataFrame([means.max()], [f"best of {len(means)} of {title}"])  # the other side's is another
+        means = pd.DataFrame([means.max()], [f"best of {len(means)} of {title}"])  # unlike the other side's
     shared = under.means(under.rows["log"] - under.rows["per"]) if per != "server" else None
     measured = set(zip(under.benchmarks["workload"], under.benchmarks["case"], strict=True))
     failed = {(w, c): why for w, c, _, why in without.index if (w, c) not in measured}
@@ -202,7 +201,7 @@ def _values(
     chosen: Sequence[Machine],
     names: Mapping[tuple[str, str], str],
 ) -> pd.DataFrame:
-    """Every value behind ``rows``, with the part and the centre of parts that it is of; see ``Side.values``."""
+    """Return every value behind ``rows`` with its part and the centre of its parts; see ``Side.values``."""
     parts = own.parts[["record", "key", "benchmark", "rule"]].merge(
         rows[["record", "benchmark", "host", "title", "per"]], on=["record", "benchmark"]
     )
@@ -224,7 +223,7 @@ def _values(
 
 
 def _files(root: Path, campaigns: Sequence[str]) -> dict[str, Path]:
-    """Campaign to its measurements, of those that have some."""
+    """Return the measurements file of each campaign that has one."""
     files = {}
     for name in campaigns:
         try:
@@ -238,7 +237,7 @@ def _files(root: Path, campaigns: Sequence[str]) -> dict[str, Path]:
 
 
 def _read(files: dict[str, Path], machines: Sequence[tuple[str, str]], which: str, spread: bool) -> figures.Figures:
-    """What ``files`` say of ``machines``; a damaged one is left out, and taken from ``files``."""
+    """Return the figures of ``machines`` in ``files``. Damaged files are skipped and removed from ``files``."""
     while True:
         try:
             return figures.read(files, machines, which=which, spread=spread)
@@ -265,7 +264,7 @@ def _hosts(title: str, chosen: Sequence[Machine], by: str, names: Mapping[tuple[
             f"{_host(m, label)} of {title}" if label else names[m.campaign, m.host]
             for m, label in zip(chosen, labels, strict=True)
         ]
-    return [f"{_host(m, by)} of {title}" for m in chosen]  # it differs from the other side's
+    return [f"{_host(m, by)} of {title}" for m in chosen]  # so that it differs from the name on the other side
 
 
 def _host(machine: Machine, by: str) -> str:
@@ -273,7 +272,7 @@ def _host(machine: Machine, by: str) -> str:
     if len(values) != 1:
         says = f"has {', '.join(values)}" if values else "does not say"
         raise FleetmarkError(
-            f"--by {by}: {machine.host} ({machine.campaign}) {says}; it takes one value of each machine"
+            f"--by {by}: {machine.host} ({machine.campaign}) {says}; it needs one value for each machine"
         )
     return values[0]
 
@@ -284,6 +283,6 @@ def _traits(chosen: Sequence[Machine]) -> dict[str, list[str]]:
 
 
 def some(titles: Iterable[str], most: int = 6) -> str:
-    """The first of them, and how many more there are."""
+    """Return the first titles as text, and the number of further ones."""
     names = sorted(set(titles))
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -27,7 +27,7 @@ Build = Callable[[Mapping[str, Sequence[Machine]], Mapping[str, str]], Mapping[s
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """How sides are compared.
+    """Compare sides, within strata if they differ in size.
 
     ``pooled``: compares sides without strata; ``build``: reads sides of selected machines, with the label (``by``) that
     identifies a host; ``chosen`` and ``names``: the machines of each side and their names; ``sizes``: None if sides are
@@ -86,7 +86,7 @@ class Matching:
     def _within(
         self, base: Side, other: Side, pool: Candidate, drop: Drop
     ) -> tuple[Candidate, list[Message], list[Message]]:
-        """Return the candidate within strata, how its sides were matched, and which hosts of a stratum are alike."""
+        """Return the candidate within strata, how its sides were matched, and the notes on similar hosts in strata."""
         if self.sizes is None:
             return pool, [], []
         sentences: list[Message] = []
@@ -102,7 +102,7 @@ class Matching:
                 parts = self._stratified(strata, base, other, drop)
                 sentence = _matched(base.title, other.title, some, parts, len(pool.classes) > 1)
                 some = joined_parts(some, parts)
-                if some.classes:  # a guardrail has its own remark
+                if some.classes:  # guardrails have their own note
                     sentences.append(sentence)
                     self.effects[sentence] = max(map(_moved, some.classes.values()))
                 alike += hosts_of(base.title, other.title, some.classes, parts)
@@ -136,7 +136,7 @@ class Matching:
         return parts
 
     def _built(self, halves: Mapping[str, Sequence[Machine]], by: Mapping[str, str]) -> Mapping[str, Side]:
-        """Return the halves of strata without those that cannot be built: no machine of theirs has an amount, say."""
+        """Return the halves of strata that can be built. This fails, for example, if no machine has an amount."""
         with contextlib.suppress(FleetmarkError):
             return self.build(halves, by)
         built: dict[str, Side] = {}

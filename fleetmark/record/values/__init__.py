@@ -1,6 +1,6 @@
 """Open campaigns and imports as tables of one database: ``host``, ``metric`` and ``value``.
 
-Files are read only as far as a statement needs them; rows in memory stand behind those of files.
+A statement reads only the parts of files that it needs. Rows in memory follow the rows of files.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ PASSED = f"status = '{Status.PASSED}' and isfinite(value)"  # in SQL: a value th
 METRIC = (*schema.KEY, *schema.ABOUT, "members")  # the columns that describe a metric
 _MEND = "`fleetmark parse` rebuilds it from raw files; for a table, import it again"
 _AT_ONCE = 300_000  # number of values per batch
-_PART = 20_000  # values that are read at once, with all of their text
-# Rows are divided to bound memory: the wanted rows of a part, and the most parts for that size.
+_PART = 20_000  # values per batch when all of their text is read
+# Rows are divided into parts to bound memory: (target rows per part, maximum number of parts of that size).
 _SIZES = ((500_000, 4), (2_500_000, 16))
 _SQL = {c.name: {str: "varchar", int: "bigint", float: "double", bool: "boolean"}[c.type] for c in schema.COLUMNS}
 
 
 class DamagedFileError(FleetmarkError):
-    """The measurements of one ``campaign`` cannot be read."""
+    """Report that the measurements of one ``campaign`` cannot be read."""
 
     def __init__(self, campaign: str, problem: str) -> None:
         self.campaign = campaign
@@ -48,8 +48,11 @@ class DamagedFileError(FleetmarkError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The measurements.parquet of a ``campaign`` with its ``columns`` and number of ``rows``. ``hosts``: the only hosts
-    that are read, each with the name it goes by; None for all, under their own names."""
+    """Describe the measurements.parquet of a ``campaign``: its ``columns`` and its number of ``rows``.
+
+    ``hosts``: the hosts to read, by recorded name, each with its new name. None reads all hosts under their recorded
+    names.
+    """
 
     file: Path
     campaign: str
@@ -59,17 +62,17 @@ class Source:
 
     @property
     def defaults(self) -> Mapping[str, str | int | bool]:
-        """The values that fill missing columns and missing text."""
+        """Return the values that fill missing columns and missing text."""
         return {**schema.DEFAULTS, "campaign": self.campaign}
 
     @property
     def lacking(self) -> list[str]:
-        """The columns that the file lacks."""
+        """Return the columns that the file lacks."""
         return [name for name in schema.NAMES if name not in self.columns]
 
     @contextlib.contextmanager
     def checked(self) -> Iterator[None]:
-        """Raise DamagedFileError for an error of a reader."""
+        """Convert the errors of file readers to DamagedFileError."""
         try:
             yield
         except (pa.ArrowException, duckdb.Error, OSError) as error:
@@ -111,13 +114,13 @@ def _first_line(error: Exception) -> str:
 def create_every(
     engine: Engine, sources: Sequence[Source], rows: pd.DataFrame | None = None, kind: str = "view"
 ) -> None:
-    """Create ``every``: all values of ``sources`` and behind them ``rows``.
+    """Create the table or view ``every`` with all values of ``sources``, followed by ``rows``.
 
-    It has the columns of ``base.schema``, the number of the ``file``, the name of the host ``on_record``, and the place
-    ``row``.
+    Its columns are those of ``base.schema``, ``file`` (the number of the source), ``on_record`` (the host's name in the
+    file) and ``row`` (the position among all values).
     """
     alike: dict[tuple[frozenset[str], bool, int], list[int]] = {}
-    seen: Counter[Path] = Counter()  # a scan has a file once, but several sides may have hosts in it
+    seen: Counter[Path] = Counter()  # a scan contains a file once, but several sides may use hosts from it
     for number, each in enumerate(sources):
         alike.setdefault((each.columns, each.hosts is None, seen[each.file]), []).append(number)
         seen[each.file] += 1
@@ -138,7 +141,7 @@ def _scan(engine: Engine, sources: Sequence[Source], numbers: Sequence[int], fir
     rows, names = engine.scan([sources[n].file for n in numbers])
 
     def of_file(values: Iterable[str]) -> str:
-        """Return the value of each file in SQL."""
+        """Return an SQL expression for the value that belongs to a row's file."""
         listed = list(values)
         if len({*listed}) == 1:
             return listed[0]
@@ -163,7 +166,7 @@ def _scan(engine: Engine, sources: Sequence[Source], numbers: Sequence[int], fir
 
 
 def _called_in(engine: Engine, scan: str, names: Mapping[int, Mapping[str, str]]) -> str:
-    """Select the hosts of each file that have a name, under it; the subjects of their pairs follow."""
+    """Return SQL that selects the named hosts of each file and renames them, also in the subjects of pairs."""
     table = f"names_{min(names)}_{len(names)}"
     listed = [(file, host, name) for file, of_file in names.items() for host, name in of_file.items()]
     engine.register(table, pd.DataFrame(listed, columns=["file", "host", "name"], dtype=object).astype({"file": int}))
@@ -180,12 +183,12 @@ def _called_in(engine: Engine, scan: str, names: Mapping[int, Mapping[str, str]]
 
 
 def pair_called(subject: str, names: Mapping[str, str]) -> str:
-    """Return the ``subject`` of a pair with the names that its ends go by."""
+    """Return the ``subject`` of a pair with both of its hosts renamed."""
     return ">".join(names.get(end, end) for end in subject.split(">"))
 
 
 def called(measurements: pd.DataFrame, names: Mapping[str, str] | None) -> pd.DataFrame:
-    """Return the measurements of the hosts in ``names`` alone, under these names; all of them for None."""
+    """Return the measurements of only the hosts in ``names``, renamed. None returns all measurements unchanged."""
     if names is None:
         return measurements
     kept = measurements[measurements["host"].isin(list(names))]
@@ -204,7 +207,7 @@ _EMPTY: Mapping[str, str | int | bool] = {"varchar": "", "bigint": 0, "double": 
 
 
 def described(engine: Engine, where: str) -> pd.DataFrame:
-    """Return the different METRIC columns of the values ``where`` tells."""
+    """Return the distinct METRIC columns of the values that meet the SQL condition ``where``."""
     frame: pd.DataFrame = engine.execute(f"select distinct {quoted(METRIC)} from every where {where}").df()
     return frame
 
@@ -213,9 +216,8 @@ def create_tables(engine: Engine, hosts: pd.DataFrame, metrics: pd.DataFrame, wh
     """Create ``host``, ``metric`` and ``value`` from ``every``.
 
     ``hosts``: a row per ``file`` and ``host`` with its ``id``; other hosts are not read. ``metrics``: the rows of
-    ``described`` with the ``id`` of each (negative: it is not read), its ``rule``, and the ``least`` value that is
-    scored. ``value`` has ``host_id``, ``metric_id``, ``rule``, ``scored``, and ``value``, which is NULL where it is not
-    scored.
+    ``described`` with an ``id`` (negative: not read), the ``rule``, and ``least``, the smallest value that is scored.
+    ``value`` has ``host_id``, ``metric_id``, ``rule``, ``scored``, and ``value``, which is NULL if it is not scored.
     """
     differing = [name for name in METRIC if metrics[name].nunique() > 1] or METRIC[:1]
     engine.register("metric_frame", metrics.loc[metrics["id"] >= 0, [*METRIC, "id", "rule", "least"]])
@@ -243,7 +245,7 @@ def create_tables(engine: Engine, hosts: pd.DataFrame, metrics: pd.DataFrame, wh
 def ranges(rows: int, hosts: Sequence[str], sizes: Sequence[tuple[int, int]] | None = None) -> list[str]:
     """Return conditions on ``on_record`` that divide ``rows`` of ``hosts`` into parts that fit into memory.
 
-    They follow the order of names, so that DuckDB skips the parts of files whose statistics name other hosts.
+    Each part is a range of host names, so that DuckDB skips row groups whose statistics exclude it.
     """
     names = sorted({*hosts}, key=str.encode)  # as DuckDB orders them
     parts = min(len(names), max(min(-(-rows // size), most) for size, most in sizes or _SIZES))
@@ -258,8 +260,9 @@ def ranges(rows: int, hosts: Sequence[str], sizes: Sequence[tuple[int, int]] | N
 
 
 class Values:
-    """``rows`` (columns of ``base.schema``; text may be categories), behind those of ``sources``. No frame is changed
-    in place.
+    """Read the values of ``sources``, followed by ``rows`` (columns of ``base.schema``; text may be categories).
+
+    No frame is changed in place.
     """
 
     def __init__(self, rows: pd.DataFrame, *sources: Source) -> None:
@@ -270,34 +273,34 @@ class Values:
         self._kept: duckdb.DuckDBPyConnection | None = None
 
     def __len__(self) -> int:
-        """How many; also those of other hosts in a file of which some hosts are named."""
+        """Return the number of values, including those of hosts that are not selected from a file."""
         return len(self._rows) + sum(each.rows for each in self.sources)
 
     def under_names(self, names: Mapping[str, str]) -> Values:
-        """Those of the hosts in ``names`` alone, under these names."""
+        """Return the values of only the hosts in ``names``, renamed."""
         return Values(called(self._rows, names), *(replace(each, hosts=names) for each in self.sources))
 
     @staticmethod
     def together(parts: Sequence[Values]) -> Values:
-        """All ``parts`` as one."""
+        """Return the values of all ``parts``."""
         rows = [part._rows for part in parts]
         return Values(stacked(rows) if rows else schema.frame(), *(each for part in parts for each in part.sources))
 
     def with_rows(self, rows: pd.DataFrame) -> Values:
-        """These, and ``rows`` in memory behind them."""
+        """Return these values, followed by ``rows``."""
         return Values(stacked([self._rows, rows]), *self.sources) if len(rows) else self
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """All of them, text as categories, which are held from then on."""
+        """Return all values as a frame with text as categories. The frame is cached."""
         return stacked([*map(_read, self.sources), _coded(self._rows)]) if self.sources else self._rows
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open a database in which ``every`` has all of them. The database of few values stays open with a copy of
-        them, because opening it takes longer than asking it.
+        """Open a database in which ``every`` contains all values.
 
-        Raise DamagedFileError where a file turns out to be damaged.
+        With few values, the database stays open and has a copy of them, because opening takes longer than a query.
+        Raise DamagedFileError if a file turns out to be damaged.
         """
         with self._checked():
             if len(self) > FEW:
@@ -312,7 +315,7 @@ class Values:
 
     @contextlib.contextmanager
     def opened_in(self, engine: Engine) -> Iterator[None]:
-        """Create ``every`` in a database of ``engine``. Raise DamagedFileError where a file is damaged."""
+        """Create ``every`` in the database of ``engine``. Raise DamagedFileError if a file is damaged."""
         with self._checked():
             create_every(engine, self.sources, self._rows)
             yield
@@ -338,8 +341,8 @@ class Values:
         return FleetmarkError(f"the record cannot be read: {_first_line(error)}")
 
     def distinct(self, *names: str, where: str = "true") -> pd.DataFrame:
-        """The combinations of those columns, each once, in the order of the values."""
-        if (*names, where) not in self._distinct:  # several parts of a report ask for the same
+        """Return the distinct combinations of the columns ``names``, in the order of the values."""
+        if (*names, where) not in self._distinct:  # several parts of a report request the same
             columns = quoted(names)
             with self.opened() as database:
                 distinct = f"select {columns} from every where {where} group by {columns} order by min(row)"
@@ -350,19 +353,21 @@ class Values:
         return self._distinct[*names, where]
 
     def hosts_on_record(self) -> list[str]:
-        """The names of the hosts in their files."""
+        """Return the names that the hosts have in their files."""
         with self.opened() as database:
             return [str(name) for (name,) in database.execute("select distinct on_record from every").fetchall()]
 
     def where(self, condition: str) -> pd.DataFrame:
-        """The values that meet a ``condition`` in SQL, in their order, text as categories."""
+        """Return the values that meet an SQL ``condition``, in order, with text as categories."""
         with self.opened() as database:
             rows = database.sql(f"select {quoted(schema.NAMES)} from every where {condition} order by row")
             return _coded_frame(rows.to_arrow_table())
 
     def metrics(self, metrics: Mapping[str, Collection[str]], status: str = "") -> Iterator[pd.DataFrame]:
-        """The values of some workloads' ``metrics``, and what else of these workloads ended in a ``status``; some hosts
-        after the other."""
+        """Yield the values of some ``metrics`` by workload, and all values of these workloads with the ``status``.
+
+        Each frame contains the values of some of the hosts.
+        """
         of = [
             f"(workload = {literal(name)} and (metric in ({', '.join(map(literal, sorted(own)))}) "
             f"or status = {literal(status)}))"
@@ -372,7 +377,7 @@ class Values:
             yield self.where(f"({' or '.join(of)}) and {part}")
 
     def parts(self) -> Iterator[pd.DataFrame]:
-        """All of them in their order, text as itself, some at a time."""
+        """Yield all values in order, in batches, with text as plain strings."""
         for each in self.sources:
             with each.checked(), pq.ParquetFile(each.file) as parquet:
                 present = [name for name in schema.NAMES if name in each.columns]
@@ -382,8 +387,10 @@ class Values:
             yield plain(self._rows.iloc[first : first + _PART])
 
     def host_by_host(self, hosts: Sequence[str], keys: pd.DataFrame, where: str) -> Iterator[pd.DataFrame]:
-        """The values that meet a condition ``where``, some ``hosts`` after the other, all of a host in one part: their
-        ``host`` and ``key`` by their places among ``hosts`` and the rows of ``keys``, ``repeat`` and ``value``."""
+        """Yield the values that meet the SQL condition ``where``, in parts that contain all values of some ``hosts``.
+
+        The columns are ``host`` and ``key`` (positions in ``hosts`` and ``keys``), ``repeat`` and ``value``.
+        """
         at_once = max(1, _AT_ONCE * len(hosts) // max(1, len(self)))
         with self.opened() as database:
             database.register("some_keys", keys.reset_index(drop=True).reset_index(names="key"))
@@ -399,7 +406,7 @@ class Values:
 
 
 def _coded_frame(table: pa.Table) -> pd.DataFrame:
-    """``table`` as a frame, text as categories."""
+    """Return ``table`` as a frame with text as categories."""
     for place, field in enumerate(table.schema):
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
             table = table.set_column(place, field.name, table.column(place).dictionary_encode().unify_dictionaries())
@@ -408,18 +415,18 @@ def _coded_frame(table: pa.Table) -> pd.DataFrame:
 
 
 def _read(source: Source) -> pd.DataFrame:
-    """All rows of a file, text as categories."""
+    """Return all rows of a file with text as categories."""
     present = [name for name in schema.NAMES if name in source.columns]
     with source.checked():
         with pq.ParquetFile(source.file, read_dictionary=[n for n in present if n in schema.TEXT]) as parquet:
-            # Column by column: what Arrow holds of one is several times what is kept of it.
+            # Read column by column: Arrow needs several times the memory of the result.
             columns = {name: parquet.read(columns=[name]).unify_dictionaries().to_pandas()[name] for name in present}
         frame = pd.DataFrame(columns, copy=False)
     return called(_complete(frame, source), source.hosts).reset_index(drop=True)
 
 
 def _complete(frame: pd.DataFrame, source: Source) -> pd.DataFrame:
-    """``frame`` with the columns that its file lacks, and with texts that are missing."""
+    """Fill in the columns and texts that are missing in ``frame`` with their defaults."""
     for name in source.lacking:
         default = source.defaults[name]
         frame[name] = pd.Categorical([default] * len(frame)) if name in schema.TEXT else default

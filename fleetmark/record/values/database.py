@@ -1,4 +1,4 @@
-"""DuckDB as Fleetmark uses it: in memory, on local files, without what it would fetch from elsewhere."""
+"""Open DuckDB in memory on local files, without extensions or other downloads."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from typing import Any
 import duckdb
 
 _CONFIG: dict[str, Any] = {
-    "autoinstall_known_extensions": False,  # nothing is downloaded
+    "autoinstall_known_extensions": False,  # prevent downloads
     "autoload_known_extensions": False,
     "preserve_insertion_order": False,
 }
-FEW = 50_000  # rows that a shared database may be asked about
+FEW = 50_000  # maximum number of rows for queries in a shared database
 
 
 def connect(rows: float = math.inf) -> duckdb.DuckDBPyConnection:
-    """A connection for statements on so many ``rows``. What it creates as temporary is gone when it is closed.
+    """Return a connection for statements on about ``rows`` rows. Closing it removes its temporary tables.
 
-    For few it is one to a database that stays: to open another takes longer than to ask it. For many it has a
-    database of its own, since one that stays keeps the memory.
+    For few rows, connections share one database, because opening a database takes longer than a query. For many rows,
+    each connection has its own database, because a shared one would keep the memory.
     """
     connection = _shared().cursor() if rows <= FEW else _opened()
-    # A bar would go into CSV and JSON on stdout, from two seconds on.
+    # After two seconds, a progress bar would go to stdout and corrupt CSV and JSON.
     connection.execute("set enable_progress_bar = false")
     return connection
 
 
 @cache
 def _shared() -> duckdb.DuckDBPyConnection:
-    return _opened(threads=1)  # what few rows take is less than to hand them out
+    return _opened(threads=1)  # for few rows, starting threads takes longer than the query
 
 
 def _opened(**more: Any) -> duckdb.DuckDBPyConnection:
-    # Its own choice for what does not fit into memory is a folder where Fleetmark was called.
+    # By default, DuckDB spills to a folder in the current directory.
     spill = f"{tempfile.gettempdir()}/fleetmark-{uuid.uuid4().hex}"
     return duckdb.connect(config={**_CONFIG, **more, "temp_directory": spill})

@@ -1,4 +1,4 @@
-"""An engine that runs SQL over values, and DuckDB as one."""
+"""Define the interface of an SQL engine for values, and implement it with DuckDB."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """An engine that takes the SQL of DuckDB.
+    """Execute statements in the SQL dialect of DuckDB.
 
-    ``execute``: run a statement, whose result has ``df()``; ``register``: a frame under a name; ``scan``: Parquet files
-    as SQL after FROM, and the value of its column ``filename`` for each; ``row``: a row's place in its file, in SQL.
+    ``execute`` runs a statement and returns a result that has ``df()``. ``register`` names a frame as a table.
+    ``scan`` returns the FROM expression that reads Parquet files, and the value of its column ``filename`` for each
+    file. ``row`` is the SQL expression for a row's position in its file.
     """
 
     execute: Callable[[str], Any]
@@ -31,28 +32,28 @@ class Engine:
 
 @contextlib.contextmanager
 def duckdb() -> Iterator[Engine]:
-    """DuckDB, in memory."""
+    """Open an in-memory DuckDB database as an engine."""
     with connect() as con:
         yield in_memory(con)
 
 
 def in_memory(con: DuckDBPyConnection) -> Engine:
-    """A connection of DuckDB as an engine."""
+    """Return an engine that uses a DuckDB connection."""
     return Engine(con.execute, con.register, _scan, "file_row_number")
 
 
 def _scan(paths: Sequence[Path]) -> tuple[str, list[str]]:
-    names = [str(path.resolve()) for path in paths]  # as globs give them back, without "..", which rows are told by
-    globs = ", ".join(literal(re.sub(r"([*?\[])", r"[\1]", name)) for name in names)  # no character is a pattern
+    names = [str(path.resolve()) for path in paths]  # as DuckDB reports them, without ".."; rows are matched by them
+    globs = ", ".join(literal(re.sub(r"([*?\[])", r"[\1]", name)) for name in names)  # escape wildcards
     columns = "filename = true, file_row_number = true, hive_partitioning = false"
     return f"read_parquet([{globs}], {columns})", names
 
 
 def quoted(columns: Sequence[str]) -> str:
-    """Names of columns as a list in SQL."""
+    """Return column names as a quoted, comma-separated list for SQL."""
     return ", ".join(f'"{name}"' for name in columns)
 
 
 def literal(value: str | int | bool) -> str:
-    """A value in SQL."""
+    """Return a value as an SQL literal."""
     return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)

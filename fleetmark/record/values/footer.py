@@ -11,7 +11,7 @@ from fleetmark.base.errors import FleetmarkError
 MOST_ROWS = 1_000_000_000  # maximum number of values in a campaign
 MOST_COLUMNS = 200
 FEW_ROWS = 5_000_000  # below this number of rows, any file size is valid
-ROWS_PER_BYTE = 1  # above it: even well compressed, a measured value takes several bytes
+ROWS_PER_BYTE = 1  # maximum density above this number; even compressed values take several bytes
 FEW_BYTES = 256 << 20  # below this decompressed size, any compression ratio is valid
 MOST_PACKED = 200  # maximum compression ratio above this size
 _LARGEST_FOOTER = 64 << 20  # in bytes

@@ -1,4 +1,4 @@
-"""Which engine makes figures of values: DuckDB in this process, or another that FLEETMARK_ENGINE names."""
+"""Select the SQL engine that computes figures: DuckDB in this process, or the engine in FLEETMARK_ENGINE."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VARIABLE = "FLEETMARK_ENGINE"
 
 @contextlib.contextmanager
 def engine() -> Iterator[Engine]:
-    """The engine that the environment names. Raises FleetmarkError for one that there is not."""
+    """Open the engine that the environment selects. Raise FleetmarkError if it does not exist."""
     name = os.environ.get(_VARIABLE) or "duckdb"
     if name == "duckdb":
         with duckdb() as local:

@@ -1,7 +1,7 @@
-"""Figures by Spark, where a record is larger than one machine: the same statements, which Ibis puts into Spark's words.
+"""Compute figures with Spark for records larger than one machine. Ibis translates the DuckDB statements.
 
-Spark reads the Parquet files itself, so a cluster's workers must see them at the same paths. What comes back is a row a
-host and benchmark.
+Spark reads the Parquet files itself, so a cluster's workers must see them at the same paths. Only one row per host and
+benchmark is returned.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pandas as pd
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.record.values.engine import Engine
 
-# As statements for DuckDB are written, where what is temporary goes with its connection.
+# Statements for DuckDB create tables and views like this. DuckDB drops them when the connection closes.
 _CREATE = re.compile(r"\s*create or replace temp (table|view) (\w+) as (.*)", re.DOTALL)
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -31,16 +31,16 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
 }
 
-_LOCAL = {"spark.sql.shuffle.partitions": "8", "spark.driver.host": "127.0.0.1"}  # not 200 tasks for each step
+_LOCAL = {"spark.sql.shuffle.partitions": "8", "spark.driver.host": "127.0.0.1"}  # the default is 200 tasks per step
 _FINITE = """create or replace temporary function isfinite(x double) returns boolean
-    return x > double('-infinity') and x < double('infinity')"""  # NaN is above all numbers in Spark
+    return x > double('-infinity') and x < double('infinity')"""  # Spark sorts NaN above all numbers
 
 
 @contextlib.contextmanager
 def engine(name: str) -> Iterator[Engine]:
-    """Spark as FLEETMARK_ENGINE names it: ``spark`` (in this machine), ``spark://HOST:PORT``.
+    """Open the Spark engine ``name``: ``spark`` (on this machine) or ``spark://HOST:PORT``.
 
-    Raises FleetmarkError without what it needs, and where Spark refuses a statement.
+    Raise FleetmarkError if a requirement of Spark is missing, or if Spark rejects a statement.
     """
     database = _connect("local[*]" if name == "spark" else name.removeprefix("spark-"))
     from pyspark.errors import PySparkException
@@ -59,12 +59,12 @@ def engine(name: str) -> Iterator[Engine]:
         if creates:
             created.append(creates[2])
             database.create_view(creates[2], answer, overwrite=True)
-            if creates[1] == "table":  # several statements read it
+            if creates[1] == "table":  # cache it because several statements read it
                 database.raw_sql(f"cache table {creates[2]}")
         return _Answer(answer)
 
     def scan(paths: Sequence[Path]) -> tuple[str, list[str]]:
-        globs = [re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path.resolve())) for path in paths]  # no character is a pattern
+        globs = [re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path.resolve())) for path in paths]  # escape wildcards
         files = database._session.read.parquet(*[f"file://{glob}" for glob in globs])
         called = {unquote(urlparse(uri).path): uri for uri in files.inputFiles()}
         view = f"files_{len(created)}"
@@ -92,7 +92,7 @@ class _Answer:
 
 @functools.cache
 def _connect(master: str) -> Any:
-    """Ibis on a session with ``master``; one for the process, since it takes seconds to start."""
+    """Connect Ibis to a Spark session with ``master``. The process keeps it, because starting takes seconds."""
     if not shutil.which("java") and not os.environ.get("JAVA_HOME"):
         raise FleetmarkError(
             "FLEETMARK_ENGINE: Spark needs Java 17 or later here: apt-get install default-jre-headless"
@@ -103,7 +103,7 @@ def _connect(master: str) -> Any:
         from pyspark.sql import SparkSession
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # of pandas 3
+            warnings.simplefilter("ignore", FutureWarning)  # from pandas 3
             settings: dict[str, Any] = _SETTINGS | (_LOCAL if master.startswith("local") else {})
             session = SparkSession.builder.master(master).appName("fleetmark").config(map=settings).getOrCreate()
             session.sql(_FINITE)

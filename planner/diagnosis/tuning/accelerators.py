@@ -1,4 +1,4 @@
-"""Rules on accelerators: clocks, errors, their links, and what they reach together."""
+"""Define rules about accelerators: clocks, errors, links, and the bandwidth of collectives."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from planner.diagnosis.tuning.rule import AGAIN, Rule, Subject
 from planner.diagnosis.tuning.setting import Item, Setting
 from planner.peak import table
 
-PEERS = 0.90  # of the bandwidth of peers
-CAPPED = 0.10  # of a run's samples, up to which a limit of power is no finding
+PEERS = 0.90  # minimum share of the peers' bandwidth
+CAPPED = 0.10  # maximum share of a run's samples with a power limit that is not reported
 _CAP = "power_cap"
 _NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
 _COLLECTIVES_AGAIN = message("the collective suite again")
@@ -52,7 +52,7 @@ def _nvlinks(s: Subject) -> Message | None:
 
 
 def _specified(gpu: Gpu) -> int:
-    """The NVLinks of such a GPU by its specification; 0 where that is not known."""
+    """Return the number of NVLinks in the GPU's specification, or 0 if it is unknown."""
     entry = table.nvlinks(gpu.name)
     return int(entry.value) if entry else 0
 

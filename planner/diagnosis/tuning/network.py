@@ -1,4 +1,4 @@
-"""Rules on network interfaces: drops, rings, frames, interrupts, and pauses of RoCE."""
+"""Define rules about network interfaces: drops, rings, frame sizes, interrupts, and RoCE pauses."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ def _mtu(s: Subject) -> Message | None:
 
 
 def _usual_mtu(s: Subject, nic: Nic) -> int | None:
-    """The MTU that more than half of the hosts of a kind have at this speed; None where one host alone says so, and for
-    one that is too small to be tried."""
+    """Return the MTU of more than half of the hosts of a kind at this speed.
+
+    Return None if only one host has it, or if this MTU is too small for a trial.
+    """
     votes = s.mtus.get(nic.speed or 0.0, Counter())
     for mtu, hosts in votes.most_common(1):
         if hosts > max(1, votes.total() / 2) and mtu >= _LEAST_MTU:
@@ -78,7 +80,7 @@ def _pauses(s: Subject) -> Message | None:
 
 
 def _of_network(s: Subject) -> list[Nic]:
-    """Active interfaces under names that can stand in a path and a command."""
+    """Return active interfaces whose names are safe in a path and a command."""
     return [n for n in s.facts.nics if n.state == "up" and is_interface(n.name)]
 
 
@@ -94,7 +96,7 @@ def _mtu_of(nic: Nic, value: str) -> Item:
         read=("ip", "-o", "link", "show", "dev", nic.name),
         match=r"\bmtu (\d+)\b",
         write=("ip", "link", "set", "dev", nic.name, "mtu", "{}"),
-        unless=f"/sys/class/net/{nic.name}/upper_*",  # a VLAN's MTU falls with its interface's, and stays low
+        unless=f"/sys/class/net/{nic.name}/upper_*",  # a VLAN's MTU decreases with its interface's, and is not restored
         least=_LEAST_MTU,
     )
 

@@ -1,4 +1,4 @@
-"""Rules on processors: clocks, idle states, threads, and what others take of them."""
+"""Define rules about processors: clocks, idle states, threads, and CPU time that others use."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from fleetmark.base.text import Message, message
 from planner.diagnosis.tuning.rule import AGAIN, KERNEL, Rule, Subject
 from planner.diagnosis.tuning.setting import Item, Setting, file
 
-DEEP_S = 50e-6  # a wake-up from such an idle state can be seen in a 99th percentile
-SLEPT = 0.05  # of the time since boot, from which on a deep state is one that the host uses
+DEEP_S = 50e-6  # wake-up time of an idle state from which it affects a 99th percentile
+SLEPT = 0.05  # minimum share of the time since boot from which a deep idle state counts as used
 THREADS_MATTER = 0.05
-TAKEN = 0.01  # of the time
-FAST = 0.90  # of the highest clock, under load
+TAKEN = 0.01  # share of the time
+FAST = 0.90  # share of the highest clock, under load
 _CPU = "/sys/devices/system/cpu"
 
 

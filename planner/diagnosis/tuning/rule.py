@@ -1,4 +1,4 @@
-"""What a rule is, and what it sees of a host."""
+"""Define tuning rules and the view of a host that they evaluate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OF_STORAGE = ("disk-iops", "disk-bw", "disk-latency")
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A figure of a host beside the median of ``peers`` hosts of its kind, both in the base unit."""
+    """Hold a host's figure and the median of ``peers`` hosts of its kind, both in the base unit."""
 
     title: str
     value: float
@@ -33,16 +33,19 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A host as rules see it: its facts, and what its campaign measured.
+    """Hold a host as rules see it: its facts and its measurements.
 
-    ``memory_bandwidth``: the best with all cores, B/s. ``remote_bandwidth``: the lowest share of its own node's
-    bandwidth that a node reaches in another's memory. ``mtus``: frame sizes of active interfaces, by link speed, over
-    all hosts of its kind. ``responsive``: a latency was measured. ``stolen``, ``waited``: shares of the CPU time that
-    the hypervisor took, and of the time in which something waited for a CPU, of the worst run. ``clock``: the highest
-    mean clock of a run that kept the CPUs busy, Hz. ``slowed``: reason to the highest share of a run's samples in which
-    an accelerator was slowed down by it. ``collective``: its
-    lowest share of its peers' bandwidth. ``gpu_direct``: whether collectives' logs show GPU-direct RDMA. ``trials``:
-    what a setting changed, by the name of the rule.
+    - ``memory_bandwidth``: the highest with all cores, in B/s
+    - ``remote_bandwidth``: the lowest bandwidth to another node's memory, as a share of that to the own node
+    - ``mtus``: the frame sizes of active interfaces of all hosts of its kind, by link speed
+    - ``responsive``: whether a latency was measured
+    - ``stolen``: the share of CPU time that the hypervisor took, in the worst run
+    - ``waited``: the share of time in which something waited for a CPU, in the worst run
+    - ``clock``: the highest mean clock of a run that kept the CPUs busy, in Hz
+    - ``slowed``: by reason, the highest share of a run's samples in which it slowed an accelerator
+    - ``collective``: the lowest share of its peers' bandwidth
+    - ``gpu_direct``: whether the logs of collectives show GPU-direct RDMA
+    - ``trials``: by rule name, the effect of a setting
     """
 
     facts: Facts
@@ -60,16 +63,20 @@ class Subject:
 
     @property
     def physical(self) -> bool:
-        """Whether nothing says that it is a virtual machine or a container."""
+        """Return whether nothing indicates a virtual machine or a container."""
         return self.facts.virtualisation in (None, "none")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``inputs``: what it needs; ``evidence``: what it says of a host, None where it has nothing to say. ``retest``:
-    how to see whether it helped; ``classes``: of the metrics that show it, all headlines where there are none.
-    ``setting``: what to set for a trial, None where nothing can be set and put back at run time. ``measured``: whether
-    its evidence is a measured loss, else it is a fact only.
+    """Define a tuning rule.
+
+    - ``inputs``: the data that it needs
+    - ``evidence``: returns its finding about a host, or None
+    - ``retest``: how to check whether it helped
+    - ``classes``: the metrics that show it; empty for all headlines
+    - ``setting``: the setting for a trial, or None if it cannot be changed and restored at run time
+    - ``measured``: whether its evidence is a measured loss and not only a fact
     """
 
     number: int
@@ -85,5 +92,5 @@ class Rule:
 
     @property
     def reversible(self) -> bool:
-        """Whether it can be tried: set, measured and put back."""
+        """Return whether the rule can be tried: set, measured and restored."""
         return self.setting is not None

@@ -1,4 +1,4 @@
-"""Finds commands, runs them beside each other, and collects what they answer in time: facts.py asks by them.
+"""Find commands, run them in parallel, and collect their output within a time limit, for facts.py.
 
 Standard library only, Python 3.6 and later.
 """
@@ -11,12 +11,12 @@ import time
 
 MORE_PATH = ":/usr/sbin:/sbin:/usr/local/cuda/bin:/opt/rocm/bin"
 LATE = "no answer in time"
-MOST = 16 << 20  # bytes that a command may print
-CLOSED_S = 0.005  # after which one that has closed its streams is looked at again
+MOST = 16 << 20  # maximum output of a command in bytes
+CLOSED_S = 0.005  # polling interval for a command that has closed its streams
 
 
 def find(command):
-    """The command's path, also in folders that the PATH of a plain user lacks."""
+    """Return the command's path. Also search folders that are missing in the PATH of a plain user."""
     for folder in (os.environ.get("PATH", os.defpath) + MORE_PATH).split(os.pathsep):
         path = os.path.join(folder, command)
         if folder and os.access(path, os.X_OK) and not os.path.isdir(path):
@@ -25,13 +25,14 @@ def find(command):
 
 
 def environment():
-    """That of commands: ours, with words that can be read."""
+    """Return the environment of commands: this process's, with untranslated messages."""
     return dict(os.environ, LC_ALL="C", LANG="C")
 
 
 class Asked:
-    """A command that was started: the first of ``variants`` that succeeds counts. ``result``: argv, rc (None where it
-    gave none), out and err. ``env``: ``environment()``, where several commands share it.
+    """Run a command. The first of ``variants`` that succeeds counts.
+
+    ``result``: argv, rc (None if there is no exit status), out and err; ``env``: ``environment()``, if shared.
     """
 
     def __init__(self, variants, seconds, env=None):
@@ -58,7 +59,7 @@ class Asked:
             self.streams = [self.process.stdout, self.process.stderr]
 
     def read(self, stream):
-        """Take what it wrote. Returns whether that was the end of the stream."""
+        """Read available output. Return whether the stream has ended."""
         more = os.read(stream.fileno(), 1 << 16)
         self.parts[stream is self.process.stderr].append(more)
         self.size += len(more)
@@ -67,13 +68,13 @@ class Asked:
         return not more
 
     def has_ended(self):
-        """Whether it has, and no other variant is to be tried: that is begun."""
+        """Return whether the command has ended. Start the next variant if it failed and there is one."""
         if self.process and not self.streams:
             self.end(self.process.poll())
         return self.process is None
 
     def end(self, status):
-        """Take the exit status; None of one that has closed its streams and has not ended."""
+        """Store the exit status, or None if the command has closed its streams without ending."""
         if status is None:
             return
         out, err = (b"".join(parts).decode("utf-8", "replace") for parts in self.parts)
@@ -83,16 +84,16 @@ class Asked:
             self.begin()
 
     def give_up(self, why):
-        """End it without an answer. One that is stuck in the kernel (in a GPU's driver, say) stays behind."""
+        """End the command without an answer. A command stuck in the kernel, for example in a GPU driver, remains."""
         try:
             os.killpg(self.process.pid, 9)
-        except OSError:  # it has just ended, or sudo runs it as another user
+        except OSError:  # the command has just ended, or sudo runs it as another user
             pass
         self.process, self.result["err"] = None, why
 
 
 def answers(asked):
-    """What the commands in ``asked``, by name, answer: when all have ended, or are late."""
+    """Return the results of the commands in ``asked`` by name, when all have ended or timed out."""
     waited = [command for command in asked.values() if not command.has_ended()]
     with selectors.DefaultSelector() as selector:
         while waited:
@@ -118,12 +119,12 @@ def answers(asked):
 
 
 def answer(argv, seconds):
-    """One command's result within ``seconds``."""
+    """Run one command for at most ``seconds``, and return its result."""
     return answers({"": Asked([argv], seconds)})[""]
 
 
 def beside(asked):
-    """Collect the answers in a thread, so that no command waits for somebody to read. Returns what waits for them."""
+    """Collect results in a thread, so that no command blocks on a full pipe. Return a function that waits for them."""
     results = {}
     thread = threading.Thread(target=lambda: results.update(answers(asked)), daemon=True)
     if asked:

@@ -1,10 +1,10 @@
 """Print facts about this host as one JSON document: the raw text of commands and files, parsed elsewhere.
 
-Run by session.py; alone by ``python3 facts.py '{"probe": ["fio"], "work": "/var/tmp/x"}'``. Options: ``probe``,
-commands to look for; ``work``, the folder that jobs write to (it need not exist); ``seconds``, the limit of one command
-(15: nvidia-smi wakes every GPU whose persistence mode is off); ``torch``, Pythons that are asked about their torch by
-``interpreter``, the text of interpreter.py; ``containers``, images that it asks about. As root it reports more:
-memory slots, PCIe capabilities of bridges, whether a disk is blank.
+session.py runs this. Run it alone with ``python3 facts.py '{"probe": ["fio"], "work": "/var/tmp/x"}'``. Options:
+``probe``: commands to look for; ``work``: the folder for jobs, which need not exist; ``seconds``: the time limit of a
+command (15: nvidia-smi wakes every GPU whose persistence mode is off); ``torch``: Pythons to query for their torch;
+``containers``: images to query; ``interpreter``: the text of interpreter.py, which runs these queries. Root gets more
+facts: memory slots, PCIe capabilities of bridges, and whether a disk is blank.
 
 Standard library only, Python 3.6 and later. It changes nothing on the host. Serial numbers, UUIDs and MAC addresses
 are dropped here, before anything leaves the host.
@@ -26,7 +26,7 @@ from trim import TRIM, only_lines
 
 CPU = "/sys/devices/system/cpu/"
 BLOCK = "NAME,KNAME,PKNAME,MAJ:MIN,TYPE,SIZE,ROTA,RO,RM,MODEL,TRAN,SCHED,FSTYPE,MOUNTPOINT"
-# Each command with the argument vectors to try; the first that succeeds counts. Options depend on the version
+# Argument vectors to try for each command; the first that succeeds counts. Options depend on the version
 # (util-linux: lscpu -J 2.30, -B 2.34, numbers of caches 2.37, lsblk -J 2.27, PTTYPE 2.33, MOUNTPOINTS 2.37).
 COMMANDS = {
     "lscpu": [["lscpu", "-J", "-B"], ["lscpu", "-J"], ["lscpu"]],
@@ -54,7 +54,7 @@ COMMANDS = {
 }
 NEED_ROOT = ("dmidecode",)
 UNNEEDED = "not needed"
-TORCH_SECONDS = 50.0  # importing torch for the first time reads gigabytes
+TORCH_SECONDS = 50.0  # timeout; importing torch for the first time reads gigabytes
 FILES = (
     "/etc/os-release",
     "/etc/machine-id",
@@ -106,8 +106,8 @@ FILES = (
     "/sys/class/infiniband/*/ports/1/hw_counters/np_ecn_marked_roce_packets",
     "/sys/class/infiniband/*/ports/1/hw_counters/[nr]p_cnp_*",
 )
-MOST_CARDS = 32  # network interfaces with a device, of which ethtool is asked
-# Folders of the libraries for multi-node GPU work; the targets of their links have the version in the name.
+MOST_CARDS = 32  # maximum network interfaces with a device that ethtool queries
+# Folders of libraries for multi-node GPU work. The names of their link targets contain the version.
 LIBRARIES = ("libnccl.so", "librccl.so")
 LIBRARY_FOLDERS = (
     "/usr/lib/*-linux-gnu",
@@ -117,14 +117,14 @@ LIBRARY_FOLDERS = (
     "/usr/local/nccl*/lib",
     "/opt/rocm/lib",
 )
-# What is above a device: of a virtual machine's virtio interface the PCI function.
+# The parent of a device, for example the PCI function of a virtio interface.
 LINKS = (
     "/sys/class/net/*/device",
     "/sys/class/net/*/device/..",
     "/sys/class/net/*/device/driver",
     "/sys/class/infiniband/*/device/net/*",
 )
-# One value per CPU or device, most of them the same: kept as value -> how many have it.
+# One value per CPU or device. Most are equal, so they are stored as counts by value.
 COUNTED = {
     "scaling_governor": CPU + "cpufreq/policy*/scaling_governor",
     "energy_performance_preference": CPU + "cpufreq/policy*/energy_performance_preference",
@@ -137,7 +137,7 @@ PCI = ("class", "vendor", "device", "current_link_speed", "max_link_speed", "cur
 
 
 def read_files():
-    """Text by path for every readable file in FILES; long ones are reduced to the relevant lines."""
+    """Return the text of every readable file in FILES by path. Reduce long files to the relevant lines."""
     texts = {}
     for pattern in FILES:
         for path in glob.glob(pattern) if "*" in pattern else [pattern]:
@@ -145,7 +145,7 @@ def read_files():
             if text is not None:
                 texts[path] = text
     mounts = texts.get("/proc/self/mountinfo")
-    if mounts is not None:  # only mounts that may be on a disk: a container host has thousands of others
+    if mounts is not None:  # keep only mounts that may be on a disk, since a container host has thousands of others
         texts["/proc/self/mountinfo"] = only_lines(r" - \S+ /dev/| - (zfs|btrfs|bcachefs) ")(mounts)
     if "/proc/cmdline" in texts:
         texts["/proc/cmdline"] = re.sub(r"(?i)(uuid=|bootif=)[^\s]+", r"\1(dropped)", texts["/proc/cmdline"])
@@ -156,7 +156,7 @@ def read_files():
 
 
 def counted():
-    """For every name in COUNTED: how many files hold each value."""
+    """Return the number of files with each value, for every name in COUNTED."""
     result = {}
     for name, pattern in COUNTED.items():
         values = result[name] = {}
@@ -168,8 +168,11 @@ def counted():
 
 
 def idle_states():
-    """Per idle state of CPUs: its name, wake-up time (µs), for how long CPUs were in it (µs since boot, all together),
-    on how many CPUs there is one, and on how many it is disabled."""
+    """Return the idle states of CPUs with their name and wake-up time (µs).
+
+    Each also has the total time of all CPUs in it (µs since boot), the number of CPUs that have it, and the number of
+    CPUs on which it is disabled.
+    """
     states = {}
     for path in glob.glob(CPU + "cpu[0-9]*/cpuidle/state[0-9]*"):
         number = os.path.basename(path)[len("state") :]
@@ -186,13 +189,13 @@ def idle_states():
 
 
 def cards():
-    """Interfaces with a device of their own (no bridges, no tunnels), at most MOST_CARDS."""
+    """Return at most MOST_CARDS network interfaces with their own device (no bridges, no tunnels)."""
     paths = sorted(glob.glob("/sys/class/net/*/device"))
     return [path.split("/")[4] for path in paths][:MOST_CARDS]
 
 
 def interrupts(names):
-    """Per interface the number of each of its interrupts, with the CPUs that it may go to."""
+    """Return the interrupts of each interface, with the CPUs that may handle them."""
     result = {}
     for name in names:
         for path in glob.glob("/sys/class/net/" + name + "/device/msi_irqs/[0-9]*"):
@@ -206,7 +209,7 @@ def interrupts(names):
 
 
 def ethtool(names, seconds):
-    """Per interface what ethtool says of its rings (-g) and of its pauses (-S)."""
+    """Return ethtool's report on the rings (-g) and pauses (-S) of each interface."""
     path = find("ethtool")
     deadline = time.time() + seconds
     result = {}
@@ -218,7 +221,7 @@ def ethtool(names, seconds):
 
 
 def caches():
-    """Every cache of the host once, as [level, type, size, CPUs that share it]: for an lscpu that does not count."""
+    """Return every cache once as [level, type, size, CPUs that share it], for an lscpu that does not count caches."""
     rows = set()
     for index in glob.glob(CPU + "cpu[0-9]*/cache/index[0-9]*"):
         values = [read(index + "/" + name) for name in ("level", "type", "size", "shared_cpu_list")]
@@ -228,13 +231,13 @@ def caches():
 
 
 def libraries():
-    """Per name in LIBRARIES the names of the files that its links resolve to."""
+    """Return the names of the files to which the links of each name in LIBRARIES resolve."""
     files = {name: set() for name in LIBRARIES}
     for folder in {path for pattern in LIBRARY_FOLDERS for path in glob.glob(pattern)}:
         try:
             entries = os.listdir(folder)
         except OSError:
-            continue  # no folder, or not for us
+            continue  # missing, or not accessible
         for name in LIBRARIES:
             links = [entry for entry in entries if entry.startswith(name + ".")]
             files[name].update(os.path.basename(os.path.realpath(os.path.join(folder, link))) for link in links)
@@ -242,13 +245,13 @@ def libraries():
 
 
 def linked(root=""):
-    """By path, the last name of what each link of LINKS leads to; ``root`` stands before /sys."""
+    """Return the last name of each link target in LINKS by path. ``root``: the parent folder of /sys."""
     paths = [path for pattern in LINKS for path in glob.glob(root + pattern)]
     return {path[len(root) :]: os.path.basename(os.path.realpath(path)) for path in paths}
 
 
 def pci():
-    """sysfs values of each PCI function with a link, for hosts where lspci is absent or may not read capabilities."""
+    """Return the sysfs values of each PCI function with a link, in case lspci is missing or lacks access to them."""
     functions = {}
     for path in glob.glob("/sys/bus/pci/devices/*"):
         if os.path.exists(path + "/current_link_speed"):
@@ -258,7 +261,7 @@ def pci():
 
 
 def holders():
-    """Per disk and partition, the devices (md, dm, bcache) that hold it."""
+    """Return the devices (md, dm, bcache) that hold each disk and partition."""
     result = {}
     for disk in glob.glob("/sys/block/*"):
         name = os.path.basename(disk)
@@ -269,15 +272,15 @@ def holders():
                 if names:
                     result[part] = names
         except OSError:
-            continue  # gone meanwhile
+            continue  # it disappeared meanwhile
     return result
 
 
 def claimed():
-    """Per disk, the result of an exclusive open for reading: ``free``, or an errno name.
+    """Return the result of an exclusive open of each disk for reading: ``free``, or an errno name.
 
     EBUSY means that a mount (in any namespace), swap, md, dm, ZFS or a program has claimed the disk or one of its
-    partitions (open(2), O_EXCL). Nothing is read from the device. Done as root only, and never for removable media.
+    partitions (open(2), O_EXCL). Nothing is read from the device. Only root does this, and never for removable media.
     """
     answers = {}
     for path in glob.glob("/sys/block/*"):
@@ -293,9 +296,9 @@ def claimed():
 
 
 def probed(names, seconds):
-    """blkid's probe of each disk: rc 0 and its output, rc 2 for a disk without any signature.
+    """Return blkid's probe of each disk: rc 0 and its output, or rc 2 for a disk without any signature.
 
-    lsblk only repeats udev's database, which is empty where udev does not run (containers, small systems).
+    lsblk only repeats udev's database, which is empty if udev does not run (containers, small systems).
     """
     deadline = time.time() + seconds
     path = find("blkid")
@@ -309,7 +312,7 @@ def probed(names, seconds):
 
 
 def space(work):
-    """Free and total bytes of the file system of ``work``, by its nearest existing parent."""
+    """Return the free and total bytes of the file system of ``work``, using its nearest existing parent."""
     path = os.path.abspath(work)
     while not os.path.exists(path):
         path = os.path.dirname(path)
@@ -324,7 +327,7 @@ def space(work):
             continue
         point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), fields[1])
         inside = point in ("/", real) or real.startswith(point + "/")
-        if inside and len(point) >= len(best):  # a later mount at the same point hides the earlier
+        if inside and len(point) >= len(best):  # a later mount at the same point hides an earlier one
             best, kind = point, fields[2]
     return {
         "work_dir": work,
@@ -336,7 +339,7 @@ def space(work):
 
 
 def listed(root, depth=4):
-    """Files under ``root``, relative to it, at most ``depth`` names deep."""
+    """Return the files below ``root`` as relative paths, at most ``depth`` names deep."""
     paths = []
     for folder, folders, names in os.walk(root):
         inner = os.path.relpath(folder, root)
@@ -348,7 +351,7 @@ def listed(root, depth=4):
 
 
 def why_not(name, command):
-    """Why an entry of COMMANDS is not run; empty where it is."""
+    """Return why an entry of COMMANDS is not run; empty if it is run."""
     if find(command) is None:
         return "not found"
     if name in NEEDED and not NEEDED[name]():
@@ -357,7 +360,7 @@ def why_not(name, command):
 
 
 def ask(options):
-    """Start what is asked of this host: by name, the commands that run, and the results of those that do not."""
+    """Start the commands. Return the running commands by name, and the results of commands that do not run."""
     to_run = dict(COMMANDS)
     if os.geteuid() != 0:
         to_run["sudo"] = [["sudo", "-n", "true"]]
@@ -373,19 +376,19 @@ def ask(options):
 
 
 def ask_programs(option, names, program):
-    """By name what ``program`` (interpreter.py) is asked about each: a Python's torch, or an image."""
+    """Return the queries to ``program`` (interpreter.py) by name: about the torch of a Python, or an image."""
     return {name: Asked([[sys.executable, "-c", program, option, name]], TORCH_SECONDS) for name in names}
 
 
 def user():
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:  # a container may run under an id that has no name
+    except KeyError:  # in a container, the user id may have no name
         return str(os.geteuid())
 
 
 def gather(arguments):
-    """Everything about this host, as one document."""
+    """Return all facts about this host as one document."""
     options = {"probe": [], "work": "/var/tmp", "seconds": 15.0, "torch": [], "containers": [], "interpreter": ""}
     options.update(arguments)
     options["work"] = options["work"].replace("{uid}", str(os.geteuid()))
@@ -426,7 +429,7 @@ def gather(arguments):
         "which": {name: find(name) for name in options["probe"]},
     }
     doc["ethtool"] = ethtool(cards(), options["seconds"])
-    # Only unclaimed disks are read; the others are known to be in use.
+    # Read only unclaimed disks. The others are known to be in use.
     doc["probed"] = probed([n for n, state in doc["claimed"].items() if state == "free"], options["seconds"])
     commands = dict(wait_commands(), **refused)
     for name, trim in TRIM.items():
@@ -446,7 +449,7 @@ def gather(arguments):
 def main():
     sys.stdout.write(json.dumps(gather(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {})) + "\n")
     sys.stdout.flush()
-    os._exit(0)  # without waiting for commands that do not answer
+    os._exit(0)  # do not wait for commands that do not answer
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which commands of facts.py have something to tell of this host that its files do not.
+"""Decide which commands of facts.py report more about this host than its files do.
 
 Standard library only, Python 3.6 and later.
 """
@@ -9,21 +9,23 @@ import re
 
 from reading import read
 
-CONVENTIONAL = 256  # bytes of the configuration of a PCI function; one with a link, or a host bridge, has 4096
+CONVENTIONAL = 256  # configuration bytes of a conventional PCI function; with a link, or for a host bridge, it has 4096
 HOST_BRIDGE = "0x0600"
-ACCELERATES = ("0x03", "0x0b", "0x12")  # classes of PCI: displays, processors, accelerators
+ACCELERATES = ("0x03", "0x0b", "0x12")  # PCI classes: displays, processors, accelerators
 X86 = ("x86_64", "i686")
-MARKS = ("/run/systemd/container", "/.dockerenv", "/run/.containerenv")  # of containers; systemd reads them too
+MARKS = ("/run/systemd/container", "/.dockerenv", "/run/.containerenv")  # in containers only
 
 
 def has_links():
-    """Whether a PCI function has a link, or is of a class in ACCELERATES. Where none is, as in small virtual machines,
-    lspci has nothing but names to tell, and takes 30 ms of CPU."""
+    """Return whether a PCI function has a link or a class in ACCELERATES.
+
+    Otherwise, as in small virtual machines, lspci reports only names, and takes 30 ms of CPU time.
+    """
     for path in glob.glob("/sys/bus/pci/devices/*"):
         kind = read(path + "/class") or ""
         try:
             is_express = os.stat(path + "/config").st_size > CONVENTIONAL and not kind.startswith(HOST_BRIDGE)
-        except OSError:  # gone meanwhile
+        except OSError:  # it disappeared meanwhile
             continue
         if is_express or kind[:4] in ACCELERATES or os.path.exists(path + "/current_link_speed"):
             return True
@@ -31,13 +33,16 @@ def has_links():
 
 
 def has_no_nodes():
-    """Whether sysfs, which is read anyway, does not tell of NUMA nodes."""
+    """Return whether sysfs, which is read anyway, lacks NUMA nodes."""
     return not os.path.isdir("/sys/devices/system/node/node0")
 
 
 def is_undecided():
-    """Whether files leave open what this is: a machine, a virtual one or a container. A mark tells of a container; who
-    sees the kernel's threads is in none, and then the flags of an x86 show a hypervisor."""
+    """Return whether files do not show if this is a physical machine, a virtual machine or a container.
+
+    A mark shows a container. Visible kernel threads exclude a container, and then the flags of an x86 CPU show a
+    hypervisor.
+    """
     if any(map(os.path.exists, MARKS)):
         return False
     return os.uname().machine not in X86 or read("/proc/2/comm") != "kthreadd\n"
@@ -47,7 +52,9 @@ NEEDED = {"lspci": has_links, "numactl": has_no_nodes, "systemd_detect_virt": is
 
 
 def has_caches(lscpu):
-    """Whether lscpu tells how large caches are, in bytes, and how many. It has only sums, which mix those of cores that
-    differ."""
+    """Return whether lscpu reports the size of caches in bytes, and their number.
+
+    It has only totals, which mix the caches of different cores.
+    """
     sums = re.findall(r"(\d+) \((\d+) instances?\)", lscpu["out"])
     return bool(sums) and all(int(every) % int(number) == 0 for every, number in sums)

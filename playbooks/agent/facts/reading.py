@@ -1,11 +1,11 @@
-"""Reads small files of /proc and /sys, where they can be read.
+"""Read small files in /proc and /sys.
 
 Standard library only, Python 3.6 and later.
 """
 
 
 def read(path, limit=1 << 20):
-    """The text of a file, None where it is absent or unreadable (many sysfs files answer an error: 'not now')."""
+    """Return the text of a file, or None if it is missing or unreadable. Reading many sysfs files gives an error."""
     try:
         with open(path, "rb") as file:
             return file.read(limit).decode("utf-8", "replace")
@@ -14,7 +14,7 @@ def read(path, limit=1 << 20):
 
 
 def first_stanza(path):
-    """Text up to the first empty line, in small reads: the kernel disturbs each core whose stanza is read."""
+    """Return the text up to the first empty line in small reads, because reading a stanza disturbs its core."""
     text = b""
     try:
         with open(path, "rb", 0) as file:

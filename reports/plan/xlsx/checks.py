@@ -1,4 +1,4 @@
-"""The tab Checks: the slack of every limit of the plan, live, and whether the limit is kept."""
+"""The tab Checks: formulas for the slack of every limit of the plan, and whether the limit is kept."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from reports.plan.xlsx.layout import Block, Places, period_heads, right_aligned
 from reports.plan.xlsx.numbers import Floats, Numbers
 from reports.plan.xlsx.plan import figure, pairs_of_pools
 
-TOLERANCE = 1e-6  # share of the limit, or of 1 if the limit is less: the rounding of a solver
+TOLERANCE = 1e-6  # rounding of the solver, as a share of the limit, or of 1 if the limit is less
 _DIGITS = 6
 _FIRST = 8  # the row of the first check
 _SLACK = "#,##0.####;[Red]-#,##0.####;0"
 
 Cell = tuple[str, float | None]  # a formula and its value
-Formula = Callable[[int], str]  # of a period
+Formula = Callable[[int], str]  # period to formula
 Value = Callable[[int], float | None]
 
 
@@ -42,7 +42,7 @@ class Check:
 
 
 def write(at: Places, n: Numbers) -> int:
-    """Write the tab; the number of limits that are not kept."""
+    """Write the tab. Return the number of limits that are not kept."""
     sheet = at.verdict.sheet
     checks = list(_checks(at, n))
     heads = [
@@ -110,7 +110,10 @@ def _checks(at: Places, n: Numbers) -> Iterator[Check]:
 
 
 def _row(n: Numbers, slack: Formula, value: Value, unless: Formula | None = None) -> list[Cell]:
-    """A cell per period. Slack is rounded, because a difference of large figures has noise; empty if ``unless``."""
+    """Return a cell with the rounded slack per period, or an empty cell if the formula ``unless`` is true.
+
+    Rounding removes the numerical noise of a difference between large numbers.
+    """
     cells: list[Cell] = []
     for t in range(n.periods):
         result, formula = value(t), f"ROUND({slack(t)},{_DIGITS})"
@@ -124,7 +127,7 @@ def _row(n: Numbers, slack: Formula, value: Value, unless: Formula | None = None
 
 
 def _size(at: Places, n: Numbers, i: int) -> Cell:
-    """The largest planned demand of a workload."""
+    """Return the largest planned demand of a workload."""
     return f"MAX({at.planned.line(i)})", float(n.planned[i].max())
 
 
@@ -162,7 +165,7 @@ def _allowed(at: Places, n: Numbers, i: int) -> Check:
 
 
 def _as_solved(at: Places, n: Numbers, i: int) -> Check:
-    """Servers are shared as solved: a pool that the plan does not have needs another solve."""
+    """Check that a workload still uses the pool for which the plan was solved."""
     name, pool = n.workloads[i], n.question.pool(n.workloads[i])
     own, other = at.workload.at(i, 3), at.workload.at(i, columns_at(tables.workloads(), "pool"))
     now = f'IF({own}="{YES}",{at.workload.at(i, 0)},{other}&"")'
@@ -171,7 +174,7 @@ def _as_solved(at: Places, n: Numbers, i: int) -> Check:
 
 
 def _of_allocation(at: Places, n: Numbers) -> Iterator[Check]:
-    """Shares of servers, and pools of their own."""
+    """Yield the checks of server shares and of dedicated pools."""
     if not n.combos:
         return
     what, unit = message("shares in Allocation"), message("share of a server")
@@ -197,7 +200,10 @@ def _of_allocation(at: Places, n: Numbers) -> Iterator[Check]:
 
 
 def _shared(at: Places, n: Numbers, what: str, mine: Sequence[int], col: int, number: int) -> Check:
-    """Shares of a pool's servers come to all of them at most; ``col`` of Allocation has ``number`` in its rows."""
+    """Check that the shares of a pool's servers add up to at most all of them.
+
+    The pool's rows of the tab Allocation have ``number`` in the column ``col``.
+    """
     stays = np.array([not n.question.yields(n.combos[c][0]) for c in mine], dtype=bool)
     common = f",{at.combo.down(10)},0" if col != 10 else ""
     rows = f"{at.combo.down(col)},{number}{common}"
@@ -237,7 +243,7 @@ def _limit(
 
 
 def _of_domains(at: Places, n: Numbers) -> Iterator[Check]:
-    """The power of rows and feeds, limits as planned."""
+    """Yield the checks of the power of rows and feeds, against the planned limits."""
     for name, most in n.question.domains_w.items():
         here = [k for k, site in enumerate(n.sites) if name in n.question.domains(site)]
         drawn = n.domain_w(name)
@@ -250,7 +256,7 @@ def _of_domains(at: Places, n: Numbers) -> Iterator[Check]:
 
 
 def _of_supply(at: Places, n: Numbers) -> Iterator[Check]:
-    """What can be had is enough for the orders."""
+    """Yield the checks that the supply covers the orders."""
     for j, supply in enumerate(n.question.supply):
         of, ordered = n.question.supplied(supply), n.supplied(supply)
         mine = [p for p, (s, _) in enumerate(n.pairs) if s in of]

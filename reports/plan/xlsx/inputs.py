@@ -20,7 +20,7 @@ from reports.plan.xlsx.numbers import BAND, Numbers, quantile
 
 
 def write(book: Book, at: Places, n: Numbers) -> None:
-    """Write these tabs."""
+    """Write the input tabs."""
     _settings(book, at, n)
     _periods(book, at, n)
     _sites(book, at, n)
@@ -36,7 +36,7 @@ def write(book: Book, at: Places, n: Numbers) -> None:
 
 
 def _cell(sheet: Sheet, row: int, col: int, column: Column, value: object) -> None:
-    """An input and its validation."""
+    """Write an input cell with its validation."""
     rule = column.rule
     if value is None or value == "":
         sheet.number(row, col, None, column.form, "input")
@@ -54,7 +54,7 @@ def _cell(sheet: Sheet, row: int, col: int, column: Column, value: object) -> No
 def _table(
     book: Book, block: Block, columns: Sequence[Column], rows: Sequence[Sequence[object]], more: Sequence[Head] = ()
 ) -> None:
-    """A table of inputs with its heads, names and filter; ``more``: heads of the columns to its right."""
+    """Write a table of inputs with headings, names and a filter. ``more``: headings of the columns to its right."""
     sheet = block.sheet
     sheet.heads(block.row - 1, [*(Head(c.title, c.unit) for c in columns), *more], block.col)
     for i in range(block.rows):
@@ -67,7 +67,7 @@ def _table(
 
 
 def _one_of(block: Block, col: int, names: str) -> None:
-    """Cells of a column accept a name of a named range."""
+    """Restrict the cells of a column to the names in a named range."""
     block.sheet.inner.data_validation(
         block.row,
         col,
@@ -78,26 +78,26 @@ def _one_of(block: Block, col: int, names: str) -> None:
 
 
 def _listed(entries: Iterable[tuple[object, float]]) -> str:
-    """Entries as a cell has them: ``1: 0.2, 2: 0.05``, with every digit."""
+    """Return entries as the text of a cell, such as ``1: 0.2, 2: 0.05``, with full precision."""
     return ", ".join(f"{key}: {value!r}" for key, value in entries)
 
 
 def _entries(q: Question, field: str) -> object:
-    """A setting of the question as its cell has it."""
+    """Return a setting of the question in the form of its cell."""
     if field == "currencies":
         return _listed(q.rates.items())
     return _listed(q.domains_w.items()) if field == "domain_power" else getattr(q, field)
 
 
 def _of_site(q: Question, site: Site, field: str) -> object:
-    """A field of a site as its cell has it."""
+    """Return a field of a site in the form of its cell."""
     if field == "windows":
         return None if site.windows is None else ", ".join(q.periods[t] for t in sorted(site.windows))
     return getattr(site, field)
 
 
 def _of_sku(sku: Sku, field: str) -> object:
-    """A field of a SKU as its cell has it."""
+    """Return a field of a SKU in the form of its cell."""
     shown: dict[str, object] = {
         "cooling": LIQUID if sku.liquid else None,
         "price_breaks": _listed(sku.breaks),
@@ -186,13 +186,13 @@ def _sites(book: Book, at: Places, n: Numbers) -> None:
     name, domain, price, pue = (columns_at(columns, f) for f in ("name", "domain", "energy_price", "pue"))
 
     def one(i: int, d: int) -> str:
-        """The d-th name of a list with commas; the site itself if there is no list."""
+        """Return a formula for the d-th name of a comma-separated list, or the site itself if there is no list."""
         part = f'TRIM(MID(SUBSTITUTE({block.near(i, domain)},",",REPT(" ",200)),{200 * d + 1},200))'
         itself = block.near(i, name) if d == 0 else '""'
         return f'=IF({block.near(i, domain)}="",{itself},{part})'
 
     at.site_domain.live(one, n.lost, role="word")
-    # Between commas, so that FIND, to which no character is special, tells one name from another.
+    # Each name is between commas, so that FIND, which has no wildcards, matches whole names only.
     at.site_list.live(
         lambda i, _: "=" + '&","&'.join(['","', *(at.site_domain.near(i, d) for d in range(n.most_domains)), '""']),
         lambda i, _: "," + "".join(f",{n.lost(i, d)}" for d in range(n.most_domains)) + ",",
@@ -219,7 +219,7 @@ def _sites(book: Book, at: Places, n: Numbers) -> None:
 
 
 def columns_at(columns: Sequence[Column], field: str) -> int:
-    """The index of a field among columns."""
+    """Return the index of a field among columns."""
     return next(j for j, c in enumerate(columns) if c.field == field)
 
 
@@ -259,7 +259,7 @@ def _fleet(book: Book, at: Places, n: Numbers) -> None:
 
 
 def quoted(text: str) -> str:
-    """A text as a literal in a formula."""
+    """Return a text as a literal in a formula."""
     return '"' + text.replace('"', '""') + '"'
 
 

@@ -1,4 +1,4 @@
-"""The PCI address of an interface, from a tree like /sys: cards, virtual machines' virtio, and buses that have none."""
+"""Test the PCI address of an interface, from a tree like /sys: cards, virtio devices, and buses without addresses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.schedules import facts
 from workloads import load
 
 AGENT = Path(__file__).parents[3] / "playbooks" / "agent" / "facts" / "facts.py"
-# interface -> its device below /sys/devices, and its driver
+# the device of each interface below /sys/devices, and its driver
 DEVICES = {
     "eno1": ("pci0000:3a/0000:3a:00.0/0000:3b:00.0", "bus/pci/drivers/ixgbe"),
     "eth0": ("pci0000:00/0000:00:03.0/virtio2", "bus/virtio/drivers/virtio_net"),

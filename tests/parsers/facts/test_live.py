@@ -1,4 +1,4 @@
-"""playbooks/agent/facts/facts.py run here, against what this machine says in other ways."""
+"""Run playbooks/agent/facts/facts.py on this machine and compare its output with other sources."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_processors(facts: Facts) -> None:
     cpuinfo = Path("/proc/cpuinfo").read_text()
     assert facts.cpu.threads == os.cpu_count()
     assert facts.cpu.arch == os.uname().machine
-    if "core id" in cpuinfo:  # x86 says which thread is on which core and socket
+    if "core id" in cpuinfo:  # x86 tells which thread runs on which core and socket
         places = re.findall(r"physical id\s*: (\d+)(?:.|\n)*?core id\s*: (\d+)", cpuinfo)
         assert facts.cpu.cores == len(set(places))
         assert facts.cpu.sockets == len({socket for socket, _ in places})
@@ -67,7 +67,7 @@ def test_processors(facts: Facts) -> None:
 
 
 def test_last_level_cache(facts: Facts) -> None:
-    # The kernel's word, not getconf's: glibc takes an AMD guest's from a CPUID leaf that describes the whole package.
+    # The kernel is right, not getconf: glibc reads a CPUID leaf of the whole package on AMD guests.
     size = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
     if not size.exists():
         pytest.skip("this machine shows no L3")

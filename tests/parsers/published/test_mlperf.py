@@ -1,4 +1,4 @@
-"""MLCommons' tables: every form and round, units of rounds that printed other ones, and what is refused."""
+"""Test MLCommons' tables: every form and round, units of rounds that printed other ones, and refused tables."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_training() -> None:
             "row 2 (Acme one-8x, resnet50 Offline): the unit 'Bananas/s' is not known",
         ),
         ([{**CM, "Units": ""}], "row 1 (Acme one-8x, resnet50 Offline): it has no unit"),
-        ([{**CM, "Scenario": "Online"}], "no scenario of MLPerf's"),
+        ([{**CM, "Scenario": "Online"}], "not an MLPerf scenario"),
         ([{**CM, "Organization": " "}], "row 1: no submitter"),
         ([{**TRAINING, "Result_Units": "days"}], "row 1 (Acme one, bert): the unit 'days' is not known"),
         (

@@ -1,4 +1,4 @@
-"""Builds a copy of a source tree and says how long it took: build.py TREE JOBS CONFIGURE BUILD
+"""Build a copy of a source tree and print how long this took: build.py TREE JOBS CONFIGURE BUILD
 
 Standard library only, Python 3.6 and later.
 """
@@ -14,7 +14,7 @@ LOG = "build.log"
 
 
 def run(command, folder, title):
-    """One shell command in the folder; ends with the last line of its log where it fails."""
+    """Run a shell command in the folder. If it fails, exit with the last line of its log."""
     with open(LOG, "wb") as log:
         status = subprocess.call(["sh", "-c", command], cwd=folder, stdout=log, stderr=subprocess.STDOUT)
     if status:
@@ -26,11 +26,11 @@ def run(command, folder, title):
 def main():
     source, jobs, configure, build = sys.argv[1:]
     shutil.rmtree("copy", ignore_errors=True)
-    shutil.copytree(source, "copy", symlinks=True)  # so that every build begins with the same files, in memory
+    shutil.copytree(source, "copy", symlinks=True)  # every build starts with the same files, cached in memory
     compiler = subprocess.run(["gcc", "--version"], stdout=subprocess.PIPE, check=False).stdout.decode(errors="replace")
     print("fleetmark: compiler %s" % (compiler.splitlines() or ["none"])[0][:80])
     run(configure, "copy", "configuring")
-    os.sync()  # what the copy owes to the disk is not the build's
+    os.sync()  # do not count the copy's pending writes to disk in the build
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     run("%s -j %d" % (build, int(jobs)), "copy", "the build")
     wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)

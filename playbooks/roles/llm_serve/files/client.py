@@ -1,7 +1,7 @@
-"""Loads on an OpenAI-compatible endpoint, and what its users would see: client.py --url URL OPTIONS
+"""Put load on an OpenAI-compatible endpoint, and measure what its users would see: client.py --url URL OPTIONS
 
-Runs on the client's host. Standard library only, Python 3.6 and later. Prints a JSON object a line, which
-parsers/llm_serve.py reads. Exits with one sentence on standard error where nothing can be measured.
+Runs on the client's host. Standard library only, Python 3.6 and later. Prints one JSON object per line, which
+parsers/llm_serve.py reads. Exits with one sentence on standard error if nothing can be measured.
 """
 
 import argparse
@@ -20,18 +20,18 @@ import loads
 import prompts
 import stream
 
-CONFIRM = 4  # runs at the rate that the search ends with, each after the first a tenth slower
-RECORDED = 200000  # requests
-SECRET_MOST = 4096  # bytes of a key
-MOST_NAME = 200  # characters of a model's name
+CONFIRM = 4  # maximum number of runs to confirm the rate that the search found; each further run is a tenth slower
+RECORDED = 200000  # maximum number of recorded requests
+SECRET_MOST = 4096  # maximum bytes of a key
+MOST_NAME = 200  # maximum characters of a model's name
 
 
 def options():
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser()
     add = parser.add_argument
-    add("--url", required=True, help="of the endpoint, with or without /v1")
-    add("--model", default="", help="empty: the first that the endpoint lists")
+    add("--url", required=True, help="URL of the endpoint, with or without /v1")
+    add("--model", default="", help="name of the model; empty: the first one that the endpoint lists")
     add("--api", choices=["completions", "chat"], default="completions")
     add("--prompt", default="512", help="tokens: 512, 128-1024, 512~100")
     add("--answer", default="128", help="tokens, likewise")
@@ -39,24 +39,24 @@ def options():
     add("--natural", action="store_true", help="let the model end its answers")
     add("--concurrency", default="", help="closed loops: 1,8,64")
     add("--rates", default="", help="open loops, requests per second: 0.5,2")
-    add("--ttft", type=float, default=0.0, help="with --tpot: look for the highest rate whose p99 keep both, s")
+    add("--ttft", type=float, default=0.0, help="with --tpot: search the highest rate whose p99 meet both, s")
     add("--tpot", type=float, default=0.0)
     add("--seconds", type=float, default=30.0, help="measured time of each run")
     add("--warmup", type=float, default=5.0)
     add("--probe", type=float, default=15.0, help="measured time of each step of the search")
     add("--patience", type=float, default=60.0, help="seconds without a byte after which a request has failed")
     add("--ready", type=float, default=10.0, help="seconds in which the endpoint must be up")
-    add("--watch", default="", help="HOST:PORT of server.py, which says why a server ended")
+    add("--watch", default="", help="HOST:PORT of server.py, which reports why a server ended")
     add("--key-env", default="", help="the environment variable that holds the API key")
-    add("--key-file", default="", help="the file that holds it")
-    add("--record", default="", help="file for a line a request, in which runs are told apart by their options")
+    add("--key-file", default="", help="the file that contains the API key")
+    add("--record", default="", help="file that gets one line per request with the options of its run")
     add("--gpus", type=int, default=0, help="accelerators behind the endpoint, for the record")
     add("--seed", default="1")
     return parser.parse_args()
 
 
 def secret(chosen):
-    """The API key. Raises Mistake where there is none where it should be."""
+    """Return the API key. Raise Mistake if the given source has no valid key."""
     text = ""
     if chosen.key_file:
         try:
@@ -69,17 +69,17 @@ def secret(chosen):
         if not text:
             raise prompts.Mistake("the environment variable %s of the client's host is not set" % chosen.key_env)
     if not text.isprintable() or any(ord(c) > 126 for c in text):
-        raise prompts.Mistake("the API key is no single line of ASCII")
+        raise prompts.Mistake("the API key is not a single line of ASCII")
     return text
 
 
 def variable(name):
-    """An environment variable: ours, or the one that a login shell of this account has."""
+    """Return an environment variable of this process, or else of a login shell of this account."""
     if name in os.environ:
         return os.environ[name].strip()
     words = ["/bin/sh", "-l", "-c", 'eval "printf %s \\"\\$$1\\""', "sh", name]
     if not name.replace("_", "a").isalnum():
-        raise prompts.Mistake("the key's variable is no name of one")
+        raise prompts.Mistake("the name of the key's environment variable is invalid")
     try:
         shell = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30, check=False)
     except subprocess.TimeoutExpired:
@@ -92,7 +92,7 @@ def show(**values):
 
 
 class Client:
-    """An endpoint under load. Raises Mistake, with a sentence for the user."""
+    """Put load on an endpoint. Raise Mistake with a sentence for the user on failure."""
 
     def __init__(self, chosen):
         self.chosen = chosen
@@ -110,7 +110,7 @@ class Client:
     # -- one request
 
     def make(self, due=None):
-        """The next request."""
+        """Return the next request."""
         prompt, wanted = self.source.next()
         return self.answer(prompt, wanted, due)
 
@@ -129,7 +129,7 @@ class Client:
         return answers.Answer(body, wanted, due, self.count)
 
     def must_answer(self, answer, subject):
-        """An answer that must be one. Raises Mistake with what the endpoint says."""
+        """Wait for a valid answer. Raise Mistake with the endpoint's message if there is none."""
         self.engine.ask(answer)
         if not figures.failure(answer, exact=False):
             return answer
@@ -159,7 +159,7 @@ class Client:
             if answer.status in (401, 403):
                 raise prompts.Mistake(self.sentence(answer, "/models"))
             if answer.status in (404, 405, 501) and self.model:
-                return  # it lists no models; the first request will show what it knows
+                return  # the endpoint lists no models; the first request will show whether it knows this one
             self.ended()
             if stream.clock() > until:
                 why = answer.problem + (": " + self.endpoint.hidden(answer.detail) if answer.detail else "")
@@ -185,7 +185,7 @@ class Client:
         return answer
 
     def ended(self):
-        """Raises Mistake where the server that was started for this has ended."""
+        """Raise Mistake if the server that was started for this test has ended."""
         if not self.chosen.watch:
             return
         host, _, port = self.chosen.watch.rpartition(":")
@@ -198,7 +198,7 @@ class Client:
             raise prompts.Mistake("the server ended before it served: " + self.endpoint.hidden(text))
 
     def calibrate(self):
-        """Learn how many words make a token, from two prompts; then one request alone, whose time is returned."""
+        """Learn the number of words per token from two prompts. Return the duration of a single request."""
         middle = self.source.middle()
         if middle:
             counts = []
@@ -213,7 +213,7 @@ class Client:
     # -- runs
 
     def run(self, phase, **values):
-        """One run by ``values``, printed."""
+        """Perform one run with ``values``, and print its results."""
         chosen = self.chosen
         seconds = chosen.probe if phase == "probe" else chosen.seconds
         common = self.engine, self.make, self.exact
@@ -240,7 +240,7 @@ class Client:
         return result
 
     def record(self, answers, values):
-        """Append what became of each request of the measured time; its id is that of the header X-Request-Id."""
+        """Append the result of each request in the measured time. Its id is the one in the header X-Request-Id."""
         if not self.chosen.record:
             return
         with open(self.chosen.record, "a") as file:
@@ -253,13 +253,13 @@ class Client:
         self.recorded += len(answers)
 
     def settle(self):
-        """Wait until a request alone is answered again."""
+        """Wait until a single request is answered again."""
         until = stream.clock() + self.chosen.patience
         while figures.failure(self.engine.ask(self.answer("time", 1)), exact=False) and stream.clock() < until:
             time.sleep(0.25)
 
     def hopeless(self, sent, planned, now):
-        """Whether more requests have broken a target by now than the 99th percentile allows."""
+        """Return whether more requests have already missed a target than the 99th percentile allows."""
         allowed = planned - math.ceil(0.99 * planned - 1e-9)
         if len(sent) <= allowed:
             return False
@@ -270,7 +270,7 @@ class Client:
         return broken > allowed
 
     def search(self, alone):
-        """The highest rate that keeps both targets, measured; ``alone``: seconds of a request alone."""
+        """Search and measure the highest rate that meets both targets. ``alone``: seconds of a single request."""
         targets = self.chosen.ttft, self.chosen.tpot
         least = max(1 / self.chosen.probe, 1e-4)
 
@@ -288,7 +288,7 @@ class Client:
         show(run="not kept", rate=rate or least)
 
     def go(self):
-        """What the command line asks for."""
+        """Perform the runs that the command line selects."""
         chosen = self.chosen
         self.wait()
         alone, answer = self.calibrate()
@@ -316,7 +316,7 @@ class Client:
 
 
 class Listing(answers.Answer):
-    """The answer to GET /v1/models."""
+    """Read the answer to GET /v1/models."""
 
     __slots__ = ("text",)
 
@@ -325,11 +325,11 @@ class Listing(answers.Answer):
         self.text = b""
 
     def plain(self, data):
-        """A part of a body that is no stream."""
+        """Receive a part of a body that is not a stream."""
         self.text = (self.text + data)[: answers.MOST_LINE]
 
     def names(self):
-        """The models; a list of them, empty where the answer is none of OpenAI's."""
+        """Return the names of the models; empty if the answer is not in OpenAI's format."""
         try:
             models = json.loads(self.text.decode("utf-8", "replace"))["data"]
             return [m["id"] for m in models if isinstance(m["id"], str)]
@@ -338,11 +338,11 @@ class Listing(answers.Answer):
 
 
 def numbers(text, kind):
-    """Numbers separated by commas."""
+    """Parse numbers separated by commas."""
     try:
         values = [kind(part) for part in text.split(",") if part.strip()]
     except ValueError:
-        raise prompts.Mistake("%s is no list of numbers" % text) from None
+        raise prompts.Mistake("%s is not a list of numbers" % text) from None
     if any(not value > 0 for value in values):
         raise prompts.Mistake("%s: each must be above 0" % text)
     return values
@@ -350,7 +350,7 @@ def numbers(text, kind):
 
 def main():
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))  # each stream takes a file
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))  # each stream needs a file descriptor
     chosen = options()
     try:
         if chosen.record:

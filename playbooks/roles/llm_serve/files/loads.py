@@ -1,7 +1,7 @@
-"""Loads on an endpoint: a fixed number of requests at once (closed loop), or arrivals of a Poisson process (open loop).
+"""Put load on an endpoint: a fixed number of concurrent requests (closed loop) or Poisson arrivals (open loop).
 
-Imported by client.py on the host. Standard library only, Python 3.6 and later. Both go on with new requests until all
-that were due within the measured window are answered, so that the last ones have the load of the others.
+Imported by client.py on the host. Standard library only, Python 3.6 and later. Both loads send new requests until all
+requests of the measured window are answered, so that the last ones get the same load as the others.
 """
 
 import random
@@ -9,13 +9,13 @@ import random
 from figures import failure, of_run
 from stream import clock
 
-BACKOFF = 0.1  # seconds until a place of the closed loop, whose request failed, sends the next
-LOOK = 0.1  # seconds between looks at whether a run can be given up
+BACKOFF = 0.1  # seconds between a failed request and the next one in a closed loop
+LOOK = 0.1  # seconds between checks whether a run can be abandoned
 HOPELESS = 50  # failures without a single answer, after which a run ends
 
 
 class Load:
-    """One run. ``make`` gives the next request as an Answer, due at the time it is given (None: when it is sent)."""
+    """Perform one run. ``make`` returns the next request as an Answer, due at a given time (None: when it is sent)."""
 
     def __init__(self, engine, make, exact):
         self.engine, self.make, self.exact = engine, make, exact
@@ -30,15 +30,15 @@ class Load:
         return finished
 
     def hopeless(self):
-        """Whether nothing but failures came."""
+        """Return whether all requests failed."""
         return not self.answered and len(self.ended) >= HOPELESS
 
     def open_of(self, window):
-        """How many requests that were due within ``window`` are under way."""
+        """Return the number of pending requests that were due within ``window``."""
         return sum(window[0] <= c.answer.due < window[1] for c in self.engine.busy)
 
     def drain(self):
-        """Wait for all that is under way; the engine's patience bounds it."""
+        """Wait for all pending requests, limited by the engine's patience."""
         while self.engine.busy:
             self.turn(clock() + 0.25)
 
@@ -48,17 +48,17 @@ class Load:
 
 
 def closed(engine, make, exact, streams, warmup, seconds):
-    """``streams`` requests at any time, each followed by another; the figures of the window after ``warmup``."""
+    """Keep ``streams`` requests running at any time. Return the results of the window after ``warmup``."""
     load = Load(engine, make, exact)
     began, worked = clock(), engine.worked
     window = began + warmup, began + warmup + seconds
-    places = [began] * streams  # when each free place sends its next request
+    places = [began] * streams  # the time when each free stream sends its next request
     prepared = make(None)
     while not load.hopeless():
         now = clock()
         if now >= window[1] and not load.open_of(window):
             break
-        if places and places[0] <= now:  # one at a time: what comes meanwhile must not wait for a burst of requests
+        if places and places[0] <= now:  # send one at a time, so that answers need not wait for a burst
             places.pop(0)
             engine.send(prepared)
             prepared = make(None)
@@ -70,11 +70,11 @@ def closed(engine, make, exact, streams, warmup, seconds):
 
 
 def poisson(engine, make, exact, rate, warmup, seconds, seed, give_up=None):
-    """Requests at random times, ``rate`` a second; the figures of the window after ``warmup``.
+    """Send ``rate`` requests per second at random times. Return the results of the window after ``warmup``.
 
-    In the window there are exactly ``rate`` x ``seconds`` of them, at times drawn alike: a Poisson process, given its
-    count, so that chance does not change the load that is measured. ``give_up``: a function of the requests of the
-    window that were sent, and those planned, which says that the rest need not be waited for.
+    The window has exactly ``rate`` x ``seconds`` requests at uniformly random times. This is a Poisson process with a
+    given count, so that chance does not change the measured load. ``give_up``: a function of the sent and the planned
+    requests of the window that returns whether to abandon the rest.
     """
     load = Load(engine, make, exact)
     rng = random.Random("%s/arrivals" % seed)
@@ -105,7 +105,7 @@ def poisson(engine, make, exact, rate, warmup, seconds, seed, give_up=None):
 
 
 def arrivals(rng, rate, began, window, planned):
-    """The times of arrivals: before the window, ``planned`` within it, and behind it without end."""
+    """Yield arrival times: before the window, ``planned`` times within it, and endlessly after it."""
     time = began + rng.expovariate(rate)
     while time < window[0]:
         yield time
@@ -118,10 +118,10 @@ def arrivals(rng, rate, began, window, planned):
 
 
 def highest(probe, start, least, coarse=1.1, limit=1e6):
-    """The highest rate that ``probe`` keeps, within a factor of ``coarse``; None where ``least`` is not kept either.
+    """Return the highest rate that ``probe`` accepts, within a factor of ``coarse``, or None if ``least`` fails too.
 
-    Doubles or halves from ``start`` until one rate is kept and one is not, then halves what lies between. A rate that
-    is not kept is tried twice: one stall of the host is no limit of the server.
+    Double or halve from ``start`` until one rate passes and one fails, then bisect. Try a failing rate twice, because
+    one stall of the host does not show the limit of the server.
     """
     kept = broken = None
     rate = max(start, least)

@@ -1,8 +1,8 @@
-"""Drives a client of a server: at one number of connections, or at the most that keep a limit on the 99th percentile.
+"""Run a client of a server with a given number of connections, or search the maximum within a p99 latency limit.
 
-Imported by a workload's own client.py on the host. Standard library only, Python 3.6 and later. Prints what the client
-printed between marks that parsers/kit/load.py reads. All loads are closed loops: a connection sends its next request
-when the answer to the last one is there, so a server that stalls is asked less meanwhile.
+Imported by a workload's own client.py on the host. Standard library only, Python 3.6 and later. Prints the client's
+output between marks that parsers/kit/load.py reads. All loads are closed loops. A connection sends its next request
+after the previous answer, so a stalled server gets fewer requests.
 """
 
 import argparse
@@ -14,16 +14,16 @@ import signal
 import subprocess
 import sys
 
-COARSE = 1.1  # the search ends where the fewest that break the limit are this much more than the most that keep it
-CONFIRM = 4  # runs that may break the limit that their probe kept, each with a tenth fewer connections
+COARSE = 1.1  # ratio of the lowest failing to the highest passing number at which the search ends
+CONFIRM = 4  # maximum number of confirming runs, each with a tenth fewer connections
 
 
 def options(**more):
-    """The command line; ``more``: further option names to type."""
+    """Parse the command line. ``more``: the types of further options by name."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--half", choices=["server", "client", ""], default="")
     parser.add_argument("--clients", type=int, default=0)
-    parser.add_argument("--limit", type=float, default=0.0, help="seconds; look for the most within it")
+    parser.add_argument("--limit", type=float, default=0.0, help="p99 limit in seconds; search the maximum within it")
     parser.add_argument("--most", type=int, default=1024, help="connections")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--probe", type=float, default=2.0, help="seconds of each step of the search")
@@ -35,12 +35,12 @@ def options(**more):
     if chosen.half:
         pin(chosen.half)
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))  # each connection takes a file
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))  # each connection needs a file descriptor
     return chosen
 
 
 def halves(siblings):
-    """Two halves of the cores, as sets of CPUs, from the sibling lists of all CPUs; None where there is one core."""
+    """Return two halves of the cores as sets of CPUs, from the sibling lists of all CPUs. None for a single core."""
     cores = sorted({tuple(sorted(group)) for group in siblings})
     if len(cores) < 2:
         return None
@@ -49,13 +49,13 @@ def halves(siblings):
 
 
 def cpus(text):
-    """A kernel's list of CPUs ("0-3,8") as numbers."""
+    """Parse a kernel's list of CPUs, such as "0-3,8"."""
     ends = [part.split("-") for part in text.strip().split(",")]
     return [cpu for end in ends for cpu in range(int(end[0]), int(end[-1]) + 1)]
 
 
 def pin(half):
-    """Keep this process and its children on one half of the cores it may use: both ends run on this host."""
+    """Pin this process and its children to one half of its allowed cores, because both ends run on this host."""
     mine = os.sched_getaffinity(0)
     siblings = []
     for path in glob.glob("/sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list"):
@@ -67,15 +67,15 @@ def pin(half):
 
 
 def threads(clients):
-    """Threads of a client: one a CPU that it may use, and no more than it has connections."""
+    """Return the number of threads of a client: one per allowed CPU, and at most one per connection."""
     return max(1, min(clients, len(os.sched_getaffinity(0))))
 
 
 def search(probe, limit, maximum):
-    """The number of connections with the highest rate of those that kept ``limit``; None where none did.
+    """Return the number of connections with the highest rate within ``limit``, or None if all exceed it.
 
-    ``probe`` gives a number's rate and 99th percentile. Doubles while the limit is kept, then halves the gap. A number
-    that breaks the limit is tried twice: one stall of the host is no limit of the server.
+    ``probe`` returns the rate and 99th percentile for a number. Double the number while it meets the limit, then
+    bisect. Try a failing number twice, because one stall of the host does not show the limit of the server.
     """
     rates, broken, clients = {}, None, 1
     while True:
@@ -99,9 +99,11 @@ def search(probe, limit, maximum):
 
 
 class Client:
-    """``command_of`` gives the argument vector for a number of connections, seconds and the last rate; ``read`` the
-    rate (1/s) and 99th percentile (s) in what it prints, None where they are not in it; ``rounded`` a number of
-    connections that the client can have.
+    """Run a client.
+
+    ``command_of`` returns the argument vector for a number of connections, seconds and the last rate. ``read`` returns
+    the rate (1/s) and 99th percentile (s) in the output, or None. ``rounded`` returns a number of connections that the
+    client supports.
     """
 
     def __init__(self, chosen, command_of, read, rounded=int):
@@ -109,7 +111,7 @@ class Client:
         self.rate = 0.0
 
     def run(self, phase, clients, seconds):
-        """One run of the client, printed between marks. Exits where it fails, with its last line on standard error."""
+        """Run the client once, and print its output between marks. If it fails, exit with its last line."""
         clients = self.rounded(clients)
         limit = ", limit %g s" % self.chosen.limit if self.chosen.limit else ""
         print("fleetmark: %s of %d clients%s" % (phase, clients, limit), flush=True)
@@ -126,7 +128,7 @@ class Client:
         return figures
 
     def go(self):
-        """What the command line asks for."""
+        """Perform the runs that the command line selects."""
         chosen = self.chosen
         if not chosen.limit:
             self.run("run", chosen.clients, chosen.seconds)
@@ -142,7 +144,7 @@ class Client:
 
 
 def seconds_of(text):
-    """A time with its unit as tools print it (196.00us, 2.97ms, 1.2s), in seconds; None where it is none."""
+    """Parse a time with its unit (196.00us, 2.97ms, 1.2s) into seconds, or return None if it is invalid."""
     match = re.match(r"([0-9]+(?:\.[0-9]+)?)(us|ms|s|m|h)$", text)
     return (
         float(match.group(1)) * {"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}[match.group(2)] if match else None
@@ -150,12 +152,12 @@ def seconds_of(text):
 
 
 def serve(argv, stop=signal.SIGTERM):
-    """Run a server until this process is asked to end (SIGTERM), which it hears as ``stop``; exits with its status."""
+    """Run a server until this process gets SIGTERM, then send it ``stop``. Exit with the server's status."""
     child = subprocess.Popen(argv)
     signal.signal(signal.SIGTERM, lambda *_: child.send_signal(stop))
     sys.exit(child.wait())
 
 
-if __name__ == "__main__":  # "load.py --half server -- COMMAND": a server that needs no more than to be pinned
+if __name__ == "__main__":  # "load.py --half server -- COMMAND" runs a server that only needs pinning
     words = options().command
     os.execvp(words[0], words)

@@ -1,10 +1,10 @@
-"""Runs MLC and restores the host's state: run.py MLC OPTION...
+"""Run MLC and restore the host's state: run.py MLC OPTION...
 
-MLC switches the prefetchers off while it measures, which takes root and the kernel's msr module. Where we are root, the
-module is loaded for the time of the run. If MLC ends without restoring the prefetchers (killed, crashed), that is
-done here: later measurements on this host would be wrong otherwise.
+MLC disables the prefetchers during measurements, which requires root and the kernel's msr module. As root, this program
+loads the module for the run. If MLC ends without restoring the prefetchers (killed, crashed), this program restores
+them, because later measurements on this host would be wrong otherwise.
 
-Standard library only, Python 3.6 and later. The exit status is MLC's; 127 where it cannot be started.
+Standard library only, Python 3.6 and later. The exit status is MLC's, or 127 if MLC cannot be started.
 """
 
 import os
@@ -15,9 +15,9 @@ from pathlib import Path
 
 MODULE = Path("/sys/module/msr")  # exists while the kernel has the module, loaded or built in
 CPUS = Path("/dev/cpu")
-PREFETCHERS = 0x1A4  # MISC_FEATURE_CONTROL: its low bits switch prefetchers of this core off
-PATIENCE_S = 1.5  # for MLC to end by itself; the runner kills this process after 3 s
-AWAITED = {signal.SIGTERM, signal.SIGCHLD}  # blocked and taken one at a time
+PREFETCHERS = 0x1A4  # MISC_FEATURE_CONTROL: its low bits disable prefetchers of this core
+PATIENCE_S = 1.5  # timeout for MLC to end by itself; the runner kills this process after 3 s
+AWAITED = {signal.SIGTERM, signal.SIGCHLD}  # blocked, and handled one at a time
 
 
 def main(argv):
@@ -34,21 +34,21 @@ def main(argv):
     put_back(before)
     if loaded:
         modprobe("-r", "msr")
-    if status < 0:  # printed last: a report shows the last line
+    if status < 0:  # print this last, because a report shows the last line
         say(f"MLC was killed by signal {-status}")
         return 128 - status
     return status
 
 
 def prepare():
-    """In MLC's process: ignore the SIGTERM that reaches it too; MLC restores its state on SIGINT."""
+    """Make MLC's process ignore SIGTERM, which it gets too. MLC restores its state on SIGINT."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, AWAITED)
 
 
 def follow(mlc):
-    """MLC's exit status, or the negative signal that killed it; on SIGTERM, MLC is ended first."""
+    """Wait for MLC, and end it on SIGTERM. Return its exit status, or the negative signal that killed it."""
     while mlc.poll() is None:
         if signal.sigwait(AWAITED) == signal.SIGTERM:
             mlc.send_signal(signal.SIGINT)
@@ -62,7 +62,7 @@ def follow(mlc):
 
 
 def modprobe(*words):
-    """Whether it succeeded. Prints nothing: without the module MLC itself prints the error."""
+    """Run modprobe quietly, and return whether it succeeded. Without the module, MLC prints the error."""
     try:
         return subprocess.call(["modprobe", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0
     except OSError:
@@ -70,13 +70,13 @@ def modprobe(*words):
 
 
 def prefetchers():
-    """The register of every CPU where it can be read."""
+    """Return the register of every CPU on which it can be read."""
     values = {}
     for path in CPUS.glob("[0-9]*/msr"):
         try:
             values[path] = transfer(path, os.O_RDONLY, lambda file: os.pread(file, 8, PREFETCHERS))
         except OSError:
-            continue  # not root, a CPU without it, or a hypervisor that hides it
+            continue  # no root access, a CPU without this register, or a hypervisor that hides it
     return values
 
 
@@ -106,5 +106,5 @@ def say(text):
 
 
 if __name__ == "__main__":
-    # Options come as one word or several: a manifest's parameter is one.
+    # Options come as one or several words, because a manifest's parameter is one word.
     sys.exit(main([sys.argv[1], *" ".join(sys.argv[2:]).split()]))

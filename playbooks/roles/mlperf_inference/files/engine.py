@@ -1,4 +1,4 @@
-"""The system under test: instances of a network in onnxruntime, each with CPUs of its own, fed from one queue."""
+"""Implement the system under test: instances of a network in onnxruntime, each with its own CPUs and a shared queue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Done = Callable[[Sequence[int], Any], None]  # ids of the samples, and their ans
 
 
 class Engine:
-    """``batch``: samples that one pass takes at most. ``gather``: whether requests that wait are put together."""
+    """Run a network. ``batch``: maximum samples per pass; ``gather``: whether to combine waiting requests."""
 
     def __init__(
         self,
@@ -44,16 +44,16 @@ class Engine:
         ready.wait()
 
     def issue(self, ids: Sequence[int], indices: Sequence[int]) -> None:
-        """Take a query: samples by their numbers, shared out evenly in passes of at most ``batch``."""
+        """Accept a query, and divide its samples evenly into passes of at most ``batch``."""
         share = min(self.batch, -(-len(ids) // self.instances))
         for start in range(0, len(ids), share):
             self.waiting.put((ids[start : start + share], indices[start : start + share]))
 
     def flush(self) -> None:
-        """Required by LoadGen; no query is delayed, so nothing is pending."""
+        """Do nothing, because no query is delayed. LoadGen requires this method."""
 
     def seconds(self, count: int) -> float:
-        """How long a query of ``count`` samples takes, the first of them onwards."""
+        """Return the duration of a query of the first ``count`` samples in seconds."""
         left, over = [count], threading.Event()
         lock = threading.Lock()
 
@@ -71,7 +71,7 @@ class Engine:
         return time.perf_counter() - begun
 
     def _guard(self, i: int, cpus: frozenset[int], ready: threading.Barrier) -> None:
-        """A worker that fails ends the process, because LoadGen would wait for its answers forever."""
+        """Run a worker. End the process if it fails, because LoadGen would wait for its answers forever."""
         try:
             self._work(i, cpus, ready)
         except BaseException as error:  # noqa: BLE001
@@ -81,7 +81,7 @@ class Engine:
             os._exit(1)
 
     def _work(self, i: int, cpus: frozenset[int], ready: threading.Barrier) -> None:
-        os.sched_setaffinity(0, cpus)  # of this thread; those that onnxruntime starts inherit it
+        os.sched_setaffinity(0, cpus)  # affects this thread; threads of onnxruntime inherit it
         session = self._session(i)
         names = [node.name for node in session.get_inputs()]
         ready.wait()
@@ -116,12 +116,12 @@ class Engine:
         chosen: Any = self.provider
         if self.devices:
             if hasattr(onnxruntime, "preload_dlls"):
-                onnxruntime.preload_dlls()  # CUDA's libraries, where they came as Python packages
+                onnxruntime.preload_dlls()  # CUDA's libraries, if they are installed as Python packages
             chosen = (self.provider, {"device_id": str(i % self.devices)})
         available = onnxruntime.get_available_providers()
         if self.provider not in available:
             raise ValueError(f"onnxruntime has no {self.provider} here, it has {', '.join(available)}")
         session = onnxruntime.InferenceSession(str(self.model), options, providers=[chosen])
-        if session.get_providers()[0] != self.provider:  # it falls back to the CPU silently
+        if session.get_providers()[0] != self.provider:  # onnxruntime falls back to the CPU silently
             raise ValueError(f"{self.provider} does not start on this host: its libraries or its device are missing")
         return session

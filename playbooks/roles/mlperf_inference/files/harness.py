@@ -1,7 +1,7 @@
-"""Runs one scenario of MLPerf Inference on this host: the real LoadGen in front of a network with made-up weights.
+"""Run one scenario of MLPerf Inference on this host: the real LoadGen with a network that has synthetic weights.
 
-Settings are those of LoadGen's own mlperf.conf for the current rules. A shorter duration than the rules require is
-a short run, marked as such. Leaves LoadGen's logs and harness.json in the current folder.
+Settings come from LoadGen's own mlperf.conf for the current rules. A run shorter than the rules require is marked as
+short. Leaves LoadGen's logs and harness.json in the current folder.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from pathlib import Path
 from typing import Any
 
 LOGS = ("mlperf_log_summary.txt", "mlperf_log_detail.txt")
-LARGE = 256 << 10  # a detail log of more bytes is packed
-WARM_S = 3.0  # warm-up time, and time to measure the pace; less in runs below 12 s
-SPARE = 1.2  # Offline: more samples than the pace requires, so that a faster phase does not end the run early
-LONGER, MORE = 3, 1.5  # runs, and how much more than needed each has, where one ended early: the pace was slow
-FEWEST_SERVED = 662  # requests: LoadGen's early stopping then allows one to be late
-PROBES, ATTEMPTS, NEAR = 5, 6, 1.04  # Server: short runs, runs at full length, ratio of rates that are close enough
+LARGE = 256 << 10  # detail logs with more bytes are compressed
+WARM_S = 3.0  # time for the warm-up, and for measuring the pace; shorter in runs below 12 s
+SPARE = 1.2  # Offline: factor of samples beyond the pace, so that a faster phase does not end the run early
+LONGER, MORE = 3, 1.5  # maximum number of runs if runs end early, and the safety factor of each repetition
+FEWEST_SERVED = 662  # minimum number of requests; LoadGen's early stopping then allows one late request
+PROBES, ATTEMPTS, NEAR = 5, 6, 1.04  # Server: short runs, full runs, and the ratio of rates that are close enough
 
 
 class Refusal(Exception):
-    """A run is impossible; the message says why and what to do."""
+    """Report why a run is impossible, and what to do."""
 
 
 class Harness:
-    """One network, ready for queries."""
+    """Run a scenario with one network."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         import networks
@@ -46,12 +46,12 @@ class Harness:
         self.options = options
         self.ends = time.monotonic() + options.deadline
         self.warm_s = min(WARM_S, options.duration / 4)
-        self.too_short = False  # of the last run: LoadGen had too few samples for its duration
+        self.too_short = False  # whether LoadGen had too few samples for the duration of the last run
         self.network = networks.NETWORKS[options.model]
         self.limit_s = options.latency_limit or self.network.limit_s
         path, weights = networks.write(self.network, Path.cwd(), options.seed)
         self.count = self.network.samples
-        if self.network.is_image:  # so that they do not stay in a cache
+        if self.network.is_image:  # images must not stay in a cache
             self.count = max(self.count, -(-2 * options.cache_bytes // self.network.sample_bytes))
         instances = 1 if options.scenario == "SingleStream" else options.instances
         cpus, placed = placement.place(instances, options.threads)
@@ -79,7 +79,7 @@ class Harness:
         )
 
     def run(self) -> None:
-        """The scenario from warming up to its logs."""
+        """Run the scenario from the warm-up to its logs."""
         self._afford(0, "its duration")
         begun = time.monotonic()
         while time.monotonic() - begun < self.warm_s:
@@ -114,8 +114,10 @@ class Harness:
         self._finish_in_full(settings, "offline_expected_qps", faster=True)
 
     def _finish_in_full(self, settings: Any, expected: str, *, faster: bool) -> None:
-        """A run; again, with more samples, where LoadGen had too few for the duration: others slowed the host while the
-        pace was taken. ``expected``: the setting by which it decides how many; ``faster``: whether more of it is more.
+        """Run, and repeat with more samples if LoadGen had too few samples for the duration.
+
+        This happens if other processes slowed the host while the pace was measured. ``expected``: the setting that
+        determines the number of samples; ``faster``: whether a higher value means more samples.
         """
         tried = self.report["attempts"] = []
         for _ in range(LONGER):
@@ -140,7 +142,7 @@ class Harness:
             self._finish(settings)
             return
         alone, rate = self._pace(1), self._rate()
-        if alone > self.limit_s:  # the short run below shows it officially
+        if alone > self.limit_s:  # the short run below is the official result
             say(f"a request alone takes {alone:.4g} s: no rate keeps to {self.limit_s:g} s")
             settings.server_target_qps, settings.min_query_count = rate / 4, 1
             self._finish(settings)
@@ -149,7 +151,7 @@ class Harness:
         self._narrow(settings)
 
     def _probe(self, rate: float) -> float:
-        """The highest rate that met the limit in short runs, by bisection up to Offline's rate."""
+        """Return the highest rate that met the limit in short runs, by bisection up to Offline's rate."""
         low, high = 0.0, rate
         probes = self.report["probes"] = []
         for _ in range(PROBES):
@@ -170,8 +172,10 @@ class Harness:
         return low or high
 
     def _narrow(self, settings: Any) -> None:
-        """Runs at full length from the rate that short runs suggest: down to a valid one, then between it and the last
-        that was not. The logs of the best valid one stay, or of the last where none is.
+        """Run at full length, starting at the rate that short runs suggest.
+
+        Lower the rate until a run is valid, then bisect between this rate and the last invalid one. Keep the logs of
+        the best valid run, or of the last run if none is valid.
         """
         self._afford_requests(settings)
         low, high, back = 0.0, 0.0, 0.1
@@ -194,7 +198,7 @@ class Harness:
     # -- rough speed
 
     def _pace(self, count: int) -> float:
-        """Seconds that a query of ``count`` samples takes, the median of a few."""
+        """Return the median duration of a few queries of ``count`` samples in seconds."""
         taken: list[float] = []
         begun = time.monotonic()
         while len(taken) < 3 or (time.monotonic() - begun < self.warm_s and len(taken) < 1000):
@@ -204,7 +208,7 @@ class Harness:
         return pace
 
     def _rate(self) -> float:
-        """Samples per second with all instances at work."""
+        """Return the samples per second with all instances working."""
         some = 2 * self.engine.instances * self.options.batch
         count = max(some, int(some * self.warm_s / self.engine.seconds(some)))
         rate: float = count / self.engine.seconds(count)
@@ -228,7 +232,7 @@ class Harness:
     # -- LoadGen
 
     def rules(self, scenario: str) -> Any:
-        """The values of LoadGen's own configuration for this network."""
+        """Return LoadGen's own configuration for this network."""
         import mlperf_loadgen as loadgen
 
         settings = loadgen.TestSettings()
@@ -238,17 +242,17 @@ class Harness:
         return settings
 
     def settings(self) -> Any:
-        """The rules' settings, as far as the duration permits."""
+        """Return the settings of the rules, limited by the duration."""
         settings = self.rules(self.options.scenario)
         settings.performance_sample_count_override = self.count
         if 1000 * self.options.duration < settings.min_duration_ms and self.options.scenario == "Offline":
-            settings.min_query_count = 1  # samples, here: as many as the duration takes
+            settings.min_query_count = 1  # let the duration determine the number of samples
         settings.min_duration_ms = int(1000 * self.options.duration)
         self.report["loadgen_min_duration_s"] = settings.min_duration_ms / 1000
         return settings
 
     def _finish(self, settings: Any, keep: bool = True) -> bool:
-        """A run that may count: its logs are kept if it is valid or ``keep``. Returns whether it is valid."""
+        """Run, and keep the logs if the run is valid or ``keep`` is set. Return whether the run is valid."""
         text = self._start(settings, Path("run"))
         valid = re.search(r"Result is *: *VALID", text) is not None
         self.too_short = re.search(r"Min duration satisfied *: *NO", text) is not None
@@ -267,7 +271,7 @@ class Harness:
         return valid
 
     def _start(self, settings: Any, folder: Path) -> str:
-        """One run of LoadGen, its logs in ``folder``; gives the summary."""
+        """Run LoadGen once with its logs in ``folder``, and return the summary."""
         import mlperf_loadgen as loadgen
 
         shutil.rmtree(folder, ignore_errors=True)
@@ -318,12 +322,12 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--duration", type=float, required=True, help="LoadGen's minimum, seconds")
     parser.add_argument("--instances", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1, help="of each instance")
-    parser.add_argument("--batch", type=int, default=1, help="samples in a pass, at most")
+    parser.add_argument("--batch", type=int, default=1, help="maximum samples in a pass")
     parser.add_argument("--server-qps", type=float, default=0, help="requests per second; 0: found by search")
     parser.add_argument("--latency-limit", type=float, default=0, help="seconds; 0: the rules'")
-    parser.add_argument("--cache-bytes", type=int, default=0, help="what the samples must outgrow twice")
+    parser.add_argument("--cache-bytes", type=int, default=0, help="cache size; the samples must exceed twice this")
     parser.add_argument("--provider", default="CPUExecutionProvider", help="of onnxruntime")
-    parser.add_argument("--devices", type=int, default=0, help="how many the provider has")
+    parser.add_argument("--devices", type=int, default=0, help="number of devices of the provider")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--deadline", type=float, default=1e9, help="seconds until this process is ended")
     return parser.parse_args(words)
@@ -338,7 +342,7 @@ def main() -> int:
         sys.stderr.write(f"{error or type(error).__name__}\n")
         return 1
     sys.stdout.flush()
-    os._exit(0)  # the instances' threads wait for more
+    os._exit(0)  # the threads of instances still wait for queries
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Runs the user's own MLPerf command and collects the logs that LoadGen wrote meanwhile below a folder:
+"""Run the user's own MLPerf command, and collect the logs that LoadGen meanwhile writes below a folder:
 
     official.py LOGS COMMAND [ENVIRONMENT]
 
-ENVIRONMENT holds lines of NAME=VALUE. Older logs that did not change are ignored. Leaves in the current folder
-mlperf_log_summary.txt (every new one, each after a line that names it, and every new accuracy.txt),
+ENVIRONMENT contains lines of NAME=VALUE. Unchanged logs are ignored. Leaves these files in the current folder:
+mlperf_log_summary.txt (all new summaries, each after a line with its name, and every new accuracy.txt),
 N-mlperf_log_detail.txt.gz and N-accuracy.txt. Exits with the command's status. Python 3.6 and later, standard library
 only.
 """
@@ -22,7 +22,7 @@ COMPLIANCE = re.compile(r"TEST0[1-9].*|compliance", re.IGNORECASE)
 
 
 def logs_below(folder):
-    """Every log there, with time, size and inode, which change when it is written again."""
+    """Return every log below ``folder`` with its time, size and inode, which change when it is rewritten."""
     logs = {}
     for here, _, names in os.walk(folder):
         for name in {SUMMARY, DETAIL, ACCURACY}.intersection(names):
@@ -33,7 +33,7 @@ def logs_below(folder):
 
 
 def run(command, environment):
-    """The command's exit status; 128 and the signal's number for one that was killed, as shells have it."""
+    """Run the command. Return its exit status, or 128 plus the signal number if it was killed, as shells do."""
     env = dict(os.environ, **dict(line.split("=", 1) for line in environment.splitlines() if "=" in line))
     sys.stdout.flush()
     status = subprocess.run(["/bin/sh", "-c", command], env=env, check=False).returncode
@@ -46,7 +46,7 @@ def copy(path, out):
 
 
 def gather(new, folder):
-    """Copy the new logs here; returns one line for each."""
+    """Copy the new logs to the current folder. Return one line for each log."""
     report = []
     summaries, scores = ([path for path in new if os.path.basename(path) == n] for n in (SUMMARY, ACCURACY))
     for path in list(summaries):

@@ -1,10 +1,10 @@
-"""Packs Python packages for a host's Python and CPU on the controller, for hosts that reach no index:
+"""Pack Python packages on the controller for a host's Python and CPU, if the host cannot reach a package index:
 
     pack.py ARCHIVE PYTHON ARCH WHEELS REQUIREMENT...
 
-WHEELS is a folder to take them from instead of the package index, or empty. Of several REQUIREMENTs for one package the
-last counts; any onnxruntime-NAME takes the place of onnxruntime. Prints the archive's SHA-256. An existing
-archive is used again. The last line of standard error says what is wrong and what to do.
+WHEELS is a folder with packages to use instead of the package index, or empty. If there are several REQUIREMENTs for a
+package, the last one counts. Any onnxruntime-NAME replaces onnxruntime. Prints the archive's SHA-256. An existing
+archive is reused. On failure, the last line of standard error says what is wrong and what to do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LACKING = re.compile(r"No matching distribution found for (\S+)")
 
 
 def settled(requirements: list[str]) -> list[str]:
-    """One requirement for each package."""
+    """Return one requirement for each package."""
     chosen: dict[str, str] = {}
     for requirement in requirements:
         name = re.sub(r"[-_.]+", "-", re.split(r"[\[=<>!~; ]", requirement, maxsplit=1)[0]).lower()
@@ -35,7 +35,7 @@ def settled(requirements: list[str]) -> list[str]:
 
 
 class Failure(Exception):
-    """A failure; the message is one sentence: what is wrong and what to do."""
+    """Report a failure in one sentence: what is wrong, and what to do."""
 
 
 def pack(archive: Path, python: str, arch: str, wheels: str, requirements: list[str]) -> None:
@@ -90,7 +90,7 @@ def _install(target: Path, python: str, arch: str, folder: Path | None, requirem
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Removes owner and time, so that the archive is reproducible."""
+    """Remove the owner and time of an entry, so that the archive is reproducible."""
     entry.uid = entry.gid = entry.mtime = 0
     entry.uname = entry.gname = ""
     return entry

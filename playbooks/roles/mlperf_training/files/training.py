@@ -1,13 +1,14 @@
-"""Runs the user's own training and collects the logs that it writes meanwhile below a folder:
+"""Run the user's own training, and collect the logs that it writes below a folder:
 
     training.py --command=SHELL [--logs=FOLDER] [--env=LINES] [--seeds=A,B,...]
 
-LINES are NAME=VALUE. The seed at the place that FLEETMARK_REPEAT says becomes SEED. FOLDER may name variables ($NAME).
-Without FOLDER the command's own output is the log, and the command replaces this program.
+LINES are NAME=VALUE. FLEETMARK_REPEAT selects one of the seeds, which becomes SEED. FOLDER may contain variables
+($NAME). Without FOLDER, the command's own output is the log, and the command replaces this program.
 
-Older files below FOLDER are ignored; of a log that grew, only the added part counts. Leaves in ./collected
-mllog.txt.gz (the MLPerf lines of all new logs, each log after a line that names it and before its own last line), and
-every new text file as N-NAME.gz. Exits with the command's status. Python 3.6 and later, standard library only.
+Older files below FOLDER are ignored. If a log grew, only the added part counts. The folder ./collected gets
+mllog.txt.gz and every new text file as N-NAME.gz. mllog.txt.gz has the MLPerf lines of all new logs, each between a
+line with the log's name and the log's last line. Exits with the command's status. Python 3.6 and later, standard
+library only.
 """
 
 import argparse
@@ -24,22 +25,22 @@ import zlib
 OUT, MLLOG = "collected", "mllog.txt.gz"
 MARK = re.compile(rb":::(?:ML|SYSJSON)")
 GZIP = b"\x1f\x8b"
-SPAN = 4096  # bytes at both ends of a file, compared to see whether it is still the same
-LONGEST = 1 << 20  # bytes of a line, which is cut there
+SPAN = 4096  # number of bytes at both ends of a file to compare, to detect changes
+LONGEST = 1 << 20  # maximum bytes of a line; longer lines are truncated
 MOST_FILES, MOST_BYTES = 100, 256 << 20  # limits of collected files
-GRACE_S = 1.0  # for the command after SIGTERM; the runner waits 3 s, and logs are collected in the rest
+GRACE_S = 1.0  # timeout for the command after SIGTERM; of the runner's 3 s, the rest is for collecting logs
 UNREADABLE = (OSError, EOFError, zlib.error)
 
 
 class TerminatedError(Exception):
-    """SIGTERM: the training took too long."""
+    """Report SIGTERM, which means that the training took too long."""
 
 
 # ------------------------------------------------------------ the command
 
 
 def environment(lines, seeds):
-    """The command's environment."""
+    """Return the command's environment."""
     env = dict(os.environ)
     for line in filter(None, lines.splitlines()):
         name, equals, value = line.partition("=")
@@ -56,7 +57,7 @@ def environment(lines, seeds):
 
 
 def run(command, env):
-    """The command's exit status; 128 and the signal's number for one that was killed, as shells have it."""
+    """Run the command. Return its exit status, or 128 plus the signal number if it was killed, as shells do."""
 
     def on_sigterm(*_):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -67,13 +68,13 @@ def run(command, env):
     try:
         signal.signal(signal.SIGTERM, on_sigterm)
         status = child.wait()
-    except TerminatedError:  # the command has got it too, as it is in the same process group
+    except TerminatedError:  # the command gets SIGTERM too, as it is in the same process group
         try:
             status = child.wait(GRACE_S)
         except subprocess.TimeoutExpired:
             child.kill()
             status = child.wait()
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what remains is short
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the remaining work is short
     return status if status >= 0 else 128 - status
 
 
@@ -81,7 +82,7 @@ def run(command, env):
 
 
 def files_below(folder):
-    """Path and size of every file there, by device and inode, so that each counts once."""
+    """Return the path and size of every file below ``folder`` by device and inode, so that each counts once."""
     files = {}
     for here, folders, names in os.walk(folder):
         folders.sort()
@@ -89,14 +90,14 @@ def files_below(folder):
             try:
                 info = os.stat(path)
             except OSError:
-                continue  # a link to nothing, or gone meanwhile
-            if stat.S_ISREG(info.st_mode):  # opening a pipe would hang
+                continue  # a dangling link, or a file that disappeared meanwhile
+            if stat.S_ISREG(info.st_mode):  # opening a pipe would block
                 files.setdefault((info.st_dev, info.st_ino), (path, info.st_size))
     return files
 
 
 def ends(path, size):
-    """The first and last bytes of the first ``size`` ones; None where they cannot be read."""
+    """Return the first and last of the first ``size`` bytes of a file, or None if they cannot be read."""
     try:
         with open(path, "rb") as file:
             head = file.read(min(size, SPAN))
@@ -107,12 +108,12 @@ def ends(path, size):
 
 
 def remember(folder):
-    """The files there now, in the form that ``written`` takes."""
+    """Return the current files below ``folder`` in the form that ``written`` expects."""
     return {inode: (size, ends(path, size)) for inode, (path, size) in files_below(folder).items()}
 
 
 def written(folder, before):
-    """Paths of files that are new, were written anew or grew, with the place where the new begins; in order of path."""
+    """Return the paths of new, rewritten and grown files, sorted, with the offset of the new content."""
     result = []
     for inode, (path, size) in files_below(folder).items():
         old_size, old_ends = before.get(inode, (0, b""))
@@ -131,7 +132,7 @@ def lines(source):
 
 
 def extract(path, start, out):
-    """Write the MLPerf lines of a file to ``out``; whether there are any, None for what is no text."""
+    """Write the MLPerf lines of a file to ``out``. Return whether there are any, or None if it is not text."""
     with open(path, "rb") as raw:
         raw.seek(start)
         source = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(GZIP) else raw
@@ -154,7 +155,7 @@ def extract(path, start, out):
 
 
 def pack(path, start, target):
-    """Copy a file from ``start`` on, packed; one that is packed already stays as it is."""
+    """Copy a file from offset ``start`` and compress it, unless it is compressed already."""
     with open(path, "rb") as source:
         source.seek(start)
         packed = source.peek(2).startswith(GZIP)
@@ -164,7 +165,7 @@ def pack(path, start, target):
 
 
 def collect(new):
-    """Collect new files in OUT. Returns whether there are MLPerf lines, and the files that cannot be read."""
+    """Collect new files in OUT. Return whether there are MLPerf lines, and the files that cannot be read."""
     os.makedirs(OUT)
     mllog = os.path.join(OUT, MLLOG)
     bad, texts = [], []
@@ -189,7 +190,7 @@ def collect(new):
 
 
 def bring(texts):
-    """Pack text files, logs first, within the limits. Returns one line for each."""
+    """Compress text files, logs first, within the limits. Return one line for each file."""
     report = []
     room = MOST_BYTES
     for number, (_, path, start) in enumerate(texts, 1):
@@ -208,7 +209,7 @@ def bring(texts):
 
 
 def why_none(folder, bad):
-    """Why there is no log after a command that ended well, and what to do."""
+    """Return why a successful command left no log, and what to do."""
     if not os.path.isdir(folder):
         return "%s is no folder on this host: set mlperf_training.logs to where it writes its logs" % folder
     return (

@@ -1,8 +1,8 @@
-"""PostgreSQL in the current folder: server.py --half H --address A --port P --connections N --buffers BYTES -- BIN
+"""Run PostgreSQL in the current folder: server.py --half H --address A --port P --connections N --buffers BYTES -- BIN
 
-From elsewhere only the account ``bench`` gets in, which owns the database ``bench`` and may do nothing else. It has no
-password: whoever reaches the port can use that database while a case runs. The superuser has no
-way in. The database stays for the next case, and goes with the folder.
+Only the account ``bench`` can connect over the network. It owns the database ``bench`` and has no other rights. It has
+no password, so anyone who can reach the port can use that database while a case runs. The superuser cannot connect.
+The database stays for the next case, and is removed with the folder.
 
 PostgreSQL refuses to run as root. If this process is root, the programs run as nobody, who owns the database. Their
 only capability is to read everything, because the programs and the database lie in folders of root. access(2) respects
@@ -35,7 +35,7 @@ data = os.path.abspath("database")
 settings = {
     "listen_addresses": chosen.address,
     "port": chosen.port,
-    "unix_socket_directories": "",  # over TCP alone: the path of a socket may have no more than 107 bytes
+    "unix_socket_directories": "",  # TCP only, because the path of a socket is limited to 107 bytes
     "max_connections": chosen.connections + 10,
     "shared_buffers": "%dkB" % (chosen.buffers // 1024),
 }
@@ -48,7 +48,7 @@ if not os.path.exists(os.path.join(data, "complete")):
     how = ["-D", data, "-U", "fleetmark", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
     ran = subprocess.run([*prefix, os.path.join(programs, "initdb"), *how], stdout=subprocess.DEVNULL, check=False)
     if ran.returncode:
-        sys.exit(ran.returncode)  # initdb has printed why
+        sys.exit(ran.returncode)  # initdb has printed the reason
     with open(os.path.join(data, "pg_hba.conf"), "w") as file:
         file.write(ACCESS)
     orders = "CREATE ROLE bench LOGIN;\n\nCREATE DATABASE bench OWNER bench;\n"
@@ -59,4 +59,4 @@ if not os.path.exists(os.path.join(data, "complete")):
     os.close(os.open(os.path.join(data, "complete"), os.O_CREAT))
 for name, value in settings.items():
     server += ["-c", "%s=%s" % (name, value)]
-load.serve(server, stop=signal.SIGINT)  # its fast shutdown
+load.serve(server, stop=signal.SIGINT)  # SIGINT requests PostgreSQL's fast shutdown

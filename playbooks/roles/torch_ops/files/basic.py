@@ -1,4 +1,4 @@
-"""Basic operators: products, convolutions, element-wise arithmetic, reductions, normalisation, pooling, look-up."""
+"""Define basic operators: products, convolutions, element-wise, reductions, normalisation, pooling, look-up."""
 
 from operators import FLOATS, add, product_of, rows_of
 
@@ -6,7 +6,7 @@ torch = None  # set by use()
 
 
 def use(module):
-    """Give the operators their torch."""
+    """Set the torch module that the operators use."""
     global torch
     torch = module
 
@@ -15,7 +15,7 @@ def F():
     return torch.nn.functional
 
 
-# Products. fp8 takes scales, and int8 adds up in 32 bits.
+# Products. fp8 requires scales, and int8 accumulates in 32 bits.
 def mm(a, b):
     if a.dtype == torch.int8:
         return torch._int_mm(a, b)
@@ -33,7 +33,7 @@ MM = {"part": product_of, "precisions": (*FLOATS, "fp8", "int8")}
 
 
 def factors(t, d):
-    b = t.rand(d["n"], d["k"]).t() if t.precision == "fp8" else t.rand(d["k"], d["n"])  # fp8 wants columns
+    b = t.rand(d["n"], d["k"]).t() if t.precision == "fp8" else t.rand(d["k"], d["n"])  # fp8 requires column order
     return [t.rand(d["m"], d["k"]), b]
 
 
@@ -125,7 +125,7 @@ add(
 )
 
 
-# On matrices of rows x cols: name, function, inputs, operations per element, whether it takes out=.
+# Operators on rows x cols matrices: name, function, inputs, operations per element, whether out= is supported.
 def matrix(number=1, **bounds):
     return lambda t, d: [t.rand(d["rows"], d["cols"], **bounds) for _ in range(number)]
 
@@ -135,13 +135,13 @@ def per_element(count):
 
 
 def on_rows(name, grade, run, count, number=1, out=None, make=None, bounds=None, **more):
-    """An operator on a matrix whose rows do not depend on each other."""
+    """Define an operator on a matrix with independent rows."""
     more.setdefault("part", rows_of)
     add(name, "rows", grade, make or matrix(number, **(bounds or {})), run, per_element(count), out=out, **more)
 
 
 def named(name, grade, count, number=1, bounds=None, **more):
-    """A function of torch that takes out=."""
+    """Define an operator from a torch function that supports out=."""
     on_rows(
         name,
         grade,
@@ -194,7 +194,7 @@ def pixels(count):
 
 
 def on_images(name, grade, run, count, make=None, **more):
-    """An operator on images that do not depend on each other."""
+    """Define an operator on independent images."""
     more.setdefault("part", first_image)
     add(name, "image", grade, make or (lambda t, d: [images(t, d)]), run, pixels(count), **more)
 

@@ -1,10 +1,10 @@
-"""Fused operators of today's networks: attention, norms, gated activations, rotary embedding, experts, losses."""
+"""Define fused operators of current networks: attention, norms, gated activations, rotary embedding, experts, loss."""
 
 import basic
 from basic import F, on_rows, with_weights
 from operators import FLOATS, add
 
-MATH = FLOATS[:2] + FLOATS[3:]  # attention has no switch for tf32 of its own
+MATH = FLOATS[:2] + FLOATS[3:]  # attention has no own switch for tf32
 
 
 def torch():
@@ -19,7 +19,7 @@ def heads(t, d):
 
 
 def attend(q, k, v, causal):
-    """torch's fused attention; queries that share keys see them as one, without a copy."""
+    """Compute torch's fused attention. Queries that share keys use them without a copy."""
     if q.shape[1] != k.shape[1]:
         group = q.shape[1] // k.shape[1]
         k, v = (x[:, :, None].expand(-1, -1, group, -1, -1).flatten(1, 2) for x in (k, v))
@@ -27,19 +27,19 @@ def attend(q, k, v, causal):
 
 
 def pairs(d, causal):
-    """Pairs of a query and a key that count."""
+    """Return the number of query-key pairs that count."""
     s, t = d["s"], d["t"]
     return d["b"] * d["h"] * (s * (s + 1) / 2 if causal else s * t)
 
 
 def first_heads(inputs, result):
-    """The first head of the first sequence."""
+    """Select the first head of the first sequence."""
     cut = [x[:1, :1] if hasattr(x, "ndim") and x.ndim == 4 else x for x in inputs]
     return cut, [x[:1, :1] for x in result]
 
 
 def first_group(inputs, result):
-    """The first head of keys and values, with all heads of queries that share it."""
+    """Select the first head of keys and values, with all query heads that share it."""
     group = inputs[0].shape[1] // inputs[1].shape[1]
     sizes = (group, 1, 1)
     return [x[:1, :n] for x, n in zip(inputs, sizes)], [x[:1, :n] for x, n in zip(result, sizes)]  # noqa: B905
@@ -59,7 +59,7 @@ for name, causal in (("attention", False), ("attention_causal", True)):
 
 
 def gradients(run, *inputs):
-    """The gradients by all inputs that are no whole numbers: of ``run``'s result, or of half its sum of squares."""
+    """Return the gradients of ``run``'s result, or of half its sum of squares, for all non-integer inputs."""
     inputs = [x.detach().requires_grad_(x.is_floating_point()) for x in inputs]
     result = run(*inputs)
     weights = result.detach() if result.ndim else torch().ones_like(result)
@@ -72,7 +72,7 @@ add(
     "fused",
     heads,
     lambda q, k, v: gradients(lambda *x: attend(*x, True), q, k, v),
-    lambda d: 14 * pairs(d, True) * d["d"],  # forward 4, backward 10
+    lambda d: 14 * pairs(d, True) * d["d"],  # 4 for the forward pass, 10 for the backward pass
     part=first_group,
     precisions=MATH,
     loose=4,
@@ -156,9 +156,9 @@ add(
 )
 
 
-# Mixture of experts: the router, the sort of tokens by expert, the experts, and the way back.
+# Mixture of experts: the router, sorting tokens by expert, the experts, and the reverse order.
 def dispatch(x, gate, top):
-    """Every token's rows, sorted by the expert that they go to, and how many go to each."""
+    """Return the rows of all tokens sorted by their expert, and the number of rows per expert."""
     scores = torch().softmax((x.float() if x.dtype.itemsize < 4 else x) @ gate, -1)
     experts = scores.topk(top, -1)[1].flatten()
     order = experts.sort(stable=True)[1]
@@ -182,7 +182,7 @@ add(
 
 
 def experts(x, counts, up, down):
-    """Each expert's two products on its own rows of ``x``, which stand in the order of experts."""
+    """Compute each expert's two products on its rows of ``x``, which are sorted by expert."""
     parts, start = [], 0
     for expert, count in enumerate(counts):
         if count:
@@ -235,7 +235,7 @@ on_rows(
 
 
 def adamw(weight, gradient, mean, square):
-    """One step of AdamW as torch's single-tensor code does it, after a thousand steps."""
+    """Compute one step of AdamW as torch's single-tensor code does, after a thousand steps."""
     mean = mean.lerp(gradient, 0.1)
     square = (square * 0.999).addcmul(gradient, gradient, value=0.001)
     return weight * (1 - 1e-5) - 1e-3 * mean / (square.sqrt() + 1e-8)

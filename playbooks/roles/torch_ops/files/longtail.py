@@ -1,4 +1,4 @@
-"""The long tail: operators that no benchmark is about, and that a slow library makes a network wait for."""
+"""Define the long tail: operators without their own benchmarks that can still slow down a network."""
 
 import basic
 from basic import F, images, named, on_images, on_rows
@@ -43,7 +43,7 @@ on_rows("prelu", TAIL, lambda x, w: F().prelu(x, w), 2, make=basic.with_weights(
 # Element-wise, several inputs.
 for name in ("maximum", "minimum", "hypot", "atan2"):
     named(name, TAIL, 1, 2, loose=2)
-for name in ("fmod", "remainder"):  # powers of two, so that rounding decides nothing
+for name in ("fmod", "remainder"):  # powers of two, so that rounding has no effect
     on_rows(name, TAIL, lambda x, name=name: getattr(torch(), name)(x, 0.25), 1)
 on_rows("lerp", TAIL, lambda x, y: torch().lerp(x, y, 0.25), 3, 2)
 on_rows("addcmul", TAIL, lambda x, y, z: torch().addcmul(x, y, z), 2, 3)
@@ -71,7 +71,7 @@ on_rows("cummax", TAIL, lambda x: x.cummax(-1)[0], 1)
 on_rows("median", TAIL, lambda x: x.median(-1)[0], 1)
 on_rows("aminmax", TAIL, lambda x: torch().stack(torch().aminmax(x, dim=-1)), 2, part=None)
 
-# Sorting and choosing.
+# Sorting and selection.
 on_rows("sort", TAIL, lambda x: x.sort(-1)[0], 1)
 on_rows("argsort", TAIL, lambda x: x.gather(-1, x.argsort(-1)), 1)
 on_rows("topk", TAIL, lambda x: x.topk(min(50, x.shape[-1]), -1)[0], 1)
@@ -88,7 +88,7 @@ on_rows(
 )
 
 
-# Gathering and scattering: data moves, nothing is computed.
+# Gathering and scattering: these move data without computation.
 def indexed(t, d):
     return [t.rand(d["rows"], d["cols"]), t.ints(d["cols"], d["rows"], d["cols"])]
 

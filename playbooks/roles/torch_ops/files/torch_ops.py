@@ -1,8 +1,8 @@
-"""Times torch's operators on one device and checks what they compute: a line of JSON for each case.
+"""Time torch's operators on one device and check their results. Print a line of JSON for each case.
 
-torch_ops.py --grade basic --shapes shapes.json ...: first the environment, then the roofs that this device itself
-reaches (products in each precision, memory), then the cases, then an end. A case is timed, held against a reference in
-fp64, or skipped with a reason. Standard library and torch only, Python 3.9 and later.
+torch_ops.py --grade basic --shapes shapes.json ... prints the environment, the roofs that this device reaches (products
+in each precision, memory), the cases, and an end mark. A case is timed and checked against a reference in fp64, or
+skipped with a reason. Standard library and torch only, Python 3.9 and later.
 """
 
 import argparse
@@ -37,13 +37,13 @@ INTERESTING = (
 
 
 def say(**line):
-    """Print one line at once, so that what was measured is there if the next case ends the process."""
+    """Print one line immediately, so that results survive if the next case ends the process."""
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
 
 def flags():
-    """The CPU's instructions that matter to operators."""
+    """Return the CPU's instruction set flags that matter to operators."""
     try:
         with open("/proc/cpuinfo") as file:
             line = next(line for line in file if line.startswith(("flags", "Features")))
@@ -53,7 +53,7 @@ def flags():
 
 
 def environment(torch, device, clock, chosen):
-    """What the figures depend on."""
+    """Return the environment on which the results depend."""
     runtimes = (("CUDA", "cuda"), ("ROCm", "hip"), ("CANN", "cann"))
     versions = [(name, getattr(torch.version, key, None)) for name, key in runtimes]
     name = platform.processor() or platform.machine()
@@ -81,13 +81,13 @@ def environment(torch, device, clock, chosen):
 
 
 def set_tf32(torch, on):
-    """Let products of fp32 be rounded to tf32, or not."""
+    """Allow or forbid rounding fp32 products to tf32."""
     torch.backends.cuda.matmul.allow_tf32 = on
     torch.backends.cudnn.allow_tf32 = on
 
 
 def why_not(torch, device, index, precision):
-    """Why the device lacks a precision; None where it has it."""
+    """Return why the device lacks a precision, or None if it supports it."""
     if precision == "tf32":
         major = torch.cuda.get_device_capability(index)[0] if device == "cuda" and torch.version.hip is None else 0
         return None if major >= 8 else "the device has no tf32"
@@ -97,7 +97,7 @@ def why_not(torch, device, index, precision):
 
 
 def pick(torch, asked, index):
-    """The kind of device that is measured, of which number ``index`` is from now on torch's own choice."""
+    """Return the type of device to measure, and make number ``index`` torch's default device."""
     device = "cpu"
     if asked != "cpu":
         if not hasattr(torch, "accelerator"):
@@ -120,13 +120,13 @@ def pick(torch, asked, index):
 
 
 class Bench:
-    """One run: the device, its clock, its roofs so far."""
+    """Run cases on one device, and store its clock and its roofs so far."""
 
     def __init__(self, torch, device, chosen):
         self.torch, self.device, self.chosen = torch, device, chosen
         self.clock = Clock(torch, device, chosen.index)
         self.makers = {}
-        self.peaks = {}  # precision to FLOP/s
+        self.peaks = {}  # FLOP/s by precision
         self.memory = None  # B/s
         self.counts = dict.fromkeys(("cases", "skipped", "failed", "wrong"), 0)
 
@@ -139,7 +139,7 @@ class Bench:
     # -- roofs
 
     def find_memory(self):
-        """The rate of copying a buffer far larger than any cache, in bytes read and written a second."""
+        """Measure the rate of copying a buffer far larger than any cache, in bytes read and written per second."""
         torch = self.torch
         size = self.chosen.memory_buffer
         a = torch.zeros(size // 4, dtype=torch.float32, device=self.device)
@@ -152,7 +152,7 @@ class Bench:
             say(roof="memory", rate=self.memory, size=size, throttled=dropped)
 
     def find_peak(self, precision):
-        """The best rate of square products in ``precision``: larger ones, until one takes its share of the budget."""
+        """Measure the best rate of square products in ``precision``. Increase their size within the time budget."""
         torch, operator = self.torch, TABLE["mm"]
         if why := why_not(torch, self.device, self.chosen.index, precision):
             self.skip("mm/%s" % precision, why)
@@ -170,7 +170,7 @@ class Bench:
                 rate = operator.flops(dims) / min(samples or [first])
                 best, best_size = (rate, n) if rate > best else (best, best_size)
                 took = min(samples or [first])
-                if (took > share and n >= 1024) or took > 0.4:  # the next one takes eight times as long
+                if (took > share and n >= 1024) or took > 0.4:  # the next size takes eight times as long
                     break
                 n *= 2
         except (RuntimeError, NotImplementedError, TypeError) as error:
@@ -183,10 +183,10 @@ class Bench:
     # -- cases
 
     def run(self, operator, precision, shape, dims, model):
-        """One case: made, run, timed and checked; every end of it is a line."""
+        """Create, run, time and check one case. Print a line for every outcome."""
         name = "%s/%s/%s" % (operator.name, precision, shape)
         if precision not in self.peaks:
-            return  # said with the roofs
+            return  # already reported with the roofs
         flops = operator.flops(dims)
         predicted = flops / self.peaks[precision]
         if predicted > SLOW_S:
@@ -242,9 +242,10 @@ class Bench:
         )
 
     def error(self, operator, inputs, results):
-        """The largest error as a share of the reference's largest value; infinite where one is no number.
+        """Return the largest error as a share of the reference's largest value; infinite if a value is NaN.
 
-        The reference is the same operator in fp64 on the CPU, with the same rounded inputs; of large shapes a part.
+        The reference is the same operator in fp64 on the CPU with the same rounded inputs. For large shapes, it covers
+        a part of the result.
         """
         torch = self.torch
         if operator.part:
@@ -272,7 +273,7 @@ class Bench:
         return value.to(self.torch.float64) if value.is_floating_point() or value.dtype == self.torch.int8 else value
 
     def out_of_memory(self, error):
-        """What was asked and what was free, as far as the device says."""
+        """Return the requested and the free memory, as far as the device reports them."""
         text = " ".join(str(error).split())
         if self.device == "cpu":
             free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -299,7 +300,7 @@ def as_list(torch, results):
 
 
 def size_of(torch, inputs, results):
-    """Bytes of all tensors together, each once."""
+    """Return the total size of all distinct tensors in bytes."""
     return sum(x.numel() * x.element_size() for x in [*inputs, *results] if isinstance(x, torch.Tensor))
 
 

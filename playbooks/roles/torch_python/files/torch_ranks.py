@@ -1,8 +1,8 @@
-"""Ranks of torch.distributed on this host: starts one process for each device and joins them with those of other hosts.
+"""Start ranks of torch.distributed on this host, one process per device, and join them with those of other hosts.
 
-A script gives ``run(add_words, work)`` its own options and ``work(options, group)``. Every host of a group runs the
-same command but for ``--node``; no launcher and no login between hosts is needed. What goes wrong on any rank is one
-sentence on standard error of the first host, and a status other than 0.
+A script passes its own options and ``work(options, group)`` to ``run(add_words, work)``. Every host of a group runs the
+same command except for ``--node``. No launcher and no login between hosts is needed. If a rank fails, the first host
+prints one sentence to standard error and exits with a non-zero status.
 """
 
 import argparse
@@ -18,17 +18,17 @@ import threading
 import time
 
 POLL_S = 0.5
-GRACE_S = 5.0  # for other ranks to say why they ended, before this one repeats what the library said
+GRACE_S = 5.0  # timeout for other ranks to report why they ended, before this one reports the library's error
 BACKENDS = {"cpu": "gloo", "cuda": "nccl", "npu": "hccl", "xpu": "xccl"}
 LEFT = ("connection closed", "connection reset", "broken pipe", "timed out", "recvvalue failed", "connection refused")
 
 
 class Wrong(Exception):
-    """What keeps a run from succeeding, as one sentence that says what to do."""
+    """Report why a run fails in one sentence that says what to do."""
 
 
 class Group(object):
-    """This rank among the others. ``device`` is a torch device; ``name`` of this host as others know it."""
+    """Represent this rank in its group. ``device``: a torch device; ``name``: the name of this host for others."""
 
     def __init__(self, options, torch):
         self.torch = torch
@@ -45,7 +45,7 @@ class Group(object):
         return self.rank == 0
 
     def library(self):
-        """torch.cuda, torch.npu, ...; None for CPUs."""
+        """Return torch.cuda, torch.npu, ..., or None for CPUs."""
         return None if self.kind == "cpu" else getattr(self.torch, self.kind)
 
     def synchronize(self):
@@ -53,7 +53,7 @@ class Group(object):
             self.library().synchronize()
 
     def join(self, options):
-        """Meet all other ranks. Raises Wrong where they do not come, or the backend is not there."""
+        """Connect to all other ranks. Raise Wrong if they do not connect, or if the backend is missing."""
         import torch.distributed as dist
 
         if not backend_is_there(dist, self.torch, self.backend):
@@ -97,7 +97,7 @@ class Group(object):
         )  # fmt: skip
 
     def heed(self, dist, host, port):
-        """On the first rank: end this process when another says that it failed, as a collective would hang."""
+        """End this process, the first rank, when another rank reports a failure, because a collective would hang."""
         if self.rank:
             return
         wait = datetime.timedelta(seconds=self.patience)
@@ -108,10 +108,10 @@ class Group(object):
                 if store.check(["failed"]):
                     fail(store.get("failed").decode("utf-8", "replace"))
             except RuntimeError:
-                return  # the store is gone, and so is the run
+                return  # the store has ended, and so has the run
 
     def tell(self, sentence):
-        """Leave ``sentence`` for the first rank; return what another rank has left before, else ``sentence``."""
+        """Leave ``sentence`` for the first rank. Return an earlier sentence of another rank, or else ``sentence``."""
         try:
             if self.store is None:
                 return sentence
@@ -122,20 +122,20 @@ class Group(object):
                 return self.store.get("failed").decode("utf-8", "replace")
             where = " (rank %d on %s)" % (self.rank, self.name) if self.world > 1 else ""
             self.store.set("failed", sentence + where)
-            time.sleep(2 * POLL_S if self.rank else 0)  # until the first rank has read it
+            time.sleep(2 * POLL_S if self.rank else 0)  # wait until the first rank has read it
             return sentence + where
         except RuntimeError:
             return sentence
 
 
 def backend_is_there(dist, torch, backend):
-    """Whether this torch has the backend; those of other packages (hccl) are known where the package is loaded."""
+    """Return whether this torch has the backend. Backends of other packages (hccl) require the loaded package."""
     known = getattr(dist, "is_backend_available", None)
     return bool(known(backend)) if known else hasattr(dist, "is_%s_available" % backend)
 
 
 def device_kind(torch, wanted):
-    """torch's name of the kind of device; Wrong where this torch does not have it."""
+    """Return torch's name of the type of device. Raise Wrong if this torch does not support it."""
     try:
         import torch_npu  # noqa: F401
     except ImportError:
@@ -148,7 +148,7 @@ def device_kind(torch, wanted):
 
 
 def name_interface(options):
-    """Tell the libraries which interface leads to other hosts: the one asked for, else that of the route to them."""
+    """Tell the libraries which interface leads to other hosts: the requested one, or else that of the route."""
     names = [name for _, name in socket.if_nameindex()]
     if options.interface and options.interface not in names:
         raise Wrong(
@@ -161,7 +161,7 @@ def name_interface(options):
 
 
 def route_to(address, names):
-    """The interface whose address this host uses towards ``address``; empty where it cannot be told."""
+    """Return the interface that this host uses to reach ``address``; empty if unknown."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((address, 9))  # sends nothing
@@ -174,7 +174,7 @@ def route_to(address, names):
                     ):  # SIOCGIFADDR
                         return name
                 except OSError:
-                    continue  # without an IPv4 address
+                    continue  # the interface has no IPv4 address
     except OSError:
         pass
     return ""
@@ -186,7 +186,7 @@ def first_line(error):
 
 
 def sentence_of(error, group):
-    """What to tell people of an error of torch."""
+    """Return the message for the user about an error of torch."""
     if isinstance(error, Wrong):
         return str(error)
     text = str(error)
@@ -212,14 +212,14 @@ def fail(sentence):
 
 
 def leave():
-    """End without torch's own last steps, in which its threads now and then abort a process that did all it should."""
+    """Exit without torch's own cleanup, in which its threads sometimes abort a successful process."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
 
 def one_rank(options, work):
-    """This process is a rank: join, work, leave."""
+    """Run this process as a rank: join, work, leave."""
     group = None
     try:
         import torch
@@ -238,7 +238,7 @@ def one_rank(options, work):
 
 
 def all_ranks(options):
-    """Start this host's ranks and wait for them; the first that fails ends the others. Returns the exit status."""
+    """Start this host's ranks and wait for them. The first failure ends the others. Return the exit status."""
     children = []
     for local in range(options.ranks):
         env = dict(os.environ, RANK=str(options.node * options.ranks + local), LOCAL_RANK=str(local))
@@ -268,16 +268,16 @@ def all_ranks(options):
 
 
 def run(description, add_words, work):
-    """Parse the command line, start the ranks, and be one of them."""
+    """Parse the command line, and start the ranks or act as one."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--node", type=int, default=0, help="this host's number")
-    parser.add_argument("--nodes", type=int, default=1, help="hosts")
+    parser.add_argument("--nodes", type=int, default=1, help="number of hosts")
     parser.add_argument("--ranks", type=int, default=1, help="processes on each host")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of each process")
     parser.add_argument("--master", default="127.0.0.1:29511", help="address and port of the first host")
     parser.add_argument("--towards", default="127.0.0.1", help="address of another host")
     parser.add_argument("--interface", default="", help="network interface to the other hosts")
-    parser.add_argument("--device", default="", help="cpu, cuda, npu, xpu; empty: what torch has")
+    parser.add_argument("--device", default="", help="cpu, cuda, npu, xpu; empty: the one that torch has")
     parser.add_argument("--backend", default="", help="gloo, nccl, hccl, xccl; empty: by the device")
     parser.add_argument("--patience", type=float, default=60.0, help="seconds that ranks wait for one another")
     add_words(parser)
