@@ -10,7 +10,9 @@ from statistics import fmean
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.record.results import HostInfo
 from planner.comparison import Candidate, Comparison
+from planner.frontier import Bound
 from reports.comparison.cell import SERVERS, Line
+from reports.comparison.service import Service
 from reports.comparison.titles import spaced
 from reports.kit import format as fmt
 
@@ -68,11 +70,14 @@ def _shared(comparison: Comparison, hosts: Sequence[HostInfo], per: str) -> str:
     return message("Price of a server: {amounts}; {dates}", amounts=listed, dates=joined(dates))
 
 
-def totals(comparison: Comparison, hosts: Sequence[HostInfo], lead: Sequence[Line]) -> tuple[str, ...]:
+def totals(
+    comparison: Comparison, hosts: Sequence[HostInfo], lead: Sequence[Line], served: Sequence[Service] = ()
+) -> tuple[str, ...]:
     """Return, for each candidate, how many servers replace SERVERS of the baseline and what they cost.
 
     For example: ``34 genoa replace 100 icelake and cost 646,000 EUR; 100 icelake cost 900,000 EUR``. ``lead`` lists the
-    classes that the answer covers. A sentence names each side whose cost is unknown although it has prices.
+    classes that the answer covers. ``served`` lists the services whose accelerators or servers are counted in the same
+    way. A sentence names each side whose cost is unknown although it has prices.
     """
     if comparison.per not in ("server", "money"):
         return ()
@@ -93,6 +98,7 @@ def totals(comparison: Comparison, hosts: Sequence[HostInfo], lead: Sequence[Lin
     sentences = []
     for k, candidate in enumerate(comparison.candidates):
         if candidate.title in prices:
+            sentences += [_service_total(comparison, candidate, prices, service) for service in served]
             amounts = [(x.class_, e.value) for x in lead if not x.service and (e := x.cells[k].estimate)]
             sentences.append(_total(comparison, candidate, prices, amounts))
     return (*[sentence for sentence in sentences if sentence][:MOST], *unknown[:MOST])
@@ -130,6 +136,43 @@ def _total(
     return message("{sentence}; {n} {baseline} cost {before}", sentence=sentence, before=before, **names)
 
 
+def _service_total(
+    comparison: Comparison, candidate: Candidate, prices: Mapping[str, _Price], service: Service
+) -> Message | None:
+    """Return how many units of ``candidate`` give the service of SERVERS units of the baseline, and what they cost.
+
+    A unit is an accelerator or a server. Return None without an exact ratio at equal service.
+    """
+    result = service.results.get(candidate.title)
+    price, base = (
+        prices[side].of_unit(service.family.sizes) if side in prices else None
+        for side in (candidate.title, comparison.baseline)
+    )
+    if result is None or result.ratio is None or result.bound is not Bound.EXACT or price is None:
+        return None
+    if comparison.per == "money" and base is None:
+        return None
+    same = base / price if base and comparison.per == "money" else 1.0
+    needed = math.ceil(SERVERS * same / result.ratio.value - fmt.ROUNDING)
+    unit = prices[candidate.title].unit
+    names = {
+        "n": SERVERS,
+        "baseline": fmt.clean(comparison.baseline),
+        "units": message("accelerators") if service.family.per_device else message("servers"),
+    }
+    sentence = message(
+        "{needed} {candidate} {units} serve as much as {n} {baseline} {units} and cost {cost}",
+        needed=f"{needed:,}",
+        candidate=fmt.clean(candidate.title),
+        cost=spaced(fmt.money(needed * price), unit),
+        **names,
+    )
+    if base is None:
+        return sentence
+    before = spaced(fmt.money(SERVERS * base), unit)
+    return message("{sentence}; {n} {baseline} {units} cost {before}", sentence=sentence, before=before, **names)
+
+
 @dataclass(frozen=True, slots=True)
 class _Price:
     """The prices of one side's hosts. ``unit``: their currency and term."""
@@ -140,6 +183,10 @@ class _Price:
     def mean(self, strata: Strata = ()) -> float:
         """Return the mean price of a server, weighted by the share of each stratum if there are any."""
         return _mean(self.by_host, strata)
+
+    def of_unit(self, sizes: Mapping[str, float]) -> float:
+        """Return the mean price of one unit; ``sizes`` maps hosts to their number of units, 1 if absent."""
+        return fmean(price / sizes.get(host, 1.0) for host, price in self.by_host.items())
 
     def typical(self, strata: Strata = ()) -> float:
         """Return the geometric mean of the prices, as used for figures per money."""

@@ -122,7 +122,7 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
         _sides(comparison, around.hosts),
         _basis(comparison, lines),
         bought(comparison, around.hosts),
-        totals(comparison, around.hosts, _lead(capacity)),
+        totals(comparison, around.hosts, _lead(capacity), served),
         tuple(c.title for c in comparison.candidates),
         (
             *worse[:MOST_WORSE],

@@ -24,10 +24,15 @@ LEAST = 2  # points of a line
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Loads of one ``kind`` (what their cases' names share) on all machines. ``name``: with its labels. ``sides``: a
-    side's name to its machines' points; ``per_device``: work is that of one device, else of a server; ``prices``: a
-    side's price of that unit an hour, with its currency; ``provisioned``: a machine's W for that unit; ``sources``:
-    what measured the power.
+    """A family of loads on all machines: the cases that share ``kind``, the common part of their names.
+
+    - ``name``: ``kind`` with the labels
+    - ``sides``: the points of each machine, by side
+    - ``per_device``: whether work is that of one accelerator instead of a server
+    - ``prices``: the hourly price of such a unit and its currency, by side
+    - ``provisioned``: the provisioned power of a unit in W, by machine
+    - ``sources``: the sources of the measured power
+    - ``sizes``: the number of accelerators of each machine; empty unless ``per_device``
     """
 
     workload: str
@@ -39,6 +44,7 @@ class Family:
     prices: Mapping[str, tuple[float, str]]
     provisioned: Mapping[str, float]
     sources: tuple[str, ...]
+    sizes: Mapping[str, float]
 
 
 def families(frame: pd.DataFrame, hosts: Sequence[HostInfo], only: Collection[str] | None = None) -> list[Family]:
@@ -125,7 +131,7 @@ def _family(hosts: Sequence[HostInfo], about: Frontier, size: str, rows: pd.Data
     sources = {source for m in drawn if any(m in of for of in sides.values()) for source in drawn[m][1]}
     shown = " ".join([name, *(f"{k}={v}" for k, v in _labels(labels).items())])
     workload = str(rows["workload"].iloc[0])
-    return Family(workload, name, shown, about, sides, sized, prices, provisioned, tuple(sorted(sources)))
+    return Family(workload, name, shown, about, sides, sized, prices, provisioned, tuple(sorted(sources)), sizes)
 
 
 def _labels(text: str) -> dict[str, str]:

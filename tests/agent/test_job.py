@@ -211,17 +211,17 @@ def test_an_event_while_a_follower_is_greeted_wakes_it(tmp_path: Path) -> None:
     wait_for(lambda: events.exists() and "wait" in events.read_text())
     os.kill(json.loads(events.read_text().splitlines()[0])["pid"], signal.SIGKILL)
     runner = job.folder / "runner.py"
-    text = runner.read_text()
-    for line, slower in (
+    for file, line, slower in (
         (
+            job.folder / "followers.py",
             "            self.tell_one(peer, self.greeting())",
             "            self.tell_one(peer, self.greeting()); time.sleep(2)",
         ),
-        ('self.tell("start", pid=os.getpid())', 'time.sleep(1); self.tell("start", pid=os.getpid())'),
+        (runner, 'self.tell("start", pid=os.getpid())', 'time.sleep(1); self.tell("start", pid=os.getpid())'),
     ):
+        text = file.read_text()
         assert text.count(line) == 1
-        text = text.replace(line, slower)
-    runner.write_text(text)
+        file.write_text(text.replace(line, slower))
     events.unlink()
     again = subprocess.Popen([sys.executable, str(runner), str(job.folder)], stdout=subprocess.PIPE, text=True)
     assert again.stdout and again.stdout.readline() == "started\n"

@@ -108,6 +108,19 @@ def test_the_answer_without_a_slow_host_is_at_equal_service_too(tmp_path: Path) 
     assert "without it: new 3.00 (" in sentence
 
 
+@pytest.mark.parametrize("per", ["server", "money"])
+def test_prices_of_servers_give_the_cost_at_equal_service(tmp_path: Path, per: str) -> None:
+    """Each server has two accelerators: 100 old ones cost 100 x 4 / 2 = 200 USD, ceil(100 / 3) new ones 34 x 9 / 2 = 153."""
+    old, new = ["o1", "o2", "o3"], ["n1", "n2", "n3"]
+    record(tmp_path, "c-old", {h: {"gen": "old", **PRICE} for h in old}, measured(old, 1.0))
+    record(tmp_path, "c-new", {h: {"gen": "new", **PRICE, "price": "9"} for h in new}, measured(new, 3.0))
+    doc = json.loads(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", per, "--format", "json"))
+    assert doc["answer"]["totals"] == [
+        "34 new accelerators serve as much as 100 old accelerators and cost 153 USD per hour; "
+        "100 old accelerators cost 200 USD per hour"
+    ]
+
+
 def test_a_comparison_says_what_one_replaces_at_equal_service(tmp_path: Path) -> None:
     (block,) = compared(tmp_path).frontiers
     part = block.part
