@@ -90,7 +90,7 @@ def test_results_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = fleetmark("run", "--suite", "selftest", "--results", "file/below", cwd=tmp_path)
     assert done.returncode == USAGE
-    assert "choose another place with --results" in done.stderr
+    assert "choose a folder with --results" in done.stderr
 
 
 @pytest.mark.alone

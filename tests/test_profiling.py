@@ -73,7 +73,7 @@ def test_what_is_unknown_is_not_claimed(root: Path) -> None:
     (turin,) = document["predictions"]
     assert turin["value"] is None and "more than 2 times beyond" in turin["why"]
     table = " ".join(run(root, *words).split())
-    assert "Cannot tell what it is short of" in table and "throttled to 40%, 50%, 65%, 80%" in table
+    assert "The bottleneck cannot be determined" in table and "throttled to 40%, 50%, 65%, 80%" in table
     assert "unknown" in table and "gen=turin: cannot tell" in table
     assert "cannot tell what nginx tls rps is short of" in refused(root, *words, "--upgrade", "mem=2")
 
