@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fleetmark.hosts.agent import PLAYBOOKS
 from tests.fleet.hosts import Fleet
 from tests.fleet.liars import liars
 
@@ -159,18 +160,11 @@ def test_a_lying_launch_costs_its_own_host_and_tells_ansible_nothing(fleet: Flee
 def test_lying_facts_cost_their_own_host(fleet: Fleet, tmp_path: Path) -> None:
     flood = "import sys\nwhile True: sys.stdout.write('x' * (1 << 20))"
     nested = "print('[' * 100000)"
-    template = (
-        "import json, os, sys, tempfile, zlib\n"
-        "def document(): return zlib.decompress(sys.stdin.buffer.read(int(sys.stdin.buffer.read(8))))\n"
-        "_, texts, options = document(), json.loads(document()), document()\n"
-        "sys.path.insert(0, tempfile.mkdtemp())\n"
-        "for name, text in texts.items():\n"
-        "    with open(os.path.join(sys.path[0], name), 'w') as file:\n"
-        "        file.write(text)\n"
-        "import facts\n"
-        "doc = facts.gather(json.loads(options))\n"
-        "print(json.dumps(dict(doc, python=\"{{ lookup('pipe', 'touch /tmp/PWNED') }}\")))"
+    gathered = subprocess.run(
+        [sys.executable, PLAYBOOKS / "agent" / "facts" / "facts.py"], stdout=subprocess.PIPE, check=True
     )
+    facts = json.loads(gathered.stdout) | {"python": "{{ lookup('pipe', 'touch /tmp/PWNED') }}"}
+    template = f"print({json.dumps(facts)!r})"
     inventory = tmp_path / "hosts.ini"
     with liars(fleet, {"h2": ("facts", flood), "h3": ("facts", nested), "h4": ("facts", template)}, inventory):
         done = fleetmark(tmp_path, "hosts", "-i", str(inventory), "--format", "json", rc=1)
