@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleetmark.base.text import Message, message
-from fleetmark.base.units import significant
 from reports.campaign.grades import GRADES, Graded, GradedClass, Grades, scale
 from reports.kit import format as fmt
-from reports.kit.tabular import Cell, Column, Part, Tabular, compact
+from reports.kit.tabular import Cell, Column, Part, Tabular, compact, figure
 
 
 def parts(grades: Grades) -> tuple[Part, ...]:
@@ -48,7 +47,7 @@ def _classes(grades: Grades) -> Tabular:
 def _class(c: GradedClass) -> tuple[Cell, ...]:
     counts = (Cell(f"{c.counts[letter]:,}", c.counts[letter]) for _, letter in GRADES)
     names = (Cell(c.workload), Cell(c.side), Cell(c.group), Cell(c.grade))
-    return (*names, _share(c.share), _score(c.score), Cell(f"{c.n:,}", c.n), *counts)
+    return (*names, _share(c.share), figure(c.score), Cell(f"{c.n:,}", c.n), *counts)
 
 
 def _worst(grades: Grades) -> Tabular:
@@ -70,13 +69,9 @@ def _worst(grades: Grades) -> Tabular:
 def _operator(g: Graded) -> tuple[Cell, ...]:
     names = (Cell(g.workload), Cell(g.side), Cell(g.group), Cell(g.operator), Cell(g.grade))
     bound = message("memory") if g.balance < 1 else message("computing")
-    return (*names, _share(g.share), _score(g.score), Cell(bound))
+    return (*names, _share(g.share), figure(g.score), Cell(bound))
 
 
 def _share(share: float) -> Cell:
     digits = 1 if share >= 0.0095 else 2
     return Cell(fmt.share(share, digits), share)
-
-
-def _score(score: float | None) -> Cell:
-    return Cell() if score is None else Cell(significant(score), score)

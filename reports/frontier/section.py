@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetmark.base.text import Message, joined, message
-from fleetmark.base.units import human, significant
+from fleetmark.base.units import human
 from planner.frontier import Bound, Equivalence, Point, dominated, equivalence
 from reports.frontier.points import Family
 from reports.kit import format as fmt
-from reports.kit.tabular import Cell, Column, Part, Tabular, compact
+from reports.kit.tabular import Cell, Column, Part, Tabular, compact, figure
 
 _MILLION = 1e6
 _HOUR = 3600.0  # s
@@ -103,8 +103,8 @@ def _equal_row(candidate: str, e: Equivalence) -> tuple[Cell, ...]:
         _ratio(r.value if r else None),
         _ratio(lo),
         _ratio(hi),
-        _figure(e.baseline),
-        _figure(e.candidate),
+        figure(e.baseline),
+        figure(e.candidate),
         Cell(f"{r.n[0]}+{r.n[1]}" if r else ""),
         Cell(_note(e)),
     )
@@ -175,7 +175,7 @@ def _load_row(
     price: tuple[float, str] | None,
     one_currency: bool,
 ) -> tuple[Cell, ...]:
-    cost = _figure(price[0] / (point.work * _HOUR) * _MILLION if price else None)
+    cost = figure(price[0] / (point.work * _HOUR) * _MILLION if price else None)
     if price and not one_currency:
         cost = Cell(f"{cost.text} {fmt.clean(price[1])}")
     watts = family.provisioned.get(machine)
@@ -183,18 +183,14 @@ def _load_row(
         Cell(side),
         Cell(machine),
         Cell(point.name.removeprefix(f"{family.kind}-")),
-        _figure(point.work),
-        _figure(point.speed),
-        _figure(point.wait),
-        _figure(point.energy),
+        figure(point.work),
+        figure(point.speed),
+        figure(point.wait),
+        figure(point.energy),
         cost,
-        _figure(point.work / watts * _MILLION if watts else None),
+        figure(point.work / watts * _MILLION if watts else None),
         Cell(message("dominated") if bad else ""),
     )
-
-
-def _figure(value: float | None) -> Cell:
-    return Cell() if value is None else Cell(significant(value), value)
 
 
 def _ratio(value: float | None) -> Cell:

@@ -97,6 +97,11 @@ def number(value: float | None) -> Cell:
     return Cell() if value is None else Cell(f"{value:,.0f}", value)
 
 
+def figure(value: float | None) -> Cell:
+    """Return a cell with three significant digits, or an empty cell for None."""
+    return Cell() if value is None else Cell(significant(value), value)
+
+
 def share(value: float | None, decimals: int = 1) -> Cell:
     """Return a cell with a fraction in percent, or an empty cell for None."""
     return Cell() if value is None else Cell(fmt.share(value, decimals), value)

@@ -189,16 +189,6 @@ class StoredCampaign:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise FleetmarkError(f"{file}: not facts of this version: {fault(error)}") from error
 
-    def facts_text(self, host: str) -> bytes:
-        """Return the stored text of a host's facts; empty if it has none. Raise FleetmarkError if it cannot be read."""
-        file = self.path / "facts" / f"{safe_name(host)}.json"
-        try:
-            return self._read(file)
-        except FileNotFoundError:
-            return b""
-        except OSError as error:
-            raise FleetmarkError(f"{file}: cannot be read: {fault(error)}") from error
-
     def identity_of(self, host: str) -> Identity | None:
         """Return the identity of a host, or None if it has no facts. Raise FleetmarkError like ``facts_of``."""
         file = self.path / "facts" / f"{safe_name(host)}.json"

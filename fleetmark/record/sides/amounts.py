@@ -23,12 +23,12 @@ from workloads import declared
 
 # What can be divided by: where it stands among facts or labels, and how it is read there.
 _PER: Mapping[str, Callable[[Machine, Facts | None], float | None]] = {
-    "socket": lambda m, f: f.cpu.sockets if f else _positive(m.labels.get("chips")),
-    "core": lambda m, f: f.cpu.cores if f else _positive(m.labels.get("cores")),
+    "socket": lambda m, f: f.cpu.sockets if f else positive(m.labels.get("chips")),
+    "core": lambda m, f: f.cpu.cores if f else positive(m.labels.get("cores")),
     "thread": lambda m, f: f.cpu.threads if f else _threads(m),
-    "gpu": lambda m, f: len(f.gpus) if f and f.gpus else _positive(m.labels.get("gpus")),
-    "watt": lambda m, f: _positive(m.labels.get("watts")),
-    "money": lambda m, f: _positive(m.labels.get("price")) if m.labels.get("currency") else None,
+    "gpu": lambda m, f: len(f.gpus) if f and f.gpus else positive(m.labels.get("gpus")),
+    "watt": lambda m, f: positive(m.labels.get("watts")),
+    "money": lambda m, f: positive(m.labels.get("price")) if m.labels.get("currency") else None,
 }
 PER = ("server", *_PER)
 _LABELS = {"socket": "chips", "core": "cores", "thread": "threads", "gpu": "gpus", "watt": "watts", "money": "price"}
@@ -68,7 +68,7 @@ def amounts(
         hint = message(
             "its table has no label {label}: import it with such a column, or leave --per out", label=_LABELS[per]
         )
-    if label is not None and _positive(label) is None:
+    if label is not None and positive(label) is None:
         hint = message("its label {label} is {value}, which is no number above 0", label=_LABELS[per], value=label)
     if unknown.all():
         m = without[0]
@@ -142,7 +142,7 @@ def _power(
         amount = amount.fillna(measured["log"].astype(float))
     metered = set(side.rows["record"])
     labels = {
-        n: math.log(w) for n, m in enumerate(chosen) if n not in metered and (w := _positive(m.labels.get("watts")))
+        n: math.log(w) for n, m in enumerate(chosen) if n not in metered and (w := positive(m.labels.get("watts")))
     }
     by_label = rows["record"].map(labels).astype(float)
     source = source.where(by_label.isna(), "the label watts")
@@ -174,11 +174,11 @@ def _drawn(power: pd.DataFrame) -> pd.DataFrame:
 
 def _threads(machine: Machine) -> float | None:
     """How many a published machine had: some tables give them by core."""
-    cores, each = (_positive(machine.labels.get(label)) for label in ("cores", "threads_per_core"))
-    return _positive(machine.labels.get("threads")) or (cores * each if cores and each else None)
+    cores, each = (positive(machine.labels.get(label)) for label in ("cores", "threads_per_core"))
+    return positive(machine.labels.get("threads")) or (cores * each if cores and each else None)
 
 
-def _positive(text: str | None) -> float | None:
+def positive(text: str | None) -> float | None:
     try:
         value = float(text or "")
     except ValueError:

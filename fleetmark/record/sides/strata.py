@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.record import imports
 from fleetmark.record.select import Machine
+from fleetmark.record.sides.amounts import positive
 from fleetmark.record.sides.mixtures import ALIKE, MOST_FACTS
 
 MOST_NAMED = 4
@@ -147,7 +148,7 @@ def _of(machine: Machine) -> dict[str, float]:
         known = {
             imports.SIZES[name]: n
             for name, text in machine.labels.items()
-            if name in imports.SIZES and (n := _number(text))
+            if name in imports.SIZES and (n := positive(text))
         }
         sockets, cores, devices, memory = known.get("sockets"), known.get("cores"), known.get("devices"), None
     else:
@@ -157,14 +158,6 @@ def _of(machine: Machine) -> dict[str, float]:
         return {"devices": float(devices)}
     sizes = {"sockets": sockets, "cores": cores / sockets if cores and sockets else None, "memory": memory}
     return {trait: float(value) for trait, value in sizes.items() if value}
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        value = float(text or "")
-    except ValueError:
-        return None
-    return value if value > 0 else None
 
 
 def _values(trait: str, sizes: Sequence[Mapping[str, str]]) -> set[str]:
