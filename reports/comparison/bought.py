@@ -14,6 +14,7 @@ from planner.frontier import Bound
 from reports.comparison.cell import SERVERS, Line
 from reports.comparison.service import Service
 from reports.comparison.titles import spaced
+from reports.frontier.section import unit_of
 from reports.kit import format as fmt
 
 MOST = 6  # maximum number of sides named
@@ -158,10 +159,10 @@ def _service_total(
     names = {
         "n": SERVERS,
         "baseline": fmt.clean(comparison.baseline),
-        "units": message("accelerators") if service.family.per_device else message("servers"),
+        "unit": unit_of(service.family),
     }
     sentence = message(
-        "{needed} {candidate} {units} serve as much as {n} {baseline} {units} and cost {cost}",
+        "{needed} {candidate} {unit}s serve as much as {n} {baseline} {unit}s and cost {cost}",
         needed=f"{needed:,}",
         candidate=fmt.clean(candidate.title),
         cost=spaced(fmt.money(needed * price), unit),
@@ -170,7 +171,7 @@ def _service_total(
     if base is None:
         return sentence
     before = spaced(fmt.money(SERVERS * base), unit)
-    return message("{sentence}; {n} {baseline} {units} cost {before}", sentence=sentence, before=before, **names)
+    return message("{sentence}; {n} {baseline} {unit}s cost {before}", sentence=sentence, before=before, **names)
 
 
 @dataclass(frozen=True, slots=True)
