@@ -2,7 +2,7 @@
 VENV ?= .venv
 export VENV
 
-.PHONY: first-run test check explore
+.PHONY: first-run test test-one lint check explore
 
 first-run:
 	@scripts/prepare run
@@ -25,8 +25,17 @@ explore:
 	@scripts/prepare test
 	@$(pytest) -n $(processes) $(beside) --hypothesis-profile=explore -m "not fleet and not alone"
 
-check:
-	@scripts/prepare test
+# One file, folder or FILE::TEST, without setting up anything: make test-one T=tests/parsers/test_fio.py
+test-one:
+	@test -n "$(T)" || { echo "test-one: name a test: make test-one T=tests/parsers/test_fio.py" >&2; exit 2; }
+	@$(pytest) -q $(T)
+
+lint:
+	@test -x $(VENV)/bin/ruff || { echo "lint: $(VENV) has no ruff; install it: $(VENV)/bin/pip install -e '.[dev]'" >&2; exit 2; }
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy
+
+check:
+	@scripts/prepare test
+	@$(MAKE) --no-print-directory lint

@@ -58,7 +58,12 @@ GROUPED = Tabular(
     ),
     (
         (Cell("memory"), Cell(plot="<svg></svg>"), times(1.5), share(0.25)),
-        (Cell("stream", link="rates-table", hint="why"), Cell(), Cell("1.50", 1.5, formula="=[rates]!B5"), Cell("", None, is_input=True)),
+        (
+            Cell("stream", link="rates-table", hint="why"),
+            Cell(),
+            Cell("1.50", 1.5, formula="=[rates]!B5"),
+            Cell("", None, is_input=True),
+        ),
         (Cell("cache"), Cell(), times(2.5), share(0.5)),
     ),
     heads=frozenset({0}),
