@@ -7,6 +7,7 @@ export VENV
 first-run:
 	@scripts/prepare run
 	@$(VENV)/bin/fleetmark run
+	@echo "fleetmark is in $(VENV)/bin; to type it without its path: . $(VENV)/bin/activate"
 
 # A file a process, those that take longest first. One process more than there are cores, since some tests wait; fleets wait
 # more than they work. Only the files that have such tests are read where few have.

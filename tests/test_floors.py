@@ -39,6 +39,8 @@ def modules(rooms: Iterable[str] = ROOMS) -> dict[str, Path]:
 
 
 def room(file: Path) -> str:
+    if file.name == "__main__.py":
+        return "fleetmark/cli"
     return "/".join(file.parts[:2]) if file.parts[0] == "fleetmark" and len(file.parts) > 2 else file.parts[0]
 
 

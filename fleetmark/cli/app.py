@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -36,17 +36,16 @@ from fleetmark.cli.common import (
     interruptible,
     say_what_is_left_out,
 )
+from fleetmark.cli.help import FIRST_DAY, App
 from fleetmark.cli.roots import results
 
-if TYPE_CHECKING:
-    pass
+# Headings of the verbs in `fleetmark --help`.
+MEASURE, COMPARE, DIAGNOSE, PLAN, RECORD = "Measure", "Compare", "Diagnose", "Plan", "Record"
 
-app = typer.Typer(
+app = App(
     help="Characterise servers: run the field's benchmarks over a fleet and read their results.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit status: 0 all that ran passed, 1 something failed, is missing or could not be kept, 2 wrong use or "
     "input, 3 interrupted.",
 )
@@ -85,16 +84,22 @@ Timeout = Annotated[
 
 
 @app.callback(invoke_without_command=True)
-def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+def _root(
+    ctx: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
     if version:
         from fleetmark import __version__
 
         typer.echo(f"fleetmark {__version__}")
         raise typer.Exit(OK)
+    if ctx.invoked_subcommand is None:
+        typer.echo(FIRST_DAY.format(program=ctx.info_name))
+        raise typer.Exit(OK)
     say_what_is_left_out()
 
 
-@app.command()
+@app.command(rich_help_panel=MEASURE)
 def run(
     inventory: Inventory = None,
     suite: Annotated[
@@ -286,16 +291,16 @@ def _settings(words: Sequence[str]) -> dict[str, dict[str, str]]:
     return settings
 
 
-app.command()(cli_reports.report)
-app.command()(cli_reports.compare)
-app.command()(cli_diagnose.diagnose)
-app.command()(cli_diagnose.history)
-app.command()(cli_diagnose.gate)
-app.command()(cli_diagnose.tuning)
-app.command()(cli_tune.tune)
+app.command(rich_help_panel=COMPARE)(cli_reports.report)
+app.command(rich_help_panel=COMPARE)(cli_reports.compare)
+app.command(rich_help_panel=DIAGNOSE)(cli_diagnose.diagnose)
+app.command(rich_help_panel=DIAGNOSE)(cli_diagnose.history)
+app.command(rich_help_panel=DIAGNOSE)(cli_diagnose.gate)
+app.command(rich_help_panel=DIAGNOSE)(cli_diagnose.tuning)
+app.command(rich_help_panel=DIAGNOSE)(cli_tune.tune)
 
 
-@app.command("import")
+@app.command("import", rich_help_panel=RECORD)
 def import_(
     kind: Annotated[
         str,
@@ -331,7 +336,7 @@ def import_(
     raise typer.Exit(USAGE if failed else OK)
 
 
-@app.command()
+@app.command(rich_help_panel=COMPARE)
 def predict(
     machine: Annotated[str, typer.Option("--machine", "-m", help="The machine to predict: host=new1; gen=turin.")],
     target: Annotated[list[str] | None, typer.Option(help="Only benchmarks whose title matches a pattern.")] = None,
@@ -344,7 +349,7 @@ def predict(
 ) -> None:
     """Predict a machine's results on benchmarks that it has not run, from the recorded machines.
 
-    Example: fleetmark predict --machine host=new1 --baseline gen=icelake
+    Examples: fleetmark predict --machine host=new1; fleetmark predict --machine host=new1 --baseline gen=icelake
     """
     from fleetmark.verbs import predict as predicting
     from fleetmark.verbs.documents import files
@@ -355,8 +360,8 @@ def predict(
     predicting.show(predictions, as_.value, beside(as_), asked)
 
 
-references = typer.Typer(help="Pinned reference machines: scores against them never drift.", no_args_is_help=True)
-app.add_typer(references, name="reference")
+references = App(help="Pinned reference machines: scores against them never drift.", no_args_is_help=True)
+app.add_typer(references, name="reference", rich_help_panel=COMPARE)
 
 
 @references.command("save")
@@ -370,7 +375,8 @@ def reference_save(
 ) -> None:
     """Pin the results of machines and the benchmark weights under a name. Saving again adds a version.
 
-    Example: fleetmark reference save icelake-2026 --from gen=icelake
+    Examples: fleetmark reference save icelake-2026 --from gen=icelake;
+    fleetmark reference save icelake-memory --from gen=icelake --only "stream/*"
     """
     from fleetmark.verbs import reference
 
@@ -385,7 +391,7 @@ def reference_save(
 def reference_list(root: Root = ROOT, output: Output = None, as_: AsDocument = DocumentFormat.TABLE) -> None:
     """List all versions of all references.
 
-    Example: fleetmark reference list
+    Examples: fleetmark reference list; fleetmark reference list --format json
     """
     from fleetmark.verbs import reference
     from fleetmark.verbs.documents import files
@@ -395,7 +401,7 @@ def reference_list(root: Root = ROOT, output: Output = None, as_: AsDocument = D
         reference.show(here, as_.value, beside(as_), asked)
 
 
-@app.command()
+@app.command(rich_help_panel=MEASURE)
 def hosts(
     inventory: Inventory = None,
     suite: SuiteName = "quick",
@@ -432,11 +438,11 @@ def hosts(
     raise typer.Exit(OK if all(entry.facts for entry in entries) else SOME_FAILED)
 
 
-@app.command()
+@app.command(rich_help_panel=RECORD)
 def campaigns(root: Root = ROOT, output: Output = None, as_: AsDocument = DocumentFormat.TABLE) -> None:
     """List the campaigns under a results root.
 
-    Example: fleetmark campaigns --results /data/fleetmark
+    Examples: fleetmark campaigns; fleetmark campaigns --results /data/fleetmark
     """
     from fleetmark.verbs import catalogue
     from fleetmark.verbs.documents import files
@@ -446,7 +452,7 @@ def campaigns(root: Root = ROOT, output: Output = None, as_: AsDocument = Docume
         catalogue.show_campaigns(here, as_.value, beside(as_), asked)
 
 
-@app.command()
+@app.command(rich_help_panel=RECORD)
 def parse(
     what: Annotated[str, typer.Argument(help="A tool (fio, stream, lscpu, ...), or a campaign to parse again.")],
     files: Annotated[list[Path] | None, typer.Argument(help="The tool's output; - is stdin.")] = None,
@@ -473,7 +479,7 @@ def parse(
         raise typer.Exit(reparse.campaign(what, here, beside(as_), json_))
 
 
-app.add_typer(cli_workloads.app, name="workloads")
-app.add_typer(cli_plan.app, name="plan")
-app.add_typer(cli_diagnose.app, name="baseline")
-app.command("profile")(cli_profile.profile)
+app.add_typer(cli_workloads.app, name="workloads", rich_help_panel=MEASURE)
+app.add_typer(cli_plan.app, name="plan", rich_help_panel=PLAN)
+app.add_typer(cli_diagnose.app, name="baseline", rich_help_panel=DIAGNOSE)
+app.command("profile", rich_help_panel=PLAN)(cli_profile.profile)

@@ -24,6 +24,7 @@ from fleetmark.cli.common import (
     beside,
     interruptible,
 )
+from fleetmark.cli.help import App
 from fleetmark.cli.reports import Campaign, Date, Html, Lang, Pdf, Templates, Xlsx
 from fleetmark.cli.roots import results
 
@@ -108,7 +109,7 @@ def _isolate(
         return isolating.show(archive, question(archive, case, border), where, as_.value, console, documents, command)
 
 
-app = typer.Typer(help="Saved results of hosts, to detect later slowdowns.", no_args_is_help=True)
+app = App(help="Saved results of hosts, to detect later slowdowns.", no_args_is_help=True)
 
 
 @app.command()
@@ -137,7 +138,7 @@ def save(
 def list_(root: Root = ROOT, output: Output = None, as_: AsDocument = DocumentFormat.TABLE) -> None:
     """List all versions of all baselines.
 
-    Example: fleetmark baseline list
+    Examples: fleetmark baseline list; fleetmark baseline list --format csv
     """
     from fleetmark.verbs import baseline
     from fleetmark.verbs.documents import files
@@ -163,7 +164,7 @@ def history(
 ) -> None:
     """Show metrics of hosts over all campaigns and lasting changes. Exit status 1 if a metric became worse.
 
-    Example: fleetmark history -m */*/triad --html history.html
+    Examples: fleetmark history; fleetmark history -m */*/triad --html history.html
     """
     from fleetmark.verbs import history as telling
     from fleetmark.verbs.documents import documents_of
@@ -223,7 +224,7 @@ def tuning(
 ) -> None:
     """Suggest settings for a campaign's hosts, by rules on their facts. Changes nothing.
 
-    Example: fleetmark tuning last
+    Examples: fleetmark tuning last; fleetmark tuning last --format json
     """
     from fleetmark.record.campaigns import find
     from fleetmark.verbs import tuning as advising

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from fleetmark.base.terminal import Terminal
 from fleetmark.cli.common import OK, ROOT, SOME_FAILED, Root, interruptible
+from fleetmark.cli.help import App
 from fleetmark.cli.reports import Date, Html, Lang, Pdf, ReportFormat, Templates, Xlsx
 from fleetmark.cli.roots import results
 
-
-class _Plan(TyperGroup):
-    """A group in which ``plan FILE`` is ``plan solve FILE``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in (*self.commands, "--help"):
-            args = ["solve", *args]
-        return super().parse_args(ctx, args)
-
-
-app = typer.Typer(
-    cls=_Plan,
+app = App(
+    default="solve",
     help="From a demand forecast to what to buy, where and when. `fleetmark plan FILE` is `fleetmark plan solve FILE`.",
     no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 

@@ -35,7 +35,8 @@ def profile(
 ) -> None:
     """Find the bottleneck of a workload, the gain from more of each resource, and its speed on other machines.
 
-    Example: fleetmark profile -t nginx/*/rps -r cpu=spec_cpu2017/*/base_ratio -r mem=stream/*/triad --save web
+    Examples: fleetmark profile -t nginx/*/rps -r cpu=openssl/*/sign;
+    fleetmark profile -t nginx/*/rps -r cpu=spec_cpu2017/*/base_ratio -r mem=stream/*/triad --save web
     """
     from fleetmark.record import profiles as profiling
     from fleetmark.verbs import documents

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from fleetmark.cli.common import OK, USAGE, AsDocument, DocumentFormat, Output, WorkloadFolders, beside
+from fleetmark.cli.help import App
 
-
-class _Workloads(TyperGroup):
-    """A command group that reads ``workloads NAME`` as ``workloads show NAME``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args or args[0] not in (*self.commands, "--help"):
-            args = ["show", *args]
-        return super().parse_args(ctx, args)
-
-
-app = typer.Typer(
-    cls=_Workloads,
+app = App(
+    default="show",
     help="Show workloads, create your own. `fleetmark workloads NAME` is `fleetmark workloads show NAME`.",
-    rich_markup_mode=None,
 )
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of workloads.")]
 
@@ -37,7 +26,7 @@ def show(
 ) -> None:
     """Show all workloads and suites, or one workload with its cases, parameters and metrics.
 
-    Example: fleetmark workloads fio
+    Examples: fleetmark workloads; fleetmark workloads fio
     """
     from fleetmark.verbs import catalogue
     from fleetmark.verbs.documents import files
@@ -54,7 +43,7 @@ def new(
 ) -> None:
     """Write a working example workload for you to adapt: a manifest, a parser and a test.
 
-    Example: fleetmark workloads new acme_bench acme
+    Examples: fleetmark workloads new acme_bench acme; fleetmark run --workloads acme -s acme_bench
     """
     from fleetmark.verbs import skeleton
 
@@ -66,7 +55,7 @@ def new(
 def check(folder: Folder) -> None:
     """Report every error in a folder of workloads, with file and line. The exit status is 2 if there is one.
 
-    Example: fleetmark workloads check acme
+    Examples: fleetmark workloads check acme; fleetmark workloads check acme && fleetmark run --workloads acme -s quick
     """
     from fleetmark.verbs import checking
 
@@ -81,7 +70,7 @@ def check(folder: Folder) -> None:
 def schema() -> None:
     """Print the JSON Schema of manifests, which editors use to complete and check them.
 
-    Example: fleetmark workloads schema > manifest.schema.json
+    Examples: fleetmark workloads schema > manifest.schema.json; fleetmark workloads schema | head
     """
     from workloads.schema import text
 

@@ -1,0 +1,109 @@
+"""Help texts: verbs in groups with whole sentences, and one example to a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.models import ArgumentInfo, OptionInfo
+
+_EXAMPLES = re.compile(r"Examples?: (.*)", re.DOTALL)
+_VALUES = {str: "TEXT", int: "N", float: "NUMBER", Path: "PATH"}
+FIRST_DAY = """\
+Fleetmark says what a server is worth. Three commands for the first day:
+
+  {program} run                           measure this machine (about six minutes)
+  {program} hosts -i hosts.yml            see which hosts answer, and what would run on them
+  {program} run -i hosts.yml -s standard  measure a fleet
+
+All verbs: {program} --help
+"""
+
+
+class Verb(TyperCommand):
+    """A command whose docstring ends with ``Examples: a; b``: its help shows each on a line of its own."""
+
+    def format_help_text(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """Write the description and the examples."""
+        match = _EXAMPLES.search(self.help or "")
+        for paragraph in (self.help or "")[: match.start() if match else None].strip().split("\n\n"):
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(" ".join(paragraph.split()))
+        if match:
+            with formatter.section("Examples"):
+                for example in examples(match[1]):
+                    formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
+
+
+def examples(text: str) -> list[str]:
+    """Return the commands of a text such as ``fleetmark run; fleetmark hosts``."""
+    return [" ".join(part.split()) for part in re.split(r";\s+(?=fleetmark )", text.strip())]
+
+
+class Verbs(TyperGroup):
+    """A group of commands: its help lists them under headings, each with the first sentence of its docstring.
+
+    ``default``: the command that is meant if the first argument is none, such as ``plan solve`` for ``plan FILE``.
+    """
+
+    default = ""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the default command before arguments that name no command."""
+        named = bool(args) and args[0] in (*self.commands, *ctx.help_option_names)
+        if self.default and not named and (args or not self.no_args_is_help):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """Write the commands under the heading of their group (``rich_help_panel``), in order of definition."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            sentence = re.split(r"(?<=\.)\s", " ".join((command.help or "").split()), maxsplit=1)[0]
+            panel = getattr(command, "rich_help_panel", None)
+            groups.setdefault(panel if isinstance(panel, str) else "Commands", []).append((name, sentence))
+        for heading, rows in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+
+class App(typer.Typer):
+    """A Typer application of Verbs. ``default``: see ``Verbs``."""
+
+    def __init__(self, default: str = "", **options: Any) -> None:
+        group = type("Verbs", (Verbs,), {"default": default}) if default else Verbs
+        super().__init__(cls=group, rich_markup_mode=None, **options)
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
+        """Define a command that is a Verb. ``rich_help_panel``: its heading in the help of the group."""
+        register = super().command(name, cls=Verb, **options)
+
+        def named(function: Any) -> Any:
+            _name_values(function)
+            return register(function)
+
+        return named
+
+
+def _name_values(function: Any) -> None:
+    """Give each option of a command a word for its value, such as ``PATH``, and each argument its name."""
+    hints = get_type_hints(function, include_extras=True)
+    for name, hint in hints.items():
+        type_, *details = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        for detail in details:
+            if isinstance(detail, ArgumentInfo) and detail.metavar is None:
+                detail.metavar = name.rstrip("_").upper()
+            elif isinstance(detail, OptionInfo) and detail.metavar is None:
+                words = (word for kind, word in _VALUES.items() if kind in {type_, *get_args(type_), *_items(type_)})
+                detail.metavar = next(words, None)
+    function.__annotations__ = hints  # with the options that have words now
+
+
+def _items(type_: Any) -> set[Any]:
+    """Return the types of the items if ``type_`` is a list, or a list or None."""
+    return {item for part in get_args(type_) for item in get_args(part)}
