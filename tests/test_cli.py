@@ -44,6 +44,7 @@ def fleetmark(*words: str | Path, cwd: Path, **env: str) -> subprocess.Completed
         (["run", "--resume", "last"], "no campaign 'last'"),
         (["run", "--resume", "last", "--seed", "1"], "--seed with --resume: a campaign resumes as scheduled"),
         (["run", "--resume", "last", "--suite", "quick"], "--suite with --resume"),
+        (["run", "--retry-failed"], "--retry-failed without --resume"),
         (["run", "--set", "stream.source=stream.c"], "is not a file on this machine or a URL"),
         (["workloads", "strem"], "did you mean stream"),
         (["report", "nothing"], "no campaign 'nothing'"),

@@ -128,6 +128,21 @@ def test_what_is_damaged_is_lost_and_says_which_file(tmp_path: Path, name: str, 
     assert owed.owed_steps(archive, {"h1": job}, ()) == {"h1": {"00000"}}
 
 
+@pytest.mark.parametrize("status", ["failed", "invalid"])
+def test_failed_steps_are_owed_again_and_their_files_are_kept(tmp_path: Path, status: str) -> None:
+    archive, folder = recorded(tmp_path)
+    run = {"host": "h1", "workload": "fio", "repeat": 0, "subject": "host", "reason": ""}
+    archive.note("outcome", **run, case="c", status=status)
+    archive.note("outcome", **run, case="not deployed", status="failed")
+    archive.note("outcome", **run, case="fine", status="passed")
+    assert owed.set_aside_failed(archive) == 2
+    assert not folder.exists() and len(list(archive.path.glob("superseded/*/h1/fio/c/0/step.json"))) == 1
+    cases = {"1": "c", "2": "not deployed", "3": "fine"}
+    steps = [{**step(), "id": number, "case": case} for number, case in cases.items()]
+    assert owed.owed_steps(archive, {"h1": {"steps": steps}}, ()) == {"h1": {"1", "2"}}
+    assert owed.set_aside_failed(archive) == 0
+
+
 def test_a_damaged_step_that_had_passed_is_owed_again_without_parsing_first(tmp_path: Path) -> None:
     archive, folder = recorded(tmp_path)
     archive.note("outcome", host="h1", workload="fio", case="c", repeat=0, subject="host", status="passed", reason="")

@@ -16,6 +16,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
 from fleetmark.base.signature import is_signed, key_problem, sign
+from fleetmark.base.text import count
 from fleetmark.campaign import slurm
 from fleetmark.campaign.adaptive import Adaptive
 from fleetmark.campaign.drive import Drive, fields_of
@@ -31,7 +32,7 @@ from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.resumed import scheduled
 from fleetmark.campaign.resumed.authorship import request_to_run
 from fleetmark.campaign.resumed.credentials import credentials_again, refuse_without
-from fleetmark.campaign.resumed.owed import note_joined, note_lost, owed_steps, set_aside_lost
+from fleetmark.campaign.resumed.owed import note_joined, note_lost, owed_steps, set_aside_failed, set_aside_lost
 from fleetmark.campaign.resumed.scheduled import Request, digest, job_text, request_of
 from fleetmark.campaign.schedule import containers, has_groups, secrets_of, settings_of
 from fleetmark.campaign.start import start
@@ -129,10 +130,11 @@ def _join_late(
     return _drive(archive, options, console, [*(c for c in late if c.facts), *others], credentials)
 
 
-def resume(archive: Archive, options: Options, console: Console) -> bool:
+def resume(archive: Archive, options: Options, console: Console, *, retry_failed: bool = False) -> bool:
     """Resume a campaign: collect finished steps from the hosts, follow running steps, and start the owed steps.
 
     Damaged jobs are recreated, and damaged steps run again. Hosts that were unreachable during scheduling join.
+    ``retry_failed``: steps that failed or were invalid run again, too; their files move to ``superseded/``.
     """
     require(archive.id, archive.campaign())
     request, is_own = request_to_run(archive, options.inventory, console)
@@ -155,6 +157,8 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
     )
     options.turns.refuse_together(request.exchanges)
     set_aside_lost(archive)
+    if retry_failed:
+        console.print(f"{count(set_aside_failed(archive), 'failed or invalid step')} will run again")
     jobs = scheduled.jobs(archive, request)
     note_joined(archive, request)
     if request.slurm:

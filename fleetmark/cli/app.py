@@ -127,6 +127,9 @@ def run(
     folders: WorkloadFolders = None,
     root: Root = ROOT,
     resume: Annotated[str | None, typer.Option(help="Resume this campaign (id, path, or last).")] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="With --resume: also run failed and invalid steps again.")
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Skipped measurements count as missing: exit 1.")] = False,
     connect_timeout: Timeout = None,
     patience: Annotated[float, typer.Option(help="Seconds without news from a host before it counts as lost.")] = 120.0,
@@ -165,7 +168,8 @@ def run(
 ) -> None:
     """Deploy, run, archive, parse and show a suite on this machine, a fleet or Slurm nodes.
 
-    Examples: fleetmark run; fleetmark run -i hosts.yml -s standard --set fio.size=8GiB; fleetmark run --resume last;
+    Examples: fleetmark run; fleetmark run -i hosts.yml -s standard --set fio.size=8GiB;
+    fleetmark run --resume last --retry-failed;
     fleetmark run -i hosts.yml -s server --dry-run --plan plan.pdf; fleetmark run --slurm --partition gpu --nodes 64
     """
     from fleetmark.campaign import run as campaign
@@ -188,6 +192,8 @@ def run(
         raise FleetmarkError(
             f"{overrides[0]} with --resume: a campaign resumes as scheduled; start a new one for changes"
         )
+    if retry_failed and not resume:
+        raise FleetmarkError("--retry-failed without --resume: name the campaign, such as --resume last")
     asked = {
         "--partition": partition,
         "--nodes": nodes,
@@ -232,7 +238,7 @@ def run(
         options = replace(options, root=here)
         if resume:
             archive = find(here, resume)
-            interrupted = campaign.resume(archive, options, console)
+            interrupted = campaign.resume(archive, options, console, retry_failed=retry_failed)
         else:
             archive, interrupted = campaign.run(options, console)
         status = cli_ended.show(archive, as_.value, console, strict)

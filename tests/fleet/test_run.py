@@ -249,6 +249,11 @@ def test_broken_tools_fail_by_name_and_the_other_hosts_finish(command: Command, 
     finally:
         for host in hosts:
             command.fleet.exec(host, ["rm", "-f", "/usr/local/bin/fio"])
+    done = command.run("--resume", "last", "--retry-failed")  # with the real fio
+    assert done.returncode == 0 and "3 failed or invalid steps will run again" in done.stdout, done.stdout
+    assert command.count() == {"passed": 4}
+    (old,) = command.campaign.glob("superseded/*/h2/fio/*/0/fio.json")
+    assert old.stat().st_size == 3000
 
 
 def test_a_hanging_tool_is_ended_at_its_timeout(command: Command, tmp_path: Path) -> None:
@@ -270,6 +275,8 @@ def test_a_hanging_tool_is_ended_at_its_timeout(command: Command, tmp_path: Path
             )  # its init sleeps
     finally:
         command.fleet.exec("h1", ["rm", "-f", "/usr/local/bin/iperf3"])
+    assert command.run("--resume", "last", "--retry-failed").returncode == 0
+    assert command.count() == {"passed": 2}
 
 
 def test_hosts_that_cannot_be_used_are_named_and_the_others_finish(
@@ -325,6 +332,8 @@ def test_a_tool_that_no_package_offers_fails_by_name(command: Command, suite: Ca
     assert "Unable to locate package fio" in failed["reason"]
     assert command.count(host="h2", workload="selftest") == {"passed": 6}
     assert command.count(host="h4") == {"passed": 7}
+    assert command.run("--resume", "last", "--retry-failed").returncode == 0
+    assert command.count() == {"passed": 14}
 
 
 def test_an_ordinary_user_measures_what_needs_no_root_and_is_told_the_rest(

@@ -30,6 +30,19 @@ def set_aside_lost(archive: Archive) -> None:
         archive.set_aside(folder)
 
 
+def set_aside_failed(archive: Archive) -> int:
+    """Journal that failed and invalid steps are owed again, and move their files aside. Return their number."""
+    last = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
+    failed = {key for key, status in last.items() if status in (Status.FAILED, Status.INVALID)}
+    for key in failed:
+        lost = fields_of(Outcome(Status.LOST, "set aside to run again (--retry-failed)"))
+        archive.note("outcome", **dict(zip(KEY, key, strict=True)), **lost)
+    for folder, step in list(archive.steps()):
+        if key_of(step) in failed and not step["serves"]:
+            archive.set_aside(folder)
+    return len(failed)
+
+
 def note_joined(archive: Archive, request: Request) -> None:
     """Journal once that hosts which were unreachable during scheduling have joined."""
     noted = {host for e in archive.journal() if e["e"] == "joined" for host in e["hosts"]}
