@@ -164,6 +164,16 @@ def test_limit_that_matches_in_part_warns() -> None:
     assert heard == ["Could not match supplied host pattern, ignoring: h3"]
 
 
+def test_an_unknown_variable_that_looks_like_ours_warns() -> None:
+    heard: list[str] = []
+    path = write("hosts.ini", "h1 fleetmark_generaton=old\nh2 fleetmark_generation=new\n[all:vars]\nfleetmark_x=1\n")
+    assert len(load_inventory([path], warn=heard.append)) == 2
+    assert sorted(heard) == [
+        "h1, h2: Fleetmark has no inventory variable fleetmark_x",
+        "h1: Fleetmark has no inventory variable fleetmark_generaton (did you mean fleetmark_generation?)",
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [

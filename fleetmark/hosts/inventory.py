@@ -7,14 +7,15 @@ import os
 import shlex
 import socket
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.hosts.ansible import Listed, complaint, list_inventory, sentences, template
 
+PREFIX = "fleetmark_"
 GENERATION = "fleetmark_generation"  # for example icelake; becomes the label ``gen``
 LABELS = "fleetmark_labels"  # for example {rack: r12, role: db}
 PEER_ADDRESS = "fleetmark_address"  # the address for other hosts, if it differs from ansible_host
@@ -111,7 +112,7 @@ def load_inventory(
             raise FleetmarkError(why)
     if not listed.hosts:
         raise FleetmarkError(_nothing(sources, limit, listed))
-    for warning in sentences(listed.warnings):
+    for warning in (*sentences(listed.warnings), *_unknown_variables(listed)):
         warn(warning)
     passwords = {
         "password": _password_file(settings.get("CONNECTION_PASSWORD_FILE")),
@@ -121,6 +122,18 @@ def load_inventory(
     defaults |= {k: v for k, v in passwords.items() if v}
     variables, failed = _templated(sources, limit, listed.hosts)
     return [_host(name, variables[name], defaults, listed.groups_of(name), failed.get(name)) for name in listed.hosts]
+
+
+def _unknown_variables(listed: Listed) -> Iterator[str]:
+    """Yield a warning for each variable that begins like Fleetmark's but is none of them."""
+    known = [GENERATION, LABELS, PEER_ADDRESS]
+    hosts_by_name: dict[str, list[str]] = {}
+    for host, variables in listed.hosts.items():
+        for name in variables:
+            if name.startswith(PREFIX) and name not in known:
+                hosts_by_name.setdefault(name, []).append(host)
+    for name, hosts in hosts_by_name.items():
+        yield f"{_some(hosts, 3)}: Fleetmark has no inventory variable {name}{suggest(name, known)}"
 
 
 def this_machine() -> Host:
