@@ -169,7 +169,7 @@ def test_an_unknown_variable_that_looks_like_ours_warns() -> None:
     path = write("hosts.ini", "h1 fleetmark_generaton=old\nh2 fleetmark_generation=new\n[all:vars]\nfleetmark_x=1\n")
     assert len(load_inventory([path], warn=heard.append)) == 2
     assert sorted(heard) == [
-        "h1, h2: Fleetmark has no inventory variable fleetmark_x",
+        "h1, h2: Fleetmark has no inventory variable fleetmark_x (did you mean fleetmark_labels?)",
         "h1: Fleetmark has no inventory variable fleetmark_generaton (did you mean fleetmark_generation?)",
     ]
 
