@@ -43,7 +43,7 @@ def resolve(
     if container:
         image = facts.containers.get(container) or Container(error="was not looked for")
         if image.error:
-            return f"needs its container: {container} {image.error}; bring it there (podman pull, docker load)"
+            return f"needs its container: {container} {image.error}"
     if manifest.torch:
         python = python_of(manifest, settings)
         context["torch"] = facts.torch.get(python) or Torch(error="was not asked about its torch")

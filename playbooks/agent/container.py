@@ -17,6 +17,15 @@ OWN = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbi
 PATIENCE_S = 20.0  # for the engine to remove a container
 MARK = "fleetmark="
 OF_IMAGE = ("PATH", "HOME", "PWD")  # of the environment
+# Variables by which the user configures the engine. The programs in a container do not get them.
+OF_ENGINE = (
+    "CONTAINERS_CONF",
+    "CONTAINERS_REGISTRIES_CONF",
+    "CONTAINERS_STORAGE_CONF",
+    "DOCKER_CONFIG",
+    "DOCKER_HOST",
+    "XDG_RUNTIME_DIR",
+)
 
 
 def command_of(step, argv, env, scratch):
@@ -31,7 +40,7 @@ def command_of(step, argv, env, scratch):
     folders |= {scratch, os.path.normpath(tools)}
     words += [word for folder in sorted(folders) if os.path.isdir(folder) for word in ("-v", folder + ":" + folder)]
     words += [word for device in sorted(devices) for word in ("--device", device)]
-    words += [word for name in sorted(env) if name not in OF_IMAGE for word in ("-e", name)]
+    words += [word for name in sorted(env) if name not in (*OF_IMAGE, *OF_ENGINE) for word in ("-e", name)]
     if engine == "docker" and os.geteuid() != 0:
         words += ["--user", "%d:%d" % (os.geteuid(), os.getegid())]
     return words + accelerators(engine) + ["-w", scratch, "--entrypoint", argv[0], image, *argv[1:]]

@@ -17,6 +17,8 @@ import sys
 ENGINES = ("docker", "podman", "enroot")
 IMAGE = re.compile(r"/?[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,300}$")
 MORE_PATH = ":/usr/local/bin:/opt/conda/bin:/opt/venv/bin"
+BRING = "bring it there (podman pull, docker load)"
+PROBE = "fleetmark-probe"
 # Variables to pass to a container: the mark by which Fleetmark ends processes, and settings of these libraries.
 PASSED = re.compile(
     r"(FLEETMARK|OMP|MKL|KMP|ONEDNN|DNNL|TORCH|PYTORCH|GLOO|NCCL|RCCL|HCCL|CCL|CUDA|NVIDIA|ROCR|HIP|HSA|ASCEND|UCX|FI|MASTER|LOCAL)_"
@@ -182,7 +184,10 @@ def engine_of(name):
 
 
 def check_image(name):
-    """Return the id of the image ``name`` and the version of its engine, or an ``error`` if it cannot be used."""
+    """Return the id of the image ``name`` and the version of its engine, or an ``error`` if it cannot be used.
+
+    It is started once with a program that it does not have, because an engine may have an image and start nothing.
+    """
     engine, image = engine_of(name)
     program = shutil.which(engine, path=os.environ.get("PATH", os.defpath) + MORE_PATH)
     if not IMAGE.match(image):
@@ -194,8 +199,14 @@ def check_image(name):
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         ran = subprocess.run([program, *words], check=False, **pipes)
         if ran.returncode:
-            return {"error": "is no image that %s has on this host (%s)" % (engine, reason(ran.stderr or ran.stdout))}
+            wrong = (engine, reason(ran.stderr or ran.stdout))
+            return {"error": "is no image that %s has on this host (%s); %s" % (*wrong, BRING)}
         described[key] = ran.stdout.decode("utf-8", "replace").strip()[:200]
+    words = ["run", "--rm", "--pull=never", "--network=host", "--ipc=host", "--entrypoint", PROBE, image]
+    ran = subprocess.run([program, *words], check=False, **pipes)
+    output = ran.stderr or ran.stdout
+    if ran.returncode not in (126, 127) or PROBE.encode() not in output:  # an image has no program of that name
+        return {"error": "cannot be started by %s on this host (%s)" % (engine, reason(output))}
     return described
 
 

@@ -403,6 +403,8 @@ def environment(step, scratch, campaign):
     env = dict(step.get("env", {}))
     env.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
     env.setdefault("HOME", os.path.expanduser("~"))
+    if step.get("container"):
+        env.update((name, os.environ[name]) for name in container.OF_ENGINE if name in os.environ and name not in env)
     if "SLURM_JOB_ID" in os.environ:  # srun must run a step's command within the current allocation
         env.setdefault("SLURM_OVERLAP", "1")
         for name in ("SLURM_JOB_ID", "SLURM_CONF"):

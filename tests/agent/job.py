@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +35,10 @@ class Job:
             "steps": list(steps),
         }
 
-    def start(self) -> dict[str, Any]:
-        """Launch it as a host is sent it; what it answered."""
-        ran = subprocess.run([sys.executable, "-c", BOOT], input=payload(self.doc), capture_output=True, timeout=30)
+    def start(self, env: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Launch it as a host is sent it, in this process's environment or in ``env``; what it answered."""
+        words = [sys.executable, "-c", BOOT]
+        ran = subprocess.run(words, input=payload(self.doc), capture_output=True, timeout=30, env=env)
         assert ran.stdout.startswith(b"FLEETMARK"), ran.stderr
         return answer_of(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
 

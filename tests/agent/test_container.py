@@ -85,7 +85,7 @@ def test_a_host_without_the_image_is_skipped_with_the_reason(answer: dict[str, A
     lacking = facts(containers=read_containers(Raw({"containers": {IMAGE: answer}})))
     suite = Suite(name="s", about="x", workloads={"stream": Choice(in_container=IMAGE)})
     schedule = make_schedule([(Host("h1", "-", "-"), lacking)], suite, {}, campaign="c", seed=1, repeats=1)
-    assert schedule.hosts["h1"].skipped["stream"].startswith(f"needs its container: {IMAGE} {words}; bring it there")
+    assert schedule.hosts["h1"].skipped["stream"].startswith(f"needs its container: {IMAGE} {words}")
 
 
 def test_a_workload_of_torch_names_its_container_itself() -> None:
@@ -148,6 +148,32 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     if begun.returncode or result("run", "--rm", "--network=host", "fleetmark-test:1", "/bin/dash").returncode:
         pytest.skip(f"{name} runs no container on this machine")
     return result
+
+
+def check_image(engine: Engine, **more: str) -> dict[str, Any]:
+    """Return what a host says of the engine's image."""
+    words = [sys.executable, str(AGENT / "interpreter.py"), "--image", engine.image]
+    ran = subprocess.run(words, env={**engine.env, **more}, capture_output=True, text=True, check=True)
+    answer: dict[str, Any] = json.loads(ran.stdout)
+    return answer
+
+
+def test_an_image_counts_if_its_engine_can_start_it(tmp_path: Path, engine: Engine) -> None:
+    assert check_image(engine)["image"]
+    if engine.name == "docker":
+        return  # its daemon knows the runtimes
+    broken = CONF.replace('"runc"', '"broken"') + '[engine.runtimes]\nbroken = ["/bin/false"]\n'
+    (tmp_path / "broken.conf").write_text(broken)
+    error = check_image(engine, CONTAINERS_CONF=str(tmp_path / "broken.conf"))["error"]
+    assert error.startswith("cannot be started by podman on this host (")
+
+
+def test_the_user_s_settings_of_the_engine_are_kept_from_the_container(tmp_path: Path, engine: Engine) -> None:
+    settings = {name: value for name, value in engine.env.items() if name.startswith("CONTAINERS_")}
+    show = step(0, ["/bin/dash", "-c", "echo =$CONTAINERS_CONF="], env={}, container=engine.image)
+    job = Job(tmp_path, [show], campaign="configured")
+    job.start(env={**os.environ, **settings})
+    assert job.results()["00000"]["files"]["stdout"] == "==\n"
 
 
 def test_a_real_container_works_in_the_step_s_folder_and_its_time_is_counted(tmp_path: Path, engine: Engine) -> None:
