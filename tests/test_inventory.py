@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,14 @@ def test_limit_that_matches_in_part_warns() -> None:
     heard: list[str] = []
     assert [h.name for h in load_inventory(["h1,h2,"], "h1,h3", warn=heard.append)] == ["h1"]
     assert heard == ["Could not match supplied host pattern, ignoring: h3"]
+
+
+def test_the_inventory_of_guests_in_the_docs_gives_labels_to_compare_by() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "places.md").read_text("utf-8")
+    example = page.partition("    all:\n")[2].partition("\n\n")[0]
+    path = write("fleet.yml", textwrap.dedent(f"    all:\n{example}\n"))
+    labels = {host.name: dict(host.labels) for host in load_inventory([path], warn=silent)}
+    assert labels == {"metal1": {"kind": "r7615", "gen": "metal"}, "guest1": {"kind": "r7615", "gen": "kvm"}}
 
 
 def test_an_unknown_variable_that_looks_like_ours_warns() -> None:
