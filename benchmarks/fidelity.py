@@ -102,7 +102,7 @@ def _through(
 ) -> tuple[tuple[float, float], Any, Any, Any]:
     """One repeat through Fleetmark: the metric with the cores of others, and the command, server and environment."""
     suite = place / "suite.yml"
-    suite.write_text(json.dumps({"about": "one case", "repeats": 1, "workloads": {workload: {"cases": [case]}}}))
+    suite.write_text(json.dumps({"description": "one case", "repeats": 1, "workloads": {workload: {"cases": [case]}}}))
     words = [w for k, v in settings.items() for w in ("--set", f"{workload}.{k}={v}")]
     done = subprocess.run(
         [FLEETMARK, "run", "--suite", str(suite), "--results", str(place / "results"), *words],

@@ -23,8 +23,8 @@ from tests.fleet.hosts import Fleet, missing
 from tests.fleet.liars import liars
 
 FLEETMARK = Path(sys.executable).with_name("fleetmark")
-SELFTEST = "about: tiny\nrepeats: 1\nworkloads:\n  selftest: {set: {commands: 2}}\n"
-FIO = "about: tiny\nrepeats: 1\nworkloads:\n  fio: {set: {runtime: 1, ramp: 0, size: 1MiB}, cases: ['randread*qd1']}\n"
+SELFTEST = "description: tiny\nrepeats: 1\nworkloads:\n  selftest: {set: {commands: 2}}\n"
+FIO = "description: tiny\nrepeats: 1\nworkloads:\n  fio: {set: {runtime: 1, ramp: 0, size: 1MiB}, cases: ['randread*qd1']}\n"
 
 FLOOD = """
 while True:

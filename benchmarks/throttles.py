@@ -104,7 +104,7 @@ KINDS = {
 def one(kind: Kind, fleet: Fleet, folder: Path) -> tuple[float, bool]:
     """Run one comparison of throttled hosts; return the error and whether the interval contains the truth."""
     suite = folder / "throttle.yml"
-    suite.write_text(f"about: throttled\nrepeats: {kind.repeats}\nworkloads:\n  {kind.suite}")
+    suite.write_text(f"description: throttled\nrepeats: {kind.repeats}\nworkloads:\n  {kind.suite}")
     results = ["--results", str(folder / "results")]
     for group in kind.groups:
         for _ in range(_PATIENCE):

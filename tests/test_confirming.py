@@ -59,7 +59,7 @@ def test_only_the_named_hosts_get_the_case() -> None:
     suite = Suite.model_validate(
         {
             "name": "x",
-            "about": "",
+            "description": "",
             "repeats": 2,
             "workloads": {
                 "iperf3": {"cases": ["tcp-1"], "hosts": {"tcp-1": [["a", "c"], ["b"]]}},

@@ -230,9 +230,7 @@ def test_hosts_that_differ_stand_apart_and_silent_ones_are_named(tmp_path: Path)
 
 @pytest.mark.alone
 def test_every_case_of_a_dry_run_then_runs_and_none_more(tmp_path: Path) -> None:
-    text = (
-        "about: x\nrepeats: 2\nworkloads:\n  selftest: {set: {commands: 2}}\n  selftest@three: {set: {commands: 3}}\n"
-    )
+    text = "description: x\nrepeats: 2\nworkloads:\n  selftest: {set: {commands: 2}}\n  selftest@three: {set: {commands: 3}}\n"
     (tmp_path / "mine.yml").write_text(f"{text}  mlc: {{where: is_root}}\n  nccl_tests: {{where: has_nvidia}}\n")
     words = ["run", "--suite", str(tmp_path / "mine.yml"), "--seed", "5", "--results", str(tmp_path / "kept")]
     before = CliRunner().invoke(app, [*words, "--dry-run", "--format", "json"], catch_exceptions=False)
@@ -282,7 +280,7 @@ def test_bad_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: li
 
 @pytest.mark.parametrize("more", [["--dry-run"], []])
 def test_a_suite_that_selects_nothing_leaves_nothing(tmp_path: Path, more: list[str]) -> None:
-    (tmp_path / "mine.yml").write_text("about: x\nwhere: facts.cpu.threads > 1000000\nworkloads:\n  selftest:\n")
+    (tmp_path / "mine.yml").write_text("description: x\nwhere: facts.cpu.threads > 1000000\nworkloads:\n  selftest:\n")
     sentence = refused(tmp_path / "kept", "run", "--suite", str(tmp_path / "mine.yml"), *more)
     assert sentence.startswith("suite mine: no host meets its conditions (facts.cpu.threads > 1000000); choose")
     assert not list((tmp_path / "kept").glob("*/campaign.json"))

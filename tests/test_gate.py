@@ -27,7 +27,7 @@ from tests.schedules import facts
 
 def rules(folder: Path, *of: dict[str, Any]) -> Path:
     path = folder / "rules.yml"
-    path.write_text(yaml.safe_dump({"about": "x", "rules": [*of]}))
+    path.write_text(yaml.safe_dump({"description": "x", "rules": [*of]}))
     return path
 
 
@@ -48,10 +48,10 @@ def test_bounds_shares_and_peers(tmp_path: Path) -> None:
         tmp_path,
         values,
         BANDWIDTH,
-        {"name": "share", "metric": "stream/*/triad", "at_least": "90%", "of": "281 GB/s"},
+        {"name": "share", "metric": "stream/*/triad", "at_least": "90%", "reference": "281 GB/s"},
         {"name": "latency", "metric": "lmbench/*/null", "at_most": "100 ns"},
         {"name": "peers", "metric": "*/*/*", "within": "10%"},
-        {"name": "fast", "metric": "fio/*/read_iops", "at_most": "200%", "of": "cohort"},
+        {"name": "fast", "metric": "fio/*/read_iops", "at_most": "200%", "reference": "cohort"},
     )
     triad, null = "stream all-cores triad", "lmbench lat_syscall-null null"
     assert broken == {
@@ -111,7 +111,7 @@ def test_a_share_of_the_peak(tmp_path: Path) -> None:
     archive = campaign(tmp_path, usual(("a", "b")))
     dimms = tuple(Dimm(slot=f"d{n}", size=32 << 30, type="DDR5", configured_mts=4800) for n in range(12))
     archive.save_facts("a", facts(dimms=dimms), {})
-    rule = {"name": "peak", "metric": "stream/*/triad", "of": "peak", "at_least": "75%"}
+    rule = {"name": "peak", "metric": "stream/*/triad", "reference": "peak", "at_least": "75%"}
     results = {r.host: r for r in hold(archive, read_rules(rules(tmp_path, rule)), "rules.yml").results}
     assert results["a"].verdict is Verdict.KEPT
     assert results["a"].limit == pytest.approx(0.75 * 12 * 4800e6 * 8 / 1.3333)
@@ -147,7 +147,7 @@ def test_a_bad_rule_is_refused(tmp_path: Path, rule: dict[str, Any], sentence: s
 
 
 def test_no_rules_two_of_a_name_and_no_host_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FleetmarkError, match="rules: is empty; name one at least"):
+    with pytest.raises(FleetmarkError, match="rules: is empty; add at least one"):
         read_rules(rules(tmp_path))
     with pytest.raises(FleetmarkError, match="two rules are named 'bandwidth'"):
         read_rules(rules(tmp_path, BANDWIDTH, BANDWIDTH))

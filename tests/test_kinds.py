@@ -25,7 +25,7 @@ from tests.commands import refused, run
 from tests.comparisons import compared, fleet, labels, of
 from tests.corpus import ROOT
 from tests.records import IOPS, NULL, TRIAD, Bench, record
-from workloads.manifest import At, Metric, load, names
+from workloads.manifest import Metric, Override, load, names
 
 SPEC, MLPERF = ROOT / "spec_published", ROOT / "mlperf_published"
 SPEC_LIST = SPEC / "cpu2017_int_speed_rate_joined_202507.csv"
@@ -331,12 +331,15 @@ def test_every_metric_of_every_manifest_has_a_kind() -> None:
     for name in names():
         manifest = load(name)
         for metric, about in manifest.metrics.items():
-            for at in (At(), *about.at.values()):
-                assert _kind(about, at) or manifest.kind or Better.NONE in (about.better, at.better), (name, metric)
+            for override in (Override(), *about.overrides.values()):
+                assert _kind(about, override) or manifest.kind or Better.NONE in (about.better, override.better), (
+                    name,
+                    metric,
+                )
 
 
-def _kind(metric: Metric, at: At) -> Any:
-    return at.kind or metric.kind
+def _kind(metric: Metric, override: Override) -> Any:
+    return override.kind or metric.kind
 
 
 def test_a_manifest_without_kinds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,7 +164,9 @@ def test_they_are_given_again() -> None:
 
 def test_a_suite_that_has_them_is_asked(tmp_path: Path) -> None:
     suite = tmp_path / "s.yml"
-    suite.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": {"stream": {"set": SETTINGS["stream"]}}}))
+    suite.write_text(
+        json.dumps({"description": "x", "repeats": 1, "workloads": {"stream": {"set": SETTINGS["stream"]}}})
+    )
     assert credentials_again(**{**RECORDED, "suite": str(suite)}, overrides={}) == {SHOWN: URL}
 
 

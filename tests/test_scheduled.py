@@ -32,7 +32,7 @@ from fleetmark.record.view import load_results
 from tests.drives import save_step
 from tests.schedules import facts
 
-SUITE = """about: x
+SUITE = """description: x
 repeats: 2
 workloads:
   selftest:

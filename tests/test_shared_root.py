@@ -355,9 +355,9 @@ def test_a_pipe_in_place_of_measurements_holds_nobody_up(root: Path) -> None:
 
 def test_a_suite_for_confirming_is_not_read_back(root: Path) -> None:
     archive = Archive(root / CAMPAIGN)
-    suite = {"about": "x", "workloads": {"selftest": {"cases": ["uptime-1"]}}}
+    suite = {"description": "x", "workloads": {"selftest": {"cases": ["uptime-1"]}}}
     options = with_suite(Options(suite="", root=archive.path / "confirmations"), archive, "confirm", suite)
     Path(options.suite).write_text("workloads: {stress: }\n")
     assert options.content is not None and list(options.content.workloads) == ["selftest"]
     with pytest.raises(FleetmarkError, match="its measurements include stress, which is not in its suite"):
-        with_suite(options, archive, "confirm", {"about": "x", "workloads": {"stress": {}}})
+        with_suite(options, archive, "confirm", {"description": "x", "workloads": {"stress": {}}})

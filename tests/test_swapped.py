@@ -33,7 +33,7 @@ from tests.watch import WATCH, content, invoke
 
 NAMES = ("h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8")
 CAMPAIGN = "20261101T000000-mine-abcd"
-SUITE = 'about: x\nrepeats: 2\nworkloads:\n  fio: {set: {size: 1GiB, runtime: 1}, cases: ["randread-4k-qd32"]}\n'
+SUITE = 'description: x\nrepeats: 2\nworkloads:\n  fio: {set: {size: 1GiB, runtime: 1}, cases: ["randread-4k-qd32"]}\n'
 VERBS = {
     "resume": f"run --resume {CAMPAIGN}",
     "confirm": f"diagnose {CAMPAIGN} --confirm",

@@ -104,7 +104,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (here / "inventory.yml").write_text(json.dumps({"all": {"hosts": {name: {"ansible_connection": NASTY}}}}))
     (here / "broken.yml").write_text(f"all: [\n'{NASTY.replace(chr(8), '')}")
     (here / "demand.yml").write_text(json.dumps({"currency": NASTY, NASTY: 1}))
-    (here / "suite.yml").write_text(json.dumps({"about": "x", "repeats": 1, "workloads": {NASTY: {}}}))
+    (here / "suite.yml").write_text(json.dumps({"description": "x", "repeats": 1, "workloads": {NASTY: {}}}))
     (here / "table.csv").write_text(f"host,benchmark,value\n{NASTY},x,1\n")
     return here
 

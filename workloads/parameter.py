@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -20,10 +20,11 @@ class Parameter(BaseModel, defer_build=True):
     A ``many`` parameter is a list; a single value becomes a list of one. The list may be empty only if its default is.
     """
 
+    RENAMED: ClassVar = {"about": "description"}
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: ParameterType
-    about: str
+    description: str
     default: Any
     many: bool = False
     choices: tuple[Any, ...] = ()

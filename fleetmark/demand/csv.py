@@ -287,7 +287,7 @@ def read(folder: File) -> Input:
     reader.table(doc, "sites.csv", "sites", "site", _SITES)
     reader.worth(doc)
     reader.entries(doc, "fleet", _FLEET, ["sku", "site", "count"])
-    reader.entries(doc, "supply", _SUPPLY, ["of", "most"])
+    reader.entries(doc, "supply", _SUPPLY, ["item", "maximum"])
     reader.input.doc.update(doc)
     return reader.input
 

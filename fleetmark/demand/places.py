@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as File
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
-from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.keys import key_errors
 
 MOST = 10  # maximum number of faults in one error
 
@@ -80,14 +82,14 @@ class Input:
 
         Without ``missing``, absent keys are not recorded, because their cells have faults of their own.
         """
-        for one in error.errors(include_url=False):
+        for one, unknown in key_errors(error, model):
             loc = one["loc"]
             if one["type"] == "missing":
                 if not missing:
                     continue
                 self.fault(self._real(loc[:-1]), f"{loc[-1]} is missing")
             else:
-                self.fault(self._real(loc), _sentence(one, model))
+                self.fault(self._real(loc), unknown or _sentence(one))
 
     def _real(self, loc: Sequence[str | int]) -> Path:
         """Return ``loc`` without the parts that are in the model but not in the file."""
@@ -112,31 +114,13 @@ def dotted(path: Path) -> str:
     return text.removeprefix(".")
 
 
-def _sentence(one: Any, model: type[BaseModel]) -> str:
-    kind, loc = one["type"], one["loc"]
-    if kind == "extra_forbidden":
-        keys = sorted(_keys(model, loc[:-1]))
-        return f"there is no such key{suggest(str(loc[-1]), keys)}; there are {', '.join(keys)}"
+def _sentence(one: ErrorDetails) -> str:
+    kind = one["type"]
     if kind in ("dict_type", "mapping_type", "model_type", "model_attributes_type"):
         return "keys and values are expected here"
     if kind == "list_type":
         return "a list is expected here"
     if kind == "too_short":
         return "needs at least one"
-    text = str(one["msg"]).removeprefix("Value error, ")
-    return text[:1].lower() + text[1:] if kind not in ("value_error",) else text
-
-
-def _keys(model: Any, loc: Sequence[str | int]) -> set[str]:
-    """Return the keys of the part of ``model`` at ``loc``."""
-    if isinstance(model, type) and issubclass(model, BaseModel):
-        fields = {f.alias or name: f.annotation for name, f in model.model_fields.items()}
-        if not loc:
-            return set(fields)
-        return _keys(fields.get(str(loc[0])), loc[1:])
-    inner = [_keys(part, loc[1:] if _keyed(model) else loc) for part in get_args(model)]
-    return set().union(*inner)
-
-
-def _keyed(annotation: Any) -> bool:
-    return getattr(annotation, "__origin__", None) in (dict, list, Mapping)
+    text = one["msg"].removeprefix("Value error, ")
+    return text[:1].lower() + text[1:] if kind != "value_error" else text

@@ -101,7 +101,9 @@ def question(source: Input, root: File) -> Question:
         budget=tuple(budget),
         source=origin,
         outage=doc.outage,
-        supply=tuple(Supply(s.of, s.most, None if s.period is None else names.index(s.period)) for s in doc.supply),
+        supply=tuple(
+            Supply(s.item, s.maximum, None if s.period is None else names.index(s.period)) for s in doc.supply
+        ),
         domains_w=dict(doc.domain_power),
         rates=dict(doc.currencies),
     )
@@ -152,7 +154,7 @@ def _check_times(doc: Document, check: Callable[[str, Mapping[str, object], str,
             check(period, dict.fromkeys(names), "period", ("sites", n, "windows", i))
     vendors = {sku.vendor for sku in doc.skus.values() if sku.vendor}
     for i, supply in enumerate(doc.supply):
-        check(supply.of, dict.fromkeys([*doc.skus, *vendors]), "SKU or vendor", ("supply", i, "of"))
+        check(supply.item, dict.fromkeys([*doc.skus, *vendors]), "SKU or vendor", ("supply", i, "item"))
         if supply.period is not None:
             check(supply.period, dict.fromkeys(names), "period", ("supply", i, "period"))
 

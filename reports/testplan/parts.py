@@ -65,7 +65,7 @@ def parts(dry: DryRun) -> list[Part]:
 
 
 def _purpose(dry: DryRun) -> Iterator[str]:
-    yield dry.suite.about
+    yield dry.suite.description
     if dry.until:
         lasts = message(
             "It takes {least} to {most}.", least=fmt.duration(dry.seconds_least), most=fmt.duration(dry.seconds)

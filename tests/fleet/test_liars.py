@@ -86,7 +86,7 @@ def of(root: Path, host: str) -> set[tuple[str, str]]:
 @pytest.fixture
 def suite(tmp_path: Path) -> str:
     file = tmp_path / "tiny.yml"
-    file.write_text("about: tiny\nrepeats: 2\nworkloads:\n  selftest: {set: {commands: 2}}\n")
+    file.write_text("description: tiny\nrepeats: 2\nworkloads:\n  selftest: {set: {commands: 2}}\n")
     return str(file)
 
 
@@ -124,7 +124,9 @@ def test_a_lying_agent_costs_its_own_host(
 def test_a_servers_words_are_never_orders_of_its_client(fleet: Fleet, tmp_path: Path) -> None:
     """The reason of a server's result once went into the order to its client, and was obeyed there as root."""
     suite = tmp_path / "pair.yml"
-    suite.write_text("about: pair\nrepeats: 1\nworkloads:\n  iperf3: {set: {duration: 1, omit: 0}, cases: [tcp-1]}\n")
+    suite.write_text(
+        "description: pair\nrepeats: 1\nworkloads:\n  iperf3: {set: {duration: 1, omit: 0}, cases: [tcp-1]}\n"
+    )
     inventory = tmp_path / "hosts.ini"
     with liars(fleet, {"h1": ("follow", EVIL_SERVER)}, inventory):
         done = fleetmark(tmp_path, "run", "-i", str(inventory), "--limit", "h1,h2", "--suite", str(suite), rc=1)

@@ -84,7 +84,7 @@ def suite(command: Command, *, also: str = "", **settings: Any) -> list[str]:
     workloads: dict[str, Any] = {"mlc": {"set": settings}}
     if also:
         workloads[also] = {"set": {"commands": 1, "seconds": 0.1}}
-    file.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": workloads}))
+    file.write_text(json.dumps({"description": "x", "repeats": 1, "workloads": workloads}))
     return ["--suite", str(file)]
 
 

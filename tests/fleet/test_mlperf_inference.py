@@ -36,7 +36,7 @@ def command(host: Fleet, tmp_path: Path) -> Command:
 
 def suite(command: Command, /, **settings: Any) -> list[str]:
     file = command.root / "suite.yml"
-    file.write_text("about: x\nrepeats: 1\nworkloads:\n  mlperf_inference: " + json.dumps({"set": settings}))
+    file.write_text("description: x\nrepeats: 1\nworkloads:\n  mlperf_inference: " + json.dumps({"set": settings}))
     return ["--suite", str(file)]
 
 

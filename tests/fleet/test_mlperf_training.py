@@ -78,7 +78,9 @@ def command(hosts: Fleet, tmp_path: Path) -> Command:
 def suite(root: Path, repeats: int = 1, **settings: Any) -> list[str]:
     settings = {"command": "sh /srv/run_and_time.sh", "logs": "/srv/results", **settings}
     file = root / "suite.yml"
-    file.write_text(json.dumps({"about": "x", "repeats": repeats, "workloads": {"mlperf_training": {"set": settings}}}))
+    file.write_text(
+        json.dumps({"description": "x", "repeats": repeats, "workloads": {"mlperf_training": {"set": settings}}})
+    )
     return ["--suite", str(file)]
 
 

@@ -73,7 +73,7 @@ def suite(tmp_path: Path, source: dict[str, Any]) -> Callable[..., str]:
         usual = {"collectives": "all_reduce", "min_bytes": 1024, "max_bytes": "64MiB", "step_factor": 16, "timeout": 60}
         file = tmp_path / "suite.yml"
         chosen = {workload: {"set": {**source, **usual, **settings}}, **(others or {})}
-        file.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": chosen}))
+        file.write_text(json.dumps({"description": "x", "repeats": 1, "workloads": chosen}))
         return str(file)
 
     return write

@@ -21,7 +21,7 @@ PAIRS = "  iperf3: {set: {duration: 1, omit: 0, streams: 1, udp_rate: ''}}\n  se
 
 def suite(folder: Path, text: str) -> str:
     file = folder / "suite.yml"
-    file.write_text(f"about: x\nrepeats: 1\nworkloads:\n{text}")
+    file.write_text(f"description: x\nrepeats: 1\nworkloads:\n{text}")
     return str(file)
 
 

@@ -22,7 +22,7 @@ from tests.fleet.command import FLEETMARK, LONG_S, Command, as_ops
 
 pytestmark = pytest.mark.fleet
 
-SUITE = """about: small and real
+SUITE = """description: small and real
 repeats: 2
 workloads:
   stream: {set: {array_elements: 1000000, ntimes: 3, threads: 1}}
@@ -41,7 +41,7 @@ def lmbench() -> str:
 def suite(tmp_path: Path, lmbench: str) -> Callable[[str], str]:
     def write(text: str) -> str:
         file = tmp_path / "suite.yml"
-        text = text if text.startswith("about") else f"about: x\nrepeats: 1\nworkloads:\n{text}"
+        text = text if text.startswith("description") else f"description: x\nrepeats: 1\nworkloads:\n{text}"
         file.write_text(text.replace("PATH", lmbench))
         return str(file)
 
@@ -228,7 +228,7 @@ FAKES = {
 
 def test_broken_tools_fail_by_name_and_the_other_hosts_finish(command: Command, tmp_path: Path) -> None:
     """fio is replaced on each host by a program that breaks in its own way; h4 keeps the real one."""
-    text = "about: x\nrepeats: 1\nworkloads:\n  fio: {set: {runtime: 1, ramp: 0, size: 1MiB, rand: randread, rand_iodepth: 1, latency_target: 0}, cases: ['rand*']}\n"
+    text = "description: x\nrepeats: 1\nworkloads:\n  fio: {set: {runtime: 1, ramp: 0, size: 1MiB, rand: randread, rand_iodepth: 1, latency_target: 0}, cases: ['rand*']}\n"
     (tmp_path / "s.yml").write_text(text)
     hosts = dict(zip(("h1", "h2", "h3"), ("exits", "garbage", "silent"), strict=True))
     try:
@@ -253,7 +253,7 @@ def test_broken_tools_fail_by_name_and_the_other_hosts_finish(command: Command, 
 
 def test_a_hanging_tool_is_ended_at_its_timeout(command: Command, tmp_path: Path) -> None:
     (tmp_path / "s.yml").write_text(
-        "about: x\nrepeats: 1\nworkloads:\n  iperf3: {set: {duration: 1, omit: 0, streams: 1, udp_rate: ''}}\n"
+        "description: x\nrepeats: 1\nworkloads:\n  iperf3: {set: {duration: 1, omit: 0, streams: 1, udp_rate: ''}}\n"
     )
     fake = '#!/bin/sh\ncase $1 in -s) exec /usr/bin/iperf3 "$@";; *) sleep 1000 & sleep 1000;; esac\n'
     command.fleet.exec("h1", ["sh", "-c", "cat > /usr/local/bin/iperf3; chmod +x /usr/local/bin/iperf3"], input=fake)

@@ -28,7 +28,7 @@ def suite(tmp_path: Path) -> Callable[..., str]:
     def write(**workloads: dict[str, Any]) -> str:
         file = tmp_path / "suite.yml"
         chosen = {name: {"cases": of.pop("cases", []), "set": of} for name, of in workloads.items()}
-        file.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": chosen}))
+        file.write_text(json.dumps({"description": "x", "repeats": 1, "workloads": chosen}))
         return str(file)
 
     return write

@@ -63,7 +63,9 @@ def suite(command: Command, media: Mapping[int, Path], release: int = 2017, **se
         settings = {"iso": str(media[release]), "sha256": sha256(media[release]), **settings}
     settings = {"disk": "1MB", "copies": 2, "speed_memory": "1GB", **settings}
     file = command.root / f"suite{release}.yml"
-    file.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": {f"spec_cpu{release}": {"set": settings}}}))
+    file.write_text(
+        json.dumps({"description": "x", "repeats": 1, "workloads": {f"spec_cpu{release}": {"set": settings}}})
+    )
     return ["--suite", str(file)]
 
 
@@ -245,7 +247,7 @@ def test_an_installed_tree_ones_own_config_and_both_editions(command: Command, m
         "speed_memory": "1GB",
     }
     both = {"spec_cpu2017": {"set": {"disk": 1, **settings}}, "spec_cpu2026": {"set": {"disk": 1, **new}}}
-    (command.root / "both.yml").write_text(json.dumps({"about": "x", "repeats": 2, "workloads": both}))
+    (command.root / "both.yml").write_text(json.dumps({"description": "x", "repeats": 2, "workloads": both}))
     done = command.run("--suite", str(command.root / "both.yml"), "--limit", "h1")
     assert done.returncode == 0, done.stdout + done.stderr
     raw = command.campaign / "raw" / "h1"

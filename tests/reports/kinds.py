@@ -98,7 +98,7 @@ def _workload(_: Path) -> Document:
 
 
 def _testplan(root: Path) -> Document:
-    (root / "mine.yml").write_text("about: x\nworkloads:\n  stream:\n  fio:\n  mlc:\n")
+    (root / "mine.yml").write_text("description: x\nworkloads:\n  stream:\n  fio:\n  mlc:\n")
     suite, name = load_suite(str(root / "mine.yml")), str(root / "mine.yml")
     hosts = [(Host(f"h{n}", f"h{n}", f"h{n}"), facts(product=f"p{n}")) for n in range(2)]
     checked = [Checked(host, None, known, {}) for host, known in hosts]
@@ -112,7 +112,7 @@ def _gate(root: Path) -> Document:
         {"name": "bandwidth", "metric": "stream/*/triad", "at_least": "250 GB/s"},
         {"name": "ghost", "metric": "nothing/*/*", "at_least": 1, "severity": "warn"},
     ]
-    (root / "rules.yml").write_text(yaml.safe_dump({"about": "x", "rules": rules}))
+    (root / "rules.yml").write_text(yaml.safe_dump({"description": "x", "rules": rules}))
     return gate.document(hold(archive, read_rules(root / "rules.yml"), "rules.yml"))
 
 

@@ -25,6 +25,6 @@ def scheduled(workload: str, count: int, own: Sequence[dict[str, Any]] = (), **s
     hosts = [
         (Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), facts(root=False, **each)) for n, each in enumerate(differing, 1)
     ]
-    suite = Suite(name="s", about="x", repeats=1, workloads={workload: Choice(set=settings)})
+    suite = Suite(name="s", description="x", repeats=1, workloads={workload: Choice(set=settings)})
     schedule = make_schedule(hosts, suite, {}, campaign="c1", seed=1, repeats=None)
     return {name: host.steps for name, host in schedule.hosts.items()}

@@ -53,7 +53,7 @@ MANIFEST = "acme/acme_bench.yml"
         ("kind: capacity", "knid: capacity", "knid:", "knid: is not a valid key (did you mean kind?)"),
         ("unit: 1/s", "unit: rps", "rate:", "metrics.rate.unit: 'rps' is not a base unit"),
         ("expect: 5", "expects: 5", "expects", "cases.0.expects: is not a valid key (did you mean expect?)"),
-        ("min: 1, about: The", "min: one, about: The", "rounds:", "parameters.rounds.min: "),
+        ("min: 1, description: The", "min: one, description: The", "rounds:", "parameters.rounds.min: "),
         ("{{ rounds }}", "{{ rounds + }}", "argv:", "is not a valid expression: unexpected 'end of print statement'"),
         ("licence: internal", "licence: [", "parameters:", "not YAML: expected ',' or ']'"),
         (
@@ -121,9 +121,17 @@ def test_a_parser_that_makes_figures_of_nothing_is_found(acme: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "fault"),
     [
-        ("about: x\nworkloads:\n  acme_bench:\n    set: {roudns: 2}\n", 3, "acme_bench has no parameter 'roudns'"),
-        ("about: x\nworkloads:\n  nosuch:\n", 3, "no workload 'nosuch'"),
-        ("about: x\nrepeat: 2\nworkloads:\n  acme_bench:\n", 2, "repeat: is not a valid key (did you mean repeats?)"),
+        (
+            "description: x\nworkloads:\n  acme_bench:\n    set: {roudns: 2}\n",
+            3,
+            "acme_bench has no parameter 'roudns'",
+        ),
+        ("description: x\nworkloads:\n  nosuch:\n", 3, "no workload 'nosuch'"),
+        (
+            "description: x\nrepeat: 2\nworkloads:\n  acme_bench:\n",
+            2,
+            "repeat: is not a valid key (did you mean repeats?)",
+        ),
     ],
 )
 def test_a_fault_of_a_suite_has_its_line(acme: Path, text: str, line: int, fault: str) -> None:

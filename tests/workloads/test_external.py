@@ -70,7 +70,7 @@ def test_it_is_a_workload_as_ours_are(acme: Path) -> None:
     assert "acme_bench" in workloads.names() and workloads.load_suite("acme_bench").chosen()
     (step,) = scheduled("acme_bench", 1, rounds=7)["h1"]
     assert step.argv == ("sh", "-c", "echo requests/s: $((7 * 1000)); echo p99 ms: 1.5")
-    assert declared.about("acme_bench", "default", "response_p99", "app", "s", "lower").kind == "responsiveness"
+    assert declared.declaration("acme_bench", "default", "response_p99", "app", "s", "lower").kind == "responsiveness"
 
 
 def test_without_its_folder_it_is_unknown(acme: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def test_several_folders_and_their_suites(acme: Path, tmp_path: Path, monkeypatc
     skeleton.write("other", tmp_path / "b")
     (tmp_path / "b" / "suites").mkdir()
     (tmp_path / "b" / "suites" / "nightly.yml").write_text(
-        "about: x\nworkloads:\n  acme_bench:\n    set: {rounds: 2}\n  other:\n"
+        "description: x\nworkloads:\n  acme_bench:\n    set: {rounds: 2}\n  other:\n"
     )
     monkeypatch.setenv(extensions.VARIABLE, f"{acme}{os.pathsep}{tmp_path / 'b'}")
     assert {"acme_bench", "other"} <= set(workloads.names())

@@ -72,7 +72,7 @@ def test_a_debian_host_needs_no_root_for_what_is_unpacked() -> None:
     ],
 )
 def test_mistakes_are_refused_before_any_host_is_touched(workload: str, settings: dict[str, Any], words: str) -> None:
-    suite = Suite(name="s", about="x", workloads={workload: Choice(set=settings)})
+    suite = Suite(name="s", description="x", workloads={workload: Choice(set=settings)})
     with pytest.raises(FleetmarkError, match=words):
         settings_of(suite, {})
 

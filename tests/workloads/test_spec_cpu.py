@@ -38,7 +38,7 @@ COMPILERS = {"gcc": "/usr/bin/gcc", "g++": "/usr/bin/g++", "gfortran": "/usr/bin
 def suite(tmp_path: Path, release: int = 2017, **settings: Any) -> Any:
     file = tmp_path / "mine.yml"
     workload = {"set": {"tree": "/opt/cpu", **settings}}
-    file.write_text(yaml.safe_dump({"about": "x", "repeats": 1, "workloads": {f"spec_cpu{release}": workload}}))
+    file.write_text(yaml.safe_dump({"description": "x", "repeats": 1, "workloads": {f"spec_cpu{release}": workload}}))
     return load_suite(str(file))
 
 

@@ -43,7 +43,7 @@ def chosen(name: str, **host: Any) -> set[str]:
 
 
 def write(folder: Path, name: str, text: str) -> str:
-    (folder / f"{name}.yml").write_text(f"about: {name}\n{text}")
+    (folder / f"{name}.yml").write_text(f"description: {name}\n{text}")
     return str(folder / f"{name}.yml")
 
 
@@ -252,8 +252,8 @@ def test_names_of_variants_can_be_taken_apart() -> None:
 
 def test_figures_of_a_variant_mean_what_the_manifest_says() -> None:
     about = ("write_clat_p99", "disk-iops", "s", Better.LOWER.value)
-    plain = declared.about("fio", "randwrite-4k-p99-2000us", *about)
-    variant = declared.about("fio", "randwrite-4k-p99-2000us@large", *about)
+    plain = declared.declaration("fio", "randwrite-4k-p99-2000us", *about)
+    variant = declared.declaration("fio", "randwrite-4k-p99-2000us@large", *about)
     assert plain.limit == variant.limit == 0.002
     assert variant.kind == plain.kind
     assert declared.keeps_limit("fio", "randwrite-4k-p99-2000us@large")

@@ -77,7 +77,7 @@ def best_memory(table: Table) -> dict[str, float]:
     for row in np.flatnonzero(chosen):
         one = table.benchmark(int(row))
         held = declared.peak(one["workload"], one["case"], one["metric"])
-        chosen[row] = held is None or held.of == "memory"
+        chosen[row] = held is None or held.part == "memory"
     return _extreme(table, chosen)
 
 

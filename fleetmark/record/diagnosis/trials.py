@@ -88,7 +88,7 @@ def suite(archive: Archive, host: str, rule: Rule, patterns: Sequence[str], repe
         )
     settings = archive.campaign().get("settings") or {}
     return {
-        "about": f"Whether {rule.name} helps on {host}, beside {archive.id}.",
+        "description": f"Whether {rule.name} helps on {host}, beside {archive.id}.",
         "repeats": repeats,
         "workloads": {
             entry: {
