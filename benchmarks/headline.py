@@ -184,12 +184,12 @@ def _fleets(cell: Cell, gain: Floats, rng: np.random.Generator) -> list[Floats]:
 
 
 def _row(cell: Cell, score: Score) -> str:
-    about = f"{cell.scene:14}{cell.hosts:5}{cell.missing:4}%{cell.sd:3}%{cell.seed:6}"
+    prefix = f"{cell.scene:14}{cell.hosts:5}{cell.missing:4}%{cell.sd:3}%{cell.seed:6}"
     none = f"{1 - score.answered / score.pairs:8.1%}"
     if score.answered < 2:
-        return f"{about}{'':46}{none}"
+        return f"{prefix}{'':46}{none}"
     bias = f"{score.bias:+.3%} ±{score.bias_error:.3%}"
-    return f"{about}{score.fleet:7.1%}{score.workload:9.1%}{bias:>17}{score.half:9.2%}{none}"
+    return f"{prefix}{score.fleet:7.1%}{score.workload:9.1%}{bias:>17}{score.half:9.2%}{none}"
 
 
 def _faults(cell: Cell, score: Score) -> Iterator[str]:
@@ -198,8 +198,8 @@ def _faults(cell: Cell, score: Score) -> Iterator[str]:
         yield "too few headlines"
     if score.answered < 2:
         return
-    for name, part, (least, most) in (("fleet", score.fleet, FLEET), ("workload", score.workload, WORKLOAD)):
-        if not least <= part <= most:
+    for name, part, (least, maximum) in (("fleet", score.fleet, FLEET), ("workload", score.workload, WORKLOAD)):
+        if not least <= part <= maximum:
             yield f"{name} {part:.2%}"
     if abs(score.bias) > 3 * score.bias_error:
         yield f"bias {score.bias:+.3%} ±{score.bias_error:.3%}"

@@ -46,7 +46,7 @@ class Kind:
     only: str
     truth: float
     full: Callable[[Fleet, str], None]
-    less: Callable[[Fleet, str], None]
+    slowed: Callable[[Fleet, str], None]
     groups: Sequence[str]  # hosts measured at once; the first half of all hosts is the baseline
     repeats: int = 1
     bearable: float = 0.05  # share of the machine's CPU time that may be stolen during a step
@@ -119,8 +119,8 @@ def one(kind: Kind, fleet: Fleet, folder: Path) -> tuple[float, bool]:
             raise SystemExit(
                 f"{_PATIENCE} times over, the machine was stolen from during {group}: try when it is calmer"
             )
-    full, less = (f"host=h[{''.join(host[1:] for host in hosts)}]" for hosts in halves(fleet))
-    table = fleetmark("compare", "-b", full, "-c", less, "--only", kind.only, "--format", "csv", *results)
+    full, throttled = (f"host=h[{''.join(host[1:] for host in hosts)}]" for hosts in halves(fleet))
+    table = fleetmark("compare", "-b", full, "-c", throttled, "--only", kind.only, "--format", "csv", *results)
     (row,) = [r for r in csv.DictReader(io.StringIO(table)) if not r["benchmark"]]
     ratio, lo, hi = (float(row[k]) for k in ("ratio", "lo", "hi"))
     print(f"  {ratio:.4f} [{lo:.4f}, {hi:.4f}]", flush=True)
@@ -154,7 +154,7 @@ def main() -> None:
         kind, errors, covered = KINDS[name], [], 0
         print(f"{name}: truth {kind.truth}", flush=True)
         with Fleet(len(",".join(kind.groups).split(",")), upper="disk") as fleet:
-            for throttle, hosts in zip((kind.full, kind.less), halves(fleet), strict=True):
+            for throttle, hosts in zip((kind.full, kind.slowed), halves(fleet), strict=True):
                 for host in hosts:
                     throttle(fleet, host)
             for _ in range(options.runs):

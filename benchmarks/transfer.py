@@ -323,7 +323,7 @@ def leave_family_out(
                     continue
                 p = transfer(rest, families, usable, [target], facts=rest_facts, known_facts=machine_facts)[target]
                 numbers = (p.log.value, p.log.lo, p.log.hi) if p.log else (math.nan,) * 3
-                rows.append((str(machine), one, target, float(present[target]), *numbers, p.why))
+                rows.append((str(machine), one, target, float(present[target]), *numbers, p.reason))
     return pd.DataFrame(rows, columns=["machine", "family", "target", "truth", "log", "lo", "hi", "why"])
 
 
@@ -350,10 +350,10 @@ def geometric(
     row_of = {str(m): i for i, m in enumerate(plain.index)}
     values, columns = plain.to_numpy(float), [str(c) for c in plain]
     one, over_all = [], []
-    for machine, of, target in zip(cases["machine"], cases["family"], cases["target"], strict=True):
+    for machine, own_family, target in zip(cases["machine"], cases["family"], cases["target"], strict=True):
         row, t = row_of[machine], columns.index(target)
         known = [i for i, c in enumerate(columns) if i != t and may_know(c, target) and not np.isnan(values[row, i])]
-        others = np.flatnonzero((family != of) & ~np.isnan(values[:, t]))
+        others = np.flatnonzero((family != own_family) & ~np.isnan(values[:, t]))
         shared = (~np.isnan(values[others][:, known])).sum(axis=1)
         others, shared = others[shared > 0], shared[shared > 0]
         if not len(others):

@@ -167,8 +167,8 @@ def _line(n: int, line: str) -> _Line:
         return kind.model_validate(values)
     except (ValueError, RecursionError) as error:
         first = error.errors(include_url=False, include_input=False)[0] if isinstance(error, ValidationError) else None
-        where = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else "no JSON"
-        raise ParseError(_TOOL, "a line of torch_ops", line=n, got=f"{line[:60]} ({where})") from None
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else "no JSON"
+        raise ParseError(_TOOL, "a line of torch_ops", line=n, got=f"{line[:60]} ({problem})") from None
 
 
 def _sort(run: _Run, line: _Line) -> None:
@@ -253,9 +253,9 @@ def _notes(run: _Run) -> Iterator[str]:
     by_reason: dict[str, list[str]] = {}
     for skip in run.skips:
         by_reason.setdefault(skip.why, []).append(skip.skip)
-    for why, names in by_reason.items():
+    for reason, names in by_reason.items():
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        yield f"skipped {', '.join(names[:_NAMED])}{more}: {why}"
+        yield f"skipped {', '.join(names[:_NAMED])}{more}: {reason}"
     if dropped := sum(c.throttled for c in run.cases.values()):
         yield f"{dropped} calls were dropped since the device throttled"
     if run.environment and run.environment.onednn_isa:

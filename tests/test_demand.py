@@ -272,7 +272,7 @@ X264 = replace(GCC, case="525.x264_r")
 
 
 @pytest.mark.parametrize(
-    ("more", "spread", "why"),
+    ("more", "spread", "reason"),
     [
         ((GCC, X264), 1.1, ""),
         (
@@ -288,7 +288,7 @@ X264 = replace(GCC, case="525.x264_r")
     ],
 )
 def test_a_class_has_the_interval_of_your_workload(
-    tmp_path: Path, on_record: Path, more: Sequence[Bench], spread: float, why: str
+    tmp_path: Path, on_record: Path, more: Sequence[Bench], spread: float, reason: str
 ) -> None:
     """The work is none of the benchmarks: how far these lie apart counts, not only how sure their mean is."""
     measured = {
@@ -299,8 +299,8 @@ def test_a_class_has_the_interval_of_your_workload(
     }
     record(on_record, "20261103T000000-more", {h: {"gen": h[:-1]} for h, _ in measured}, measured)
     text = changed("web: 1.83", f"web: {COMPARED}")
-    if why:
-        with pytest.raises(FleetmarkError, match=re.escape(why)):
+    if reason:
+        with pytest.raises(FleetmarkError, match=re.escape(reason)):
             read(tmp_path, text, on_record)
         return
     worth = read(tmp_path, text, on_record).skus["genoa"].worth["web"]

@@ -19,24 +19,24 @@ from fleetmark.cli.app import app
 from fleetmark.record.diagnosis.gate import hold, read_rules
 from planner.diagnosis.gate import Result, Severity, Verdict
 from reports.diagnosis import gate
-from reports.diagnosis.gate import why
+from reports.diagnosis.gate import verdict_text
 from tests.fleets import campaign, scaled, usual
 from tests.records import IOPS, NULL, TRIAD
 from tests.schedules import facts
 
 
-def rules(folder: Path, *of: dict[str, Any]) -> Path:
+def rules(folder: Path, *listed: dict[str, Any]) -> Path:
     path = folder / "rules.yml"
-    path.write_text(yaml.safe_dump({"description": "x", "rules": [*of]}))
+    path.write_text(yaml.safe_dump({"description": "x", "rules": [*listed]}))
     return path
 
 
 BANDWIDTH = {"name": "bandwidth", "metric": "stream/*/triad", "at_least": "250 GB/s"}
 
 
-def verdicts(folder: Path, values: Any, *of: dict[str, Any]) -> dict[tuple[str, str, str], str]:
+def verdicts(folder: Path, values: Any, *listed: dict[str, Any]) -> dict[tuple[str, str, str], str]:
     archive = campaign(folder, values)
-    acceptance = hold(archive, read_rules(rules(folder, *of)), "rules.yml")
+    acceptance = hold(archive, read_rules(rules(folder, *listed)), "rules.yml")
     return {(r.host, r.rule, r.benchmark): str(r.verdict) for r in acceptance.results if r.verdict is not Verdict.KEPT}
 
 
@@ -74,7 +74,7 @@ def test_what_a_rule_says_of_many_hosts_stands_once(tmp_path: Path) -> None:
 def test_a_rule_that_nearly_names_a_benchmark_says_which(tmp_path: Path) -> None:
     rule = rules(tmp_path, {"name": "ghost", "metric": "stram/all-cores/triad", "at_least": "1 B/s"})
     results = hold(campaign(tmp_path, usual()), read_rules(rule), "rules.yml").results
-    assert {why(r) for r in results} == {"not measured (did you mean stream/all-cores/triad?)"}
+    assert {verdict_text(r) for r in results} == {"not measured (did you mean stream/all-cores/triad?)"}
 
 
 def test_what_is_broken_names_its_worst_run(tmp_path: Path) -> None:
@@ -115,7 +115,10 @@ def test_a_share_of_the_peak(tmp_path: Path) -> None:
     results = {r.host: r for r in hold(archive, read_rules(rules(tmp_path, rule)), "rules.yml").results}
     assert results["a"].verdict is Verdict.KEPT
     assert results["a"].limit == pytest.approx(0.75 * 12 * 4800e6 * 8 / 1.3333)
-    assert results["b"].verdict is Verdict.MISSING and why(results["b"]) == "no peak of this machine is known for it"
+    assert (
+        results["b"].verdict is Verdict.MISSING
+        and verdict_text(results["b"]) == "no peak of this machine is known for it"
+    )
     other = rule | {"metric": "lmbench/*/null", "at_most": "90%"}
     results = {r.host: r for r in hold(archive, read_rules(rules(tmp_path, other)), "rules.yml").results}
     assert results["a"].verdict is Verdict.MISSING
@@ -211,6 +214,6 @@ def test_amounts(text: str | float, value: float | None, unit: str) -> None:
 
 def test_a_share_reads_in_percent_and_a_rate_of_networks_in_bits() -> None:
     loss = Result("loss", Severity.FAIL, "n01", "udp", Verdict.BROKEN, 0.012, 0.001, "1", least=False, percent=True)
-    assert str(why(loss)) == "1.20% is above 0.100%"
+    assert str(verdict_text(loss)) == "1.20% is above 0.100%"
     rate = Result("rate", Severity.FAIL, "n01", "tcp", Verdict.BROKEN, 1e9, 3e9, "B/s", bits=True)
-    assert str(why(rate)) == "8.00 Gbit/s is below 24.0 Gbit/s"
+    assert str(verdict_text(rate)) == "8.00 Gbit/s is below 24.0 Gbit/s"

@@ -1,4 +1,7 @@
-"""No identifier in the project's Python is an all-purpose word: names say what they hold."""
+"""Test that names are nouns: no preposition, question word or all-purpose word, and no class name twice in a package.
+
+Dataclasses with many fields take keywords only.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,48 @@ from pathlib import Path
 import pytest
 
 HOUSE = Path(__file__).parents[1]
-VAGUE = frozenset({"found", "made", "told", "said", "there", "whole"})
+WORDS = """
+found made told said there whole
+own most less
+of at about by to on with_ from_ in_
+what where when which who whose how why
+"""
+VAGUE = frozenset(WORDS.split())  # all-purpose words, adjectives without their noun, prepositions, question words
+EXCEPTED = (  # these folders are being renamed
+    "fleetmark/base/frames.py",
+    "fleetmark/campaign/",
+    "fleetmark/record/",
+    "fleetmark/verbs/plan.py",
+    "fleetmark/verbs/report.py",
+    "reports/campaign/",
+    "reports/comparison/",
+    "reports/formats/",
+    "reports/frontier/",
+    "reports/hosts/",
+    "reports/html.py",
+    "reports/kit/",
+    "reports/markdown.py",
+    "reports/pdf.py",
+    "reports/plan/",
+    "reports/report.py",
+    "reports/sheets.py",
+    "reports/xlsx.py",
+    "tests/reports/",
+)
+EXCEPTED_NAMES = {
+    ("fleetmark/cli/reports.py", "by"),  # --by
+    ("fleetmark/cli/tune.py", "on"),  # --on
+    ("fleetmark/cli/tune.py", "to"),  # --to
+    ("fleetmark/hosts/ssh/target.py", "why"),  # read by reports/hosts
+    ("parsers/facts/_document.py", "which"),  # the command of this name
+    ("parsers/torch_ops.py", "why"),  # a key that the tool prints
+    ("planner/capacity/question.py", "why"),  # read by reports/plan
+    ("planner/equivalence.py", "why"),  # read by reports/comparison
+    ("planner/guardrail.py", "why"),  # read by reports/comparison
+    ("workloads/manifest.py", "when"),  # Ansible's word for a condition
+    ("workloads/suite.py", "where"),  # SQL's word for a condition
+}
+MAX_POSITIONAL = 5  # fields of a dataclass that may be given without their names
 
 
 def files() -> list[Path]:
@@ -41,16 +85,29 @@ def defined(text: str) -> Iterator[tuple[int, str]]:
                 yield from ((node.lineno, alias.asname) for alias in names if alias.asname)
 
 
-def test_every_name_says_what_it_holds() -> None:
-    paths = files()
-    assert len(paths) > 400
-    vague = [
-        f"{path.relative_to(HOUSE)}:{line} {name}"
-        for path in paths
-        for line, name in defined(path.read_text("utf-8"))
-        if name in VAGUE
+def vague_names(name: str, text: str) -> list[str]:
+    """Return the place and name of every vague identifier in a file."""
+    return [
+        f"{name}:{line} {word}" for line, word in defined(text) if word in VAGUE and (name, word) not in EXCEPTED_NAMES
     ]
-    assert vague == []
+
+
+def test_every_name_says_what_it_holds() -> None:
+    texts = {str(path.relative_to(HOUSE)): path.read_text("utf-8") for path in files()}
+    assert len(texts) > 400
+    held = {name: text for name, text in texts.items() if not name.startswith(EXCEPTED)}
+    assert [word for name, text in held.items() for word in vague_names(name, text)] == []
+    bound = {(name, word) for name, text in held.items() for _, word in defined(text)}
+    assert sorted(EXCEPTED_NAMES - bound) == [], "these exceptions are not needed any more"
+
+
+def test_no_folder_is_excepted() -> None:
+    paths = {str(path.relative_to(HOUSE)): path for path in files()}
+    excepted = {name: path for name, path in paths.items() if name.startswith(EXCEPTED)}
+    left = sum(len(vague_names(name, path.read_text("utf-8"))) for name, path in excepted.items())
+    if left:
+        pytest.xfail(f"{left} vague names are left in {len(excepted)} excepted files")
+    assert EXCEPTED == ()
 
 
 @pytest.mark.parametrize(

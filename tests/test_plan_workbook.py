@@ -157,10 +157,10 @@ def test_workloads_and_periods_are_added_and_removed(tmp_path: Path) -> None:
     assert more.skus["new"].worth["mail"] == Worth(40.0, 0.0, math.inf, "given in plan.xlsx")
     fewer: Edit = {(f"workload_{field}", 1, 0): None for field in ("name", "unit", "utilisation", "dedicated")}
     fewer |= {(f"fleet_{field}", 4, 0): None for field in ("sku", "site", "count", "age", "arrives")}
-    less = edited(tmp_path, fewer | {("period_name", 5, 0): None, ("period_name", 4, 0): None})
-    assert (list(less.workloads), less.periods) == (["web"], q.periods[:4])
-    assert less.workloads["web"].point == q.workloads["web"].point[:4]
-    assert list(less.skus["new"].worth) == ["web"]
+    smaller = edited(tmp_path, fewer | {("period_name", 5, 0): None, ("period_name", 4, 0): None})
+    assert (list(smaller.workloads), smaller.periods) == (["web"], q.periods[:4])
+    assert smaller.workloads["web"].point == q.workloads["web"].point[:4]
+    assert list(smaller.skus["new"].worth) == ["web"]
 
 
 def test_saved_by_another_program_and_with_formulas_as_inputs(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
 
 @pytest.mark.parametrize("faults", FAULTS)
 def test_a_broken_cell_is_named(faults: list[tuple[Edit, str]], tmp_path: Path) -> None:
-    output = refused(tmp_path, changed({where: v for edit, _ in faults for where, v in edit.items()}))
+    output = refused(tmp_path, changed({place: v for edit, _ in faults for place, v in edit.items()}))
     assert [sentence for _, sentence in faults if f"plan.xlsx, {sentence}" not in output] == [], output
 
 

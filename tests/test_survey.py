@@ -78,8 +78,8 @@ def target(name: str, port: int = 22, proxy: str | None = None, alias: str = "",
     )  # fmt: skip
 
 
-def unknown(where: Target, file: str = "/root/known hosts") -> UnknownKey:
-    return UnknownKey(where.hostname, "its host key (x) is not known", where, Path(file))
+def unknown(target: Target, file: str = "/root/known hosts") -> UnknownKey:
+    return UnknownKey(target.hostname, "its host key (x) is not known", target, Path(file))
 
 
 def test_unknown_keys_are_added_by_as_few_commands_as_can_be() -> None:
@@ -103,12 +103,12 @@ def test_a_command_to_paste_is_one_line(width: int) -> None:
         )
         for h in ("alpha", "beta", "gamma", "delta")
     ]
-    why = "needs fio: sudo apt-get install fio, or let Fleetmark do it as root (--become)"
-    lacking = Entry(Host("e", "e", "e"), facts(), None, {"fio": why})
+    reason = "needs fio: sudo apt-get install fio, or let Fleetmark do it as root (--become)"
+    lacking = Entry(Host("e", "e", "e"), facts(), None, {"fio": reason})
     lines = printed(width, table([*silent, lacking], width)).splitlines()
     names = " ".join(f"{h}.example.net" for h in ("alpha", "beta", "gamma", "delta"))
     assert f"  ssh-keyscan -p 22 {names} >> '/root/known hosts'" in lines
-    assert f"  fio {why}  [e]" in lines
+    assert f"  fio {reason}  [e]" in lines
 
 
 def test_one_host_is_no_plural() -> None:

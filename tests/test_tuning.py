@@ -243,8 +243,11 @@ def test_peaks_of_network_and_accelerators() -> None:
     assert [e and e.value for e in known] == [18, 0, None, None]
     unknown = SXM.model_copy(update={"name": "Tesla T4"})
     mixed = sound(gpus=(SXM, unknown))
-    for of in ("device_memory", "device_compute"):
-        assert peak.component_peak(sound(gpus=(unknown,)), of) is None and peak.component_peak(mixed, of) is None
+    for component in ("device_memory", "device_compute"):
+        assert (
+            peak.component_peak(sound(gpus=(unknown,)), component) is None
+            and peak.component_peak(mixed, component) is None
+        )
 
 
 def test_what_was_measured_stands_beside_its_peak(tmp_path: Path) -> None:
@@ -386,10 +389,10 @@ def test_an_mtu_that_would_not_come_back_entirely_is_refused() -> None:
     rule = next(r for r in RULES if r.name == "mtu")
     assert rule.setting
     named = rule.setting(Subject(sound(nics=(nic,))))
-    assert named and named.to("1280").items[0].unless == f"/sys/class/net/{nic.name}/upper_*"
+    assert named and named.with_value("1280").items[0].unless == f"/sys/class/net/{nic.name}/upper_*"
     for value in ("1279", "9k"):
-        with pytest.raises(FleetmarkError, match="name a number from 1280"):
-            named.to(value)
+        with pytest.raises(FleetmarkError, match="a value below 1280 cannot be undone; use at least 1280"):
+            named.with_value(value)
     usual = rule.setting(Subject(sound(nics=(nic,)), mtus={nic.speed or 0.0: Counter({576: 7})}))
     assert usual and usual.items[0].value == ""
 

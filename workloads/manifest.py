@@ -369,18 +369,18 @@ class Manifest(_Part):
         """Return the parser of its output: the one of the same name unless the manifest says otherwise."""
         return self.parser or self.name
 
-    def check_settings(self, settings: Mapping[str, Any], where: str) -> dict[str, Any]:
+    def check_settings(self, settings: Mapping[str, Any], place: str) -> dict[str, Any]:
         """Return the user's settings, typed. Raise FleetmarkError for an unknown name or an invalid value."""
         checked = {}
         for key, value in settings.items():
             if key not in self.parameters:
                 raise FleetmarkError(
-                    f"{where}: {self.name} has no parameter {key!r}{suggest(key, self.parameters)}; "
+                    f"{place}: {self.name} has no parameter {key!r}{suggest(key, self.parameters)}; "
                     f"it has {', '.join(self.parameters)}"
                 )
             if value is None:  # YAML reads a name without a value as null
-                raise FleetmarkError(f"{where}: {self.name}.{key} has no value: write one, or leave it out")
-            checked[key] = self.parameters[key].coerce(value, f"{where}: {self.name}.{key}")
+                raise FleetmarkError(f"{place}: {self.name}.{key} has no value: write one, or leave it out")
+            checked[key] = self.parameters[key].coerce(value, f"{place}: {self.name}.{key}")
         return checked
 
 

@@ -448,7 +448,7 @@ def campaigns(root: Root = ROOT, output: Output = None, as_: AsDocument = Docume
 
 @app.command()
 def parse(
-    what: Annotated[str, typer.Argument(help="A tool (fio, stream, lscpu, ...), or a campaign to parse again.")],
+    subject: Annotated[str, typer.Argument(help="A tool (fio, stream, lscpu, ...), or a campaign to parse again.")],
     files: Annotated[list[Path] | None, typer.Argument(help="The tool's output; - is stdin.")] = None,
     command: Annotated[str, typer.Option(help="The tool's command line, if the output omits it.")] = "",
     folders: WorkloadFolders = None,
@@ -464,13 +464,13 @@ def parse(
     from fleetmark.verbs.documents import files as asked
 
     if files:
-        raise typer.Exit(reparse.files(what, files, command, as_.value, beside(as_), asked(output)))
+        raise typer.Exit(reparse.files(subject, files, command, as_.value, beside(as_), asked(output)))
     json_ = as_ is DocumentFormat.JSON
     if output or not (json_ or as_ is DocumentFormat.TABLE):
         option = "--output" if output else f"--format {as_.value}"
-        raise FleetmarkError(f"{option}: parsing a campaign again writes no document; use `fleetmark report {what}`")
-    with results(root, campaign=what, writes=True) as here:
-        raise typer.Exit(reparse.campaign(what, here, beside(as_), json_))
+        raise FleetmarkError(f"{option}: parsing a campaign again writes no document; use `fleetmark report {subject}`")
+    with results(root, campaign=subject, writes=True) as here:
+        raise typer.Exit(reparse.campaign(subject, here, beside(as_), json_))
 
 
 app.add_typer(cli_workloads.app, name="workloads")

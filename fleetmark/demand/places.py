@@ -52,7 +52,7 @@ class Input:
     sheets: Sequence[str] = ()
     folder: File = File()
 
-    def where(self, path: Path) -> Where:
+    def place_of(self, path: Path) -> Where:
         """Return the place of ``path``, or of its nearest parent."""
         while path and path not in self.places:
             path = path[:-1]
@@ -60,9 +60,9 @@ class Input:
 
     def fault(self, path: Path, sentence: str) -> None:
         """Record a fault at ``path``."""
-        where = self.where(path)
-        key = "" if (where.column or where.cell) and self.places.get(path) else dotted(path)
-        entry = (where, f"{key}: {sentence}" if key else sentence)
+        place = self.place_of(path)
+        key = "" if (place.column or place.cell) and self.places.get(path) else dotted(path)
+        entry = (place, f"{key}: {sentence}" if key else sentence)
         if entry not in self.faults:
             self.faults.append(entry)
 
@@ -72,7 +72,7 @@ class Input:
             return
         order = {name: n for n, name in enumerate((*self.files, *self.sheets))}
         self.faults.sort(key=lambda f: (order.get(f[0].file, 0), order.get(f[0].sheet, 0), f[0].line))
-        sentences = [f"{where}: {sentence}" for where, sentence in self.faults[:MOST]]
+        sentences = [f"{place}: {sentence}" for place, sentence in self.faults[:MOST]]
         if len(self.faults) > MOST:
             sentences.append(f"and {len(self.faults) - MOST} more faults")
         raise FleetmarkError("\n".join(sentences))

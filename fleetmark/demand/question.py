@@ -194,8 +194,8 @@ def _somebody_runs_it(doc: Document, skus: Mapping[str, Sku], source: Input) -> 
         elif not able and not any(name in s.worth for s in doc.skus.values()):
             source.fault(("workloads", name), "no SKU has a worth for it: nothing can run it")
         elif able and all(skus[n].price is None and n not in in_place for n in able):
-            where = f" at {', '.join(workload.sites)}, where it may run" if workload.sites else ""
-            sentence = f"runs on {', '.join(able)} only, which is neither sold nor in the fleet{where}"
+            limitation = f" at {', '.join(workload.sites)}, where it may run" if workload.sites else ""
+            sentence = f"runs on {', '.join(able)} only, which is neither sold nor in the fleet{limitation}"
             source.fault(("workloads", name), sentence)
         elif workload.availability == PREEMPTIBLE and not _hosts(name, doc, skus):
             sentence = (
@@ -207,8 +207,8 @@ def _somebody_runs_it(doc: Document, skus: Mapping[str, Sku], source: Input) -> 
 
 def _reasons(out: Mapping[str, str]) -> str:
     """Return each reason why SKUs are excluded once."""
-    skus = {why: [sku for sku, other in out.items() if other == why] for why in out.values()}
-    return "; ".join(f"{', '.join(names)}: {why}" for why, names in skus.items())
+    skus = {reason: [sku for sku, other in out.items() if other == reason] for reason in out.values()}
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in skus.items())
 
 
 def _hosts(name: str, doc: Document, skus: Mapping[str, Sku]) -> list[str]:
@@ -252,8 +252,8 @@ def _sku(name: str, doc: Document, years: float, source: Input, record: Record, 
             worth[workload] = replace(value, utilisation=entry.utilisation, why=message("given"))
         elif written.slo is not None:
             try:
-                used, why = of_objective(written.slo, slots(entry, written, value.value, speed), speed)
-                worth[workload] = replace(value, utilisation=used, why=why)
+                used, reason = of_objective(written.slo, slots(entry, written, value.value, speed), speed)
+                worth[workload] = replace(value, utilisation=used, why=reason)
             except FleetmarkError as error:
                 out[workload] = str(error)
         else:
@@ -312,14 +312,14 @@ def _workload(
         key=lambda worth: worth.utilisation or 0.0,
         default=None,
     )
-    used, why = (w.utilisation, message("given")) if least is None else (least.utilisation, least.why)
+    used, reason = (w.utilisation, message("given")) if least is None else (least.utilisation, least.why)
     return Workload(
         name,
         w.unit,
         tuple(point),
         tuple(sigma),
         w.utilisation or used or 0.0,
-        message("given") if w.utilisation else why,
+        message("given") if w.utilisation else reason,
         frozenset(w.sites),
         w.dedicated,
         w.availability or "",

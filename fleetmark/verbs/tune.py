@@ -27,19 +27,19 @@ from reports.diagnosis import trial
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A trial that the user requests: the setting of ``rule`` on ``host``.
+    """Describe a trial that the user requests: the setting of ``rule`` on ``host``.
 
-    ``to``: a value other than the rule's. ``on``: only this device. ``cases``: the cases to measure. ``blocks``: how
-    often they are measured without and with the setting.
+    ``value``: a value other than the rule's. ``device``: only this device. ``cases``: the cases to measure.
+    ``blocks``: how often they are measured without and with the setting.
     """
 
     host: str
     rule: str
-    to: str | None
-    on: str | None
+    value: str | None
+    device: str | None
     cases: tuple[str, ...]
     blocks: int
-    where: Where
+    connection: Where
 
 
 def rules(form: str, console: Console, files: Documents) -> None:
@@ -105,9 +105,9 @@ def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting, consol
 
 
 def _options(archive: Archive, asked: Question, hosts: tuple[str, ...], console: Console) -> Options:
-    request, _ = request_to_run(archive, asked.where.inventory, console)
-    options = options_of(archive, trials.FOLDER, request, asked.where, hosts)
-    return replace(options, slurm=None) if asked.where.inventory else options
+    request, _ = request_to_run(archive, asked.connection.inventory, console)
+    options = options_of(archive, trials.FOLDER, request, asked.connection, hosts)
+    return replace(options, slurm=None) if asked.connection.inventory else options
 
 
 def _subject(archive: Archive, host: str) -> Subject:
@@ -129,10 +129,10 @@ def _setting(rule: Rule, subject: Subject, asked: Question) -> Setting:
     setting = rule.setting(subject)
     if setting is None:
         raise FleetmarkError(f"{rule.name} cannot be tried on {asked.host}: its facts show nothing to set")
-    if asked.to is not None:
-        setting = setting.to(asked.to)
-    if asked.on is not None:
-        setting = setting.on(asked.on)
+    if asked.value is not None:
+        setting = setting.with_value(asked.value)
+    if asked.device is not None:
+        setting = setting.for_device(asked.device)
     if any(not item.value for item in setting.items):
         raise FleetmarkError(f"{rule.name}: nothing says which value {asked.host} should have; name it by --to")
     return setting

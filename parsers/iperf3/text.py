@@ -100,7 +100,7 @@ class _Row:
     role: str
     seconds: float
     rate: float
-    who: str
+    side: str
     retransmits: float | None
     udp: dict[str, float] | None
 
@@ -183,14 +183,14 @@ def _missing(section: _Section) -> str | None:
     for forward in sorted(directions, reverse=True):
         rows = [r for r in section.summary if r.forward == forward]
         streams = {r.stream for r in section.intervals if r.forward == forward and r.stream != "SUM"}
-        by_stream = {s: {r.who for r in rows if r.stream == s} for s in {r.stream for r in rows}}
+        by_stream = {s: {r.side for r in rows if r.stream == s} for s in {r.stream for r in rows}}
         if len(streams) > 1:
             streams = {*streams, "SUM"}
         if absent := sorted(streams - by_stream.keys()):
             return f"row of {absent[0]} in its summary"
         if by_stream and any(kinds != max(by_stream.values(), key=len) for kinds in by_stream.values()):
             return "row of every stream's sender and receiver"
-        if rows and rows[-1].who == "sender" and not rows[-1].rate:  # up to 3.6, a server prints 0 for the sender
+        if rows and rows[-1].side == "sender" and not rows[-1].rate:  # up to 3.6, a server prints 0 for the sender
             return "row of the receiver"
     return None
 
@@ -213,7 +213,7 @@ def _row(line: str) -> _Row | None:
         role=match["role"] or "",
         seconds=end - start,
         rate=value / 8 if base == 1000 else value,
-        who=next((w for w in ("sender", "receiver") if rest.rstrip().endswith(w)), ""),
+        side=next((w for w in ("sender", "receiver") if rest.rstrip().endswith(w)), ""),
         retransmits=number(retransmits[1]) if retransmits else None,
         udp=counted,
     )
@@ -269,11 +269,11 @@ def _direction(rows: list[_Row], section: _Section) -> dict[str, float]:
     """Return one direction's figures from its summary rows."""
     values: dict[str, float] = {}
     for row in _totals(rows):
-        if row.who == "receiver":
+        if row.side == "receiver":
             values |= row.udp or {}
             if row.rate or values.get("loss") == 1.0:  # otherwise, 0 means unknown
                 values["bitrate"] = row.rate
-        elif row.who == "sender":
+        elif row.side == "sender":
             if row.rate:
                 values["sent_bitrate"] = row.rate
             if row.rate and row.retransmits is not None:
@@ -283,7 +283,7 @@ def _direction(rows: list[_Row], section: _Section) -> dict[str, float]:
                 values["sent_bitrate"] = row.rate
             if row.udp and not (section.server and section.datagrams_sent and not row.udp.get("loss")):
                 values |= row.udp
-    sending = section.datagrams_sent or ("bitrate" not in values and any(r.who == "sender" and r.rate for r in rows))
+    sending = section.datagrams_sent or ("bitrate" not in values and any(r.side == "sender" and r.rate for r in rows))
     if section.server and sending and all(r.role == "" for r in rows):
         section.run.reverse = True
     if rows and not _totals(rows):

@@ -382,9 +382,9 @@ class _Reader:
             self.run.figures[metric, key] = _Figure(metric, value, unit, dict(labels))
             self.read_line = n
 
-    def _leave(self, n: int, name: str, word: str, why: str) -> None:
+    def _leave(self, n: int, name: str, word: str, reason: str) -> None:
         self.left_line = n
-        self.left_out.setdefault((name, why), []).append((n, " ".join(word.split())[:40]))
+        self.left_out.setdefault((name, reason), []).append((n, " ".join(word.split())[:40]))
 
     def end_missing(self, text: str) -> str | None:
         """Return why the text is truncated, or None if the last run is complete or this cannot be known."""
@@ -422,10 +422,10 @@ class _Reader:
         for suffix in dict.fromkeys(filter(None, suffixes)):
             some = "" if all(s == suffix for s in suffixes) else f"{suffixes.count(suffix)} of {len(suffixes)} runs: "
             yield some + _ACCESS_NOTES[suffix]
-        for (name, why), places in list(self.left_out.items())[:_MOST_NOTES]:
+        for (name, reason), places in list(self.left_out.items())[:_MOST_NOTES]:
             n, word = places[0]
             more = f" (and {len(places) - 1} more)" if len(places) > 1 else ""
-            yield f"line {n}: {name} {word!r} left out, {why}{more}"
+            yield f"line {n}: {name} {word!r} left out, {reason}{more}"
         if len(self.left_out) > _MOST_NOTES:
             yield f"{len(self.left_out) - _MOST_NOTES} more kinds of figures left out"
         for n, line in self.unread[:_MOST_NOTES]:

@@ -217,7 +217,7 @@ def _settle(
     judged = [(run, run.case(command), "; ".join(run.wrong(command))) for run in runs]
     used = [entry for entry in judged if not entry[2]] or judged
     several = len(judged) > 1
-    notes += [f"{case}: a run left out: {why}" for run, case, why in judged if (run, case, why) not in used]
+    notes += [f"{case}: a run left out: {reason}" for run, case, reason in judged if (run, case, reason) not in used]
     measurements: list[Measurement] = []
     for run, case, _ in used:
         measurements += run.measure(case)

@@ -96,8 +96,8 @@ def _notes(judged: Sequence[_Judged]) -> Iterator[str]:
         if bad := f"left out: expected {one.error}" if one.error else one.invalid:
             places_by_note.setdefault(bad, []).append(n)
     for note, places in places_by_note.items():
-        which = ", ".join(map(str, places[:10])) + (", …" if len(places) > 10 else "")
-        yield note if len(places) == len(judged) else f"run{'s' if len(places) > 1 else ''} {which}: {note}"
+        listed = ", ".join(map(str, places[:10])) + (", …" if len(places) > 10 else "")
+        yield note if len(places) == len(judged) else f"run{'s' if len(places) > 1 else ''} {listed}: {note}"
 
 
 class _Judged:

@@ -48,8 +48,8 @@ class Group:
             text = f"best {self.title} {plain(best)}"
         if self.target is None:
             return text
-        whose = "the rules'" if self.printed is None else "a"
-        return f"{text} against {whose} target of {plain(self.target)}"
+        owner = "the rules'" if self.printed is None else "a"
+        return f"{text} against {owner} target of {plain(self.target)}"
 
     def notes(self, benchmark: str) -> Iterator[str]:
         if self.quality.meaning:

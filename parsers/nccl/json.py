@@ -101,11 +101,11 @@ def _has_no_end(scan: JsonScan, records: list[Document]) -> bool:
     return broken or (before.endswith("[") and not after.startswith("]"))
 
 
-def end_records(runs: list[Run], why: str) -> list[Run]:
+def end_records(runs: list[Run], reason: str) -> list[Run]:
     """``runs`` of records, of which the last one did not end, where ``why`` says so."""
-    if why and runs:
+    if reason and runs:
         last = max(runs, key=lambda run: run.last)
-        last.ended, last.cut = False, why
+        last.ended, last.cut = False, reason
     return runs
 
 

@@ -386,14 +386,14 @@ def _relative(columns: Heading) -> bool:
     return bool({"error", "res"} & set(columns.half))
 
 
-def library(code: int, which: str = "NCCL") -> str:
+def library(code: int, name: str = "NCCL") -> str:
     """NCCL's version number as words: 22807 is 2.28.7, 2708 is 2.7.8."""
     thousands = 10000 if code >= 10000 else 1000
-    return f"{which} {code // thousands}.{code % thousands // 100}.{code % 100}"
+    return f"{name} {code // thousands}.{code % thousands // 100}.{code % 100}"
 
 
 def _take_version(test: Run, match: re.Match[str]) -> None:
-    which, runs, built = match["which"].upper(), int(match["runs"]), int(match["built"])
-    test.version, test.library = match["own"], library(runs, which)
+    name, runs, built = match["which"].upper(), int(match["runs"]), int(match["built"])
+    test.version, test.library = match["own"], library(runs, name)
     if runs != built:
-        test.notes.append(f"built for {library(built, which)}, runs with {test.library}")
+        test.notes.append(f"built for {library(built, name)}, runs with {test.library}")

@@ -252,9 +252,9 @@ def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reser
     periods do not use.
     """
     shape, none = model.shape, np.zeros_like(model.integer)
-    when = np.array([int(label[-1]) if label[0] in ROOM else -1 for label in model.labels])
+    periods = np.array([int(label[-1]) if label[0] in ROOM else -1 for label in model.labels])
     if reserve:
-        tight = replace(model, high=model.high - reserve * (when > 0))
+        tight = replace(model, high=model.high - reserve * (periods > 0))
         answer = highs(tight, integer=none, lower=lower, upper=upper, seconds=end - time.monotonic())
         if answer.values is None:
             return None
@@ -262,7 +262,7 @@ def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reser
     for t in range(shape.periods):
         x = shape.columns("x")[:, t]
         if (np.abs(values[x] - _in_lots(shape, values[x])) > INTEGRALITY).any():
-            now = replace(model, high=model.high - reserve * (when > t))
+            now = replace(model, high=model.high - reserve * (periods > t))
             low, high = lower.copy(), upper.copy()
             low[x] = high[x] = _in_lots(shape, values[x])
             answer = highs(now, integer=none, lower=low, upper=high, seconds=end - time.monotonic())

@@ -69,7 +69,7 @@ class Result:
     limit: float | None = None
     unit: str = ""
     least: bool = True
-    why: str = ""
+    reason: str = ""
     numbers: tuple[int, int] = (0, 0)  # how many there are, how many are needed
     evidence: str = ""
     bits: bool = False
@@ -105,11 +105,11 @@ def judge(rule: Rule, values: Mapping[str, Sequence[Value]]) -> list[Result]:
 
 def missing(rule: str, severity: Severity, host: str, benchmark: str = "", near: str = "") -> Result:
     """The result of a host that did not measure what a rule names."""
-    return Result(rule, severity, host, benchmark, Verdict.MISSING, why=NOT_MEASURED, near=near)
+    return Result(rule, severity, host, benchmark, Verdict.MISSING, reason=NOT_MEASURED, near=near)
 
 
 def _one(rule: Rule, bound: Bound, host: str, value: Value) -> Result:
-    def result(verdict: Verdict, limit: float | None, why: str = "", numbers: tuple[int, int] = (0, 0)) -> Result:
+    def result(verdict: Verdict, limit: float | None, reason: str = "", numbers: tuple[int, int] = (0, 0)) -> Result:
         return Result(
             rule.name,
             rule.severity,
@@ -120,7 +120,7 @@ def _one(rule: Rule, bound: Bound, host: str, value: Value) -> Result:
             limit,
             value.unit,
             bound.least,
-            why,
+            reason,
             numbers,
             bits=value.bits,
             percent=value.percent,

@@ -19,7 +19,7 @@ from reports.kit.tabular import Cell, Column, Tabular, quantity
 NAMED = 4  # maximum number of hosts named in a row
 
 
-def why(result: Result) -> Message:
+def verdict_text(result: Result) -> Message:
     """Return the result of one check as a sentence."""
     if result.verdict is Verdict.MISSING:
         return _missing(result)
@@ -35,15 +35,15 @@ def why(result: Result) -> Message:
 
 def _missing(result: Result) -> Message:
     have, need = result.numbers
-    if result.why == NOT_MEASURED and result.near:
+    if result.reason == NOT_MEASURED and result.near:
         return message("not measured (did you mean {near}?)", near=fmt.clean(result.near))
-    if result.why == NOT_MEASURED:
+    if result.reason == NOT_MEASURED:
         return message("not measured")
-    if result.why == REPEATS:
+    if result.reason == REPEATS:
         return message("{have} of {need} repeats passed", have=have, need=need)
-    if result.why == PEERS:
+    if result.reason == PEERS:
         return message("{have} of {need} peers needed were measured", have=have, need=need)
-    if result.why == PEAK:
+    if result.reason == PEAK:
         return message("no peak of this machine is known for it")
     return message("it is measured in {unit}, the rule is in another unit", unit=result.unit)
 
@@ -115,7 +115,7 @@ def _checks(acceptance: Acceptance) -> Tabular:
             quantity(r.value, r.unit, bits=r.bits, percent=r.percent),
             quantity(r.limit, r.unit, bits=r.bits, percent=r.percent),
             Cell(r.severity.value),
-            Cell(why(r)),
+            Cell(verdict_text(r)),
             Cell(r.evidence),
         )
         for r in acceptance.results
@@ -127,7 +127,7 @@ def _alike(results: Sequence[Result]) -> dict[tuple[Severity, str, str], list[st
     """Return the hosts for each (severity, rule, sentence), so that equal results share a row."""
     alike: dict[tuple[Severity, str, str], list[str]] = {}
     for r in results:
-        text = joined([joined([r.benchmark, why(r)], ": "), f"({r.evidence})" if r.evidence else None], " ")
+        text = joined([joined([r.benchmark, verdict_text(r)], ": "), f"({r.evidence})" if r.evidence else None], " ")
         alike.setdefault((r.severity, r.rule, text), []).append(r.host)
     return alike
 
@@ -144,31 +144,31 @@ def as_json(acceptance: Acceptance) -> dict[str, Any]:
             "value": r.value,
             "limit": r.limit,
             "unit": r.unit,
-            "text": str(why(r)),
+            "text": str(verdict_text(r)),
             "evidence": r.evidence or None,
         }
         for r in acceptance.results
     ]
-    about = {"campaign": acceptance.campaign, "rules": acceptance.rules, "accepted": acceptance.accepted}
-    return {**about, "checks": checks}
+    head = {"campaign": acceptance.campaign, "rules": acceptance.rules, "accepted": acceptance.accepted}
+    return {**head, "checks": checks}
 
 
 def junit(acceptance: Acceptance) -> str:
     """Return JUnit XML: a suite per host and a test case per check. A warning is a passed test with a note."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites name={quoteattr(acceptance.campaign)}>"]
     for host in dict.fromkeys(r.host for r in acceptance.results):
-        own = [r for r in acceptance.results if r.host == host]
-        failed = [r for r in own if _fails(r)]
+        results = [r for r in acceptance.results if r.host == host]
+        failed = [r for r in results if _fails(r)]
         name = _attribute(host)
-        lines.append(f'<testsuite name={name} tests="{len(own)}" failures="{len(failed)}" errors="0" skipped="0">')
-        for r in own:
+        lines.append(f'<testsuite name={name} tests="{len(results)}" failures="{len(failed)}" errors="0" skipped="0">')
+        for r in results:
             case = _attribute(f"{r.rule}: {r.benchmark}" if r.benchmark else r.rule)
             lines.append(f"<testcase classname={name} name={case}>")
             if _fails(r):
                 kind, file = quoteattr(r.verdict.value), _attribute(r.evidence)[1:-1]
-                lines.append(f"<failure type={kind} message={_attribute(why(r))}>{file}</failure>")
+                lines.append(f"<failure type={kind} message={_attribute(verdict_text(r))}>{file}</failure>")
             elif r.verdict is not Verdict.KEPT:
-                lines.append(f"<system-out>{_attribute(why(r))[1:-1]}</system-out>")
+                lines.append(f"<system-out>{_attribute(verdict_text(r))[1:-1]}</system-out>")
             lines.append("</testcase>")
         lines.append("</testsuite>")
     return "\n".join([*lines, "</testsuites>"])

@@ -67,8 +67,8 @@ def test_every_step_of_the_workload_has_it_and_packages_stay_away() -> None:
     assert containers(suite) == [IMAGE]
     schedule = make_schedule(hosts, suite, {}, campaign="c", seed=1, repeats=1)
     for host in schedule.hosts.values():
-        of = {(s.container, s.serves) for s in host.steps if s.workload == "iperf3"}
-        assert of == {(IMAGE, True), (IMAGE, False)}
+        used = {(s.container, s.serves) for s in host.steps if s.workload == "iperf3"}
+        assert used == {(IMAGE, True), (IMAGE, False)}
         assert {s.container for s in host.steps if s.workload == "selftest"} == {""}
         assert not host.deploy and not host.skipped, "iperf3 is the image's, and needs no root here"
 

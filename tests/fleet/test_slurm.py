@@ -262,11 +262,11 @@ def test_what_cannot_be_is_refused_before_a_job_is_submitted(lent: Lent, slow: s
 def test_a_node_that_fails_costs_what_it_had_not_finished_and_resumes(lent: Lent, slow: str) -> None:
     running = lent.begin("--partition", "all", "--nodes", "8", "--suite", slow)
     lent.until(lambda: lent.count(host="h3")["passed"] >= 2)
-    lent.fleet.off("h3")
+    lent.fleet.power_off("h3")
     try:
         assert running.wait(240) == 1, lent.output()
     finally:
-        lent.fleet.on("h3")
+        lent.fleet.power_on("h3")
         lent.cluster.join("h3")
     assert lent.count(host="h3")["passed"] + lent.count(host="h3")["lost"] == 8
     assert lent.count(host="h3")["lost"] >= 1

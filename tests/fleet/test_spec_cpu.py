@@ -168,11 +168,11 @@ def test_what_was_finished_before_the_power_went_is_not_run_again(command: Comma
     words = suite(command, media, benchmarks=four, timeout="15s")
     running = command.begin(*words, "--limit", "h1,h2", "--patience", "3")
     command.until(lambda: command.count(host="h1")["passed"] >= 1)
-    fleet.off("h1")
+    fleet.power_off("h1")
     try:
         assert running.wait(180) == 1, command.output()
     finally:
-        fleet.on("h1")
+        fleet.power_on("h1")
     before = {o["case"]: o["started"] for o in command.outcomes() if o["host"] == "h1" and o["status"] == "passed"}
     assert command.count(host="h1")["lost"] == 4 - len(before) > 0
     status, reason = reasons(command, "h2")["505.mcf_r"]

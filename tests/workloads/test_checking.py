@@ -48,7 +48,7 @@ MANIFEST = "acme/acme_bench.yml"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "at", "fault"),
+    ("old", "new", "text", "fault"),
     [
         ("kind: capacity", "knid: capacity", "knid:", "knid: is not a valid key (did you mean kind?)"),
         ("unit: 1/s", "unit: rps", "rate:", "metrics.rate.unit: 'rps' is not a base unit"),
@@ -65,12 +65,12 @@ MANIFEST = "acme/acme_bench.yml"
         ("citation: none", "citation: none\nparser: acme_bnch", "parser:", "no parser reads its output"),
     ],
 )
-def test_a_fault_of_a_manifest_has_its_line(acme: Path, old: str, new: str, at: str, fault: str) -> None:
+def test_a_fault_of_a_manifest_has_its_line(acme: Path, old: str, new: str, text: str, fault: str) -> None:
     path = acme / "acme_bench.yml"
     change(path, old, new)
     faults, _ = checking.check(acme)
-    line = line_of(path, at)
-    assert any(text.startswith(f"{MANIFEST}:{line}: ") and fault in text for text in faults), faults
+    line = line_of(path, text)
+    assert any(one.startswith(f"{MANIFEST}:{line}: ") and fault in one for one in faults), faults
 
 
 def test_every_fault_is_reported_at_once(acme: Path) -> None:
@@ -84,7 +84,7 @@ def test_every_fault_is_reported_at_once(acme: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "at", "fault"),
+    ("old", "new", "text", "fault"),
     [
         (
             "    figures =",
@@ -102,11 +102,11 @@ def test_every_fault_is_reported_at_once(acme: Path) -> None:
         ),
     ],
 )
-def test_a_fault_of_a_parser_has_its_line(acme: Path, old: str, new: str, at: str, fault: str) -> None:
+def test_a_fault_of_a_parser_has_its_line(acme: Path, old: str, new: str, text: str, fault: str) -> None:
     path = acme / "parsers" / "acme_bench.py"
     change(path, old, new)
     ((reported,), _) = checking.check(acme)
-    assert reported.startswith(f"acme/parsers/acme_bench.py:{line_of(path, at)}: ") and fault in reported
+    assert reported.startswith(f"acme/parsers/acme_bench.py:{line_of(path, text)}: ") and fault in reported
 
 
 def test_a_parser_that_makes_figures_of_nothing_is_found(acme: Path) -> None:

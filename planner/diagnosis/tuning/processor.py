@@ -56,7 +56,7 @@ def _clocksource(s: Subject) -> Message | None:
 
 
 def _mitigations(s: Subject) -> Message | None:
-    active = [n for n, how in s.facts.mitigations.items() if how.startswith("Mitigation")]
+    active = [n for n, state in s.facts.mitigations.items() if state.startswith("Mitigation")]
     return message("active mitigations: {n}", n=len(active)) if active else None
 
 

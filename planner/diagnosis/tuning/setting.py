@@ -44,22 +44,22 @@ class Setting:
 
     items: tuple[Item, ...]
 
-    def to(self, value: str) -> Setting:
-        """The same with another value. Raises FleetmarkError for what is no value of a setting."""
+    def with_value(self, value: str) -> Setting:
+        """Return the setting with another value. Raise FleetmarkError for an invalid value."""
         if not _VALUE.fullmatch(value):
-            raise FleetmarkError(f"--to {value}: no value of a setting: letters, digits and _ , . : - are")
+            raise FleetmarkError(f"--to {value}: not a valid value; use only letters, digits and _ , . : -")
         least = max(item.least for item in self.items)
         if least and not (re.fullmatch(r"[0-9]{1,9}", value) and int(value) >= least):
-            raise FleetmarkError(
-                f"--to {value}: name a number from {least}: what a smaller one takes does not come back"
-            )
+            raise FleetmarkError(f"--to {value}: a value below {least} cannot be undone; use at least {least}")
         return Setting(tuple(replace(item, value=value) for item in self.items))
 
-    def on(self, device: str) -> Setting:
-        """What of it concerns one interface or disk. Raises FleetmarkError where nothing does."""
+    def for_device(self, device: str) -> Setting:
+        """Return the part of the setting for one interface or disk. Raise FleetmarkError if it has no such part."""
         items = tuple(i for i in self.items if device in (*i.path.split("/"), *i.read))
         if not items:
-            raise FleetmarkError(f"--on {device}: the rule sets nothing of it; without --on it sets {self.shown}")
+            raise FleetmarkError(
+                f"--on {device}: the rule sets nothing on this device; without --on it sets {self.shown}"
+            )
         return Setting(items)
 
     @property
