@@ -38,7 +38,7 @@ from tests.fleet.hosts import Fleet
 _PATIENCE = 20  # maximum campaigns of a group until one has no stolen CPU time
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True, frozen=True)
 class Kind:
     """Describe what is throttled: the suite that measures it, its metric, and the true ratio."""
 
@@ -72,31 +72,31 @@ def _disk(mb: int) -> Callable[[Fleet, str], None]:
 
 KINDS = {
     "cpu": Kind(
-        "fio:\n    set: {ioengine: 'null', direct: no, size: 64MiB, ramp: 1, runtime: 10, rand: [randread], rand_iodepth: [1]}\n    cases: [randread-*]\n",
-        "fio/randread-*/read_iops",
-        0.5,
-        _cpu(50),
-        _cpu(25),
-        ("h1,h2,h5,h6", "h3,h4,h7,h8"),
+        suite="fio:\n    set: {ioengine: 'null', direct: no, size: 64MiB, ramp: 1, runtime: 10, rand: [randread], rand_iodepth: [1]}\n    cases: [randread-*]\n",
+        only="fio/randread-*/read_iops",
+        truth=0.5,
+        full=_cpu(50),
+        slowed=_cpu(25),
+        groups=("h1,h2,h5,h6", "h3,h4,h7,h8"),
         repeats=3,
         bearable=1.0,  # both sides miss it
     ),
     "net": Kind(
-        'iperf3:\n    set: {duration: 3, omit: 1, streams: [1], udp_rate: ""}\n',
-        "iperf3/tcp-1/bitrate",
-        0.25,
-        _net(100),
-        _net(25),
-        ("h1,h2,h3", "h4,h5,h6"),
+        suite='iperf3:\n    set: {duration: 3, omit: 1, streams: [1], udp_rate: ""}\n',
+        only="iperf3/tcp-1/bitrate",
+        truth=0.25,
+        full=_net(100),
+        slowed=_net(25),
+        groups=("h1,h2,h3", "h4,h5,h6"),
         bearable=0.15,  # it needs little
     ),
     "disk": Kind(
-        "fio:\n    set: {runtime: 6, ramp: 2, size: 256MiB, seq: [read], rand: [randread], rand_iodepth: [8]}\n    cases: [read-*]\n",
-        "fio/read-*/read_bw",
-        0.5,
-        _disk(80),
-        _disk(40),
-        ("h1", "h4", "h2", "h5", "h3", "h6"),
+        suite="fio:\n    set: {runtime: 6, ramp: 2, size: 256MiB, seq: [read], rand: [randread], rand_iodepth: [8]}\n    cases: [read-*]\n",
+        only="fio/read-*/read_bw",
+        truth=0.5,
+        full=_disk(80),
+        slowed=_disk(40),
+        groups=("h1", "h4", "h2", "h5", "h3", "h6"),
     ),
 }
 

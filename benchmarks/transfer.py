@@ -117,7 +117,7 @@ class Task:
     least_known: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Score:
     """What came of a task. Errors are |predicted / true - 1|; of machines, and the mean of family means.
 
@@ -293,7 +293,7 @@ def run(task: Task) -> Score:
     scores = {n: both(predicted[n], predicted["family"]) for n in rivals}
     gains = {n: gain(predicted, n) for n in rivals}
     error, coverage = both(predicted["ours"], predicted["family"]), both(inside.astype(float), predicted["family"])
-    return Score(cases, error, coverage, width, scores, gains)
+    return Score(cases=cases, error=error, coverage=coverage, width=width, rivals=scores, gains=gains)
 
 
 def leave_family_out(

@@ -94,7 +94,7 @@ class Candidate:
     arithmetic: Mapping[str, Fieller] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Comparison:
     """Hold the result of ``fleetmark compare``.
 
@@ -176,7 +176,17 @@ def compare_sides(
     notes += [INFERRED] if any(s.inferred for s in sides) else []
     figures = {s.title: _figures(s) for s in sides}
     warnings = list(dict.fromkeys(warnings))
-    return Comparison(baseline.title, results, per, pairing, benchmarks, figures, warnings, notes, panel)
+    return Comparison(
+        baseline=baseline.title,
+        candidates=results,
+        per=per,
+        pairing=pairing,
+        benchmarks=benchmarks,
+        figures=figures,
+        warnings=warnings,
+        notes=notes,
+        panel=panel,
+    )
 
 
 def _figures(side: Side) -> dict[str, float]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 _LONGEST = 1e12  # seconds, above which nothing is a time to train
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Olympic:
     """Hold the olympic mean of the runs of a benchmark, if there is one.
 
@@ -47,18 +47,26 @@ def olympic_mean(
     ends = dropped.get(benchmark, 1)
     reason = _unfit(benchmark, times, required)
     if required is None or reason:
-        return Olympic(benchmark, None, required, count, reason=reason)
+        return Olympic(benchmark=benchmark, mean=None, required=required, count=count, reason=reason)
     starts = range(count - required + 1)
     ranked = sorted(starts, key=lambda start: (_score(times[start : start + required], ends), start))
     middle = ranked[len(ranked) // 2]
     mean = _score(times[middle : middle + required], ends)
     if math.isinf(mean):
-        return Olympic(benchmark, None, required, count, reason=_lost(times, required, len(ranked), ends))
+        return Olympic(
+            benchmark=benchmark,
+            mean=None,
+            required=required,
+            count=count,
+            reason=_lost(times, required, len(ranked), ends),
+        )
     scored = tuple(range(middle, middle + required))
     order = sorted(scored, key=lambda place: (_or_inf(times[place]), place))
     outer = tuple(sorted((*order[:ends], *order[-ends:])))
     reason = "" if count == required else f"runs {middle + 1} to {middle + required} of {count}: the middle set"
-    return Olympic(benchmark, mean, required, count, scored, outer, reason)
+    return Olympic(
+        benchmark=benchmark, mean=mean, required=required, count=count, scored=scored, dropped=outer, reason=reason
+    )
 
 
 def _unfit(benchmark: str, times: Sequence[float | None], required: int | None) -> str:

@@ -17,7 +17,7 @@ from fleetmark.base.facts import Dimm
 from fleetmark.base.units import parse_quantity
 from fleetmark.cli.app import app
 from fleetmark.record.diagnosis.gate import hold, read_rules
-from planner.diagnosis.gate import Result, Severity, Verdict
+from planner.diagnosis.gate import CheckVerdict, Result, Severity
 from reports.diagnosis import gate
 from reports.diagnosis.gate import verdict_text
 from tests.fleets import campaign, scaled, usual
@@ -37,7 +37,9 @@ BANDWIDTH = {"name": "bandwidth", "metric": "stream/*/triad", "at_least": "250 G
 def verdicts(folder: Path, values: Any, *listed: dict[str, Any]) -> dict[tuple[str, str, str], str]:
     archive = campaign(folder, values)
     acceptance = hold(archive, read_rules(rules(folder, *listed)), "rules.yml")
-    return {(r.host, r.rule, r.benchmark): str(r.verdict) for r in acceptance.results if r.verdict is not Verdict.KEPT}
+    return {
+        (r.host, r.rule, r.benchmark): str(r.verdict) for r in acceptance.results if r.verdict is not CheckVerdict.KEPT
+    }
 
 
 def test_bounds_shares_and_peers(tmp_path: Path) -> None:
@@ -113,15 +115,15 @@ def test_a_share_of_the_peak(tmp_path: Path) -> None:
     archive.save_facts("a", facts(dimms=dimms), {})
     rule = {"name": "peak", "metric": "stream/*/triad", "reference": "peak", "at_least": "75%"}
     results = {r.host: r for r in hold(archive, read_rules(rules(tmp_path, rule)), "rules.yml").results}
-    assert results["a"].verdict is Verdict.KEPT
+    assert results["a"].verdict is CheckVerdict.KEPT
     assert results["a"].limit == pytest.approx(0.75 * 12 * 4800e6 * 8 / 1.3333)
     assert (
-        results["b"].verdict is Verdict.MISSING
+        results["b"].verdict is CheckVerdict.MISSING
         and verdict_text(results["b"]) == "no peak of this machine is known for it"
     )
     other = rule | {"metric": "lmbench/*/null", "at_most": "90%"}
     results = {r.host: r for r in hold(archive, read_rules(rules(tmp_path, other)), "rules.yml").results}
-    assert results["a"].verdict is Verdict.MISSING
+    assert results["a"].verdict is CheckVerdict.MISSING
 
 
 def test_too_few_peers_are_no_pass(tmp_path: Path) -> None:
@@ -213,7 +215,9 @@ def test_amounts(text: str | float, value: float | None, unit: str) -> None:
 
 
 def test_a_share_reads_in_percent_and_a_rate_of_networks_in_bits() -> None:
-    loss = Result("loss", Severity.FAIL, "n01", "udp", Verdict.BROKEN, 0.012, 0.001, "1", least=False, percent=True)
+    loss = Result(
+        "loss", Severity.FAIL, "n01", "udp", CheckVerdict.BROKEN, 0.012, 0.001, "1", least=False, percent=True
+    )
     assert str(verdict_text(loss)) == "1.20% is above 0.100%"
-    rate = Result("rate", Severity.FAIL, "n01", "tcp", Verdict.BROKEN, 1e9, 3e9, "B/s", bits=True)
+    rate = Result("rate", Severity.FAIL, "n01", "tcp", CheckVerdict.BROKEN, 1e9, 3e9, "B/s", bits=True)
     assert str(verdict_text(rate)) == "8.00 Gbit/s is below 24.0 Gbit/s"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,53 @@ EXCEPTED_NAMES = {
     ("workloads/suite.py", "where"),  # SQL's word for a condition
 }
 MAX_POSITIONAL = 5  # fields of a dataclass that may be given without their names
+POSITIONAL = """
+benchmarks/transfer.py Task
+fleetmark/base/measurement.py Measurement
+fleetmark/base/measurement.py Parsed
+fleetmark/demand/columns.py Rule
+fleetmark/hosts/inventory.py Host
+fleetmark/hosts/preflight.py Checked
+fleetmark/hosts/slurm/cluster.py Node
+parsers/lmbench/summary.py _Column
+parsers/lmbench/words.py Table
+parsers/mlperf_training/lines.py Record
+parsers/nccl/model.py Row
+parsers/published/__init__.py Row
+parsers/published/clients.py Client
+parsers/published/sparecores.py _Column
+parsers/spec_cpu/model.py Run
+planner/bottleneck.py Profile
+planner/capacity/answer.py Answer
+planner/capacity/question.py Binding
+planner/capacity/question.py Plan
+planner/capacity/question.py Question
+planner/capacity/question.py Site
+planner/capacity/question.py Sku
+planner/capacity/question.py Workload
+planner/capacity/question.py Worth
+planner/capacity/tornado.py Effect
+planner/capacity/tornado.py _Input
+planner/capacity/uncertainty.py Futures
+planner/comparison.py Candidate
+planner/comparison.py Side
+planner/diagnosis/finding.py Finding
+planner/diagnosis/gate.py Result
+planner/diagnosis/gate.py Value
+planner/diagnosis/partners.py Suspicion
+planner/diagnosis/tuning/rule.py Rule
+planner/diagnosis/tuning/rule.py Subject
+planner/equivalence.py Equivalence
+planner/estimate.py Estimate
+planner/frontier.py Equivalence
+planner/guardrail.py Guardrail
+planner/mixed.py Fit
+planner/predict/transfer.py Prediction
+planner/ratio.py Ratio
+planner/scores.py Rule
+playbooks/roles/mlperf_inference/files/networks.py Network
+"""  # these dataclasses are still built by position
+TWICE = {("planner", "Equivalence")}  # equal work, and equal service: read by reports/comparison
 
 
 def files() -> list[Path]:
@@ -108,6 +156,52 @@ def test_no_folder_is_excepted() -> None:
     if left:
         pytest.xfail(f"{left} vague names are left in {len(excepted)} excepted files")
     assert EXCEPTED == ()
+
+
+def classes() -> Iterator[tuple[str, ast.ClassDef]]:
+    """Yield every class of the product and the benchmarks with its file, without the excepted folders."""
+    for path in files():
+        name = str(path.relative_to(HOUSE))
+        if not name.startswith((*EXCEPTED, "tests/")):
+            yield from (
+                (name, node) for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ClassDef)
+            )
+
+
+def test_no_package_has_two_classes_of_one_name() -> None:
+    places: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for name, node in classes():
+        places[name.rpartition("/")[0], node.name].add(name)
+    assert len(places) > 400
+    assert {key for key, found_in in places.items() if len(found_in) > 1} == TWICE
+
+
+def is_positional(node: ast.ClassDef) -> bool:
+    """Return whether a class is a dataclass with many fields that need no names."""
+    fields = [part for part in node.body if isinstance(part, ast.AnnAssign) and "ClassVar" not in ast.unparse(part)]
+    decorators = [ast.unparse(part) for part in node.decorator_list]
+    is_open = any(text.startswith("dataclass") and "kw_only=True" not in text for text in decorators)
+    return is_open and len(fields) > MAX_POSITIONAL
+
+
+def test_fields_of_large_dataclasses_are_given_by_name() -> None:
+    positional = {f"{name} {node.name}" for name, node in classes() if is_positional(node)}
+    assert sorted(positional ^ {line for line in POSITIONAL.split("\n") if line}) == []
+
+
+def test_a_large_dataclass_is_seen() -> None:
+    fields = "".join(f"    f{n}: int\n" for n in range(MAX_POSITIONAL + 1))
+    for decorator, expected in (
+        ("@dataclass", True),
+        ("@dataclass(frozen=True)", True),
+        ("@dataclass(kw_only=True, frozen=True)", False),
+        ("@final", False),
+    ):
+        (node,) = ast.parse(f"{decorator}\nclass A:\n    limit: ClassVar[int] = 1\n{fields}").body
+        assert isinstance(node, ast.ClassDef)
+        assert is_positional(node) is expected
+        node.body.pop()
+        assert not is_positional(node)
 
 
 @pytest.mark.parametrize(

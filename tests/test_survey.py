@@ -74,7 +74,7 @@ def test_a_host_is_a_line_with_its_cpu_to_be_told(model: str, width: int) -> Non
 def target(name: str, port: int = 22, proxy: str | None = None, alias: str = "", hashed: bool = False) -> Target:
     key_name = alias or (f"[{name}]:{port}" if port != 22 else name)
     return Target(
-        name, port, "root", socket.AF_UNSPEC, key_name, (key_name,), (), "yes", hashed, (), False, None, proxy, proxy or "", None
+        hostname=name, port=port, user="root", family=socket.AF_UNSPEC, key_name=key_name, key_names=(key_name,), known_hosts=(), strict="yes", hash_known_hosts=hashed, identities=(), identities_only=False, agent=None, proxy=proxy, through=proxy or "", timeout=None
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from fleetmark.base.yaml import read_yaml
 from fleetmark.record.diagnosis.subjects import _mtus
 from parsers.nccl.net import gpu_direct
 from planner import peak
-from planner.diagnosis.trial import Change
+from planner.diagnosis.trial import TrialChange
 from planner.diagnosis.tuning.rule import Share, Subject
 from planner.diagnosis.tuning.rules import RULES
 from planner.estimate import Estimate
@@ -321,8 +321,8 @@ def test_idle_accelerators_and_virtual_machines_are_left_alone() -> None:
     assert said_by(Subject(sound(**virtual))) == {}
 
 
-def changed(value: float, half: float) -> Change:
-    return Change("stream all-cores triad", Estimate(value, value - half, value + half, df=5), 6)
+def changed(value: float, half: float) -> TrialChange:
+    return TrialChange("stream all-cores triad", Estimate(value, value - half, value + half, df=5), 6)
 
 
 MEASURED: list[tuple[int, dict[str, Any], str]] = [

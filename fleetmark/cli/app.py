@@ -196,7 +196,16 @@ def run(
     _refuse_slurm(slurm, resume, asked, {"-i": inventory, "--limit": limit, "-b": become or None})
     if slurm and not shared and ":/" in str(root):
         raise FleetmarkError("--slurm with --results in a store: the nodes need a shared folder; name it by --shared")
-    request = Request(partition, nodes, time, account, constraint, nodelist, exclusive, tuple(sbatch or ()))
+    request = Request(
+        partition=partition,
+        nodes=nodes,
+        time=time,
+        account=account,
+        constraint=constraint,
+        nodelist=nodelist,
+        exclusive=exclusive,
+        more=tuple(sbatch or ()),
+    )
     options = Options(
         suite=suite or "quick",
         inventory=tuple(inventory or ()),

@@ -92,7 +92,7 @@ def diagnose(
         console = beside(as_)
         with results(root, campaign=campaign, writes=confirm) as here:
             baseline = baselines.load(here, against) if against is not None else None
-            question = diagnosing.Question(find(here, campaign), everything, baseline, command, connection)
+            question = diagnosing.DiagnosisQuestion(find(here, campaign), everything, baseline, command, connection)
             healthy = diagnosing.campaign(question, as_.value, console, documents)
     raise typer.Exit(OK if healthy else SOME_FAILED)
 

@@ -55,7 +55,15 @@ def tune(
         if rule is None:
             trying.of_host(archive, host, *shown)
             raise typer.Exit(OK)
-        asked = trying.Question(host, rule, to, on, tuple(case or ()), blocks, Where(tuple(inventory or ()), become))
+        asked = trying.TrialQuestion(
+            host=host,
+            rule=rule,
+            value=to,
+            device=on,
+            cases=tuple(case or ()),
+            blocks=blocks,
+            connection=Where(tuple(inventory or ()), become),
+        )
         if not try_:
             trying.preview(archive, asked, *shown)
             raise typer.Exit(OK)

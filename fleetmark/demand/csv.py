@@ -85,7 +85,7 @@ class Folder:
         self.folder = folder
         self.files: dict[str, str] = {}
         self.places: dict[Path, Where] = {}
-        self.input = Input({}, self.places, self.files, folder=folder)
+        self.input = Input(doc={}, places=self.places, files=self.files, folder=folder)
 
     def rows(self, name: str, columns: Sequence[str], needed: Sequence[str]) -> tuple[list[str], list[Row]]:
         """Return the heads and rows of one sheet. ``columns`` is for messages; the caller checks the heads."""

@@ -37,7 +37,7 @@ class Where:
         return f"{self.file}{line}{f', column {self.column}' if self.column else ''}"
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Input:
     """Hold an input before validation: ``doc`` in the types of YAML, and ``places`` by path.
 

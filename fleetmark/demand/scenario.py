@@ -33,7 +33,14 @@ def overlaid(source: Input, file: File) -> Input:
         raise FleetmarkError(f"{file.name}: the scenario changes nothing: write the keys of the question that differ")
     _unknown(source, over)
     faults = [*source.faults, *over.faults]
-    return Input(doc, places, {**source.files, **over.files}, faults, source.sheets, source.folder)
+    return Input(
+        doc=doc,
+        places=places,
+        files={**source.files, **over.files},
+        faults=faults,
+        sheets=source.sheets,
+        folder=source.folder,
+    )
 
 
 def _unknown(source: Input, over: Input) -> None:

@@ -84,7 +84,14 @@ class _Reader:
         self._runs()
         for column, key in ((tables.MEDIAN, "p50"), (tables.SIGMA, "sigma")):
             self._demand(column, key, names)
-        return Input(self.doc, self.places, self.files, self.cells.faults, self.cells.sheets, self.cells.path.parent)
+        return Input(
+            doc=self.doc,
+            places=self.places,
+            files=self.files,
+            faults=self.cells.faults,
+            sheets=self.cells.sheets,
+            folder=self.cells.path.parent,
+        )
 
     def _put(self, path: Path, area: Area, row: int, col: int, value: Value | None) -> None:
         """Set a value at a path of the document, and record its cell."""

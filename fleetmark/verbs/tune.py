@@ -25,8 +25,8 @@ from planner.diagnosis.tuning.setting import Setting
 from reports.diagnosis import trial
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+@dataclass(kw_only=True, frozen=True, slots=True)
+class TrialQuestion:
     """Describe a trial that the user requests: the setting of ``rule`` on ``host``.
 
     ``value``: a value other than the rule's. ``device``: only this device. ``cases``: the cases to measure.
@@ -58,17 +58,24 @@ def of_host(archive: Archive, host: str, form: str, console: Console, files: Doc
     documents.show(trial.possible(host, rows), form, console, files)
 
 
-def preview(archive: Archive, asked: Question, form: str, console: Console, files: Documents) -> None:
+def preview(archive: Archive, asked: TrialQuestion, form: str, console: Console, files: Documents) -> None:
     """Print what a trial would set and measure. Nothing is changed, and no host is contacted."""
     rule = rule_named(asked.rule)
     subject = _subject(archive, asked.host)
     setting = _setting(rule, subject, asked)
     suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
-    setup = trial.Preview(asked.host, rule, rule.evidence(subject), setting, suite["workloads"], asked.blocks)
+    setup = trial.Preview(
+        host=asked.host,
+        rule=rule,
+        evidence=rule.evidence(subject),
+        setting=setting,
+        workloads=suite["workloads"],
+        blocks=asked.blocks,
+    )
     documents.show(trial.preview(setup), form, console, files)
 
 
-def attempt(archive: Archive, asked: Question, form: str, console: Console, files: Documents) -> bool:
+def attempt(archive: Archive, asked: TrialQuestion, form: str, console: Console, files: Documents) -> bool:
     """Run the trial, or resume an interrupted one, and print the effect of the setting.
 
     Return whether the trial measured something and restored all settings. Raise KeyboardInterrupt if the user
@@ -89,7 +96,7 @@ def attempt(archive: Archive, asked: Question, form: str, console: Console, file
     return bool(outcome.changes) and outcome.finished and not outcome.left
 
 
-def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting, console: Console) -> Options:
+def _new(archive: Archive, asked: TrialQuestion, rule: Rule, setting: Setting, console: Console) -> Options:
     """Return the options of the campaign for a new trial."""
     suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
     seed = secrets.randbelow(2**31)
@@ -104,7 +111,7 @@ def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting, consol
     return replace(with_suite(options, archive, "trial", suite), seed=seed, trial=trial_setting)
 
 
-def _options(archive: Archive, asked: Question, hosts: tuple[str, ...], console: Console) -> Options:
+def _options(archive: Archive, asked: TrialQuestion, hosts: tuple[str, ...], console: Console) -> Options:
     request, _ = request_to_run(archive, asked.connection.inventory, console)
     options = options_of(archive, trials.FOLDER, request, asked.connection, hosts)
     return replace(options, slurm=None) if asked.connection.inventory else options
@@ -121,7 +128,7 @@ def _subject(archive: Archive, host: str) -> Subject:
     return subjects(archive, facts, {host: changes})[host]
 
 
-def _setting(rule: Rule, subject: Subject, asked: Question) -> Setting:
+def _setting(rule: Rule, subject: Subject, asked: TrialQuestion) -> Setting:
     """Return the setting of a rule. Raise FleetmarkError if it cannot be set and restored at run time."""
     if rule.setting is None:
         possible = ", ".join(r.name for r in RULES if r.setting)

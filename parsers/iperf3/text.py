@@ -30,7 +30,7 @@ _VERBOSE = re.compile(r"^\s*(?:Control connection MSS|Starting Test: |Test Compl
 _STREAM = re.compile(r"\[\s*(\d{1,6})\] local \S+ port \d+ connected (?:to|with) ")
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Run:
     """Hold one test: its figures in base units by metric name; ``error`` says why it does not count, if so."""
 
@@ -94,7 +94,7 @@ def weighted_mean(rates: Iterable[tuple[float, float]]) -> float | None:
     return pairs[0][0] if len(pairs) == 1 else sum(r * t for r, t in pairs) / time
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class _Row:
     stream: str
     role: str
@@ -110,7 +110,7 @@ class _Row:
         return self.role in ("", "TX-C", "RX-S")
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class _Section:
     """Hold the lines of one test: rows of intervals and rows of the summary."""
 
@@ -142,7 +142,9 @@ def read_text(text: str) -> list[Run]:
             continue
         row = _row(line)
         if _BEGIN.search(line) or (row and not sections):
-            sections.append(_Section(Run(version=version, line=n), "Accepted" in line, "Connecting" in line))
+            sections.append(
+                _Section(run=Run(version=version, line=n), server="Accepted" in line, client="Connecting" in line)
+            )
             separated = summary = False
         if not sections:
             continue

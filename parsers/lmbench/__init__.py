@@ -77,7 +77,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     text = decode(raw)
     if is_summary(text):
         return read_summary(text)
-    reader = _Reader(list(calls(command)))
+    reader = _Reader(command_calls=list(calls(command)))
     for n, line in numbered(text):
         reader.take(n, line.strip())
     reader.finish(text)
@@ -90,7 +90,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     )
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class _Reader:
     """Read a text line by line and keep track of the current table."""
 

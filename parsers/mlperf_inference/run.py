@@ -86,7 +86,7 @@ def says_interactive(command: Sequence[str]) -> bool:
     return bool(_INTERACTIVE_HINT.search(" ".join(command)))
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Run:
     """Hold the output of one run; ``line`` is its first line."""
 

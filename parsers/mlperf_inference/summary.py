@@ -99,8 +99,8 @@ class SummaryReader:
         self._per_query = False
         if len(self.runs) >= _MOST_RUNS:
             self.left_out += 1
-            return Run(n)
-        self.runs.append(Run(n))
+            return Run(line=n)
+        self.runs.append(Run(line=n))
         return self.runs[-1]
 
     def _take_head(self, n: int, line: str) -> bool:

@@ -139,7 +139,7 @@ def _width(kind: str | None) -> int | None:
     return 1 if re.match(r"f8e[0-9]", kind) else _WIDTHS.get(kind)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(kw_only=True, slots=True, eq=False)
 class Run:
     """One run of one collective."""
 

@@ -202,7 +202,7 @@ class _Process:
     places: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Reader:
     """Sorts lines into tests; every process has its own."""
 
@@ -221,7 +221,7 @@ class Reader:
         self.end()
 
     def _begin(self, line: Line, process: _Process) -> Run:
-        test = Run(line.n, case=self._pending, source=line.source, last=line.n)
+        test = Run(line=line.n, case=self._pending, source=line.source, last=line.n)
         if test.case is None and process.test and not process.test.rows and not process.test.named:
             test.case = process.test.case
         self._pending = self._pending_at = None
@@ -370,7 +370,7 @@ class Reader:
     def end(self) -> None:
         """Add a test for the last command, where nothing of its output followed."""
         if line := self._pending_at:
-            self.tests.append(Run(line.n, case=self._pending, source=line.source, last=line.n))
+            self.tests.append(Run(line=line.n, case=self._pending, source=line.source, last=line.n))
             self._pending = self._pending_at = None
 
     def _take_versions(self, match: re.Match[str], test: Run | None) -> None:

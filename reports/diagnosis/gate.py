@@ -11,7 +11,7 @@ from fleetmark.base.units import human
 from fleetmark.base.visible import visible
 from fleetmark.base.words import word
 from fleetmark.record.diagnosis.gate import Acceptance
-from planner.diagnosis.gate import NOT_MEASURED, PEAK, PEERS, REPEATS, Result, Severity, Verdict
+from planner.diagnosis.gate import NOT_MEASURED, PEAK, PEERS, REPEATS, CheckVerdict, Result, Severity
 from reports.kit import format as fmt
 from reports.kit.document import PAGES, Document, Section
 from reports.kit.tabular import Cell, Column, Tabular, quantity
@@ -21,12 +21,12 @@ NAMED = 4  # maximum number of hosts named in a row
 
 def verdict_text(result: Result) -> Message:
     """Return the result of one check as a sentence."""
-    if result.verdict is Verdict.MISSING:
+    if result.verdict is CheckVerdict.MISSING:
         return _missing(result)
     value, limit = (
         human(v or 0.0, result.unit, bits=result.bits, percent=result.percent) for v in (result.value, result.limit)
     )
-    if result.verdict is Verdict.KEPT:
+    if result.verdict is CheckVerdict.KEPT:
         return message("{value} keeps {limit}", value=value, limit=limit)
     if result.least:
         return message("{value} is below {limit}", value=value, limit=limit)
@@ -50,7 +50,7 @@ def _missing(result: Result) -> Message:
 
 def headline(acceptance: Acceptance) -> Message:
     """Return a sentence that says whether the hosts are accepted, and which are not."""
-    bad = [r for r in acceptance.results if r.verdict is not Verdict.KEPT and r.severity is Severity.FAIL]
+    bad = [r for r in acceptance.results if r.verdict is not CheckVerdict.KEPT and r.severity is Severity.FAIL]
     checks = count(len(acceptance.results), "check")
     if acceptance.accepted:
         return message("Accepted: {checks} kept or only warned of.", checks=checks)
@@ -74,7 +74,7 @@ def document(acceptance: Acceptance) -> Document:
 
 
 def _bad(acceptance: Acceptance) -> list[Result]:
-    bad = [r for r in acceptance.results if r.verdict is not Verdict.KEPT]
+    bad = [r for r in acceptance.results if r.verdict is not CheckVerdict.KEPT]
     return sorted(bad, key=lambda r: r.severity is not Severity.FAIL)
 
 
@@ -111,7 +111,10 @@ def _checks(acceptance: Acceptance) -> Tabular:
             Cell(r.host),
             Cell(r.rule),
             Cell(r.benchmark),
-            Cell(word(r.verdict.value), tone="good" if r.verdict is Verdict.KEPT else "bad" if _fails(r) else "unsure"),
+            Cell(
+                word(r.verdict.value),
+                tone="good" if r.verdict is CheckVerdict.KEPT else "bad" if _fails(r) else "unsure",
+            ),
             quantity(r.value, r.unit, bits=r.bits, percent=r.percent),
             quantity(r.limit, r.unit, bits=r.bits, percent=r.percent),
             Cell(r.severity.value),
@@ -167,7 +170,7 @@ def junit(acceptance: Acceptance) -> str:
             if _fails(r):
                 kind, file = quoteattr(r.verdict.value), _attribute(r.evidence)[1:-1]
                 lines.append(f"<failure type={kind} message={_attribute(verdict_text(r))}>{file}</failure>")
-            elif r.verdict is not Verdict.KEPT:
+            elif r.verdict is not CheckVerdict.KEPT:
                 lines.append(f"<system-out>{_attribute(verdict_text(r))[1:-1]}</system-out>")
             lines.append("</testcase>")
         lines.append("</testsuite>")
@@ -175,7 +178,13 @@ def junit(acceptance: Acceptance) -> str:
 
 
 def _fails(result: Result) -> bool:
-    return result.verdict is not Verdict.KEPT and result.severity is Severity.FAIL
+    return result.verdict is not CheckVerdict.KEPT and result.severity is Severity.FAIL
+
+
+def _tone(result: Result) -> str:
+    if result.verdict is CheckVerdict.KEPT:
+        return "good"
+    return "bad" if _fails(result) else "unsure"
 
 
 def _attribute(text: str) -> str:
@@ -197,7 +206,7 @@ def prometheus(acceptance: Acceptance) -> str:
         "# HELP fleetmark_gate_kept Whether a rule is kept; 0 where its data is missing.",
         "# TYPE fleetmark_gate_kept gauge",
     ]
-    lines += _gauges("fleetmark_gate_kept", [(r, int(r.verdict is Verdict.KEPT)) for r in acceptance.results])
+    lines += _gauges("fleetmark_gate_kept", [(r, int(r.verdict is CheckVerdict.KEPT)) for r in acceptance.results])
     lines += ["# HELP fleetmark_gate_value What was measured, in base units.", "# TYPE fleetmark_gate_value gauge"]
     measured = [(r, r.value) for r in acceptance.results if r.value is not None]
     return "\n".join([*lines, *_gauges("fleetmark_gate_value", measured), ""])

@@ -9,7 +9,7 @@ from typing import Any
 from fleetmark.base.text import Message, count, message
 from fleetmark.base.words import word
 from fleetmark.record.diagnosis.trials import Tried
-from planner.diagnosis.trial import Change, Gain
+from planner.diagnosis.trial import Gain, TrialChange
 from planner.diagnosis.tuning.rule import Rule
 from planner.diagnosis.tuning.setting import Setting
 from reports.kit import format as fmt
@@ -29,7 +29,7 @@ class Possible:
     tried: Tried | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Preview:
     """A trial that has not run yet. ``workloads``: the workloads of its suite."""
 
@@ -46,7 +46,7 @@ class Preview:
         return [f"{workload}/{case}" for workload, settings in self.workloads.items() for case in settings["hosts"]]
 
 
-def sentence(change: Change) -> Message:
+def sentence(change: TrialChange) -> Message:
     """Return a change with its interval, in one line."""
     ratio, lo, hi = change.ratio.value, change.ratio.lo or 0.0, change.ratio.hi or 0.0
     share, low, high = (f"{abs(r - 1):.1%}" if r is ratio else f"{r - 1:+.1%}" for r in (ratio, lo, hi))

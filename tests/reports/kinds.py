@@ -26,7 +26,7 @@ from fleetmark.record.diagnosis.roofs import roofs_of
 from fleetmark.record.diagnosis.trials import Tried
 from fleetmark.record.diagnosis.tuning import tune
 from planner.diagnosis.partners import Fault, Reason, Suspicion
-from planner.diagnosis.trial import Change
+from planner.diagnosis.trial import TrialChange
 from planner.diagnosis.tuning.rules import RULES
 from planner.estimate import Estimate
 from planner.predict.transfer import Prediction
@@ -137,9 +137,9 @@ def _tuning(root: Path) -> Document:
 
 def _trial(_: Path) -> Document:
     changes = (
-        Change("stream all-cores triad", Ratio(1.104, 1.09, 1.12), 3),
-        Change("fio randread iops", Ratio(0.9, 0.85, 0.95), 3),
-        Change("lmbench null", Ratio(1.0), 1),
+        TrialChange("stream all-cores triad", Ratio(1.104, 1.09, 1.12), 3),
+        TrialChange("fio randread iops", Ratio(0.9, 0.85, 0.95), 3),
+        TrialChange("lmbench null", Ratio(1.0), 1),
     )
     tried = Tried("a", "hugepages", ("thp",), ("always",), ("madvise",), changes, "trials/x", left="x was 1", lost=2)
     return trial.document(tried)

@@ -55,7 +55,7 @@ class Node:
         return {"partition": self.partition} | {name: (rest or ["true"])[0] for name, *rest in parts if name}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Request:
     """Store a request for ``sbatch``. ``nodes``: None for all usable nodes; ``time``: in Slurm's format."""
 

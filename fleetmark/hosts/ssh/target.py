@@ -16,7 +16,7 @@ from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.reach import ReachError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Target:
     """One host with OpenSSH's configuration applied (ssh_config(5) names the settings).
 

@@ -167,7 +167,7 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
 
 def _with_evidence(results: Sequence[gate.Result], rows: pd.DataFrame) -> Iterator[gate.Result]:
     """Yield the results. Add the raw file of the worst repeat to each violated rule."""
-    hosts = {r.host for r in results if r.verdict is gate.Verdict.BROKEN}
+    hosts = {r.host for r in results if r.verdict is gate.CheckVerdict.BROKEN}
     passed = rows[(rows["status"] == Status.PASSED) & rows["host"].isin(hosts)]
     of_host: dict[str, dict[str, list[tuple[float, str]]]] = {}
     for row in passed[[*METRIC, "host", "value", "raw"]].to_dict("records"):
@@ -175,7 +175,7 @@ def _with_evidence(results: Sequence[gate.Result], rows: pd.DataFrame) -> Iterat
         runs = of_host.setdefault(str(row["host"]), {}).setdefault(benchmark, [])
         runs.append((float(row["value"]), str(row["raw"])))
     for r in results:
-        runs = of_host.get(r.host, {}).get(r.benchmark, []) if r.verdict is gate.Verdict.BROKEN else []
+        runs = of_host.get(r.host, {}).get(r.benchmark, []) if r.verdict is gate.CheckVerdict.BROKEN else []
         worst = (min if r.least else max)(runs, default=(0.0, ""))
         yield replace(r, evidence=worst[1])
 

@@ -13,7 +13,7 @@ _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_,.:-]{0,63}")
 _INTERFACE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,15}")  # as the kernel takes them, without what a shell reads
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Item:
     """One thing to set to ``value`` (empty: the user's to say): the files that ``path`` names (a shell-style pattern),
     or what the command ``read`` prints at the one group of ``match`` and ``write`` sets, with the value for ``{}``.
@@ -74,7 +74,7 @@ class Setting:
 
 def file(path: str, value: str) -> Setting:
     """One file, or all that a pattern names."""
-    return Setting((Item(value, path),))
+    return Setting((Item(value=value, path=path),))
 
 
 def is_interface(name: str) -> bool:
