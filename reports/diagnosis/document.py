@@ -15,9 +15,9 @@ from reports.hosts import roofs as under_roofs
 from reports.kit import format as fmt
 from reports.kit import tabular
 from reports.kit.document import PAGES, Command, Document, Exhibit, Finding, Note, Section, provenance
-from reports.kit.document import Kind as Format
 from reports.kit.language import Language
 from reports.kit.tabular import Cell, Column, Tabular, Tone, number, quantity
+from reports.kit.tabular import Kind as Format
 from workloads import declared
 
 HEAT_HOSTS, HEAT_BENCHMARKS = 40, 12  # maximum size of the heat map
@@ -48,7 +48,7 @@ def document(diagnosis: Diagnosis, roofs: Sequence[Roof] | None, created: str, c
         title=diagnosis.campaign,
         answer=headline(diagnosis),
         tone=_tone(diagnosis),
-        about=(
+        details=(
             count(diagnosis.hosts, "host"),
             count(diagnosis.benchmarks, "benchmark"),
             message("{n} values compared with those of peers", n=f"{diagnosis.judged:,}"),

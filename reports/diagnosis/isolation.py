@@ -131,7 +131,7 @@ def document(isolated: Isolated, folder: Path, created: str, command: str) -> Do
         title=isolated.campaign,
         answer=headline(isolated),
         tone="bad" if s.faults or s.blind else "unsure" if s.unclear else "good",
-        about=(f"{asked.workload} {asked.case}, {asked.metric}", count(s.hosts, "host")),
+        details=(f"{asked.workload} {asked.case}, {asked.metric}", count(s.hosts, "host")),
         sections=(
             Section("found", "", tuple(_said(fault, isolated) for fault in s.faults), ("terminal", "markdown")),
             Section("faults", message("Faults"), (_faults(isolated),), (*PAGES, "csv")),

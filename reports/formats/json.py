@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from reports.kit.charts import Chart
-from reports.kit.document import Command, Document, Exhibit, Finding, Note
+from reports.kit.document import Command, Document, Exhibit, Finding, Note, Tile
 from reports.kit.tabular import Tabular, records
 
 
@@ -15,7 +15,7 @@ def render(document: Document) -> str:
     exhibits = {
         "title": document.title,
         "answer": document.answer,
-        "about": list(document.about),
+        "details": list(document.details),
         "sections": [
             {"key": section.key, "title": section.title, "exhibits": [_exhibit(e) for e in section.exhibits]}
             for section in document.sections_for("json")
@@ -38,7 +38,21 @@ def _exhibit(exhibit: Exhibit) -> dict[str, Any]:
                 "details": list(exhibit.details),
                 "evidence": evidence,
             }
+        case Tile():
+            cell = exhibit.cell
+            numbers = {"value": cell.value, "unit": cell.unit, "lo": cell.lo, "hi": cell.hi}
+            return {"figure": exhibit.title, "text": cell.text, "note": exhibit.note, **numbers}
         case Tabular():
-            return {"table": exhibit.key, "title": exhibit.title, "rows": records(exhibit)}
+            return _table(exhibit)
         case Chart():
-            return {"chart": exhibit.title, "note": exhibit.note}
+            table = {"table": _table(exhibit.table)} if exhibit.table else {}
+            return {"chart": exhibit.title, "note": exhibit.note, **table}
+
+
+def _table(table: Tabular) -> dict[str, Any]:
+    return {
+        "table": table.key,
+        "title": table.title,
+        "notes": list(table.notes),
+        "rows": records(table.for_format("json")),
+    }

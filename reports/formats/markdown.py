@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from reports.kit.charts import Chart
-from reports.kit.document import Command, Document, Exhibit, Finding, Note, Section
+from reports.kit.document import Command, Document, Exhibit, Finding, Note, Section, Tile, tiles_table
 from reports.kit.language import Language
 from reports.kit.marks import as_line, code, escaped, tabular, written
 from reports.kit.tabular import Tabular
@@ -27,6 +27,8 @@ def _section(section: Section, _: Language) -> Iterator[str]:
         exhibits = list(run)
         if kind is Finding:
             yield from _findings([e for e in exhibits if isinstance(e, Finding)], _)
+        elif kind is Tile:
+            yield from (line for table in section.tables_of(kind, exhibits) for line in _exhibit(table, section, _))
         else:
             yield from (line for exhibit in exhibits for line in _exhibit(exhibit, section, _))
 
@@ -38,11 +40,14 @@ def _exhibit(exhibit: Exhibit, section: Section, _: Language) -> Iterator[str]:
         case Command():
             yield f"- {escaped(exhibit.lead(_))}{code(exhibit.command)}"
         case Tabular():
-            yield from ("", *tabular(exhibit, _, above=section.title))
+            yield from ("", *tabular(exhibit.for_format("markdown"), _, above=section.title))
+        case Chart():
+            if exhibit.table:
+                yield from ("", *tabular(exhibit.table.for_format("markdown"), _, above=section.title))
         case Finding():
             yield from _findings([exhibit], _)
-        case Chart():
-            return
+        case Tile():
+            yield from _exhibit(tiles_table(section, [exhibit]), section, _)
 
 
 def _findings(findings: Sequence[Finding], _: Language) -> Iterator[str]:

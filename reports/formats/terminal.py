@@ -15,7 +15,7 @@ from reports.kit import console
 from reports.kit import format as fmt
 from reports.kit.charts import Chart
 from reports.kit.console import STYLES
-from reports.kit.document import Command, Document, Exhibit, Finding, Note, Section
+from reports.kit.document import Command, Document, Exhibit, Finding, Note, Section, Tile
 from reports.kit.language import Language
 from reports.kit.tabular import Tabular
 
@@ -23,15 +23,18 @@ SUBJECTS, FINDINGS, NOTES = 20, 4, 12  # shown of a section: subjects, findings 
 
 
 def render(document: Document, _: Language) -> Iterator[RenderableType]:
-    """Yield what to print, in order. Charts are left out. Long lists end with the number of omitted items."""
+    """Yield what to print, in order.
+
+    Charts without a drawing in text are left out. Long lists end with the number of omitted items.
+    """
     yield from dropwhile(lambda part: isinstance(part, Text) and not part, _parts(document, _))
 
 
 def _parts(document: Document, _: Language) -> Iterator[RenderableType]:
     if document.answer:
         yield Text(fmt.clean(_(document.answer)), style=f"bold {STYLES[document.tone]}".strip())
-    if document.about:
-        yield Text(" · ".join(fmt.clean(_(line)) for line in document.about), style="dim")
+    if document.details:
+        yield Text(" · ".join(fmt.clean(_(line)) for line in document.details), style="dim")
     for number, section in enumerate(document.sections_for("terminal")):
         if section.title:
             if number or document.answer:
@@ -60,11 +63,21 @@ def _exhibit(exhibit: Exhibit, section: Section, _: Language) -> Iterator[Render
             yield Text(fmt.clean(_(exhibit.text)))
             yield unwrapped(f"  {fmt.clean(exhibit.command)}", "cyan")
         case Tabular():
-            yield from console.tabular(exhibit, _, above=section.title)
+            yield from console.tabular(exhibit.for_format("terminal"), _, above=section.title)
         case Finding():
             yield from _findings([exhibit], _)
+        case Tile():
+            yield _tile(exhibit, _)
         case Chart():
-            return
+            if exhibit.lines:
+                yield Text(fmt.clean(_(exhibit.title)), style="bold")
+                yield from (unwrapped(line) for line in exhibit.lines)
+
+
+def _tile(tile: Tile, _: Language) -> Text:
+    text = Text(f"{fmt.clean(_(tile.title))}: ")
+    text.append(fmt.clean(_(tile.cell.shown)) or "–", style=f"bold {STYLES[tile.cell.tone]}".strip())
+    return text.append(f"  {fmt.clean(_(tile.note))}", style="dim") if tile.note else text
 
 
 def _findings(findings: Sequence[Finding], _: Language) -> Iterator[RenderableType]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 
 from fleetmark.base.text import joined, message
 from reports.kit.document import Command, Document, Finding, Note, Section
 from reports.kit.language import Language
+from reports.kit.layout import FIRST_ROW, HEAD_ROW, sheet_columns, title_of
 from reports.kit.prose import Prose
 from reports.kit.tabular import Cell, Column, Tabular
 from reports.kit.workbook import COLOURS, GENERAL, Book, Head, Sheet, cell, form_for
@@ -23,20 +26,26 @@ _ROLES = {
 }
 _TONES = {"good": "ok", "bad": "worse", "unsure": "unsure", "strong": "strong"}
 _WIDEST = {"note": 60, "code": 60, "file": 60, "text": 50}  # characters
+_SHEET = re.compile(r"\[([^\[\]]+)\]!")
 
 
 def render(document: Document, language: Language) -> bytes:
-    """Return the workbook, without charts. The same document always gives the same bytes."""
+    """Return the workbook. The same document always gives the same bytes."""
     book = Book(document.answer or document.title, document.created, language)
     readme = book.sheet(message("Readme"), "#1F3A5F")
-    tabs = {}
-    for section, table in _tables(document):
-        alike = {e.key for e in section.exhibits if isinstance(e, Tabular)} <= {table.key}
-        sheet = book.sheet(section.title if section.title and alike else table.title, COLOURS[0])
-        _table(sheet, table)
-        tabs[sheet.name] = table.title
+    sheets = [(book.sheet(_tab(section, table), COLOURS[0]), table) for section, table in _tables(document)]
+    names = {table.key: sheet.name for sheet, table in sheets}
+    for sheet, table in sheets:
+        _table(sheet, table, names)
+    tabs = {sheet.name: table.title for sheet, table in sheets}
     _readme(Prose(readme, readme.top(document.answer or document.title, document.title)), document, tabs)
     return book.bytes()
+
+
+def _tab(section: Section, table: Tabular) -> str:
+    """Return the name of a table's tab: that of its section if it is the only one."""
+    is_only = {e.key for e in section.exhibits if isinstance(e, Tabular)} <= {table.key}
+    return section.title if section.title and is_only else table.title
 
 
 def _tables(document: Document) -> Iterator[tuple[Section, Tabular]]:
@@ -45,8 +54,8 @@ def _tables(document: Document) -> Iterator[tuple[Section, Tabular]]:
         for kind, run in groupby(section.exhibits, type):
             if kind is Finding:
                 yield section, _found(section, [e for e in run if isinstance(e, Finding)])
-            elif kind is Tabular:
-                yield from ((section, e) for e in run if isinstance(e, Tabular))
+            else:
+                yield from ((section, table.for_format("xlsx")) for table in section.tables_of(kind, list(run)))
 
 
 def _found(section: Section, findings: Sequence[Finding]) -> Tabular:
@@ -77,36 +86,39 @@ def _readme(prose: Prose, document: Document, tabs: dict[str, str]) -> None:
     prose.tabs(tabs)
 
 
-def _table(sheet: Sheet, table: Tabular) -> None:
-    row = sheet.top(table.title)
-    columns = [part for n, column in enumerate(table.columns) for part in _parts(n, column, table)]
-    places = {key: n for n, (key, *_) in enumerate(columns)}
-    for line, cells in enumerate(table.rows, row + 1):
+def _table(sheet: Sheet, table: Tabular, sheets: Mapping[str, str]) -> None:
+    sheet.top(table.title, joined(table.notes, " "))
+    columns = list(sheet_columns(table))
+    places = {f"{column.key}_{end}" if end else column.key: n for n, (column, end, _) in enumerate(columns)}
+    for line, cells in enumerate(table.rows, FIRST_ROW):
         references = {key: cell(line, n) for key, n in places.items()}
-        for place, (_, _, end, n) in enumerate(columns):
-            column, shown = table.columns[n], cells[n]
+        for place, (column, end, number) in enumerate(columns):
+            shown = cells[number]
             if not end:
-                _write(sheet, line, place, column, shown, references)
+                _write(sheet, line, place, column, shown, partial(_resolved, references=references, sheets=sheets))
             elif (value := shown.lo if end == "lo" else shown.hi) is not None:
                 sheet.number(line, place, value, _form(shown), "value")
-    heads = [Head(title, "", _WIDEST.get(table.columns[n].role, 0)) for _, title, _, n in columns]
-    sheet.heads(row, heads)
-    sheet.filtered(row, row + len(table.rows), len(heads), frozen_columns=1)
+    heads = [Head(title_of(c, end), c.group or c.unit, _WIDEST.get(c.role, 0)) for c, end, _ in columns]
+    sheet.heads(HEAD_ROW, heads)
+    sheet.filtered(HEAD_ROW, HEAD_ROW + len(table.rows), len(heads), frozen_columns=1)
 
 
-def _parts(number: int, column: Column, table: Tabular) -> Iterator[tuple[str, str, str, int]]:
-    """Yield the sheet columns of one table column: the figure, and the ends of its interval if there are any."""
-    yield column.key, column.title, "", number
-    if any(row[number].lo is not None for row in table.rows):
-        yield f"{column.key}_lo", message("{figure}, low", figure=column.title), "lo", number
-        yield f"{column.key}_hi", message("{figure}, high", figure=column.title), "hi", number
+def _resolved(formula: str, references: Mapping[str, str], sheets: Mapping[str, str]) -> str:
+    """Return the formula with cells for columns of its row (``{key}``) and sheets for tables (``[key]!``)."""
+
+    def sheet(match: re.Match[str]) -> str:
+        return "'" + sheets[match[1]].replace("'", "''") + "'!"
+
+    return _SHEET.sub(sheet, formula.format(**references))
 
 
-def _write(sheet: Sheet, line: int, place: int, column: Column, shown: Cell, references: dict[str, str]) -> None:
-    if column.formula and shown.value is not None:
-        sheet.formula(line, place, column.formula.format(**references), shown.value, _form(shown))
-    elif column.right and shown.value is not None:
-        sheet.number(line, place, shown.value, _form(shown), "value")
+def _write(sheet: Sheet, line: int, place: int, column: Column, shown: Cell, resolved: Callable[[str], str]) -> None:
+    formula = shown.formula or column.formula
+    if formula and (shown.value is not None or shown.formula):
+        value = shown.value if column.right else shown.text
+        sheet.formula(line, place, resolved(formula), value, _form(shown))
+    elif column.right and (shown.value is not None or shown.is_input):
+        sheet.number(line, place, shown.value, _form(shown), "input" if shown.is_input else "value")
     else:
         sheet.text(line, place, shown.text, _TONES.get(shown.tone) or _ROLES.get(column.role, "text"))
 

@@ -14,6 +14,7 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.units import significant
 from fleetmark.record.results import HostInfo
 from reports.kit import format as fmt
+from reports.kit.tabular import Tabular
 
 # The colour-blind safe palette of Okabe and Ito. Colours with contrast on both white and near-black come first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
@@ -32,12 +33,18 @@ Point = tuple[float, float, float, float]  # x, y, and the range of y
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart: its heading, a note on how to read it, and the SVG. ``small``: shown side by side with others."""
+    """A chart: its heading, a note on how to read it, and the SVG.
+
+    ``small``: shown side by side with others. ``lines``: the drawing for a terminal. ``table``: the figures behind the
+    chart, for formats without pictures.
+    """
 
     title: str
     note: str
     svg: str
     small: bool = False
+    lines: tuple[str, ...] = ()
+    table: Tabular | None = None
 
 
 # A mark with a description. It becomes a title, which browsers show on hover, unlike a label for screen readers.

@@ -14,7 +14,7 @@ from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import message
 from reports.kit import format as fmt
 from reports.kit.language import Language
-from reports.kit.tabular import Cell, Column, Part, Tabular, Tone
+from reports.kit.tabular import Cell, Column, Part, Row, Tabular, Tone
 
 _WORD = 11  # columns
 _NAMES = 2  # cells that identify a row
@@ -30,7 +30,6 @@ STYLES: Mapping[Tone, str] = {
     "hot2": "",
     "hot3": "red",
 }
-Row = tuple[Cell, ...]
 
 
 def show(parts: Sequence[Part], _: Language) -> Iterator[RenderableType]:
@@ -52,8 +51,11 @@ def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[Rendera
     if len(table.rows) > MANY and table.listing:
         yield unwrapped(_aligned(table, _))
         return
-    rows = table.rows if table.listing else table.rows[:MOST_ROWS]
-    yield _table(table, rows, "" if table.listing or table.title == above else table.title, _)
+    rows = table.rows if table.listing else table.rows[: table.limits.get("terminal", MOST_ROWS)]
+    heads = frozenset(n for n in table.heads if n < len(rows))
+    for note in table.notes:
+        yield Text(fmt.clean(_(note)), style="dim")
+    yield _table(table, rows, "" if table.listing or table.title == above else table.title, _, heads)
     if len(table.rows) > len(rows):
         yield Text(_(message("and {n} more", n=len(table.rows) - len(rows))), style="dim")
     yield from _notes(table, rows, _)
@@ -61,13 +63,16 @@ def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[Rendera
 
 def _aligned(table: Tabular, _: Language) -> str:
     """Return the rows as plain text. Lines may be longer than the terminal is wide."""
-    rows = [[_(column.title) for column in table.columns], *([_(cell.shown) for cell in row] for row in table.rows)]
+    rows = [
+        [column.full_title(_) for column in table.columns],
+        *([_(cell.shown) for cell in row] for row in table.rows),
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     sides = [str.rjust if column.right else str.ljust for column in table.columns]
     return "\n".join("  ".join(s(t, w) for s, t, w in zip(sides, row, widths, strict=True)).rstrip() for row in rows)
 
 
-def _table(table: Tabular, rows: Sequence[Row], title: str, _: Language) -> Table:
+def _table(table: Tabular, rows: Sequence[Row], title: str, _: Language, heads: frozenset[int]) -> Table:
     shown = Table(
         title=fmt.clean(_(title)) or None,
         title_justify="left",
@@ -79,7 +84,7 @@ def _table(table: Tabular, rows: Sequence[Row], title: str, _: Language) -> Tabl
     )
     columns = [n for n, column in enumerate(table.columns) if column.role != "note"]
     for place in columns:
-        column, title = table.columns[place], fmt.clean(_(table.columns[place].title))
+        column, title = table.columns[place], fmt.clean(table.columns[place].full_title(_))
         if column.right:  # figures are never truncated
             texts = [fmt.clean(_(row[place].shown)) for row in rows]
             shown.add_column(title, justify="right", overflow="fold", width=_width(title, texts))
@@ -87,8 +92,9 @@ def _table(table: Tabular, rows: Sequence[Row], title: str, _: Language) -> Tabl
             words = [word for text in (title, *(_(row[place].shown) for row in rows)) for word in text.split()]
             least = min(max(map(cell_len, words), default=0), _WORD)
             shown.add_column(title, no_wrap=table.listing and place == 0, overflow="fold", min_width=least)
-    for row in rows:
-        shown.add_row(*(_cell(row[n], table.columns[n], _) for n in columns))
+    for number, row in enumerate(rows):
+        style = "bold" if number in heads else ""
+        shown.add_row(*(_cell(row[n], table.columns[n], _) for n in columns), style=style)
     return shown
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from fleetmark.base.text import Message, message
 from reports.kit import format as fmt
 from reports.kit.charts import Chart
-from reports.kit.tabular import Tabular, Tone
+from reports.kit.tabular import Cell, Column, Kind, Tabular, Tone, compact
 
-Kind = Literal["terminal", "html", "pdf", "xlsx", "markdown", "json", "csv"]
 PAGES: tuple[Kind, ...] = ("html", "pdf", "xlsx")  # formats with room for details
 FILES: tuple[Kind, ...] = ("html", "pdf", "xlsx", "markdown", "json", "csv")  # all but the terminal
 WIDE = 7  # columns that fit on an upright page
@@ -54,17 +54,39 @@ class Command:
         return f"{text} " if text.endswith((".", "。")) else f"{text}{_(': ')}"
 
 
-Exhibit = Note | Finding | Command | Tabular | Chart
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A figure that stands for itself, under its ``title``. Consecutive tiles are cards on a page."""
+
+    title: str
+    cell: Cell
+    note: str = ""
+
+
+Exhibit = Note | Finding | Command | Tile | Tabular | Chart
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Exhibits under a title. ``only``: the formats that include the section; all formats if empty."""
+    """Exhibits under a title.
+
+    ``only``: the formats that include the section; all formats if empty. ``is_folded``: a page on a screen shows its
+    title first, and the rest when it is opened.
+    """
 
     key: str
     title: str
     exhibits: tuple[Exhibit, ...]
     only: tuple[Kind, ...] = ()
+    is_folded: bool = False
+
+    def tables_of(self, kind: type, run: Sequence[Exhibit]) -> Iterator[Tabular]:
+        """Yield the tables of consecutive exhibits of one ``kind``; tiles become one table."""
+        if kind is Tile:
+            yield tiles_table(self, [tile for tile in run if isinstance(tile, Tile)])
+        else:
+            tables = (e.table if isinstance(e, Chart) else e for e in run)
+            yield from (table for table in tables if isinstance(table, Tabular))
 
     @property
     def wide(self) -> bool:
@@ -77,33 +99,57 @@ class Document:
     """A report that can be rendered in every format.
 
     ``title``: its subject, such as a campaign's id. ``answer``: its first sentence. ``tone``: whether the answer is
-    good news. ``about``: short facts below the answer. ``folder``: the folder of the evidence. ``created``: ISO 8601.
-    ``data``: the JSON form, if it differs from the exhibits because it is older than this model.
+    good news. ``details``: short facts below the answer. ``folder``: the folder of the evidence. ``created``: ISO 8601.
+    ``data``: the JSON form, if it differs from the exhibits because it is older than this model. ``alternatives``: the
+    same question from other viewpoints, such as other baselines. Each has the sections that differ, and names itself by
+    its ``viewpoint``. A page on a screen lets the reader choose one; other formats show this document only.
     """
 
     title: str
     answer: str
     sections: tuple[Section, ...]
     tone: Tone = ""
-    about: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
     folder: Path | None = None
     created: str = ""
     data: Any = None
+    viewpoint: str = ""
+    alternatives: tuple[Document, ...] = ()
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """Return the facts that a file shows below the answer: ``about`` and the time of creation."""
+        """Return the facts that a file shows below the answer: ``details`` and the time of creation."""
         creation = (message("Created {moment}", moment=fmt.moment(self.created)),) if self.created else ()
-        return (*self.about, *creation)
+        return (*self.details, *creation)
 
     def sections_for(self, kind: Kind) -> list[Section]:
         """Return the sections that this format includes, without empty ones."""
         return [s for s in self.sections if s.exhibits and (not s.only or kind in s.only)]
 
     def tables_for(self, kind: Kind) -> Iterator[tuple[Section, Tabular]]:
-        """Yield the tables that this format includes, each with its section."""
+        """Yield the tables that this format includes, each with its section.
+
+        Tiles and charts are tables in formats that do not draw them.
+        """
+        draws = kind in ("terminal", "html", "pdf")
         for section in self.sections_for(kind):
-            yield from ((section, exhibit) for exhibit in section.exhibits if isinstance(exhibit, Tabular))
+            if draws:
+                tables = (e for e in section.exhibits if isinstance(e, Tabular))
+                yield from ((section, table.for_format(kind)) for table in tables)
+                continue
+            for type_, run in groupby(section.exhibits, type):
+                yield from ((section, table.for_format(kind)) for table in section.tables_of(type_, list(run)))
+
+
+def tiles_table(section: Section, tiles: Sequence[Tile]) -> Tabular:
+    """Return consecutive tiles of a section as a table, for formats without cards."""
+    columns = (
+        Column("figure", message("figure"), "name"),
+        Column("value", message("value"), "number"),
+        Column("note", message("note"), "note"),
+    )
+    rows = tuple((Cell(tile.title), tile.cell, Cell(tile.note)) for tile in tiles)
+    return compact(Tabular(f"{section.key}_figures", message("Key figures"), columns, rows))
 
 
 def provenance(command: str, *more: Note) -> Section:

@@ -27,8 +27,11 @@ def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[str]:
     """Yield a table under its title. The title is omitted if it equals the heading ``above``."""
     if table.title != above:
         yield from ("", f"### {escaped(_(table.title))}", "")
-    yield from table_head([_(c.title) for c in table.columns], "".join("r" if c.right else "l" for c in table.columns))
-    rows = table.rows if table.listing else table.rows[:MOST_ROWS]
+    if table.notes:
+        yield from (*(f"- {escaped(_(note))}" for note in table.notes), "")
+    sides = "".join("r" if column.right else "l" for column in table.columns)
+    yield from table_head([column.full_title(_) for column in table.columns], sides)
+    rows = table.rows if table.listing else table.rows[: table.limits.get("markdown", MOST_ROWS)]
     yield from (table_row([_(cell.shown) for cell in row]) for row in rows)
     if len(table.rows) > len(rows):
         yield from ("", _(message("and {n} more", n=len(table.rows) - len(rows))))

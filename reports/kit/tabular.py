@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from itertools import groupby
+from typing import Any, Literal, overload
 
 from fleetmark.base.text import joined
 from fleetmark.base.units import human, scale_for, significant
 from reports.kit import format as fmt
 
 _NUMBER = re.compile(r"-?[\d,]+(?:\.(\d+))?(%?)")
+Kind = Literal["terminal", "html", "pdf", "xlsx", "markdown", "json", "csv"]
 Tone = Literal["", "good", "bad", "unsure", "strong", "hot1", "hot2", "hot3"]  # hot1 to hot3: levels of a heat map
 
 
@@ -20,20 +22,33 @@ class Column:
     """A column of a table.
 
     ``key``: its name in JSON and CSV. ``formula``: the formula that computes it in a workbook, with ``{key}`` for the
-    cell of another column in the same row. ``role``: ``name`` and ``side`` (a generation or candidate) identify a row,
-    ``note`` is a sentence that only a few rows have, ``code`` is something to type, and ``file`` contains paths below
-    the document's folder, separated by "; ".
+    cell of another column in the same row, and ``[table]!`` before an address in the sheet of the table with that key.
+    ``role``: ``name`` and ``side`` (a generation or candidate) identify a row, ``note`` is a sentence that only a few
+    rows have, ``code`` is something to type, and ``file`` contains paths below the document's folder, separated by
+    "; ". ``hint``: an explanation that a page shows on hover. ``group``: a heading over neighbouring columns with the
+    same group. ``only``: the formats that include the column; all formats if empty. ``unit``: the unit of the column's
+    figures, if its cells have none in their text.
     """
 
     key: str
     title: str
     role: Literal["name", "side", "text", "number", "verdict", "note", "code", "file"] = "text"
     formula: str = ""
+    _: KW_ONLY
+    hint: str = ""
+    group: str = ""
+    only: tuple[Kind, ...] = ()
+    unit: str = ""
 
     @property
     def right(self) -> bool:
         """Return whether the cells of the column are right-aligned."""
         return self.role == "number"
+
+    def full_title(self, _: Callable[[str], str]) -> str:
+        """Return the title with the group and the unit of the column, for formats with one line of headings."""
+        title = joined([_(self.group), _(self.title)], ": ")
+        return f"{title} ({_(self.unit)})" if self.unit else title
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +56,9 @@ class Cell:
     """A text, and its number ``value`` with full precision; None if the text is not a number or is empty.
 
     ``unit``: the base unit of ``value``, if ``text`` has a unit. ``lo``, ``hi``: the ends of its interval, which
-    ``shown`` adds to ``text``. ``tone``: whether it is good or bad news.
+    ``shown`` adds to ``text``. ``tone``: whether it is good or bad news. ``plot``: an inline SVG, for pages. ``hint``:
+    an explanation that a page shows on hover. ``link``: the id of a section or table of the same page. ``formula``: as
+    ``Column.formula``, for this cell only. ``is_input``: the reader of a workbook may change the cell.
     """
 
     text: str = ""
@@ -52,6 +69,11 @@ class Cell:
     hi: float | None = None
     ends: str = ""
     tone: Tone = ""
+    plot: str = ""
+    hint: str = ""
+    link: str = ""
+    formula: str = ""
+    is_input: bool = False
 
     @property
     def shown(self) -> str:
@@ -68,18 +90,65 @@ class Cell:
         return f"{'0' if percent else '#,##0'}{'.' + '0' * len(decimals) if decimals else ''}{percent}"
 
 
+Row = tuple[Cell, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Tabular:
     """A table. Every row has a cell for each column.
 
-    ``key``: the table's name in JSON. ``listing``: the user asked for this list, so a terminal shows all rows.
+    ``key``: the table's name in JSON. ``rows``: any sequence; a format reads it once, in order, so rows may be computed
+    when they are read. ``listing``: the user asked for this list, so a terminal shows all rows. ``heads``: numbers of
+    the rows that head the rows below them; a page folds these. ``notes``: sentences between title and table.
+    ``limits``: how many rows a format shows at most; it says how many are omitted.
     """
 
     key: str
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: Sequence[Row]
     listing: bool = False
+    _: KW_ONLY
+    heads: frozenset[int] = frozenset()
+    notes: tuple[str, ...] = ()
+    limits: Mapping[Kind, int] = field(default_factory=dict)
+
+    def for_format(self, kind: Kind) -> Tabular:
+        """Return the table with the columns that the format includes."""
+        kept = [n for n, column in enumerate(self.columns) if not column.only or kind in column.only]
+        return self if len(kept) == len(self.columns) else self.columns_at(kept)
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """Return the groups of neighbouring columns, each with its number of columns."""
+        return [(group, len(list(run))) for group, run in groupby(self.columns, lambda column: column.group)]
+
+    def columns_at(self, places: Sequence[int]) -> Tabular:
+        """Return the table with the columns at these ``places``."""
+        return replace(self, columns=tuple(self.columns[n] for n in places), rows=_Chosen(self.rows, places))
+
+
+class _Chosen(Sequence[Row]):
+    """Rows with some of their cells, chosen when they are read."""
+
+    def __init__(self, rows: Sequence[Row], places: Sequence[int]) -> None:
+        self.rows, self.places = rows, places
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, number: int) -> Row: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Row]: ...
+    def __getitem__(self, number: int | slice) -> Row | Sequence[Row]:
+        if isinstance(number, slice):
+            return _Chosen(self.rows[number], self.places)
+        row = self.rows[number]
+        return tuple(row[n] for n in self.places)
+
+    def __iter__(self) -> Iterator[Row]:
+        return (tuple(row[n] for n in self.places) for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +201,7 @@ def times(value: float | None, lo: float | None = None, hi: float | None = None)
 
 def compact(table: Tabular) -> Tabular:
     """Return ``table`` without its empty columns."""
-    kept = [n for n, _ in enumerate(table.columns) if any(row[n].text for row in table.rows)]
-    rows = tuple(tuple(row[n] for n in kept) for row in table.rows)
-    return replace(table, columns=tuple(table.columns[n] for n in kept), rows=rows)
+    return table.columns_at([n for n, _ in enumerate(table.columns) if any(row[n].text for row in table.rows)])
 
 
 def records(table: Tabular) -> list[dict[str, float | str | None]]:

@@ -55,7 +55,7 @@ def workload(m: Manifest) -> Document:
     tables = (_cases(m), _parameters(m), _metrics(m))
     (data,) = _json([m])
     section = Section("workload", "", (*tables, *foot))
-    return Document(title=m.name, answer=head, about=(m.description,), sections=(section,), data=data)
+    return Document(title=m.name, answer=head, details=(m.description,), sections=(section,), data=data)
 
 
 def _cases(m: Manifest) -> Tabular:

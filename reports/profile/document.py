@@ -39,7 +39,7 @@ def document(profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence
     return Document(
         title=profiled.target,
         answer=_head(profiled),
-        about=(used, joined([powers, _alike(p.alike)], "; ")),
+        details=(used, joined([powers, _alike(p.alike)], "; ")),
         sections=(
             Section("resources", "", (_resources(profiled),)),
             Section(
