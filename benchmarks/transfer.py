@@ -118,7 +118,7 @@ class Task:
 
 
 @dataclass(kw_only=True, frozen=True, slots=True)
-class Score:
+class TransferScore:
     """What came of a task. Errors are |predicted / true - 1|; of machines, and the mean of family means.
 
     ``rivals``: name to the same pair; ``gains``: name to the rival's error less ours, family means, with a 95% interval
@@ -273,7 +273,7 @@ def _of_accelerators() -> Iterator[Task]:
         yield Task(other, table, columns, lambda k, t: k.split(" ")[0] != t.split(" ")[0], least_known=2)
 
 
-def run(task: Task) -> Score:
+def run(task: Task) -> TransferScore:
     """Leave-one-family-out over a task, and its rivals on the same cases."""
     table = task.table
     facts = table.facts[list(task.facts)] if table.facts is not None and task.facts else None
@@ -293,7 +293,7 @@ def run(task: Task) -> Score:
     scores = {n: both(predicted[n], predicted["family"]) for n in rivals}
     gains = {n: gain(predicted, n) for n in rivals}
     error, coverage = both(predicted["ours"], predicted["family"]), both(inside.astype(float), predicted["family"])
-    return Score(cases=cases, error=error, coverage=coverage, width=width, rivals=scores, gains=gains)
+    return TransferScore(cases=cases, error=error, coverage=coverage, width=width, rivals=scores, gains=gains)
 
 
 def leave_family_out(

@@ -136,7 +136,7 @@ def test_too_few_peers_are_no_pass(tmp_path: Path) -> None:
     [
         ({"name": "x", "metric": "a"}, "rule 'x': needs a bound: at_least, at_most or within"),
         ({"name": "", "metric": "a", "at_least": 1}, "names something"),
-        ({"name": "x", "metric": "a", "at_least": "fast"}, "'fast' is no amount with a unit"),
+        ({"name": "x", "metric": "a", "at_least": "fast"}, "'fast' is not an amount with a unit"),
         ({"name": "x", "metric": "a", "within": "5 GB/s"}, "within: 5 GB/s is no share"),
         ({"name": "x", "metric": "a", "within": "5%", "at_least": 1}, "within: stands alone"),
         ({"name": "x", "metric": "a", "at_least": 1, "eval": "__import__('os')"}, "rules.0.eval: is not a valid key"),
@@ -208,7 +208,7 @@ def test_every_form_and_the_exit_status(tmp_path: Path) -> None:
 )
 def test_amounts(text: str | float, value: float | None, unit: str) -> None:
     if value is None:
-        with pytest.raises(FleetmarkError, match="no amount with a unit"):
+        with pytest.raises(FleetmarkError, match="not an amount with a unit"):
             parse_quantity(text)
     else:
         assert parse_quantity(text) == (pytest.approx(value), unit)

@@ -74,7 +74,7 @@ def diagnose(
 
     if (inventory or become) and not (confirm or isolate):
         option = "--inventory" if inventory else "--become"
-        raise FleetmarkError(f"{option} without --confirm or --isolate: no host is reached then")
+        raise FleetmarkError(f"{option} without --confirm or --isolate: only these contact hosts; remove {option}")
     command = shlex.join(["fleetmark", *sys.argv[1:]])
     paths = {"html": html, "pdf": pdf, "xlsx": xlsx}
     if isolate is not None:

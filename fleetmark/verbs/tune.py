@@ -123,7 +123,7 @@ def _subject(archive: Archive, host: str) -> Subject:
         raise FleetmarkError(f"{archive.id}: no host {host!r}{suggest(host, names)}: there are {', '.join(names[:20])}")
     facts = archive.facts()
     if host not in facts:
-        raise FleetmarkError(f"{archive.id}: it has no facts of {host}, so nothing can be said of it; measure it again")
+        raise FleetmarkError(f"{archive.id}: no facts of {host} are stored; measure the host again")
     changes = {rule: t.changes for rule, t in trials.tried(archive).get(host, {}).items()}
     return subjects(archive, facts, {host: changes})[host]
 
@@ -132,10 +132,10 @@ def _setting(rule: Rule, subject: Subject, asked: TrialQuestion) -> Setting:
     """Return the setting of a rule. Raise FleetmarkError if it cannot be set and restored at run time."""
     if rule.setting is None:
         possible = ", ".join(r.name for r in RULES if r.setting)
-        raise FleetmarkError(f"{rule.name} cannot be tried: nothing is set at run time; these can: {possible}")
+        raise FleetmarkError(f"{rule.name} cannot be tried: it sets nothing at run time; use one of {possible}")
     setting = rule.setting(subject)
     if setting is None:
-        raise FleetmarkError(f"{rule.name} cannot be tried on {asked.host}: its facts show nothing to set")
+        raise FleetmarkError(f"{rule.name} cannot be tried on {asked.host}: the facts of this host show nothing to set")
     if asked.value is not None:
         setting = setting.with_value(asked.value)
     if asked.device is not None:

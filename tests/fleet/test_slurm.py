@@ -225,7 +225,7 @@ def test_nodes_are_listed_without_running_on_them(lent: Lent) -> None:
 
 def test_what_cannot_be_is_refused_before_a_job_is_submitted(lent: Lent, slow: str, tmp_path: Path) -> None:
     sentence = lent.refused("--partition", "gpu")
-    assert sentence == "fleetmark: --partition gpu: there is none of this name; there are all, short"
+    assert sentence == "fleetmark: --partition gpu: no such partition; use one of all, short"
     assert lent.refused("--nodes", "9") == "fleetmark: --nodes 9: partition all has 8 nodes"
     long = ("--set", "selftest.seconds=60", "--suite", "selftest")
     sentence = lent.refused("--time", "5", *long)

@@ -322,7 +322,7 @@ class TestReach:
 
 
 @cache
-def scores() -> dict[str, published.Score]:
+def scores() -> dict[str, published.TransferScore]:
     tasks = [t for t in published.tasks() if "architecture" not in t.name]
     return {t.name: published.run(t) for t in tasks}
 
