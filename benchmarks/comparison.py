@@ -35,15 +35,15 @@ def record(root: Path, hosts: int, metrics: int, repeats: int, missing: float = 
     folder.mkdir()
     names = [f"h{n}" for n in range(hosts)]
     listed = [{"name": n, "generation": "ab"[i % 2], "labels": {"gen": "ab"[i % 2]}} for i, n in enumerate(names)]
-    about = {
+    campaign = {
         "schema": 1,
         "created": "2026-01-01T00:00:00Z",
         "suite": "large",
         "seed": 1,
         "command": ["fleetmark", "run"],
     }
-    about |= {"versions": {"fleetmark": __version__}, "workloads": [f"w{n}" for n in range(-(-metrics // 20))]}
-    (folder / "campaign.json").write_text(json.dumps({**about, "hosts": listed}))
+    campaign |= {"versions": {"fleetmark": __version__}, "workloads": [f"w{n}" for n in range(-(-metrics // 20))]}
+    (folder / "campaign.json").write_text(json.dumps({**campaign, "hosts": listed}))
     rng = np.random.default_rng(1)
     columns = schema.arrow()
     path = folder / "measurements.parquet"

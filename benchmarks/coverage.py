@@ -251,14 +251,14 @@ def families(case: Case) -> Row:
     """
     rng = np.random.default_rng(case.seed)
     number = 3 * case.settings["families"]
-    of = np.repeat(np.arange(case.settings["families"]), 3)
+    family_ids = np.repeat(np.arange(case.settings["families"]), 3)
     held = plain = given = 0
     for _ in range(case.trials):
-        gain = rng.normal(0, 0.15, case.settings["families"])[of] + rng.normal(0, 0.05, number)
+        gain = rng.normal(0, 0.15, case.settings["families"])[family_ids] + rng.normal(0, 0.05, number)
         new = math.exp(rng.normal(0, 0.15) + rng.normal(0, 0.05))
         a, b = _sides({"baseline": 6, "candidate": 6, "wider": "equal"}, number, rng)
         contrast = Contrast.from_sides((_figures(a), _figures(b + gain)), range(number), Pairing.APART)
-        by_family = [np.flatnonzero(of == n).tolist() for n in range(case.settings["families"])]
+        by_family = [np.flatnonzero(family_ids == n).tolist() for n in range(case.settings["families"])]
         interval, _why = another_workload(contrast, _even(number), by_family)
         alone, _why = another_workload(contrast, _even(number), [[n] for n in range(number)])
         if interval and interval.interval and alone and alone.interval:
@@ -379,8 +379,8 @@ def faults(row: Mapping[str, Any]) -> Iterator[str]:
     least = 0.93
     match row["section"]:
         case "fleet" | "fieller" | "strata":
-            most = 0.98 if min(row["baseline"], row["candidate"]) >= 3 else 1.0
-            if not least <= row["coverage"] <= most:
+            maximum = 0.98 if min(row["baseline"], row["candidate"]) >= 3 else 1.0
+            if not least <= row["coverage"] <= maximum:
                 yield f"coverage {row['coverage']:.1%}"
             equal = row["baseline"] == row["candidate"] and "half_welch" in row
             if equal and row["half"] > 1.15 * row["half_welch"]:
@@ -406,7 +406,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.docs:
         DOCS.write_text(documented(DOCS.read_text(), json.loads(RESULTS.read_text())))
         return 0
-    start, rows, about = time.perf_counter(), [], measuring.circumstances()
+    start, rows, circumstances = time.perf_counter(), [], measuring.circumstances()
     with ProcessPoolExecutor(options.jobs) as pool:
         for row in pool.map(simulate, cases(options.trials, options.seed, options.only)):
             rows.append(row)
@@ -416,7 +416,7 @@ def main(arguments: Sequence[str]) -> int:
     print(f"\n{len(rows)} rows in {seconds:,} s; out of bounds: {len(out)}", *out, sep="\n")
     options.output.parent.mkdir(parents=True, exist_ok=True)
     text = ",\n".join(json.dumps(row) for row in rows)
-    head = json.dumps(about | {"trials": options.trials, "seed": options.seed, "seconds": seconds})[:-1]
+    head = json.dumps(circumstances | {"trials": options.trials, "seed": options.seed, "seconds": seconds})[:-1]
     options.output.write_text(f'{head}, "rows": [\n{text}\n]}}\n')
     return 0
 
@@ -452,8 +452,8 @@ def markdown(results: Mapping[str, Any]) -> str:
     lines += ["", "| batches a side | hosts a side | " + " | ".join(f"ICC {icc:g}" for icc in ICCS) + " |"]
     lines += ["|-|-|" + "-|" * len(ICCS)]
     for k, n in BATCHES:
-        of = {r["icc"]: r for r in tables_of["batches"] if (r["batches"], r["hosts"]) == (k, n)}
-        cells = [f"{_percent(of[icc]['coverage'])} ({_percent(of[icc]['by_hosts'])})" for icc in ICCS]
+        rows_by_icc = {r["icc"]: r for r in tables_of["batches"] if (r["batches"], r["hosts"]) == (k, n)}
+        cells = [f"{_percent(rows_by_icc[icc]['coverage'])} ({_percent(rows_by_icc[icc]['by_hosts'])})" for icc in ICCS]
         lines.append(f"| {k} | {n} | " + " | ".join(cells) + " |")
     lines += ["", "| hosts | 8 equal | 8 that differ | 50 equal | 50 that differ | 100 guardrails |", "|-|-|-|-|-|-|"]
     for a, b in sorted({(r["baseline"], r["candidate"]) for r in tables_of["ends"]}):
@@ -465,21 +465,23 @@ def markdown(results: Mapping[str, Any]) -> str:
     lines += ["", "| batches a side | hosts a side | " + " | ".join(f"ICC {icc:g}" for icc in MIXED_ICCS) + " |"]
     lines += ["|-|-|" + "-|" * len(MIXED_ICCS)]
     for k, n in MIXED:
-        of = {r["icc"]: r for r in tables_of["totals"] if (r["batches"], r["hosts"]) == (k, n)}
-        cells = [f"{_percent(of[icc]['coverage'])} ({_percent(of[icc]['by_hosts'])})" for icc in MIXED_ICCS]
+        rows_by_icc = {r["icc"]: r for r in tables_of["totals"] if (r["batches"], r["hosts"]) == (k, n)}
+        cells = [
+            f"{_percent(rows_by_icc[icc]['coverage'])} ({_percent(rows_by_icc[icc]['by_hosts'])})" for icc in MIXED_ICCS
+        ]
         lines.append(f"| {k} | {n} | " + " | ".join(cells) + " |")
     lines += ["", "| hosts in a size | " + " | ".join(f"{k} sizes, {m}% missing" for k, m in SIZES) + " |"]
     lines += ["|-|" + "-|" * len(SIZES)]
     for a, b in STRATA:
-        parts = [[r for r in tables_of["strata"] if (r["strata"], r["missing"]) == of] for of in SIZES]
+        parts = [[r for r in tables_of["strata"] if (r["strata"], r["missing"]) == key] for key in SIZES]
         lines.append(f"| {a} v {b} | " + " | ".join(_three(part, a, b, "coverage") for part in parts) + " |")
     return "\n".join(lines) + "\n"
 
 
 def _three(rows: Sequence[Mapping[str, Any]], a: int, b: int, figure: str) -> str:
     """Return a figure for equal spreads, and for a baseline or candidate with three times the spread."""
-    of = {r["wider"]: r[figure] for r in rows if (r["baseline"], r["candidate"]) == (a, b)}
-    return " / ".join(_percent(of[wider]) for wider in SPREADS if wider in of)
+    coverage_by_spread = {r["wider"]: r[figure] for r in rows if (r["baseline"], r["candidate"]) == (a, b)}
+    return " / ".join(_percent(coverage_by_spread[wider]) for wider in SPREADS if wider in coverage_by_spread)
 
 
 def _percent(part: float) -> str:

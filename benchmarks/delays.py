@@ -84,7 +84,7 @@ def load(running: Served, kind: str, streams: float, seconds: float) -> Sequence
     return list(run["answers"])
 
 
-def at(values: list[float], share: float) -> float:
+def quantile(values: list[float], share: float) -> float:
     """The value that ``share`` of all keep."""
     return sorted(values)[int(share * (len(values) - 1))]
 
@@ -101,10 +101,14 @@ def main(seconds: float) -> None:
         ):
             ttft, itl = errors(running, load(running, kind, streams, seconds))
         cells = [
-            f"{1e3 * at(values, 0.5):8.3f} {1e3 * at(values, 0.99):8.3f}"
+            f"{1e3 * quantile(values, 0.5):8.3f} {1e3 * quantile(values, 0.99):8.3f}"
             for values in (ttft.asked, itl.asked, ttft.log, itl.log)
         ]
-        kept = [name for name, q in (("p50", 0.5), ("p99", 0.99)) if max(at(ttft.asked, q), at(itl.asked, q)) <= LIMIT]
+        kept = [
+            name
+            for name, q in (("p50", 0.5), ("p99", 0.99))
+            if max(quantile(ttft.asked, q), quantile(itl.asked, q)) <= LIMIT
+        ]
         words, now = ", ".join(kept) or "no", os.getloadavg()[0]
         print(f"{kind:6} {streams:3g} {len(ttft.log):8}  {'  '.join(cells)}  {words:>11} {now:6.1f}", flush=True)
 

@@ -154,8 +154,8 @@ def plant(file: Path, hosts: int) -> set[str]:
     with pq.ParquetFile(file) as source, pq.ParquetWriter(part, source.schema_arrow, compression="zstd") as out:
         for group in range(source.num_row_groups):
             table = source.read_row_group(group)
-            of = zip(*(table.column(name).to_pylist() for name in ("host", "workload", "case")), strict=True)
-            slow = np.array([case.get(host) == f"{w} {c}" for host, w, c in of])
+            keys = zip(*(table.column(name).to_pylist() for name in ("host", "workload", "case")), strict=True)
+            slow = np.array([case.get(host) == f"{w} {c}" for host, w, c in keys])
             values = table.column("value").to_numpy() * np.where(slow, 1 - SLOWER, 1.0)
             out.write_table(table.set_column(table.schema.get_field_index("value"), "value", pa.array(values)))
     part.replace(file)

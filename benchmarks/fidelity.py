@@ -102,7 +102,7 @@ def _through(
 ) -> tuple[tuple[float, float], Any, Any, Any]:
     """One repeat through Fleetmark: the metric with the cores of others, and the command, server and environment."""
     suite = place / "suite.yml"
-    suite.write_text(json.dumps({"about": "one case", "repeats": 1, "workloads": {workload: {"cases": [case]}}}))
+    suite.write_text(json.dumps({"description": "one case", "repeats": 1, "workloads": {workload: {"cases": [case]}}}))
     words = [w for k, v in settings.items() for w in ("--set", f"{workload}.{k}={v}")]
     done = subprocess.run(
         [FLEETMARK, "run", "--suite", str(suite), "--results", str(place / "results"), *words],
@@ -128,7 +128,7 @@ def _by_hand(
     """The metric of the command by hand, and the cores that others kept busy meanwhile."""
     (place / "fleetmark.fio").unlink(missing_ok=True)  # laid out again each time, as Fleetmark does
     env, quiet = {**env, "PWD": str(place)}, subprocess.DEVNULL
-    began, busy, own = time.monotonic(), _busy(), _children()
+    began, busy, children = time.monotonic(), _busy(), _children()
     server = subprocess.Popen(serve["argv"], stdout=quiet, stderr=quiet, cwd=place, env=env) if serve else None
     while server and not _listening(serve["port"]):
         time.sleep(0.01)
@@ -137,7 +137,7 @@ def _by_hand(
         if not serve.get("ends", True):
             server.terminate()
         server.wait(10)
-    others = (_busy() - busy - (_children() - own)) / (time.monotonic() - began)
+    others = (_busy() - busy - (_children() - children)) / (time.monotonic() - began)
     raw = (place / "fio.json").read_bytes() if workload == "fio" else done.stdout
     return next(m.value for m in parsers.parse(workload, raw, argv).measurements if m.metric == metric), others
 

@@ -51,11 +51,11 @@ def question(seed: int, *, quarters: int = 8, survive: bool = False, size: float
     for name, (target, service, slots) in targets.items():
         growth = float(rng.uniform(0.04, 0.08))
         point = tuple(size * base[name] * (1 + growth) ** t for t in range(quarters))
-        utilisation, why = utilisation_for(target, 0.99, service, slots, cv2, cv2)
-        workloads[name] = Workload(name, "old servers", point, sigma, utilisation, why)
+        utilisation, reason = utilisation_for(target, 0.99, service, slots, cv2, cv2)
+        workloads[name] = Workload(name, "old servers", point, sigma, utilisation, reason)
 
-    def worths(least: float, most: float) -> dict[str, Worth]:
-        return {w: Worth(float(rng.uniform(least, most)), SE, 2.0 * HOSTS - 2) for w in workloads}
+    def worths(least: float, maximum: float) -> dict[str, Worth]:
+        return {w: Worth(float(rng.uniform(least, maximum)), SE, 2.0 * HOSTS - 2) for w in workloads}
 
     price = float(rng.uniform(0.95, 1.05))
     skus = {

@@ -49,7 +49,7 @@ SETTLED = 10  # factor on the number of trials, with another seed, for a row tha
 NO_HEADLINE = 0.05  # maximum, with 30% missing and 3 hosts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Cell:
     """Describe one kind of fleet; ``missing`` and ``sd`` are in per cent."""
 
@@ -61,7 +61,7 @@ class Cell:
     seed: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Score:
     """Hold the results of one kind of fleet.
 
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run every cell of the grid; return 1 if one is out of bounds."""
     options = _options(arguments)
     cells = [
-        Cell(scene, hosts, missing, sd, options.trials, seed)
+        Cell(scene=scene, hosts=hosts, missing=missing, sd=sd, trials=options.trials, seed=seed)
         for seed, (scene, hosts, missing, sd) in enumerate(product(SCENES, HOSTS, MISSING, SDS), options.seed)
         if scene in options.scene and hosts in options.hosts and missing in options.missing and sd in options.sd
     ]
@@ -136,9 +136,25 @@ def simulate(cell: Cell) -> Score:
             workload += low <= gain[-1] <= high
     n = len(errors)
     if n < 2:
-        return Score(pairs, n, math.nan, math.nan, math.nan, math.nan, math.nan)
+        return Score(
+            pairs=pairs,
+            answered=n,
+            fleet=math.nan,
+            workload=math.nan,
+            bias=math.nan,
+            bias_error=math.nan,
+            half=math.nan,
+        )
     error = float(np.std(errors, ddof=1)) / math.sqrt(n)
-    return Score(pairs, n, fleet / n, workload / n, float(np.mean(errors)), error, float(np.median(halves)))
+    return Score(
+        pairs=pairs,
+        answered=n,
+        fleet=fleet / n,
+        workload=workload / n,
+        bias=float(np.mean(errors)),
+        bias_error=error,
+        half=float(np.median(halves)),
+    )
 
 
 def _headline(a: Floats, b: Floats) -> tuple[Ratio | None, Estimate | None, list[int]]:
@@ -184,12 +200,12 @@ def _fleets(cell: Cell, gain: Floats, rng: np.random.Generator) -> list[Floats]:
 
 
 def _row(cell: Cell, score: Score) -> str:
-    about = f"{cell.scene:14}{cell.hosts:5}{cell.missing:4}%{cell.sd:3}%{cell.seed:6}"
+    prefix = f"{cell.scene:14}{cell.hosts:5}{cell.missing:4}%{cell.sd:3}%{cell.seed:6}"
     none = f"{1 - score.answered / score.pairs:8.1%}"
     if score.answered < 2:
-        return f"{about}{'':46}{none}"
+        return f"{prefix}{'':46}{none}"
     bias = f"{score.bias:+.3%} ±{score.bias_error:.3%}"
-    return f"{about}{score.fleet:7.1%}{score.workload:9.1%}{bias:>17}{score.half:9.2%}{none}"
+    return f"{prefix}{score.fleet:7.1%}{score.workload:9.1%}{bias:>17}{score.half:9.2%}{none}"
 
 
 def _faults(cell: Cell, score: Score) -> Iterator[str]:
@@ -198,8 +214,8 @@ def _faults(cell: Cell, score: Score) -> Iterator[str]:
         yield "too few headlines"
     if score.answered < 2:
         return
-    for name, part, (least, most) in (("fleet", score.fleet, FLEET), ("workload", score.workload, WORKLOAD)):
-        if not least <= part <= most:
+    for name, part, (least, maximum) in (("fleet", score.fleet, FLEET), ("workload", score.workload, WORKLOAD)):
+        if not least <= part <= maximum:
             yield f"{name} {part:.2%}"
     if abs(score.bias) > 3 * score.bias_error:
         yield f"bias {score.bias:+.3%} ±{score.bias_error:.3%}"

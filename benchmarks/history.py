@@ -34,7 +34,7 @@ def pelt(factor: float) -> Finder | None:
         ends = [0, *search.predict(pen=factor * NOISE**2 * np.log(len(values)))]
         means = [values[a:b].mean() for a, b in itertools.pairwise(ends)]
         steps = zip(ends[1:], means, means[1:], strict=False)
-        return [at for at, before, after in steps if abs(after - before) >= -np.log1p(-EFFECT)]
+        return [step for step, before, after in steps if abs(after - before) >= -np.log1p(-EFFECT)]
 
     return find
 
@@ -53,11 +53,11 @@ def main() -> None:
                 hits = invented = fooled = 0
                 for _ in range(trials):
                     sound = rng.normal(0, NOISE, n)
-                    at = int(rng.integers(2, n - 1))
-                    changed = sound + np.where(np.arange(n) >= at, np.log1p(-drop), 0.0)
-                    odd = sound + np.where(np.arange(n) == at, np.log1p(-2 * drop), 0.0)
+                    position = int(rng.integers(2, n - 1))
+                    changed = sound + np.where(np.arange(n) >= position, np.log1p(-drop), 0.0)
+                    odd = sound + np.where(np.arange(n) == position, np.log1p(-2 * drop), 0.0)
                     named = find(changed)
-                    hits += len(named) == 1 and abs(named[0] - at) <= 1
+                    hits += len(named) == 1 and abs(named[0] - position) <= 1
                     invented += bool(find(sound))
                     fooled += bool(find(odd))
                 shares = f"{hits / trials:18.1%} {invented / trials:19.1%} {fooled / trials:18.1%}"

@@ -23,8 +23,8 @@ from tests.fleet.hosts import Fleet, missing
 from tests.fleet.liars import liars
 
 FLEETMARK = Path(sys.executable).with_name("fleetmark")
-SELFTEST = "about: tiny\nrepeats: 1\nworkloads:\n  selftest: {set: {commands: 2}}\n"
-FIO = "about: tiny\nrepeats: 1\nworkloads:\n  fio: {set: {runtime: 1, ramp: 0, size: 1MiB}, cases: ['randread*qd1']}\n"
+SELFTEST = "description: tiny\nrepeats: 1\nworkloads:\n  selftest: {set: {commands: 2}}\n"
+FIO = "description: tiny\nrepeats: 1\nworkloads:\n  fio: {set: {runtime: 1, ramp: 0, size: 1MiB}, cases: ['randread*qd1']}\n"
 
 FLOOD = """
 while True:
@@ -63,26 +63,26 @@ ATTACKS = {
 
 
 @contextlib.contextmanager
-def attacked(fleet: Fleet, what: str, code: str, inventory: Path) -> Iterator[None]:
+def attacked(fleet: Fleet, target: str, code: str, inventory: Path) -> Iterator[None]:
     """h1 does it, by its agent or by a tool of its own; h2 is honest."""
-    tool = Path("/usr/local/bin") / what
-    is_tool = what not in ("", "follow", "facts", "launch")
+    tool = Path("/usr/local/bin") / target
+    is_tool = target not in ("", "follow", "facts", "launch")
     if is_tool:
         fleet.exec("h1", ["sh", "-c", f"cat > {tool} && chmod +x {tool}"], input=code)
     try:
-        with liars(fleet, {} if is_tool or not what else {"h1": (what, code)}, inventory):
+        with liars(fleet, {} if is_tool or not target else {"h1": (target, code)}, inventory):
             yield
     finally:
         if is_tool:
             fleet.exec("h1", ["rm", "-f", str(tool)])
 
 
-def measured(fleet: Fleet, what: str, code: str, suite: str) -> tuple[float, dict[str, str]]:
+def measured(fleet: Fleet, target: str, code: str, suite: str) -> tuple[float, dict[str, str]]:
     """The largest process of one command, in MB, and how each host's runs ended."""
     with tempfile.TemporaryDirectory(prefix="fleetmark-hostile-") as place:
         root = Path(place)
         (root / "suite.yml").write_text(suite)
-        with attacked(fleet, what, code, root / "hosts.ini"):
+        with attacked(fleet, target, code, root / "hosts.ini"):
             words = [FLEETMARK, "run", "-i", "hosts.ini", "--suite", "suite.yml", "--results", "results"]
             with (root / "out.txt").open("w") as out:
                 child = subprocess.Popen(words, cwd=root, stdout=out, stderr=out)
@@ -108,10 +108,10 @@ def main() -> None:
     base = 0.0
     print(f"{'attack of h1':36} {'MB':>6} {'above':>6}   how the hosts' runs ended")
     with Fleet(2, upper="disk") as fleet:
-        for name, (what, code, suite) in ATTACKS.items():
+        for name, (target, code, suite) in ATTACKS.items():
             if options.only and options.only not in name and not name.startswith("honest"):
                 continue
-            runs = [measured(fleet, what, code, suite) for _ in range(options.runs)]
+            runs = [measured(fleet, target, code, suite) for _ in range(options.runs)]
             size = statistics.median(size for size, _ in runs)
             base = size if name.startswith("honest") else base
             print(f"{name:36} {size:6.0f} {size - base:6.0f}   {runs[0][1]}", flush=True)

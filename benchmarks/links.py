@@ -36,8 +36,8 @@ def main() -> None:
         for loss in (0, LOSS):
             for name in fleet.names:
                 fleet.loss(name, loss)
-            for what, values in zip(("connect, s", "there and back, s"), _links(hosts, options.rounds), strict=True):
-                _show(f"{what}, {loss}% of packets lost", values)
+            for label, values in zip(("connect, s", "there and back, s"), _links(hosts, options.rounds), strict=True):
+                _show(f"{label}, {loss}% of packets lost", values)
         for name in fleet.names:
             fleet.loss(name, 0)
         _show("sshd is killed: seen after, s", [_until_lost(fleet, host, "killed") for host in hosts[:2]])
@@ -77,13 +77,13 @@ def _echo(channel: Channel) -> None:
     channel.readline(timeout=60.0)
 
 
-def _until_lost(fleet: Fleet, host: Host, how: str) -> float:
+def _until_lost(fleet: Fleet, host: Host, manner: str) -> float:
     """Seconds until a reader is told, who waits for a host."""
     reach, channel = _opened(host)
     with reach:
         began = time.perf_counter()
-        if how == "off":
-            fleet.off(host.name)
+        if manner == "off":
+            fleet.power_off(host.name)
         else:
             fleet.exec(host.name, ["pkill", "-9", "sshd"], check=False)
         try:
@@ -93,10 +93,10 @@ def _until_lost(fleet: Fleet, host: Host, how: str) -> float:
     raise SystemExit(f"{host.name}: its loss was not seen")
 
 
-def _show(what: str, values: Sequence[float]) -> None:
+def _show(label: str, values: Sequence[float]) -> None:
     ordered = sorted(values)
     cells = "".join(f"{ordered[round(q * (len(ordered) - 1))]:9.4f}" for q in AT)
-    print(f"{what:34}{cells} {os.getloadavg()[0]:8.1f}", flush=True)
+    print(f"{label:34}{cells} {os.getloadavg()[0]:8.1f}", flush=True)
 
 
 if __name__ == "__main__":

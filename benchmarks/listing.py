@@ -18,7 +18,7 @@ OUTCOME = {"e": "outcome", "host": "h1", "workload": "w", "case": "c", "subject"
 
 def campaign(folder: Path) -> None:
     """Create the parts of a finished campaign that a listing reads."""
-    about = {
+    campaign = {
         "schema": 1,
         "created": "2026-01-01T00:00:00Z",
         "suite": "lab",
@@ -28,7 +28,7 @@ def campaign(folder: Path) -> None:
     for kind in ("facts", "jobs"):
         (folder / kind).mkdir(parents=True)
         (folder / kind / "h1.json").write_text("{}")
-    (folder / "campaign.json").write_text(json.dumps(about))
+    (folder / "campaign.json").write_text(json.dumps(campaign))
     events = [*({**OUTCOME, "repeat": n} for n in range(5)), {"e": "ended", "owed": 0}]
     (folder / "journal.jsonl").write_text("".join(json.dumps({"t": "2026", **e}) + "\n" for e in events))
 
@@ -39,9 +39,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for n in range(campaigns):
             campaign(Path(folder) / f"20260101T{n // 3600:02}{n // 60 % 60:02}{n % 60:02}-lab-{n:04x}")
-        for which in ("first listing", "again", "again"):
+        for attempt in ("first listing", "again", "again"):
             wall, cpu, memory = measured([*FLEETMARK, "campaigns", "--results", folder])
-            print(f"{campaigns} campaigns, {which}: {wall:.1f} s ({cpu:.1f} s of CPU), {memory:.0f} MB", flush=True)
+            print(f"{campaigns} campaigns, {attempt}: {wall:.1f} s ({cpu:.1f} s of CPU), {memory:.0f} MB", flush=True)
 
 
 if __name__ == "__main__":

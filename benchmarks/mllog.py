@@ -69,30 +69,30 @@ def main() -> None:
         lines = _write(log, int(options.mb * 1e6))
         size = log.stat().st_size / 1e6
         print(f"{size:.1f} MB, {lines} lines, {size * 1e6 / lines:.0f} bytes a line")
-        taken: dict[str, list[dict[str, float]]] = {how: [] for how in READINGS}
+        taken: dict[str, list[dict[str, float]]] = {reader: [] for reader in READINGS}
         _warm(log)
         for _ in range(options.runs):
-            for how, results in taken.items():
-                results.append(_measure(how, log))
+            for reader, results in taken.items():
+                results.append(_measure(reader, log))
     print(f"{'reading':<12} {'seconds':>8} {'MB/s':>8} {'peak MB':>8}   each run")
-    for how, results in taken.items():
-        seconds, peak = (statistics.median(r[what] for r in results) for what in ("seconds", "peak_mb"))
+    for reader, results in taken.items():
+        seconds, peak = (statistics.median(r[key] for r in results) for key in ("seconds", "peak_mb"))
         each = " ".join(f"{r['seconds']:.2f}" for r in results)
-        print(f"{how:<12} {seconds:8.2f} {size / seconds:8.1f} {peak:8.1f}   {each}")
-    ours, theirs = (statistics.median(r["seconds"] for r in taken[how]) for how in ("fleetmark", "json.loads"))
+        print(f"{reader:<12} {seconds:8.2f} {size / seconds:8.1f} {peak:8.1f}   {each}")
+    ours, theirs = (statistics.median(r["seconds"] for r in taken[reader]) for reader in ("fleetmark", "json.loads"))
     print(f"fleetmark reads at {theirs / ours:.2f} times the speed of json.loads")
 
 
-def _measure(how: str, log: Path) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.mllog", "--read", how, str(log)]
+def _measure(reader: str, log: Path) -> dict[str, float]:
+    command = [sys.executable, "-m", "benchmarks.mllog", "--read", reader, str(log)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1])
     result: dict[str, float] = json.loads(done.stdout)
     return result
 
 
-def _read(how: str, log: Path) -> dict[str, float]:
+def _read(reader: str, log: Path) -> dict[str, float]:
     began = time.perf_counter()
-    READINGS[how](log)
+    READINGS[reader](log)
     seconds = time.perf_counter() - began
     return {"seconds": seconds, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6}
 

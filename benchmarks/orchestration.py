@@ -51,8 +51,12 @@ def main() -> None:
             # Alternate between methods, so that other load on the machine affects all of them alike.
             rounds = [{name: _measure(methods[name]) for name in names} for _ in range(options.runs)]
             for name in names:
-                wall, cpu = (statistics.median(of[name][i] for of in rounds) for i in (0, 1))
-                times = statistics.median(of[name][0] / of["raw"][0] for of in rounds) if "raw" in rounds[0] else None
+                wall, cpu = (statistics.median(times_by_way[name][i] for times_by_way in rounds) for i in (0, 1))
+                times = (
+                    statistics.median(times_by_way[name][0] / times_by_way["raw"][0] for times_by_way in rounds)
+                    if "raw" in rounds[0]
+                    else None
+                )
                 row = {"hosts": count, "way": name, "runs": options.runs, "load": os.getloadavg()[0]}
                 rows.append(row | {"wall_s": wall, "cpu_s": cpu, "times_raw": times})
                 print(

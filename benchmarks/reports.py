@@ -45,8 +45,8 @@ def campaign(root: Path, hosts: int, metrics: int, repeats: int) -> None:
         for number in range(hosts):
             for workload, case in cases:
                 for repeat in range(repeats):
-                    about = {"host": f"h{number}", "workload": workload, "case": case, "repeat": repeat}
-                    out.write(json.dumps(event | about) + "\n")
+                    step = {"host": f"h{number}", "workload": workload, "case": case, "repeat": repeat}
+                    out.write(json.dumps(event | step) + "\n")
         out.write(json.dumps({"t": "2026-01-01T01:00:01.000Z", "e": "ended", "owed": 0}) + "\n")
 
 

@@ -42,17 +42,17 @@ def serve(listening: socket.socket, streams: int) -> None:
     due = [(begin + n / streams / RATE, n) for n in range(streams)]
     end = begin + SECONDS
     while due:
-        at, n = heapq.heappop(due)
+        due_s, n = heapq.heappop(due)
         now = time.perf_counter()
-        if at > now:
-            time.sleep(at - now)
+        if due_s > now:
+            time.sleep(due_s - now)
         piece = b'data: {"id": "x", "choices": [{"index": 0, "text": "%.6f %.6f", "finish_reason": null}]}\n\n'
         try:
-            peers[n].sendall(piece % (at, time.perf_counter()))
+            peers[n].sendall(piece % (due_s, time.perf_counter()))
         except OSError:
             continue
-        if at + 1 / RATE < end:
-            heapq.heappush(due, (at + 1 / RATE, n))
+        if due_s + 1 / RATE < end:
+            heapq.heappush(due, (due_s + 1 / RATE, n))
         else:
             peers[n].close()
 

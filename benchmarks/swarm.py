@@ -57,7 +57,7 @@ def main() -> None:
 
 def _campaign(root: Path, size: int, options: argparse.Namespace, *, killed: bool) -> None:
     (root / "suite.yml").write_text(
-        f"about: x\nrepeats: 1\nworkloads:\n  selftest: {{set: {{commands: {options.commands}}}}}\n"
+        f"description: x\nrepeats: 1\nworkloads:\n  selftest: {{set: {{commands: {options.commands}}}}}\n"
     )
     socket, python = str(root / "agents.sock"), [sys.executable, "-m", "tests.swarm"]
     fates = [f"--absent={size // 100}", f"--cut={size // 50}", f"--dead={size // 100}", f"--seconds={options.seconds}"]

@@ -38,7 +38,7 @@ from tests.fleet.hosts import Fleet
 _PATIENCE = 20  # maximum campaigns of a group until one has no stolen CPU time
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True, frozen=True)
 class Kind:
     """Describe what is throttled: the suite that measures it, its metric, and the true ratio."""
 
@@ -46,7 +46,7 @@ class Kind:
     only: str
     truth: float
     full: Callable[[Fleet, str], None]
-    less: Callable[[Fleet, str], None]
+    slowed: Callable[[Fleet, str], None]
     groups: Sequence[str]  # hosts measured at once; the first half of all hosts is the baseline
     repeats: int = 1
     bearable: float = 0.05  # share of the machine's CPU time that may be stolen during a step
@@ -72,31 +72,31 @@ def _disk(mb: int) -> Callable[[Fleet, str], None]:
 
 KINDS = {
     "cpu": Kind(
-        "fio:\n    set: {ioengine: 'null', direct: no, size: 64MiB, ramp: 1, runtime: 10, rand: [randread], rand_iodepth: [1]}\n    cases: [randread-*]\n",
-        "fio/randread-*/read_iops",
-        0.5,
-        _cpu(50),
-        _cpu(25),
-        ("h1,h2,h5,h6", "h3,h4,h7,h8"),
+        suite="fio:\n    set: {ioengine: 'null', direct: no, size: 64MiB, ramp: 1, runtime: 10, rand: [randread], rand_iodepth: [1]}\n    cases: [randread-*]\n",
+        only="fio/randread-*/read_iops",
+        truth=0.5,
+        full=_cpu(50),
+        slowed=_cpu(25),
+        groups=("h1,h2,h5,h6", "h3,h4,h7,h8"),
         repeats=3,
         bearable=1.0,  # both sides miss it
     ),
     "net": Kind(
-        'iperf3:\n    set: {duration: 3, omit: 1, streams: [1], udp_rate: ""}\n',
-        "iperf3/tcp-1/bitrate",
-        0.25,
-        _net(100),
-        _net(25),
-        ("h1,h2,h3", "h4,h5,h6"),
+        suite='iperf3:\n    set: {duration: 3, omit: 1, streams: [1], udp_rate: ""}\n',
+        only="iperf3/tcp-1/bitrate",
+        truth=0.25,
+        full=_net(100),
+        slowed=_net(25),
+        groups=("h1,h2,h3", "h4,h5,h6"),
         bearable=0.15,  # it needs little
     ),
     "disk": Kind(
-        "fio:\n    set: {runtime: 6, ramp: 2, size: 256MiB, seq: [read], rand: [randread], rand_iodepth: [8]}\n    cases: [read-*]\n",
-        "fio/read-*/read_bw",
-        0.5,
-        _disk(80),
-        _disk(40),
-        ("h1", "h4", "h2", "h5", "h3", "h6"),
+        suite="fio:\n    set: {runtime: 6, ramp: 2, size: 256MiB, seq: [read], rand: [randread], rand_iodepth: [8]}\n    cases: [read-*]\n",
+        only="fio/read-*/read_bw",
+        truth=0.5,
+        full=_disk(80),
+        slowed=_disk(40),
+        groups=("h1", "h4", "h2", "h5", "h3", "h6"),
     ),
 }
 
@@ -104,7 +104,7 @@ KINDS = {
 def one(kind: Kind, fleet: Fleet, folder: Path) -> tuple[float, bool]:
     """Run one comparison of throttled hosts; return the error and whether the interval contains the truth."""
     suite = folder / "throttle.yml"
-    suite.write_text(f"about: throttled\nrepeats: {kind.repeats}\nworkloads:\n  {kind.suite}")
+    suite.write_text(f"description: throttled\nrepeats: {kind.repeats}\nworkloads:\n  {kind.suite}")
     results = ["--results", str(folder / "results")]
     for group in kind.groups:
         for _ in range(_PATIENCE):
@@ -119,8 +119,8 @@ def one(kind: Kind, fleet: Fleet, folder: Path) -> tuple[float, bool]:
             raise SystemExit(
                 f"{_PATIENCE} times over, the machine was stolen from during {group}: try when it is calmer"
             )
-    full, less = (f"host=h[{''.join(host[1:] for host in hosts)}]" for hosts in halves(fleet))
-    table = fleetmark("compare", "-b", full, "-c", less, "--only", kind.only, "--format", "csv", *results)
+    full, throttled = (f"host=h[{''.join(host[1:] for host in hosts)}]" for hosts in halves(fleet))
+    table = fleetmark("compare", "-b", full, "-c", throttled, "--only", kind.only, "--format", "csv", *results)
     (row,) = [r for r in csv.DictReader(io.StringIO(table)) if not r["benchmark"]]
     ratio, lo, hi = (float(row[k]) for k in ("ratio", "lo", "hi"))
     print(f"  {ratio:.4f} [{lo:.4f}, {hi:.4f}]", flush=True)
@@ -154,7 +154,7 @@ def main() -> None:
         kind, errors, covered = KINDS[name], [], 0
         print(f"{name}: truth {kind.truth}", flush=True)
         with Fleet(len(",".join(kind.groups).split(",")), upper="disk") as fleet:
-            for throttle, hosts in zip((kind.full, kind.less), halves(fleet), strict=True):
+            for throttle, hosts in zip((kind.full, kind.slowed), halves(fleet), strict=True):
                 for host in hosts:
                     throttle(fleet, host)
             for _ in range(options.runs):

@@ -117,8 +117,8 @@ class Task:
     least_known: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+@dataclass(kw_only=True, frozen=True, slots=True)
+class TransferScore:
     """What came of a task. Errors are |predicted / true - 1|; of machines, and the mean of family means.
 
     ``rivals``: name to the same pair; ``gains``: name to the rival's error less ours, family means, with a 95% interval
@@ -273,7 +273,7 @@ def _of_accelerators() -> Iterator[Task]:
         yield Task(other, table, columns, lambda k, t: k.split(" ")[0] != t.split(" ")[0], least_known=2)
 
 
-def run(task: Task) -> Score:
+def run(task: Task) -> TransferScore:
     """Leave-one-family-out over a task, and its rivals on the same cases."""
     table = task.table
     facts = table.facts[list(task.facts)] if table.facts is not None and task.facts else None
@@ -293,7 +293,7 @@ def run(task: Task) -> Score:
     scores = {n: both(predicted[n], predicted["family"]) for n in rivals}
     gains = {n: gain(predicted, n) for n in rivals}
     error, coverage = both(predicted["ours"], predicted["family"]), both(inside.astype(float), predicted["family"])
-    return Score(cases, error, coverage, width, scores, gains)
+    return TransferScore(cases=cases, error=error, coverage=coverage, width=width, rivals=scores, gains=gains)
 
 
 def leave_family_out(
@@ -323,7 +323,7 @@ def leave_family_out(
                     continue
                 p = transfer(rest, families, usable, [target], facts=rest_facts, known_facts=machine_facts)[target]
                 numbers = (p.log.value, p.log.lo, p.log.hi) if p.log else (math.nan,) * 3
-                rows.append((str(machine), one, target, float(present[target]), *numbers, p.why))
+                rows.append((str(machine), one, target, float(present[target]), *numbers, p.reason))
     return pd.DataFrame(rows, columns=["machine", "family", "target", "truth", "log", "lo", "hi", "why"])
 
 
@@ -350,10 +350,10 @@ def geometric(
     row_of = {str(m): i for i, m in enumerate(plain.index)}
     values, columns = plain.to_numpy(float), [str(c) for c in plain]
     one, over_all = [], []
-    for machine, of, target in zip(cases["machine"], cases["family"], cases["target"], strict=True):
+    for machine, own_family, target in zip(cases["machine"], cases["family"], cases["target"], strict=True):
         row, t = row_of[machine], columns.index(target)
         known = [i for i, c in enumerate(columns) if i != t and may_know(c, target) and not np.isnan(values[row, i])]
-        others = np.flatnonzero((family != of) & ~np.isnan(values[:, t]))
+        others = np.flatnonzero((family != own_family) & ~np.isnan(values[:, t]))
         shared = (~np.isnan(values[others][:, known])).sum(axis=1)
         others, shared = others[shared > 0], shared[shared > 0]
         if not len(others):

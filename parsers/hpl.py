@@ -31,7 +31,7 @@ _VERSION = re.compile(r"(HPLinpack [0-9.]{1,12}|HPL-NVIDIA [0-9.]{1,16})\b")
 _ERROR = re.compile(r"HPL ERROR|>>> .+ <<<")
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class _Solved:
     """A solved system of equations: its result row, and its residual checks (printed value, whether it passed)."""
 
@@ -104,7 +104,16 @@ def _row(match: re.Match[str]) -> _Solved | None:
     seconds, rate, per_gpu = number(match[6]), number(match[7]), number(match[8])
     if seconds is None or not rate or rate < 0:
         return None
-    return _Solved(variant, int(order), int(block), int(rows), int(columns), seconds, rate, per_gpu)
+    return _Solved(
+        variant=variant,
+        order=int(order),
+        block=int(block),
+        rows=int(rows),
+        columns=int(columns),
+        seconds=seconds,
+        rate=rate,
+        rate_per_gpu=per_gpu,
+    )
 
 
 def _best(solved: Sequence[_Solved]) -> tuple[list[_Solved], int]:

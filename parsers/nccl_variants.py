@@ -120,7 +120,7 @@ def _nccom(output: list[Line], last: int | None, documents: Sequence[Document]) 
     for document in documents:
         results = [part for part in objects(document.value.get("results")) if "size(B)" in part]
         if results:
-            run = Run(document.line, family="nccom", last=document.end, expects_average=False, ended=True)
+            run = Run(line=document.line, family="nccom", last=document.end, expects_average=False, ended=True)
             cells = [{name: _plain(value) for name, value in part.items()} for part in results]
             run.rows = [row for part in cells if (row := _nccom_row(document.line, part))]
             yield run
@@ -128,7 +128,7 @@ def _nccom(output: list[Line], last: int | None, documents: Sequence[Document]) 
     for line in output:
         words = line.text.split()
         if words[:1] == ["size(B)"] and "algbw(GB/s)" in words:
-            run = Run(line.n, family="nccom", source=line.source, last=line.n)
+            run = Run(line=line.n, family="nccom", source=line.source, last=line.n)
             tables[line.source] = run, words
             yield run
         elif line.source in tables and words:
@@ -210,7 +210,7 @@ def _hccl(output: list[Line], last: int | None) -> Iterator[Run]:
             continue
         columns = [_HCCL_COLUMN.fullmatch(cell) for cell in cells]
         if {column["what"] for column in columns if column} >= {"data_size", "alg_bandwidth"}:
-            run = Run(line.n, family="hccl", source=line.source, last=line.n, expects_average=False, ended=True)
+            run = Run(line=line.n, family="hccl", source=line.source, last=line.n, expects_average=False, ended=True)
             tables[line.source] = run, columns
             yield run
         elif line.source in tables:

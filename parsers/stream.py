@@ -77,8 +77,8 @@ class _Column:
 _USUAL = (_Column("", 1e6, "B/s"), *(_Column(f"_time_{s}", 1.0, "s") for s in ("avg", "min", "max")))
 
 
-@dataclass(slots=True)
-class _Run:
+@dataclass(kw_only=True, slots=True)
+class _KernelRun:
     """What one run of STREAM printed; a file may hold several."""
 
     columns: tuple[_Column, ...] | None = None
@@ -136,9 +136,9 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     return Parsed(_TOOL, measurements, version, invalid, tuple(dict.fromkeys(notes)))
 
 
-def _read(text: str, notes: list[str]) -> tuple[str | None, list[_Run]]:
+def _read(text: str, notes: list[str]) -> tuple[str | None, list[_KernelRun]]:
     version: str | None = None
-    run = _Run()
+    run = _KernelRun()
     runs = [run]
     lines = numbered(text)
     for position, (n, line) in enumerate(lines):
@@ -146,7 +146,7 @@ def _read(text: str, notes: list[str]) -> tuple[str | None, list[_Run]]:
             continue  # no STREAM prints such a line
         columns = _columns(line)
         if run.rows and (columns or _BANNER.search(line) or _OURS.search(line) or _ARRAY.search(line)):
-            run = _Run()
+            run = _KernelRun()
             runs.append(run)
         if columns:
             run.columns, run.heading = columns, n
@@ -162,7 +162,7 @@ def _read(text: str, notes: list[str]) -> tuple[str | None, list[_Run]]:
     return version, runs
 
 
-def _take_fact(run: _Run, line: str) -> None:
+def _take_fact(run: _KernelRun, line: str) -> None:
     if match := _ARRAY.search(line):
         run.array = int(match[1])
     elif match := _WORD.search(line):
@@ -197,7 +197,7 @@ def _column(match: re.Match[str]) -> _Column:
     return _Column(f"_time_{statistic}", _SECONDS[(match["per"] or "s").lower()], "s")
 
 
-def _take_row(run: _Run, row: re.Match[str], n: int, last: bool, notes: list[str]) -> None:
+def _take_row(run: _KernelRun, row: re.Match[str], n: int, last: bool, notes: list[str]) -> None:
     """Assign the row's cells to their columns, or add a note that says why not."""
     kernel = _KERNELS[row[1].lower()]
     cells = _cells(row[2])
@@ -256,7 +256,7 @@ def _looks_usual(cells: list[str]) -> bool:
     return minimum <= average <= maximum < rate
 
 
-def _measurements(run: _Run) -> Iterator[Measurement]:
+def _measurements(run: _KernelRun) -> Iterator[Measurement]:
     for kernel, cells in run.rows.items():
         for column, cell in zip(run.columns or (), cells, strict=False):
             if _NUMBER.fullmatch(cell) and not _ZERO.fullmatch(cell):
@@ -265,7 +265,7 @@ def _measurements(run: _Run) -> Iterator[Measurement]:
                 yield Measurement(_TOOL, run.case, metric, float(cell) * column.factor, column.unit, better)
 
 
-def _disagreements(run: _Run) -> Iterator[str]:
+def _disagreements(run: _KernelRun) -> Iterator[str]:
     """Where the best rate is not bytes moved over the shortest time, beyond the rounding of both as printed."""
     if run.array is None or run.word is None:
         return
@@ -289,7 +289,7 @@ def _disagreements(run: _Run) -> Iterator[str]:
             )
 
 
-def _nothing(text: str, runs: list[_Run]) -> ParseError:
+def _nothing(text: str, runs: list[_KernelRun]) -> ParseError:
     printed = [(n, line.strip()) for n, line in numbered(text) if not _RULE.fullmatch(line)]
     expected = "rows Copy, Scale, Add and Triad"
     if runs and runs[-1].heading:

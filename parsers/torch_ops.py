@@ -109,8 +109,8 @@ _KINDS: Mapping[str, type[_Line]] = {
 }
 
 
-@dataclass(slots=True)
-class _Run:
+@dataclass(kw_only=True, slots=True)
+class _OperatorRun:
     """Hold the sorted lines of one output."""
 
     environment: _Environment | None = None
@@ -145,8 +145,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     return replace(parsed, invalid="; ".join(_blame(wrong, run.fails)), invalid_cases=cases)
 
 
-def _read(text: str) -> _Run:
-    run = _Run()
+def _read(text: str) -> _OperatorRun:
+    run = _OperatorRun()
     for n, line in numbered(text):
         if n > _MOST:
             raise ParseError(_TOOL, f"at most {_MOST} lines", line=n, got=line[:100])
@@ -167,11 +167,11 @@ def _line(n: int, line: str) -> _Line:
         return kind.model_validate(values)
     except (ValueError, RecursionError) as error:
         first = error.errors(include_url=False, include_input=False)[0] if isinstance(error, ValidationError) else None
-        where = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else "no JSON"
-        raise ParseError(_TOOL, "a line of torch_ops", line=n, got=f"{line[:60]} ({where})") from None
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else "no JSON"
+        raise ParseError(_TOOL, "a line of torch_ops", line=n, got=f"{line[:60]} ({problem})") from None
 
 
-def _sort(run: _Run, line: _Line) -> None:
+def _sort(run: _OperatorRun, line: _Line) -> None:
     match line:
         case _Environment():
             run.environment = line
@@ -187,7 +187,7 @@ def _sort(run: _Run, line: _Line) -> None:
             run.end = line
 
 
-def _roofs(run: _Run) -> Iterator[Measurement]:
+def _roofs(run: _OperatorRun) -> Iterator[Measurement]:
     for roof, rate in run.roofs.items():
         metric, unit = ("memory_rate", "B/s") if roof == "memory" else ("peak", "FLOP/s")
         yield Measurement(_TOOL, f"roof/{roof}", metric, rate, unit, Better.HIGHER)
@@ -228,7 +228,7 @@ def _share(c: _Case, roofs: Mapping[str, float]) -> float | None:
     return max(c.flops / peak, c.bytes / memory) / c.median
 
 
-def _broken(run: _Run, text: str) -> str | None:
+def _broken(run: _OperatorRun, text: str) -> str | None:
     """Return why the output as a whole does not count; None if it does."""
     if run.end is None:
         return cut_in_line(text) or cut("its last line, the end, is absent")
@@ -249,13 +249,13 @@ def _blame(wrong: Sequence[_Case], fails: Sequence[_Fail]) -> Iterator[str]:
         yield f"and {more} more"
 
 
-def _notes(run: _Run) -> Iterator[str]:
+def _notes(run: _OperatorRun) -> Iterator[str]:
     by_reason: dict[str, list[str]] = {}
     for skip in run.skips:
         by_reason.setdefault(skip.why, []).append(skip.skip)
-    for why, names in by_reason.items():
+    for reason, names in by_reason.items():
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        yield f"skipped {', '.join(names[:_NAMED])}{more}: {why}"
+        yield f"skipped {', '.join(names[:_NAMED])}{more}: {reason}"
     if dropped := sum(c.throttled for c in run.cases.values()):
         yield f"{dropped} calls were dropped since the device throttled"
     if run.environment and run.environment.onednn_isa:

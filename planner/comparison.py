@@ -94,7 +94,7 @@ class Candidate:
     arithmetic: Mapping[str, Fieller] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Comparison:
     """Hold the result of ``fleetmark compare``.
 
@@ -176,7 +176,17 @@ def compare_sides(
     notes += [INFERRED] if any(s.inferred for s in sides) else []
     figures = {s.title: _figures(s) for s in sides}
     warnings = list(dict.fromkeys(warnings))
-    return Comparison(baseline.title, results, per, pairing, benchmarks, figures, warnings, notes, panel)
+    return Comparison(
+        baseline=baseline.title,
+        candidates=results,
+        per=per,
+        pairing=pairing,
+        benchmarks=benchmarks,
+        figures=figures,
+        warnings=warnings,
+        notes=notes,
+        panel=panel,
+    )
 
 
 def _figures(side: Side) -> dict[str, float]:
@@ -312,16 +322,16 @@ def _explained(left_out: Mapping[str, str], benchmarks: pd.DataFrame, a: Side, b
     equivalent.
     """
     reasons = {}
-    for title, why in left_out.items():
+    for title, reason in left_out.items():
         run = " ".join(str(benchmarks.loc[title, key]) for key in ("workload", "case"))
         failures = []
         for s in (a, b):
             if run in s.failed and run in s.limited:
-                how = word(s.failed[run])
-                failures.append(message("not equivalent: on {side} every run was {how}", side=s.title, how=how))
+                status = word(s.failed[run])
+                failures.append(message("not equivalent: on {side} every run was {how}", side=s.title, how=status))
             elif run in s.failed:
                 failures.append(message("on {side} every run was {how}", side=s.title, how=word(s.failed[run])))
-        reasons[title] = joined(failures, "; ") or _not_measured(title, a, b) or why
+        reasons[title] = joined(failures, "; ") or _not_measured(title, a, b) or reason
     return reasons
 
 
@@ -465,8 +475,8 @@ def _sizes(a: Side, b: Side) -> tuple[list[str], list[str]]:
 
 
 def _nothing_shared(a: Side, candidates: Sequence[Side], results: Sequence[Candidate]) -> str:
-    for title, why in (item for c in results for item in c.excluded.items()):
-        return f"{a.title} and {candidates[0].title} share no benchmark that can be compared; {title}: {why}"
+    for title, reason in (item for c in results for item in c.excluded.items()):
+        return f"{a.title} and {candidates[0].title} share no benchmark that can be compared; {title}: {reason}"
     b = candidates[0]
     mine, theirs = (str(s.benchmarks.sort_values("kind", kind="stable").index[0]) for s in (a, b))  # capacity first
     hint = f"run {mine} on {b.title}, or {theirs} on {a.title}"

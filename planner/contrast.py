@@ -62,9 +62,9 @@ class _Part(Protocol):
 class TooFewFiguresError(ValueError):
     """Report that a side has too few figures for its hosts and benchmarks."""
 
-    def __init__(self, why: Message) -> None:
-        self.why = why
-        super().__init__(why)
+    def __init__(self, reason: Message) -> None:
+        self.reason = reason
+        super().__init__(reason)
 
 
 @dataclass(frozen=True, slots=True)

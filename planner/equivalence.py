@@ -145,12 +145,12 @@ def compare(
     both, left_out = _on_both(names, a, b)
     sides = (Figures.from_side(a, both, repeats[0]), Figures.from_side(b, both, repeats[1]))
 
-    def refused(why: Message) -> Equivalence:
+    def refused(reason: Message) -> Equivalence:
         each = _each(sides, both, pairing)
-        return Equivalence(None, why, None, each, dict(mix or {}), None, None, left_out, hosts_out)
+        return Equivalence(None, reason, None, each, dict(mix or {}), None, None, left_out, hosts_out)
 
-    if why := _refusal(names, both, mix, panel, a, b):
-        return refused(why)
+    if reason := _refusal(names, both, mix, panel, a, b):
+        return refused(reason)
     weighted = _groups(both if panel is None else sorted(set(panel)), mix, weights, a, b, machines, quantity)
     if not weighted:
         return refused(message("none of what both sides measured has a weight: give one of them a weight"))
@@ -163,7 +163,7 @@ def compare(
     try:
         contrast = Contrast.from_sides(sides, columns, pairing)
     except TooFewFiguresError as error:
-        return refused(error.why)
+        return refused(error.reason)
     alike = _alike(contrast, w, (a[chosen], b[chosen]), groups, pairing)
     if any(alike):
         sides = (_in_clusters(sides[0], alike[0]), _in_clusters(sides[1], alike[1]))

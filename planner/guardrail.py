@@ -83,19 +83,19 @@ def guardrail(
     if limit is not None and len(y):
         slack = _ROUNDING * abs(limit)  # convert the figures back from their logarithms
         over = {side: int((sign * values < sign * limit - slack).sum()) for side, values in (("a", x), ("b", y))}
-        why = message("broken on {n} of {hosts} hosts", n=over["b"], hosts=len(y)) if over["b"] else ""
-        if over["a"] and not why:
-            why = message("the baseline breaks it")
-        return Guardrail(first, second, limit, Held.BROKEN if over["b"] else Held.KEPT, why, n)
+        reason = message("broken on {n} of {hosts} hosts", n=over["b"], hosts=len(y)) if over["b"] else ""
+        if over["a"] and not reason:
+            reason = message("the baseline breaks it")
+        return Guardrail(first, second, limit, Held.BROKEN if over["b"] else Held.KEPT, reason, n)
     if not len(x) or not len(y):
-        why = message("measured on the baseline only") if len(x) else message("measured on the candidate only")
-        return Guardrail(first, second, limit, None, why, n)
+        reason = message("measured on the baseline only") if len(x) else message("measured on the candidate only")
+        return Guardrail(first, second, limit, None, reason, n)
     change, clusters = _change(x, y, sign, pairing, groups)
-    why = message("no limit: compared with the baseline")
+    reason = message("no limit: compared with the baseline")
     if clusters:
         counted = joined(numbered(of_side)[0] for of_side in clusters)
-        why = message("no limit: compared with the baseline; similar hosts count as {clusters}", clusters=counted)
-    return Guardrail(first, second, None, held_by(change), why, n, change)
+        reason = message("no limit: compared with the baseline; similar hosts count as {clusters}", clusters=counted)
+    return Guardrail(first, second, None, held_by(change), reason, n, change)
 
 
 def held_by(change: Ratio | None) -> Held:

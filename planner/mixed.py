@@ -169,7 +169,7 @@ def _several(clusters: Codes | None, present: Any = slice(None)) -> Codes | None
     return codes if len(np.unique(codes)) > 1 else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class _Sums:
     """Hold the sums that the likelihood needs.
 
@@ -192,14 +192,14 @@ class _Sums:
         sizes, of_host = np.unique(k, return_inverse=True)
         groups = [np.flatnonzero(of_host == n) for n in range(len(sizes))]
         return cls(
-            sizes,
-            np.array([float(len(g)) for g in groups]),
-            np.array([seen[g].T @ seen[g] for g in groups]),
-            np.array([sums[g] @ seen[g] for g in groups]),
-            np.array([float((sums[g] ** 2).sum()) for g in groups]),
-            z.sum(axis=0),
-            float((z**2).sum()),
-            seen.sum(axis=0),
+            sizes=sizes,
+            hosts=np.array([float(len(g)) for g in groups]),
+            pairs=np.array([seen[g].T @ seen[g] for g in groups]),
+            totals=np.array([sums[g] @ seen[g] for g in groups]),
+            squares=np.array([float((sums[g] ** 2).sum()) for g in groups]),
+            right=z.sum(axis=0),
+            square=float((z**2).sum()),
+            counts=seen.sum(axis=0),
         )
 
     def equations(self, ratios: Floats) -> tuple[Floats, Floats, Floats]:

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 _LONGEST = 1e12  # seconds, above which nothing is a time to train
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Olympic:
-    """The olympic mean of one benchmark's runs, and whether there is one.
+    """Hold the olympic mean of the runs of a benchmark, if there is one.
 
-    ``mean`` in seconds, None where the rules give none: then ``why`` says what is missing. ``required`` is None for a
-    benchmark the rules do not name. ``scored`` are the places (from 0) of the runs of the set that counts, in the
-    order given, ``dropped`` those of them that were left out of the mean.
+    ``mean`` is in seconds, or None if the rules give no mean; ``reason`` then says what is missing. ``required`` is
+    None for a benchmark that the rules do not name. ``scored``: the places (from 0) of the runs of the set that
+    counts, in the given order. ``dropped``: the places that the mean leaves out.
     """
 
     benchmark: str
@@ -32,7 +32,7 @@ class Olympic:
     count: int
     scored: tuple[int, ...] = ()
     dropped: tuple[int, ...] = ()
-    why: str = ""
+    reason: str = ""
 
 
 def olympic_mean(
@@ -45,24 +45,32 @@ def olympic_mean(
     """
     required, count = runs.get(benchmark), len(times)
     ends = dropped.get(benchmark, 1)
-    why = _unfit(benchmark, times, required)
-    if required is None or why:
-        return Olympic(benchmark, None, required, count, why=why)
+    reason = _unfit(benchmark, times, required)
+    if required is None or reason:
+        return Olympic(benchmark=benchmark, mean=None, required=required, count=count, reason=reason)
     starts = range(count - required + 1)
     ranked = sorted(starts, key=lambda start: (_score(times[start : start + required], ends), start))
     middle = ranked[len(ranked) // 2]
     mean = _score(times[middle : middle + required], ends)
     if math.isinf(mean):
-        return Olympic(benchmark, None, required, count, why=_lost(times, required, len(ranked), ends))
+        return Olympic(
+            benchmark=benchmark,
+            mean=None,
+            required=required,
+            count=count,
+            reason=_lost(times, required, len(ranked), ends),
+        )
     scored = tuple(range(middle, middle + required))
     order = sorted(scored, key=lambda place: (_or_inf(times[place]), place))
     outer = tuple(sorted((*order[:ends], *order[-ends:])))
-    why = "" if count == required else f"runs {middle + 1} to {middle + required} of {count}: the middle set"
-    return Olympic(benchmark, mean, required, count, scored, outer, why)
+    reason = "" if count == required else f"runs {middle + 1} to {middle + required} of {count}: the middle set"
+    return Olympic(
+        benchmark=benchmark, mean=mean, required=required, count=count, scored=scored, dropped=outer, reason=reason
+    )
 
 
 def _unfit(benchmark: str, times: Sequence[float | None], required: int | None) -> str:
-    """Why there is nothing to score; empty where there is."""
+    """Return why the runs have no score; empty if they have one."""
     if required is None:
         return f"the training rules name no number of runs for {benchmark!r}"
     for place, time in enumerate(times):

@@ -32,22 +32,24 @@ class Part:
     hosts: tuple[Sequence[str], Sequence[str]] = ((), ())
 
 
-def refused(candidate: Candidate, why: Message) -> Candidate:
+def refused(candidate: Candidate, reason: Message) -> Candidate:
     """Return ``candidate`` without headlines, benchmark ratios and verdicts on guardrails without a limit.
 
     Its sides cannot be matched, for the reason ``why``.
     """
     classes = {
         name: replace(
-            e, ratio=None, work=None, why=why, each={}, lowest=None, highest=None, workload=None, workload_why="",
+            e, ratio=None, work=None, why=reason, each={}, lowest=None, highest=None, workload=None, workload_why="",
             resampled=None,
-            lowest_interval=None, highest_interval=None, left_out={**e.left_out, **dict.fromkeys(e.each, why)},
+            lowest_interval=None, highest_interval=None, left_out={**e.left_out, **dict.fromkeys(e.each, reason)},
             basis=Basis.STRATA, clusters=_NO_CLUSTERS, halves=_NO_HALVES,
         )
         for name, e in candidate.classes.items()
     }  # fmt: skip
     guards = {
-        title: g if g.limit is not None or g.held is None else replace(g, held=Held.CANNOT_TELL, change=None, why=why)
+        title: g
+        if g.limit is not None or g.held is None
+        else replace(g, held=Held.CANNOT_TELL, change=None, why=reason)
         for title, g in candidate.guardrails.items()
     }
     return replace(candidate, classes=classes, guardrails=guards, arithmetic={})
@@ -71,14 +73,14 @@ def _guardrail(title: str, pooled: Guardrail, parts: Sequence[Part]) -> Guardrai
     known = [(p.share, g.a, g.b, g.change) for p, g in pairs if g is not None and g.a is not None and g.b is not None]
     if len(known) < len(parts):
         lacking = joined(p.name for p, g in pairs if g is None or g.held is None)
-        why = message("not measured on both sides in {strata}", strata=lacking)
-        return replace(pooled, held=None, change=None, why=why)
+        reason = message("not measured on both sides in {strata}", strata=lacking)
+        return replace(pooled, held=None, change=None, why=reason)
     total = sum(share for share, *_ in known)
     a, b = sum(share * a for share, a, _, _ in known) / total, sum(share * b for share, _, b, _ in known) / total
     unchanged = Ratio(1.0, 1.0, 1.0, p=1.0)  # all figures of a stratum are zero
     change = join([(share, change or unchanged) for share, _, _, change in known])
-    why = message("no limit: compared with the baseline size by size")
-    return replace(pooled, a=a, b=b, change=change, held=held_by(change), why=why)
+    reason = message("no limit: compared with the baseline size by size")
+    return replace(pooled, a=a, b=b, change=change, held=held_by(change), why=reason)
 
 
 def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence:
@@ -96,9 +98,9 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
     matches = [(p.share, e) for p, e in pairs if e is not None and e.headline is not None]
     if before is None or len(matches) < len(parts):
         without = [p.name for p, e in pairs if e is None or e.headline is None]
-        why = message("no result in {strata}: measure it on both sides there", strata=joined(without))
+        reason = message("no result in {strata}: measure it on both sides there", strata=joined(without))
         return replace(
-            pooled, ratio=None, work=None, why=pooled.why or why, each=each, left_out=left_out, lowest=None,
+            pooled, ratio=None, work=None, why=pooled.why or reason, each=each, left_out=left_out, lowest=None,
             highest=None, lowest_interval=None, highest_interval=None, workload=None, workload_why="",
             resampled=None,
             clusters=_NO_CLUSTERS, halves=_NO_HALVES, basis=pooled.basis if before is None else Basis.STRATA,

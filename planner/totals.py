@@ -52,9 +52,9 @@ def totalled(e: Equivalence, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing)
     ratio = replace(total(scores[0], scores[1], (codes[0], codes[1])), n=before.n, single=before.single)
     if abs(ratio.value / before.value - 1) <= APART:
         return e
-    workload, why = (None, None) if e.workload is None else _another_workload(e.workload, ratio)
+    workload, reason = (None, None) if e.workload is None else _another_workload(e.workload, ratio)
     changed = replace(e, basis=Basis.TOTALS, geometric=before, workload=workload, resampled=None)
-    changed = replace(changed, workload_why=why or e.workload_why)
+    changed = replace(changed, workload_why=reason or e.workload_why)
     return replace(changed, work=ratio) if e.work is not None else replace(changed, ratio=ratio)
 
 

@@ -43,6 +43,6 @@ def compared(root: Path, *words: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(run(root, "compare", *arguments, "--format", "csv"))))
 
 
-def of(rows: Sequence[dict[str, str]], class_: str, benchmark: str = "") -> dict[str, str]:
+def row_of(rows: Sequence[dict[str, str]], class_: str, benchmark: str = "") -> dict[str, str]:
     (row,) = [r for r in rows if r["class"] == class_ and r["benchmark"] == benchmark]
     return row

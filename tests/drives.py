@@ -110,9 +110,9 @@ def drain(drive: Drive) -> None:
         drive._hear(1)
 
 
-def tell(drive: Drive, host: str, what: str = "event", **doc: Any) -> None:
+def tell(drive: Drive, host: str, kind: str = "event", **doc: Any) -> None:
     """Pass on an event of a host that keeps the protocol, or of Ansible about it."""
-    drive.heard.put((host, what, replies.read_event(json.dumps(doc).encode()) if what == "event" else doc))
+    drive.heard.put((host, kind, replies.read_event(json.dumps(doc).encode()) if kind == "event" else doc))
     drain(drive)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import settings
 
 
-def examples(most: int) -> settings:
+def examples(maximum: int) -> settings:
     """``most`` where others are drawn each time (``make explore``), a third where they are the same each time."""
     same = settings().derandomize
-    return settings(max_examples=most // 3 if same else most, deadline=None)
+    return settings(max_examples=maximum // 3 if same else maximum, deadline=None)

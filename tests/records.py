@@ -52,16 +52,19 @@ def record(
 
     ``site`` ends every address; ``ids``: host to machine ID.
     """
-    listed = [{"name": h, "address": h + site, "generation": own.get("gen"), "labels": own} for h, own in hosts.items()]
-    about = {
+    listed = [
+        {"name": h, "address": h + site, "generation": host_labels.get("gen"), "labels": host_labels}
+        for h, host_labels in hosts.items()
+    ]
+    campaign = {
         "hosts": listed,
         "suite": "x",
         "created": "2026-11-01T00:00:00Z",
         "seed": 7,
         "command": ["fleetmark", "run"],
     }
-    about |= {"workloads": sorted({b.workload for _, b in measured}), "versions": {"fleetmark": "0.1.0"}}
-    archive = Archive.create(root, name, about)
+    campaign |= {"workloads": sorted({b.workload for _, b in measured}), "versions": {"fleetmark": "0.1.0"}}
+    archive = Archive.create(root, name, campaign)
     for host in hosts:
         archive.save_facts(host, _facts((cores or {}).get(host, 16), (ids or {}).get(host)), {})
     archive.write_measurements(

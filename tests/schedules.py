@@ -49,5 +49,5 @@ def schedule(
 
 def suite(tmp_path: Path, text: str) -> str:
     file = tmp_path / "mine.yml"
-    file.write_text(f"about: x\nrepeats: 2\nworkloads:\n{text}")
+    file.write_text(f"description: x\nrepeats: 2\nworkloads:\n{text}")
     return str(file)

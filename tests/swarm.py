@@ -48,7 +48,7 @@ with tempfile.TemporaryDirectory() as folder:
 """
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Agent:
     """One host. ``fate``: well, absent (never answers), cut (loses its link once) or dead (stops answering)."""
 
@@ -96,7 +96,9 @@ class Swarm:
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, ValueError):
             asked = json.loads(await reader.readline())
-            agent = self.agents.setdefault(asked["host"], Agent(asked["host"], self.fates.get(asked["host"], "well")))
+            agent = self.agents.setdefault(
+                asked["host"], Agent(name=asked["host"], fate=self.fates.get(asked["host"], "well"))
+            )
             await asyncio.sleep(self.drawn(_CONNECT_S))
             if agent.is_gone:
                 await asyncio.sleep(self.options.absent_s)

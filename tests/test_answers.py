@@ -193,13 +193,13 @@ def test_sizes_without_a_match_leave_no_headline(tmp_path: Path) -> None:
     cores = {"os": 32, "ol": 64, "ns": 48, "nl": 96}
     fleet(tmp_path, hosts, cores={h: cores[h[:2]] for h in hosts})
     doc = asked(tmp_path)
-    why = (
+    reason = (
         "sides mix sizes that do not match "
         "(cores per socket: old 16 (3), 32 (3); new 24 (3), 48 (3)); compare machines of the same size"
     )
-    assert doc["answer"]["sentence"] == f"There is no overall figure: {why}"
+    assert doc["answer"]["sentence"] == f"There is no overall figure: {reason}"
     assert doc["answer"]["classes"] == [] and doc["answer"]["gets_worse"] == []
-    assert doc["warnings"][0] == f"new: {why}"
+    assert doc["warnings"][0] == f"new: {reason}"
     assert "memory" not in doc["answer"]["not_measured"], "which both sides measured"
     for extra in ((), ("--format", "md")):
         text = run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", *extra)
@@ -309,8 +309,8 @@ def _labelled(campaign: Path, host: str, labels: Mapping[str, str]) -> None:
     """Change the labels of a host in a campaign."""
     path = campaign / "campaign.json"
     doc = json.loads(path.read_text())
-    (about,) = [h for h in doc["hosts"] if h["name"] == host]
-    about["labels"] |= labels
+    (host_entry,) = [h for h in doc["hosts"] if h["name"] == host]
+    host_entry["labels"] |= labels
     path.write_text(json.dumps(doc))
 
 

@@ -80,8 +80,8 @@ def test_a_step_that_comes_twice_is_kept_as_it_first_was(archive: Archive) -> No
         assert stdout.read() == b"first"
     assert archive.tail(folder, "stdout", 3) == b"rst"
     assert archive.open_raw(folder, "absent") is None
-    ((path, what),) = archive.steps()
-    assert (path, what["host"], what["case"]) == (folder, "h/1", "randread-4k-qd1")
+    ((path, step_keys),) = archive.steps()
+    assert (path, step_keys["host"], step_keys["case"]) == (folder, "h/1", "randread-4k-qd1")
 
 
 def test_pairs_and_their_servers_do_not_collide(archive: Archive) -> None:

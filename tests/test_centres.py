@@ -103,13 +103,13 @@ def _compare_machines(table: figures.Figures, parts: pd.DataFrame, kept: list[di
             left_out[key] = left_out.get(key, 0) + 1
 
     def key_of(record: int, key: int) -> tuple[Any, ...]:
-        about = table.keys.loc[key]
+        keys = table.keys.loc[key]
         return (
             *table.machines[record],
-            *(about[name] for name in METRIC),
-            about["members"],
-            about["rule"],
-            about["kind"],
+            *(keys[name] for name in METRIC),
+            keys["members"],
+            keys["rule"],
+            keys["kind"],
         )
 
     assert {key_of(r.record, r.key): r.n for r in table.rows.itertuples()} == {k: len(v) for k, v in expected.items()}

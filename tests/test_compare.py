@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from fleetmark.cli.app import app
 from tests.commands import refused, run
-from tests.comparisons import compared, fleet, labels, of
+from tests.comparisons import compared, fleet, labels, row_of
 from tests.records import GCC, IOPS, MCF, NULL, TRIAD, Bench, record
 
 
@@ -31,31 +31,31 @@ def root(tmp_path: Path) -> Path:
 def test_ratios_of_classes_and_benchmarks(root: Path) -> None:
     rows = compared(root)
     for class_, truth in (("mem-bw", 2.4), ("disk-iops", 1.5), ("os", 1.1), ("cpu-int", math.sqrt(1.7 * 1.6))):
-        row = of(rows, class_)
+        row = row_of(rows, class_)
         assert float(row["lo"]) < truth < float(row["hi"])
         assert float(row["ratio"]) == pytest.approx(truth, rel=0.02)
         assert row["verdict"] == "better"
-    null = of(rows, "os", "lmbench lat_syscall-null null")
+    null = row_of(rows, "os", "lmbench lat_syscall-null null")
     assert (null["unit"], null["better"]) == ("s", "lower")
     assert float(null["candidate_value"]) < float(null["baseline_value"])
-    assert of(rows, "cpu-int")["standing"] == "estimate"
+    assert row_of(rows, "cpu-int")["standing"] == "estimate"
 
 
 def test_the_other_way_round_is_the_inverse(root: Path) -> None:
     back = compared(root, "--baseline", "gen=new", "--candidate", "gen=old")
     forth = compared(root)
     for row in forth:
-        mirrored = of(back, row["class"], row["benchmark"])
+        mirrored = row_of(back, row["class"], row["benchmark"])
         assert float(row["ratio"]) * float(mirrored["ratio"]) == pytest.approx(1)
 
 
 def test_per_core_shares_out_capacity_alone(root: Path) -> None:
     rows = compared(root, "--baseline", "gen=old", "--candidate", "gen=new", "--per", "core")
-    assert float(of(rows, "mem-bw")["ratio"]) == pytest.approx(1.2, rel=0.02)
+    assert float(row_of(rows, "mem-bw")["ratio"]) == pytest.approx(1.2, rel=0.02)
     of_server = compared(root)
     for benchmark in ("", "lmbench lat_syscall-null null"):
-        latency = of(rows, "os", benchmark)
-        assert latency["kind"] == "responsiveness" and latency["ratio"] == of(of_server, "os", benchmark)["ratio"]
+        latency = row_of(rows, "os", benchmark)
+        assert latency["kind"] == "responsiveness" and latency["ratio"] == row_of(of_server, "os", benchmark)["ratio"]
 
 
 def test_per_watt_takes_what_was_drawn_during_the_runs(tmp_path: Path) -> None:
@@ -71,8 +71,10 @@ def test_per_watt_takes_what_was_drawn_during_the_runs(tmp_path: Path) -> None:
     assert "no power was measured during its runs" in refusal
     record(tmp_path, "c2", labels(measured), {**measured, **drawn})
     rows = compared(tmp_path, "--baseline", "gen=old", "--candidate", "gen=new", "--per", "watt")
-    assert float(of(rows, "disk-iops", "fio randread-4k-qd32 read_iops")["ratio"]) == pytest.approx(1.5 / 2, rel=0.02)
-    assert float(of(rows, "mem-bw", "stream all-cores triad")["ratio"]) == pytest.approx(2.4 / 1.2, rel=0.02)
+    assert float(row_of(rows, "disk-iops", "fio randread-4k-qd32 read_iops")["ratio"]) == pytest.approx(
+        1.5 / 2, rel=0.02
+    )
+    assert float(row_of(rows, "mem-bw", "stream all-cores triad")["ratio"]) == pytest.approx(2.4 / 1.2, rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +137,7 @@ def test_each_campaign_is_shared_out_by_what_there_was_then(tmp_path: Path) -> N
     hosts = {"a": {"gen": "old"}, "b": {"gen": "new"}}
     record(tmp_path, "c1", hosts, {("a", TRIAD): [10.0], ("b", TRIAD): [10.0]}, {"a": 10, "b": 10})
     record(tmp_path, "c2", {"b": hosts["b"]}, {("b", TRIAD): [40.0]}, {"b": 20})
-    row = of(compared(tmp_path, "-b", "gen=old", "-c", "gen=new", "--per", "core"), "mem-bw")
+    row = row_of(compared(tmp_path, "-b", "gen=old", "-c", "gen=new", "--per", "core"), "mem-bw")
     assert float(row["ratio"]) == pytest.approx(math.sqrt(2))
     (tmp_path / "c1" / "facts" / "b.json").unlink()
     done = CliRunner().invoke(
@@ -147,7 +149,7 @@ def test_each_campaign_is_shared_out_by_what_there_was_then(tmp_path: Path) -> N
 
 def test_a_work_mix_has_both_headlines(root: Path) -> None:
     rows = compared(root, "--baseline", "gen=old", "--candidate", "gen=new", "--mix", "mem-bw=0.5,disk-iops=0.5")
-    row = of(rows, "work mix")
+    row = row_of(rows, "work mix")
     assert float(row["ratio"]) == float(row["work"]) == pytest.approx(2 / (1 / 2.4 + 1 / 1.5), rel=0.02)
     assert float(row["geometric"]) == pytest.approx(math.sqrt(2.4 * 1.5), rel=0.02)
     assert re.match(
@@ -159,14 +161,14 @@ def test_a_work_mix_has_both_headlines(root: Path) -> None:
 def test_several_campaigns_of_a_host_are_one_host(root: Path) -> None:
     more = fleet(seed=2)
     record(root, "c2", labels(more), more, {host: 32 if host[0] == "a" else 64 for host, _ in more})
-    row = of(compared(root), "disk-iops")
+    row = row_of(compared(root), "disk-iops")
     assert (row["hosts_baseline"], row["hosts_candidate"]) == ("6", "6")
 
 
 def test_what_did_not_pass_or_is_not_positive_is_left_out_and_said(root: Path) -> None:
     record(root, "c2", {"b0": {"gen": "new"}}, {("b0", TRIAD): [1.0]}, status="invalid")
     record(root, "c3", {"b1": {"gen": "new"}}, {("b1", TRIAD): [0.0]})
-    before = of(compared(root, "--baseline", "gen=old", "--candidate", "gen=new,campaign=c1"), "mem-bw")
+    before = row_of(compared(root, "--baseline", "gen=old", "--candidate", "gen=new,campaign=c1"), "mem-bw")
     result = json.loads(run(root, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
     row = next(r for r in result["rows"] if r["class"] == "mem-bw")
     assert row["ratio"] == pytest.approx(float(before["ratio"]))
@@ -233,13 +235,13 @@ def test_pairs_count_within_a_side_only(tmp_path: Path) -> None:
                 slow = "a" in client + server
                 measured[client, wire(f"{client}>{server}")] = [(1e9 if slow else 3e9) * (1 + 0.001 * int(client[1]))]
     record(tmp_path, "c", {h: {"gen": "old" if h[0] == "a" else "new"} for h, _ in measured}, measured)
-    row = of(compared(tmp_path), "net-flow", "iperf3 tcp-1 bitrate (pairs)")
+    row = row_of(compared(tmp_path), "net-flow", "iperf3 tcp-1 bitrate (pairs)")
     assert float(row["ratio"]) == pytest.approx(3)
     assert (row["hosts_baseline"], row["hosts_candidate"]) == ("3", "3")
 
 
 def test_one_host_a_side_speaks_of_these_machines_alone(root: Path) -> None:
-    row = of(compared(root, "--baseline", "host=a0", "--candidate", "host=b0"), "disk-iops")
+    row = row_of(compared(root, "--baseline", "host=a0", "--candidate", "host=b0"), "disk-iops")
     assert float(row["lo"]) < float(row["ratio"]) < float(row["hi"])
     assert (row["interval_of"], row["verdict"], row["p"]) == ("repeats", "cannot tell", "")
     assert "by repeats" in row["headline"] and row["headline"].endswith("these two machines, not their kinds")
@@ -266,9 +268,9 @@ def test_before_and_after_on_the_same_hosts(tmp_path: Path) -> None:
     words = ("--baseline", "campaign=before", "--candidate", "campaign=after")
     apart = json.loads(run(tmp_path, "compare", *words, "--format", "json"))
     assert "6 hosts are on both sides (a0, a1, a2): compare them with --paired" in apart["warnings"]
-    row = of(compared(tmp_path, *words, "--paired"), "disk-iops")
+    row = row_of(compared(tmp_path, *words, "--paired"), "disk-iops")
     assert float(row["ratio"]) == pytest.approx(1.05) and row["verdict"] == "better"
-    assert of(compared(tmp_path, *words), "disk-iops")["verdict"] == "cannot tell"
+    assert row_of(compared(tmp_path, *words), "disk-iops")["verdict"] == "cannot tell"
 
 
 def test_a_pinned_reference_does_not_drift(root: Path) -> None:
@@ -288,7 +290,7 @@ def test_a_pinned_reference_does_not_drift(root: Path) -> None:
 def test_every_form_says_the_same(root: Path) -> None:
     words = ("compare", "-b", "gen=old", "-c", "gen=new")
     table, text = run(root, *words), run(root, *words, "--format", "md")
-    ratio = f"{float(of(compared(root), 'mem-bw')['ratio']):.2f}"
+    ratio = f"{float(row_of(compared(root), 'mem-bw')['ratio']):.2f}"
     for shown in (table, text):
         assert ratio in shown and "estimate: not a compliant reportable run" in shown
     assert text.count("| stream all-cores triad |") == 1
@@ -431,7 +433,7 @@ def test_machines_of_one_name_at_two_sites_are_two_hosts(tmp_path: Path) -> None
         measured = {(h, TRIAD): [value] for h in hosts}
         record(tmp_path, f"c{site}", hosts, measured, site=site, ids={h: h + site for h in hosts})
     record(tmp_path, "new", {"b": {"gen": "new"}}, {("b", TRIAD): [4e9]})
-    assert of(compared(tmp_path), "mem-bw")["hosts_baseline"] == "4"
+    assert row_of(compared(tmp_path), "mem-bw")["hosts_baseline"] == "4"
     sentence = refused(tmp_path, "compare", "-b", "campaign=c.ams", "-c", "campaign=c.fra", "--paired")
     assert "no host in common (node0, node1: other machines of that name)" in sentence
 
@@ -477,7 +479,7 @@ def test_what_failed_without_a_latency_target_just_failed(tmp_path: Path) -> Non
     hosts = {"a": {"gen": "old"}, "b": {"gen": "new"}}
     record(tmp_path, "c1", hosts, {("a", TRIAD): [1e9], ("b", TRIAD): [2e9], ("b", IOPS): [5e5]})
     record(tmp_path, "c2", {"a": hosts["a"]}, {("a", IOPS): [1e4]}, status="invalid")
-    row = of(compared(tmp_path), "disk-iops", "fio randread-4k-qd32 read_iops")
+    row = row_of(compared(tmp_path), "disk-iops", "fio randread-4k-qd32 read_iops")
     assert row["note"] == "on old every run was invalid"
 
 
@@ -505,7 +507,7 @@ def test_a_run_of_several_hosts_counts_for_their_side_alone(tmp_path: Path) -> N
     record(tmp_path, "c1", hosts, {("a1", group): [100e9] * 3, ("b1", other): [200e9] * 3})
     record(tmp_path, "c2", hosts, {("a1", mixed): [1e9] * 3})
     arguments = ("--baseline", "gen=a", "--candidate", "gen=b")
-    assert float(of(compared(tmp_path, *arguments), "collective")["ratio"]) == pytest.approx(2)
+    assert float(row_of(compared(tmp_path, *arguments), "collective")["ratio"]) == pytest.approx(2)
     notes = json.loads(run(tmp_path, "compare", *arguments, "--format", "json"))["notes"]
     assert [n for n in notes if "shared with hosts of another side" in n] == [
         "a: nccl_tests all_reduce-2n: 3 values of busbw left out: shared with hosts of another side"
@@ -515,7 +517,7 @@ def test_a_run_of_several_hosts_counts_for_their_side_alone(tmp_path: Path) -> N
 def test_large_fleets_have_a_second_interval(tmp_path: Path) -> None:
     measured = fleet(count=12, noise=0.03)
     record(tmp_path, "c1", labels(measured), measured)
-    row = of(compared(tmp_path), "mem-bw")
+    row = row_of(compared(tmp_path), "mem-bw")
     lo, hi = float(row["resampled_lo"]), float(row["resampled_hi"])
     assert lo == pytest.approx(float(row["lo"]), rel=0.01) and hi == pytest.approx(float(row["hi"]), rel=0.01)
     assert (lo, hi) != (float(row["lo"]), float(row["hi"]))
@@ -523,7 +525,7 @@ def test_large_fleets_have_a_second_interval(tmp_path: Path) -> None:
     few = tmp_path / "few"
     few.mkdir()
     record(few, "c1", labels(fleet()), fleet())
-    assert of(compared(few), "mem-bw")["resampled_lo"] == ""
+    assert row_of(compared(few), "mem-bw")["resampled_lo"] == ""
 
 
 def test_a_side_of_official_results_and_estimates_is_named(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_only_the_named_hosts_get_the_case() -> None:
     suite = Suite.model_validate(
         {
             "name": "x",
-            "about": "",
+            "description": "",
             "repeats": 2,
             "workloads": {
                 "iperf3": {"cases": ["tcp-1"], "hosts": {"tcp-1": [["a", "c"], ["b"]]}},
@@ -119,8 +119,10 @@ def test_nodes_and_links_are_settled_by_pairs(tmp_path: Path) -> None:
     for pair in pairs:
         a, b = sorted(pair)
         factor = 0.8 if "n04" in pair else 1.0
-        own = type(bench)(**{**{n: getattr(bench, n) for n in bench.__dataclass_fields__}, "subject": f"{a}>{b}"})
-        repeat[a, own] = list(1e9 * factor * np.exp(rng.normal(0, 0.01, 5)))
+        pair_bench = type(bench)(
+            **{**{n: getattr(bench, n) for n in bench.__dataclass_fields__}, "subject": f"{a}>{b}"}
+        )
+        repeat[a, pair_bench] = list(1e9 * factor * np.exp(rng.normal(0, 0.01, 5)))
         repeat.setdefault((b, TRIAD), [1e9])  # a host of pairs alone is on record too
     confirmed(archive, repeat)
     by_kind = {f.kind: f.settled for f in settled(archive, diagnose(archive)).findings}

@@ -102,10 +102,10 @@ def ended_well(done: Any) -> None:
 @pytest.mark.parametrize("file", FILES)
 def test_a_damaged_campaign_is_one_line_and_the_others_go_on(root: Path, file: str) -> None:
     """Damage one copy of a campaign in each way, and run the commands over all of them."""
-    damaged = {name.replace(" ", "-"): how for name, how in WAYS.items() if name not in FILES[file]}
-    for name, how in damaged.items():
+    damaged = {name.replace(" ", "-"): damage for name, damage in WAYS.items() if name not in FILES[file]}
+    for name, damage in damaged.items():
         shutil.copytree(root / "c1", root / name)
-        how(root / name / file)
+        damage(root / name / file)
     done = invoke(root, "campaigns", "--format", "json")
     ended_well(done)
     lines = {line["campaign"]: line for line in json.loads(done.stdout)}
@@ -171,11 +171,11 @@ WRITES: dict[str, tuple[str, Callable[[Archive], object]]] = {
 }
 
 
-@pytest.mark.parametrize("what", WRITES)
-def test_a_full_disk_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+@pytest.mark.parametrize("kind", WRITES)
+def test_a_full_disk_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     archive = Archive.create(tmp_path / "a disk", "c1", {"hosts": []}).writable()
     archive.note("launched", host="h")
-    call, write = WRITES[what]
+    call, write = WRITES[kind]
     with monkeypatch.context() as patch:
         patch.setattr(os, call, no_room)
         with pytest.raises(CannotKeep) as error:

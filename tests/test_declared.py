@@ -157,8 +157,8 @@ def test_what_slows_a_workload_down() -> None:
 def test_a_plot_against_what_is_no_bandwidth_is_refused(tmp_path: Path, other: Any) -> None:
     file = tmp_path / "w.yml"
     file.write_text(
-        "title: t\nclass: disk\nabout: a\nlicence: l\ncitation: c\ncases: [{name: c, argv: [true], expect: 1}]\n"
-        f"metrics: {{m: {{unit: s, better: lower, about: a, plot: {{bandwidth: {other}, each: step}}}}}}\n"
+        "title: t\nclass: disk\ndescription: a\nlicence: l\ncitation: c\ncases: [{name: c, argv: [true], expect: 1}]\n"
+        f"metrics: {{m: {{unit: s, better: lower, description: a, plot: {{bandwidth: {other}, each: step}}}}}}\n"
     )
     with pytest.raises(
         FleetmarkError, match=f"w.yml: metrics: .*m is drawn against {other}, which is none of its bandwidths"

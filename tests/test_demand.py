@@ -103,7 +103,7 @@ def test_a_latency_sets_the_utilisation(tmp_path: Path) -> None:
         ("price: 12000", "price: 12,000 EUR", "price: 12", "skus.genoa.price: '12,000 EUR' is not a price"),
         ("price: 12000", "price:", "price:\n", "skus.genoa.price: is empty"),
         ("    price: 12000\n", "", "  genoa:", "skus.genoa: price is missing"),
-        ("price: 12000", "prise: 12000", "prise", "skus.genoa.prise: there is no such key (did you mean price?)"),
+        ("price: 12000", "prise: 12000", "prise", "skus.genoa.prise: is not a valid key (did you mean price?)"),
         ("rack_units: 2", "rack_units: .nan", ".nan", "skus.genoa.rack_units: nan is not a finite number"),
         ("rack_units: 2", "rack_units: yes", "rack_units: yes", "skus.genoa.rack_units: True is not a number"),
         ("peak: 700 W", "peak: 700 V", "700 V", "skus.genoa.power.peak: '700 V' is not a power"),
@@ -121,7 +121,7 @@ def test_a_latency_sets_the_utilisation(tmp_path: Path) -> None:
         ("[100, 110, 120, 130]", "[100, 110, 120]", "110, 120]", "has 3 figures for 4 periods (2027-Q1 to 2027-Q4)"),
         ("[100, 110, 120, 130]", "[100, 110, -1, 130]", "110, -1", "workloads.web.demand[3]: -1 is below 0"),
         ("[100, 110, 120, 130]", "[100, 110, ~, 130]", "~", "workloads.web.demand[3]: is empty"),
-        ("[100, 110, 120, 130]", "{strat: 100, growth: 3%}", "strat", "workloads.web.demand.strat: there is no such key"),
+        ("[100, 110, 120, 130]", "{strat: 100, growth: 3%}", "strat", "workloads.web.demand.strat: is not a valid key"),
         ("[100, 110, 120, 130]", "{growth: 3%}", "growth", "start is missing"),
         ("[100, 110, 120, 130]", "{2027-Q1: 1, 2028-Q2: 2}", "2028", "'2028-Q2' is not one of the periods"),
         ("[100, 110, 120, 130]", "{2027-Q1: 1, 2027-Q2: 2}", "2027-Q2: 2", "has no figure for 2027-Q3, 2027-Q4"),
@@ -272,7 +272,7 @@ X264 = replace(GCC, case="525.x264_r")
 
 
 @pytest.mark.parametrize(
-    ("more", "spread", "why"),
+    ("more", "spread", "reason"),
     [
         ((GCC, X264), 1.1, ""),
         (
@@ -288,7 +288,7 @@ X264 = replace(GCC, case="525.x264_r")
     ],
 )
 def test_a_class_has_the_interval_of_your_workload(
-    tmp_path: Path, on_record: Path, more: Sequence[Bench], spread: float, why: str
+    tmp_path: Path, on_record: Path, more: Sequence[Bench], spread: float, reason: str
 ) -> None:
     """The work is none of the benchmarks: how far these lie apart counts, not only how sure their mean is."""
     measured = {
@@ -299,8 +299,8 @@ def test_a_class_has_the_interval_of_your_workload(
     }
     record(on_record, "20261103T000000-more", {h: {"gen": h[:-1]} for h, _ in measured}, measured)
     text = changed("web: 1.83", f"web: {COMPARED}")
-    if why:
-        with pytest.raises(FleetmarkError, match=re.escape(why)):
+    if reason:
+        with pytest.raises(FleetmarkError, match=re.escape(reason)):
             read(tmp_path, text, on_record)
         return
     worth = read(tmp_path, text, on_record).skus["genoa"].worth["web"]

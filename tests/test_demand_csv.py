@@ -21,8 +21,8 @@ def small(tmp_path: Path) -> Path:
     return file
 
 
-def sheets(tmp_path: Path, source: Path, to: str = "sheets") -> Path:
-    folder = tmp_path / to
+def sheets(tmp_path: Path, source: Path, folder_name: str = "sheets") -> Path:
+    folder = tmp_path / folder_name
     folder.mkdir()
     names = demand.read(source, tmp_path / "results").periods
     for name, text in demand_csv.sheets(read_yaml(source), names).items():

@@ -69,8 +69,8 @@ def test_evidence_begins_with_the_worst_run(tmp_path: Path) -> None:
 
 def test_a_heavy_tail_is_named(tmp_path: Path) -> None:
     values = usual(repeats=12)
-    for at in (2, 7, 9):
-        values["n05", TRIAD][at] *= 0.8
+    for position in (2, 7, 9):
+        values["n05", TRIAD][position] *= 0.8
     result = diagnosed(tmp_path, values)
     (finding,) = [f for f in result.findings if f.kind is Kind.TAIL]
     assert finding.host == "n05" and finding.worst > 0.15 and finding.usual < 0.05

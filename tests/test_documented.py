@@ -18,12 +18,12 @@ COMMAND = re.compile(r"(?:^ {4}(?:\$ )?|`)(fleetmark \S[^`\n]*)(?:`|$)(?!\n {4}f
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name if page.parent.name != "workloads" else page.stem)
 def test_what_a_page_tells_to_type_exists(page: Path) -> None:
     text = page.read_text("utf-8").replace("\\\n", " ")
-    wrong = [f"{line}: {why}" for line in COMMAND.findall(text) if (why := refused(line))]
+    wrong = [f"{line}: {reason}" for line in COMMAND.findall(text) if (reason := refused(line))]
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize(
-    ("line", "why"),
+    ("line", "reason"),
     [
         ("fleetmark run -w stream", "run has no option -w"),
         ("fleetmark hosts -s nosuch", "no suite nosuch"),
@@ -32,5 +32,5 @@ def test_what_a_page_tells_to_type_exists(page: Path) -> None:
         ("fleetmark plan demand.yml --xlsx plan.xlsx", ""),
     ],
 )
-def test_what_does_not_exist_is_seen(line: str, why: str) -> None:
-    assert refused(line) == why
+def test_what_does_not_exist_is_seen(line: str, reason: str) -> None:
+    assert refused(line) == reason

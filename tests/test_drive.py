@@ -50,8 +50,8 @@ def test_a_client_whose_server_could_not_be_deployed_fails_with_the_reason(drive
     tell(drive, "h2", "launched", state="started", failed_workloads={"iperf3": "no such package"})
     assert orders(drive, "h1") == ["fail 00000"]
     say(drive, "h1", *parts("00000", {"result.json": result(ended="error", reason="a host that it needs ...")}))
-    why = "its peer h2 cannot take part: could not be deployed: no such package"
-    assert outcomes(drive, "h1") == [("failed", why)]
+    reason = "its peer h2 cannot take part: could not be deployed: no such package"
+    assert outcomes(drive, "h1") == [("failed", reason)]
 
 
 def test_a_step_that_is_not_needed_and_did_not_hear_so_is_told_again(drive: Drive) -> None:

@@ -75,15 +75,15 @@ def test_a_group_begins_when_all_of_it_are_there() -> None:
 
 
 def test_hosts_that_take_turns_begin_one_after_another() -> None:
-    own = START_S + GAP_S
+    start = START_S + GAP_S
     hosts = {"a": [step("0", 10)], "b": [step("0", 4)], "c": [step("0", 3)]}
     two = ends(hosts, turns=Turns(limit=2))
-    assert two == {"a": pytest.approx(own + 10), "b": pytest.approx(own + 4), "c": pytest.approx(2 * own + 7)}
+    assert two == {"a": pytest.approx(start + 10), "b": pytest.approx(start + 4), "c": pytest.approx(2 * start + 7)}
     racks = Turns(of_label={"rack": 1}, labels={"a": {"rack": "1"}, "b": {"rack": "1"}, "c": {"rack": "2"}})
     assert ends(hosts, turns=racks) == {
-        "a": pytest.approx(own + 10),
-        "b": pytest.approx(2 * own + 14),
-        "c": pytest.approx(own + 3),
+        "a": pytest.approx(start + 10),
+        "b": pytest.approx(2 * start + 14),
+        "c": pytest.approx(start + 3),
     }
 
 
@@ -93,12 +93,12 @@ def test_no_schedule_of_ours_is_left_unfinished(tmp_path: Path) -> None:
     made_of = make_schedule(hosts, load_suite(text), {}, campaign="c", seed=3, repeats=2)
     begun: list[tuple[str, str]] = []
 
-    def seconds(host: str, of: Step) -> float:
-        begun.append((host, of.id))
+    def seconds(host: str, planned_step: Step) -> float:
+        begun.append((host, planned_step.id))
         return 1.0
 
     finish_times(made_of.hosts, made_of.exchanges, seconds, Turns())
-    measuring = [(h, s.id) for h, of in made_of.hosts.items() for s in of.steps if not s.serves]
+    measuring = [(h, s.id) for h, host_plan in made_of.hosts.items() for s in host_plan.steps if not s.serves]
     assert sorted(begun) == sorted(measuring)
 
 
@@ -107,9 +107,9 @@ def test_no_schedule_of_ours_is_left_unfinished(tmp_path: Path) -> None:
 
 def test_times_and_spreads_come_from_hosts_of_the_same_kind(tmp_path: Path) -> None:
     archive = record(tmp_path, "20260101T000000-x", {"h1": {}, "h2": {}}, {("h1", TRIAD): [90e9, 100e9, 110e9]})
-    same, own = archive.facts_of("h1"), step("00000", 4.4, workload="stream", case="all-cores")
+    same, stream_step = archive.facts_of("h1"), step("00000", 4.4, workload="stream", case="all-cores")
     assert same
-    job = {"host": "h1", "steps": [own.as_json()], "deploy": [], "skipped": {}}
+    job = {"host": "h1", "steps": [stream_step.as_json()], "deploy": [], "skipped": {}}
     archive.writable().save_job("h1", json.dumps(job))
     run = {"host": "h1", "workload": "stream", "case": "all-cores", "subject": "host", "repeat": 0}
     archive.note("outcome", **run, status="passed", reason="", started="2026-01-01T00:00:00Z", wall_s=1.5)
@@ -128,12 +128,17 @@ def test_times_and_spreads_come_from_hosts_of_the_same_kind(tmp_path: Path) -> N
 def planned(tmp_path: Path, text: str, past: Past | None = None, hosts: int = 1, **options: Any) -> DryRun:
     chosen = Options(suite=suite(tmp_path, text), **options)
     named = [Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}") for n in range(1, hosts + 1)]
-    own = facts(nics=(Nic(name="eth0", speed=1.25e9),))
-    asked = [Checked(host, None, own, {}) for host in named]
-    of = make_schedule(
-        [(h, own) for h in named], load_suite(chosen.suite), {}, campaign="dry-run", seed=1, repeats=chosen.rounds
+    host_facts = facts(nics=(Nic(name="eth0", speed=1.25e9),))
+    asked = [Checked(host, None, host_facts, {}) for host in named]
+    schedule = make_schedule(
+        [(h, host_facts) for h in named],
+        load_suite(chosen.suite),
+        {},
+        campaign="dry-run",
+        seed=1,
+        repeats=chosen.rounds,
     )
-    return plan(chosen, load_suite(chosen.suite), asked, of, past or Past(), 1)
+    return plan(chosen, load_suite(chosen.suite), asked, schedule, past or Past(), 1)
 
 
 def test_the_manifest_stands_in_for_the_record(tmp_path: Path) -> None:
@@ -214,12 +219,14 @@ def test_a_plan_says_the_same_in_every_format(tmp_path: Path) -> None:
 
 def test_hosts_that_differ_stand_apart_and_silent_ones_are_named(tmp_path: Path) -> None:
     text = suite(tmp_path, "  stream:\n")
-    own = [facts(), facts(product="another"), facts()]
+    host_facts = [facts(), facts(product="another"), facts()]
     named = [Host(f"h{n}", f"h{n}", f"h{n}") for n in range(3)]
-    asked = [Checked(h, None, f, {}) for h, f in zip(named, own, strict=True)]
+    asked = [Checked(h, None, f, {}) for h, f in zip(named, host_facts, strict=True)]
     gone = Checked(Host("gone", "gone", "gone"), None, None, None, "no route")
-    of = make_schedule(list(zip(named, own, strict=True)), load_suite(text), {}, campaign="x", seed=1, repeats=None)
-    dry = plan(Options(suite=text), load_suite(text), [*asked, gone], of, Past(), 1)
+    schedule = make_schedule(
+        list(zip(named, host_facts, strict=True)), load_suite(text), {}, campaign="x", seed=1, repeats=None
+    )
+    dry = plan(Options(suite=text), load_suite(text), [*asked, gone], schedule, Past(), 1)
     written = markdown.render(document.document(dry, "2026-01-01T00:00:00Z"), Language())
     assert "| 1 | h0, h2 | 2 |" in written and "| 2 | h1 | 1 |" in written
     assert "gone does not answer: no route" in written
@@ -230,9 +237,7 @@ def test_hosts_that_differ_stand_apart_and_silent_ones_are_named(tmp_path: Path)
 
 @pytest.mark.alone
 def test_every_case_of_a_dry_run_then_runs_and_none_more(tmp_path: Path) -> None:
-    text = (
-        "about: x\nrepeats: 2\nworkloads:\n  selftest: {set: {commands: 2}}\n  selftest@three: {set: {commands: 3}}\n"
-    )
+    text = "description: x\nrepeats: 2\nworkloads:\n  selftest: {set: {commands: 2}}\n  selftest@three: {set: {commands: 3}}\n"
     (tmp_path / "mine.yml").write_text(f"{text}  mlc: {{where: is_root}}\n  nccl_tests: {{where: has_nvidia}}\n")
     words = ["run", "--suite", str(tmp_path / "mine.yml"), "--seed", "5", "--results", str(tmp_path / "kept")]
     before = CliRunner().invoke(app, [*words, "--dry-run", "--format", "json"], catch_exceptions=False)
@@ -282,7 +287,7 @@ def test_bad_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: li
 
 @pytest.mark.parametrize("more", [["--dry-run"], []])
 def test_a_suite_that_selects_nothing_leaves_nothing(tmp_path: Path, more: list[str]) -> None:
-    (tmp_path / "mine.yml").write_text("about: x\nwhere: facts.cpu.threads > 1000000\nworkloads:\n  selftest:\n")
+    (tmp_path / "mine.yml").write_text("description: x\nwhere: facts.cpu.threads > 1000000\nworkloads:\n  selftest:\n")
     sentence = refused(tmp_path / "kept", "run", "--suite", str(tmp_path / "mine.yml"), *more)
     assert sentence.startswith("suite mine: no host meets its conditions (facts.cpu.threads > 1000000); choose")
     assert not list((tmp_path / "kept").glob("*/campaign.json"))

@@ -21,11 +21,11 @@ MANIFEST = Manifest.model_validate(
         "name": "ring",
         "title": "Ring",
         "class": "collective",
-        "about": "-",
+        "description": "-",
         "licence": "-",
         "citation": "-",
-        "alike": [{"what": "NCCL", "of": "{{ facts.software.nccl }}"}],
-        "parameters": {"nodes": {"type": "str", "many": True, "default": ["all"], "about": "-"}},
+        "alike": [{"name": "NCCL", "value": "{{ facts.software.nccl }}"}],
+        "parameters": {"nodes": {"type": "str", "many": True, "default": ["all"], "description": "-"}},
         "cases": [
             {
                 "name": "{{ op }}-{{ hosts if n == 'all' else n }}n",
@@ -36,7 +36,7 @@ MANIFEST = Manifest.model_validate(
             }
         ],
         "metrics": {
-            "busbw": {"unit": "B/s", "better": "higher", "kind": "responsiveness", "about": "-", "headline": True}
+            "busbw": {"unit": "B/s", "better": "higher", "kind": "responsiveness", "description": "-", "headline": True}
         },
     }
 )

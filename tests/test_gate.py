@@ -17,27 +17,29 @@ from fleetmark.base.facts import Dimm
 from fleetmark.base.units import parse_quantity
 from fleetmark.cli.app import app
 from fleetmark.record.diagnosis.gate import hold, read_rules
-from planner.diagnosis.gate import Result, Severity, Verdict
+from planner.diagnosis.gate import CheckVerdict, Result, Severity
 from reports.diagnosis import gate
-from reports.diagnosis.gate import why
+from reports.diagnosis.gate import verdict_text
 from tests.fleets import campaign, scaled, usual
 from tests.records import IOPS, NULL, TRIAD
 from tests.schedules import facts
 
 
-def rules(folder: Path, *of: dict[str, Any]) -> Path:
+def rules(folder: Path, *listed: dict[str, Any]) -> Path:
     path = folder / "rules.yml"
-    path.write_text(yaml.safe_dump({"about": "x", "rules": [*of]}))
+    path.write_text(yaml.safe_dump({"description": "x", "rules": [*listed]}))
     return path
 
 
 BANDWIDTH = {"name": "bandwidth", "metric": "stream/*/triad", "at_least": "250 GB/s"}
 
 
-def verdicts(folder: Path, values: Any, *of: dict[str, Any]) -> dict[tuple[str, str, str], str]:
+def verdicts(folder: Path, values: Any, *listed: dict[str, Any]) -> dict[tuple[str, str, str], str]:
     archive = campaign(folder, values)
-    acceptance = hold(archive, read_rules(rules(folder, *of)), "rules.yml")
-    return {(r.host, r.rule, r.benchmark): str(r.verdict) for r in acceptance.results if r.verdict is not Verdict.KEPT}
+    acceptance = hold(archive, read_rules(rules(folder, *listed)), "rules.yml")
+    return {
+        (r.host, r.rule, r.benchmark): str(r.verdict) for r in acceptance.results if r.verdict is not CheckVerdict.KEPT
+    }
 
 
 def test_bounds_shares_and_peers(tmp_path: Path) -> None:
@@ -48,10 +50,10 @@ def test_bounds_shares_and_peers(tmp_path: Path) -> None:
         tmp_path,
         values,
         BANDWIDTH,
-        {"name": "share", "metric": "stream/*/triad", "at_least": "90%", "of": "281 GB/s"},
+        {"name": "share", "metric": "stream/*/triad", "at_least": "90%", "reference": "281 GB/s"},
         {"name": "latency", "metric": "lmbench/*/null", "at_most": "100 ns"},
         {"name": "peers", "metric": "*/*/*", "within": "10%"},
-        {"name": "fast", "metric": "fio/*/read_iops", "at_most": "200%", "of": "cohort"},
+        {"name": "fast", "metric": "fio/*/read_iops", "at_most": "200%", "reference": "cohort"},
     )
     triad, null = "stream all-cores triad", "lmbench lat_syscall-null null"
     assert broken == {
@@ -74,7 +76,7 @@ def test_what_a_rule_says_of_many_hosts_stands_once(tmp_path: Path) -> None:
 def test_a_rule_that_nearly_names_a_benchmark_says_which(tmp_path: Path) -> None:
     rule = rules(tmp_path, {"name": "ghost", "metric": "stram/all-cores/triad", "at_least": "1 B/s"})
     results = hold(campaign(tmp_path, usual()), read_rules(rule), "rules.yml").results
-    assert {why(r) for r in results} == {"not measured (did you mean stream/all-cores/triad?)"}
+    assert {verdict_text(r) for r in results} == {"not measured (did you mean stream/all-cores/triad?)"}
 
 
 def test_what_is_broken_names_its_worst_run(tmp_path: Path) -> None:
@@ -111,14 +113,17 @@ def test_a_share_of_the_peak(tmp_path: Path) -> None:
     archive = campaign(tmp_path, usual(("a", "b")))
     dimms = tuple(Dimm(slot=f"d{n}", size=32 << 30, type="DDR5", configured_mts=4800) for n in range(12))
     archive.save_facts("a", facts(dimms=dimms), {})
-    rule = {"name": "peak", "metric": "stream/*/triad", "of": "peak", "at_least": "75%"}
+    rule = {"name": "peak", "metric": "stream/*/triad", "reference": "peak", "at_least": "75%"}
     results = {r.host: r for r in hold(archive, read_rules(rules(tmp_path, rule)), "rules.yml").results}
-    assert results["a"].verdict is Verdict.KEPT
+    assert results["a"].verdict is CheckVerdict.KEPT
     assert results["a"].limit == pytest.approx(0.75 * 12 * 4800e6 * 8 / 1.3333)
-    assert results["b"].verdict is Verdict.MISSING and why(results["b"]) == "no peak of this machine is known for it"
+    assert (
+        results["b"].verdict is CheckVerdict.MISSING
+        and verdict_text(results["b"]) == "no peak of this machine is known for it"
+    )
     other = rule | {"metric": "lmbench/*/null", "at_most": "90%"}
     results = {r.host: r for r in hold(archive, read_rules(rules(tmp_path, other)), "rules.yml").results}
-    assert results["a"].verdict is Verdict.MISSING
+    assert results["a"].verdict is CheckVerdict.MISSING
 
 
 def test_too_few_peers_are_no_pass(tmp_path: Path) -> None:
@@ -131,7 +136,7 @@ def test_too_few_peers_are_no_pass(tmp_path: Path) -> None:
     [
         ({"name": "x", "metric": "a"}, "rule 'x': needs a bound: at_least, at_most or within"),
         ({"name": "", "metric": "a", "at_least": 1}, "names something"),
-        ({"name": "x", "metric": "a", "at_least": "fast"}, "'fast' is no amount with a unit"),
+        ({"name": "x", "metric": "a", "at_least": "fast"}, "'fast' is not an amount with a unit"),
         ({"name": "x", "metric": "a", "within": "5 GB/s"}, "within: 5 GB/s is no share"),
         ({"name": "x", "metric": "a", "within": "5%", "at_least": 1}, "within: stands alone"),
         ({"name": "x", "metric": "a", "at_least": 1, "eval": "__import__('os')"}, "rules.0.eval: is not a valid key"),
@@ -147,7 +152,7 @@ def test_a_bad_rule_is_refused(tmp_path: Path, rule: dict[str, Any], sentence: s
 
 
 def test_no_rules_two_of_a_name_and_no_host_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FleetmarkError, match="rules: is empty; name one at least"):
+    with pytest.raises(FleetmarkError, match="rules: is empty; add at least one"):
         read_rules(rules(tmp_path))
     with pytest.raises(FleetmarkError, match="two rules are named 'bandwidth'"):
         read_rules(rules(tmp_path, BANDWIDTH, BANDWIDTH))
@@ -203,14 +208,16 @@ def test_every_form_and_the_exit_status(tmp_path: Path) -> None:
 )
 def test_amounts(text: str | float, value: float | None, unit: str) -> None:
     if value is None:
-        with pytest.raises(FleetmarkError, match="no amount with a unit"):
+        with pytest.raises(FleetmarkError, match="not an amount with a unit"):
             parse_quantity(text)
     else:
         assert parse_quantity(text) == (pytest.approx(value), unit)
 
 
 def test_a_share_reads_in_percent_and_a_rate_of_networks_in_bits() -> None:
-    loss = Result("loss", Severity.FAIL, "n01", "udp", Verdict.BROKEN, 0.012, 0.001, "1", least=False, percent=True)
-    assert str(why(loss)) == "1.20% is above 0.100%"
-    rate = Result("rate", Severity.FAIL, "n01", "tcp", Verdict.BROKEN, 1e9, 3e9, "B/s", bits=True)
-    assert str(why(rate)) == "8.00 Gbit/s is below 24.0 Gbit/s"
+    loss = Result(
+        "loss", Severity.FAIL, "n01", "udp", CheckVerdict.BROKEN, 0.012, 0.001, "1", least=False, percent=True
+    )
+    assert str(verdict_text(loss)) == "1.20% is above 0.100%"
+    rate = Result("rate", Severity.FAIL, "n01", "tcp", CheckVerdict.BROKEN, 1e9, 3e9, "B/s", bits=True)
+    assert str(verdict_text(rate)) == "8.00 Gbit/s is below 24.0 Gbit/s"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.commands import refused, run
-from tests.comparisons import compared, of
+from tests.comparisons import compared, row_of
 from tests.corpus import ROOT
 from tests.records import IOPS, TRIAD, Bench, record
 
@@ -171,7 +171,7 @@ def test_equal_work_carries_the_verdict_of_a_mix(tmp_path: Path) -> None:
     terminal = run(tmp_path, *ASK, *mix)
     assert re.search(r"your mix +.*0\.9\d \(0\.\d+–0\.\d+\)", terminal) and "The result depends on the mix" in terminal
     assert "The result depends on the mix" in run(tmp_path, *ASK, *mix, "--format", "md")
-    csv_row = of(compared(tmp_path, "-b", "gen=old", "-c", "gen=new", *mix), "work mix")
+    csv_row = row_of(compared(tmp_path, "-b", "gen=old", "-c", "gen=new", *mix), "work mix")
     assert csv_row["verdict"] == "worse"
 
 
@@ -281,14 +281,14 @@ def test_batches_count_instead_of_hosts_that_resemble_each_other(tmp_path: Path)
             for h in range(3):
                 host = f"{side}{batch}{h}"
                 labels[host] = {"gen": side, "batch": f"b{batch}", "rack": f"r{h}"}
-                own = effect + rng.normal(0, 0.005)
+                gain = effect + rng.normal(0, 0.005)
                 measured |= {
-                    (host, b): [5 * speedup * math.exp(own + e) for e in rng.normal(0, 0.01, 3)] for b in BENCHES
+                    (host, b): [5 * speedup * math.exp(gain + e) for e in rng.normal(0, 0.01, 3)] for b in BENCHES
                 }
     record(tmp_path, "c1", labels, measured)
     row = headline(tmp_path)
     assert row["hosts_baseline"] == row["hosts_candidate"] == 12
-    without = {host: {"gen": own["gen"]} for host, own in labels.items()}
+    without = {host: {"gen": host_labels["gen"]} for host, host_labels in labels.items()}
     record(tmp_path / "plain", "c1", without, measured)
     plain = headline(tmp_path / "plain")
     assert row["ratio"] == pytest.approx(plain["ratio"])

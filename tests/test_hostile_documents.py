@@ -65,7 +65,7 @@ DOCUMENTS: dict[str, bytes] = {
     "lists everywhere": json.dumps(
         PINNED | {key: [[[]]] for key in ("benchmarks", "machines", "hosts", "records")}
     ).encode(),
-    "keys of all readers": b"name: x\nabout: [1]\nrules: {a: 1}\nworkloads: true\nall: {hosts: [1], vars: 3}\nskus: 1\n",
+    "keys of all readers": b"name: x\ndescription: [1]\nrules: {a: 1}\nworkloads: true\nall: {hosts: [1], vars: 3}\nskus: 1\n",
     "a row of CSV": HEAD + b"h,b,1,GB/s\n",
     "a formula of CSV": HEAD + b'"=cmd|x!A0",-b,1,GB/s\n',
     "infinities of CSV": HEAD + b"h,b,inf,GB/s\nh,c,nan,s\nh,d,1e400,s\n",

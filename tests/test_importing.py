@@ -60,7 +60,7 @@ def compared(root: Path, baseline: str, candidate: str, *words: str) -> dict[str
     return comparison
 
 
-def of(comparison: dict[str, Any], benchmark: str) -> dict[str, Any]:
+def row_of(comparison: dict[str, Any], benchmark: str) -> dict[str, Any]:
     (row,) = [r for r in comparison["rows"] if benchmark in r["benchmark"] or (not benchmark and not r["benchmark"])]
     return dict(row)
 
@@ -81,10 +81,15 @@ def test_an_import_is_on_record_and_no_campaign(tmp_path: Path, tidy: Path) -> N
     assert "left out: 1: zero" in output and "select by host, gen (2), watts (2)" in output
     (folder,) = (tmp_path / "imports").iterdir()
     assert folder.name.startswith("table-tidy-figures-")
-    about = json.loads((folder / "import.json").read_text())
-    assert about["source"] == str(tidy) and len(about["sha256"]) == 64
-    assert (about["kind"], about["rows"], about["figures"], about["left_out"]) == ("table", 6, 5, {"zero": 1})
-    assert about["machines"]["b1"] == {"gen": "new", "watts": "300"}
+    document = json.loads((folder / "import.json").read_text())
+    assert document["source"] == str(tidy) and len(document["sha256"]) == 64
+    assert (document["kind"], document["rows"], document["figures"], document["left_out"]) == (
+        "table",
+        6,
+        5,
+        {"zero": 1},
+    )
+    assert document["machines"]["b1"] == {"gen": "new", "watts": "300"}
     assert json.loads(run(tmp_path, "campaigns", "--format", "json")) == []
     (row,) = csv.DictReader(run(tmp_path, "import", "table", str(tidy), "--format", "csv").splitlines())
     assert (row["source"], row["machines"], row["figures"], row["rows"]) == (str(tidy), "4", "5", "6")
@@ -105,11 +110,11 @@ def test_the_same_file_again_says_that_it_is_there(tmp_path: Path, tidy: Path, m
 
 def test_machines_of_a_table_are_compared_like_hosts(tmp_path: Path, tidy: Path) -> None:
     run(tmp_path, "import", "table", str(tidy))
-    row = of(compared(tmp_path, "gen=old", "gen=new"), "nginx")
+    row = row_of(compared(tmp_path, "gen=old", "gen=new"), "nginx")
     truth = np.sqrt(210 * 206) / np.sqrt(np.sqrt(100 * 102) * 104)  # mean over repeats first, then over machines
     assert row["ratio"] == pytest.approx(truth)
     assert (row["benchmark"], row["hosts_baseline"], row["hosts_candidate"]) == ("table nginx rate of=requests", 2, 2)
-    per_watt = of(compared(tmp_path, "gen=old", "gen=new", "--per", "watt"), "nginx")
+    per_watt = row_of(compared(tmp_path, "gen=old", "gen=new", "--per", "watt"), "nginx")
     assert per_watt["ratio"] == pytest.approx(truth / 1.5)
 
 
@@ -118,7 +123,7 @@ def test_arithmetic_means_have_fiellers_interval(tmp_path: Path) -> None:
     lines = [f"{g}{v},{g},nginx,rate,{v},requests/s,higher" for g, v in figures]
     (tmp_path / "t.csv").write_text("\n".join(["machine,gen,benchmark,metric,value,unit,better", *lines]))
     run(tmp_path, "import", "table", str(tmp_path / "t.csv"))
-    row = of(compared(tmp_path, "gen=old", "gen=new"), "nginx")
+    row = row_of(compared(tmp_path, "gen=old", "gen=new"), "nginx")
     ends = (row["arithmetic"], row["arithmetic_lo"], row["arithmetic_hi"])
     assert ends == pytest.approx((2.0, 1.6858, 2.4197), abs=5e-5) and row["fieller_g"] == pytest.approx(
         0.025695, abs=5e-7
@@ -243,10 +248,10 @@ def test_per_watt_is_by_the_power_that_mlperf_measured(tmp_path: Path) -> None:
     file = tmp_path / "t.json"
     file.write_text(json.dumps([row | old, row | new]))
     run(tmp_path, "import", "mlperf", str(file))
-    assert of(compared(tmp_path, "platform=old", "platform=new"), "bert-99")["ratio"] == pytest.approx(6)
-    assert of(compared(tmp_path, "platform=old", "platform=new", "--per", "watt"), "bert-99")["ratio"] == pytest.approx(
-        3
-    )
+    assert row_of(compared(tmp_path, "platform=old", "platform=new"), "bert-99")["ratio"] == pytest.approx(6)
+    assert row_of(compared(tmp_path, "platform=old", "platform=new", "--per", "watt"), "bert-99")[
+        "ratio"
+    ] == pytest.approx(3)
 
 
 # ------------------------------------------------------------ oracles
@@ -272,10 +277,10 @@ def mlperf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_h100_to_h200_in_v41(mlperf: Path) -> None:
     comparison = compared(mlperf, H100, f"{H200},platform=H200-SXM-141GBx8_TRT")
-    row = of(comparison, LLAMA.format("Offline"))
+    row = row_of(comparison, LLAMA.format("Offline"))
     assert (row["baseline_value"], row["candidate_value"]) == (pytest.approx(24524.9), pytest.approx(31302.7))
     assert row["ratio"] == pytest.approx(1.2764, abs=5e-5)
-    row = of(compared(mlperf, H100, f"{H200},platform=*Triton"), LLAMA.format("Server"))
+    row = row_of(compared(mlperf, H100, f"{H200},platform=*Triton"), LLAMA.format("Server"))
     assert (row["baseline_value"], row["candidate_value"]) == (pytest.approx(21605.8), pytest.approx(30128.4))
     assert row["ratio"] == pytest.approx(1.3945, abs=5e-5)
     assert not [w for w in comparison["warnings"] if not w.startswith("precision")]
@@ -298,7 +303,7 @@ def test_the_best_submitters_of_v51(mlperf: Path) -> None:
     row = mix_of(comparison)
     assert row["geometric"] == pytest.approx(2.502, abs=5e-4)
     assert row["ratio"] == row["work"] == pytest.approx(2.376, abs=5e-4)
-    offline = of(comparison, LLAMA.format("Offline"))
+    offline = row_of(comparison, LLAMA.format("Offline"))
     assert (offline["baseline_value"], offline["candidate_value"]) == (pytest.approx(35316.7), pytest.approx(102725))
     assert offline["ratio"] == pytest.approx(2.909, abs=5e-4)
     assert offline["lo"] is None  # only the best of many counts, which is one host
@@ -308,21 +313,21 @@ def test_the_best_submitters_of_v51(mlperf: Path) -> None:
     ("without", "ratio", "lo", "hi"), [("", 2.796, 2.555, 3.060), (",submitter!=Google", 2.900, 2.858, 2.943)]
 )
 def test_submitters_as_hosts_of_v51(mlperf: Path, without: str, ratio: float, lo: float, hi: float) -> None:
-    row = of(compared(mlperf, H200_51, B200_51 + without, "--by", "submitter"), LLAMA.format("Offline"))
+    row = row_of(compared(mlperf, H200_51, B200_51 + without, "--by", "submitter"), LLAMA.format("Offline"))
     assert [row["ratio"], row["lo"], row["hi"]] == pytest.approx([ratio, lo, hi], abs=5e-4)
     assert (row["hosts_baseline"], row["hosts_candidate"]) == ((7, 7) if not without else (7, 6))
 
 
 def test_submitters_are_hosts_without_being_asked_to(mlperf: Path) -> None:
     comparison = compared(mlperf, H200_51, B200_51)
-    row, asked = of(comparison, LLAMA.format("Offline")), compared(mlperf, H200_51, B200_51, "--by", "submitter")
-    assert row["ratio"] == of(asked, LLAMA.format("Offline"))["ratio"]
+    row, asked = row_of(comparison, LLAMA.format("Offline")), compared(mlperf, H200_51, B200_51, "--by", "submitter")
+    assert row["ratio"] == row_of(asked, LLAMA.format("Offline"))["ratio"]
     assert (comparison["baseline"], comparison["candidates"]) == ("H200-SXM-141GB x8", ["B200-SXM-180GB x8"])
     assert any(
         "count as 11 hosts, those of one submitter together (--by host undoes it)" in n for n in comparison["notes"]
     )
     assert not any("together (--by host" in n for n in asked["notes"])
-    by_host = of(compared(mlperf, H200_51, B200_51, "--by", "host"), LLAMA.format("Offline"))
+    by_host = row_of(compared(mlperf, H200_51, B200_51, "--by", "host"), LLAMA.format("Offline"))
     assert (by_host["hosts_baseline"], row["hosts_baseline"]) == (8, 7)
     several = [w for w in comparison["warnings"] if w.startswith("B200-SXM-180GB x8 mixes processors: ")]
     assert len(several) == 1 and " more" in several[0]
@@ -346,7 +351,7 @@ def test_gptj_of_v40_is_not_held_against_v41(mlperf: Path) -> None:
     comparison = compared(mlperf, f"{platform},round=v4.0", f"{platform},round=v4.1")
     gptj = [r for r in comparison["rows"] if "gptj" in r["benchmark"]]
     assert len(gptj) == 8 and all(r["ratio"] is None for r in gptj)
-    assert of(comparison, "llama2-70b-99.9 Offline")["ratio"] == pytest.approx(24524.9 / 21805.8)
+    assert row_of(comparison, "llama2-70b-99.9 Offline")["ratio"] == pytest.approx(24524.9 / 21805.8)
     server = [r for r in comparison["rows"] if "llama2-70b-99.9 Server" in r["benchmark"]]  # queries, then tokens
     assert len(server) == 2 and all(r["ratio"] is None for r in server)
     assert any(w.startswith("round differs: v4.0") for w in comparison["warnings"])
@@ -372,7 +377,9 @@ def test_preview_another_count_and_unverified_results_are_said(mlperf: Path) -> 
 def test_rows_that_stand_in_two_imports_count_once(mlperf: Path, tmp_path: Path) -> None:
     for name in ("inference_v5.1_summary_results.json", "mlperf_inference_all_rounds.csv"):
         run(tmp_path, "import", "mlperf", str(MLPERF / name))
-    one, two = (of(compared(r, H200_51, B200_51, "--by", "host"), LLAMA.format("Offline")) for r in (mlperf, tmp_path))
+    one, two = (
+        row_of(compared(r, H200_51, B200_51, "--by", "host"), LLAMA.format("Offline")) for r in (mlperf, tmp_path)
+    )
     assert two["ratio"] == pytest.approx(one["ratio"])
     assert (two["hosts_baseline"], two["hosts_candidate"]) == (one["hosts_baseline"], one["hosts_candidate"]) == (8, 9)
 
@@ -383,13 +390,13 @@ def test_what_one_vendor_published_counts_as_one_host(tmp_path: Path) -> None:
     old, new = "processor=*8380*,chips=2", "processor=*9755*,chips=2"
     only = ("--only", "*/SPECrate2017_int/base_score")
     comparison = compared(tmp_path, old, new, *only)
-    row = of(comparison, "base_score")
+    row = row_of(comparison, "base_score")
     assert [row["lo"], row["hi"]] == pytest.approx([4.32, 5.20], abs=0.01)
     assert (row["hosts_baseline"], row["hosts_candidate"]) == (13, 3)
     assert "EPYC 9755 x2: 6 machines count as 3 hosts, those of one vendor together (--by host undoes it)" in " ".join(
         comparison["notes"]
     )
-    by_host = of(compared(tmp_path, old, new, *only, "--by", "host"), "base_score")
+    by_host = row_of(compared(tmp_path, old, new, *only, "--by", "host"), "base_score")
     assert [by_host["lo"], by_host["hi"]] == pytest.approx([4.56, 4.98], abs=0.01)
     memory = "Xeon Platinum 8380 x2 mixes memory populations: 16 x PC4-3200 (19); 32 x PC4-3200 (14); "
     assert memory + "to select one, add memory=*16*x*PC4-3200*" in comparison["warnings"]
@@ -416,7 +423,9 @@ def test_spec_lists_and_reports(tmp_path: Path) -> None:
     assert "printed as 777" in " ".join(output.split()) and "770.2" in output
     run(tmp_path, "import", "spec", str(ROOT / "spec_cpu2017" / "intrate_epyc7713.csv"))
     milan, turin = "generation=*Milan*,chips=2,cores=128", "generation=*Turin*,chips=2,cores=128"
-    row = of(compared(tmp_path, milan, turin, "--by", "host", "--only", "*/SPECrate2017_int/base_score"), "base_score")
+    row = row_of(
+        compared(tmp_path, milan, turin, "--by", "host", "--only", "*/SPECrate2017_int/base_score"), "base_score"
+    )
     assert row["verdict"] == "better" and row["hosts_baseline"] > 20
     mixed = json.loads(run(tmp_path, "compare", "-b", milan[:-10], "-c", turin[:-10], "--format", "json"))
     assert "sides mix sizes that do not match (cores per socket: " in mixed["answer"]["sentence"]
@@ -442,12 +451,12 @@ def test_what_else_is_on_record_changes_no_answer(tmp_path: Path) -> None:
     assert alone["warnings"][0].endswith("2 sockets (63%): 3.84; 1 socket (37%): 3.84")
     # Without the hosts with one socket, no sizes would match, and 4.75 would be the answer to another question.
     assert "without this difference" not in " ".join(alone["answer"]["before_you_rely_on_this"])
-    own = tmp_path / "own.csv"
-    own.write_text(
+    csv_file = tmp_path / "own.csv"
+    csv_file.write_text(
         "machine,benchmark,value,unit,class,processor\n"
         + "".join(f"m{n},x,{100 + n},1/s,app,AMD EPYC {7742 if n < 3 else 9755}\n" for n in range(6))
     )
-    run(tmp_path, "import", "table", str(own))
+    run(tmp_path, "import", "table", str(csv_file))
     run(tmp_path, "import", "spec", str(SPEC / "spec_rate1_estimated_jiegec.csv"))
     beside = json.loads(run(tmp_path, *words))
     figures = [
@@ -546,21 +555,21 @@ def test_cloud_types_are_machines(tmp_path: Path) -> None:
     output = " ".join(run(tmp_path, "import", "sparecores", str(SPARECORES)).split())
     assert "46,103 figures of 3,614 machines from 3,614 rows" in output
     raw = pd.read_csv(SPARECORES).set_index("server")["stressng_full_best_bogo_ops_s"]
-    row = of(compared(tmp_path, "host=aws/m6i.4xlarge", "host=aws/m7g.4xlarge"), "stress-ng div16 bogo_ops")
+    row = row_of(compared(tmp_path, "host=aws/m6i.4xlarge", "host=aws/m7g.4xlarge"), "stress-ng div16 bogo_ops")
     assert row["ratio"] == pytest.approx(raw["m7g.4xlarge"] / raw["m6i.4xlarge"])
     assert (row["class"], row["hosts_baseline"], row["hosts_candidate"]) == ("cpu-int", 1, 1)
     per_core = compared(tmp_path, "server=m6i.4xlarge", "server=m7g.4xlarge", "--per", "core", "--only", "*/*div16/*")
-    assert of(per_core, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"] / 2)  # 8 cores, not 16
+    assert row_of(per_core, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"] / 2)  # 8 cores, not 16
     per_thread = compared(tmp_path, "server=m6i.4xlarge", "server=m7g.4xlarge", "--per", "thread")
-    assert of(per_thread, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"])
+    assert row_of(per_thread, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"])
     pinned = run(tmp_path, "reference", "save", "m6i", "--from", "server=m6i.4xlarge")
     assert (
         "1 host (server=m6i.4xlarge); one figure, without an error: how others of its kind differ is not known"
         in pinned
     )
     against = json.loads(run(tmp_path, "compare", "--reference", "m6i", "-c", "server=m7g.4xlarge", "--format", "json"))
-    assert of(against, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"])
-    assert of(against, "stress-ng div16 bogo_ops")["lo"] is None
+    assert row_of(against, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"])
+    assert row_of(against, "stress-ng div16 bogo_ops")["lo"] is None
     error = refused(tmp_path, "compare", "-b", "server=m6i.4xlarge", "-c", "server=m7g.4xlarge", "--per", "money")
     assert "does not say how much it has" in error
 
@@ -578,7 +587,7 @@ def test_training(tmp_path: Path) -> None:
     comparison = compared(
         tmp_path, eight.format("A100"), eight.format("H100"), "--by", "host", "--only", "mlperf_training/bert/*"
     )
-    row = of(comparison, "mlperf_training bert time_to_train")
+    row = row_of(comparison, "mlperf_training bert time_to_train")
     assert row["ratio"] == pytest.approx(np.exp(a100 - h100))
     assert (row["class"], row["unit"], row["better"]) == ("gpu-train-speed", "s", "lower")
 
@@ -587,7 +596,7 @@ def test_a_column_called_vendor_in_a_table_of_ones_own_names_no_publisher(tmp_pa
     rows = [f"{gen}{n},rate,{value + n},1/s,{gen},Dell" for gen, value in (("a", 100), ("b", 120)) for n in range(3)]
     (tmp_path / "t.csv").write_text("machine,benchmark,value,unit,gen,vendor\n" + "\n".join(rows) + "\n")
     run(tmp_path, "import", "table", str(tmp_path / "t.csv"))
-    row = of(compared(tmp_path, "gen=a", "gen=b"), "rate")
+    row = row_of(compared(tmp_path, "gen=a", "gen=b"), "rate")
     assert (row["hosts_baseline"], row["hosts_candidate"]) == (3, 3)
 
 
@@ -678,7 +687,7 @@ def by_hand(a: pd.Series, b: pd.Series) -> list[float]:
     """Return the ratio of geometric means over publishers with its Welch interval; the ceiling is computed here."""
     x, y = np.log(a), np.log(b)
     variances = [v.var(ddof=1) / len(v) for v in (x, y)]
-    df = sum(variances) ** 2 / sum(v**2 / (len(of) - 1) for v, of in zip(variances, (x, y), strict=True))
+    df = sum(variances) ** 2 / sum(v**2 / (len(logs) - 1) for v, logs in zip(variances, (x, y), strict=True))
     few, many = sorted((len(x), len(y)))
     df = df if few == many else min(df, (few - 1) ** 2 * (1 + few / many))
     half, delta = stats.t.ppf(0.975, df) * sum(variances) ** 0.5, y.mean() - x.mean()
@@ -694,9 +703,9 @@ def test_spec_scores_by_hand(tmp_path: Path) -> None:
     machine = ["Hardware Vendor", "System", "# Cores"]
 
     def vendors(processor: str, mode: str) -> pd.Series:
-        own = rows[rows["Processor"].eq(processor) & rows["# Chips"].eq(2) & rows[f"Base {mode} Result"].gt(0)]
+        results = rows[rows["Processor"].eq(processor) & rows["# Chips"].eq(2) & rows[f"Base {mode} Result"].gt(0)]
         result = [f"Base {mode} Result", f"Peak {mode} Result"]
-        each = own.drop_duplicates([*machine, *result, *(["Memory", "Published"] if mode == "Speed" else [])])
+        each = results.drop_duplicates([*machine, *result, *(["Memory", "Published"] if mode == "Speed" else [])])
         scores = each.groupby(machine)[result[0]]
         sure = each[(scores.transform("max") <= 1.2 * scores.transform("min")) | (mode == "Speed")]
         machines = np.log(sure[result[0]]).groupby([sure[c] for c in machine]).mean()
@@ -705,7 +714,7 @@ def test_spec_scores_by_hand(tmp_path: Path) -> None:
     old, new, newest = "Intel Xeon Platinum 8380", "AMD EPYC 9654", "AMD EPYC 9755"
     for a, b, mode in ((old, new, "Rate"), (new, newest, "Rate"), (old, "AMD EPYC 9754", "Speed")):
         only = ("--only", f"*/SPEC{mode.lower()}2017_int/base_score")
-        row = of(compared(tmp_path, f"processor={a},chips=2", f"processor={b},chips=2", *only), "base_score")
+        row = row_of(compared(tmp_path, f"processor={a},chips=2", f"processor={b},chips=2", *only), "base_score")
         expected = by_hand(vendors(a, mode), vendors(b, mode))
         assert [row["ratio"], row["lo"], row["hi"]] == pytest.approx(expected, rel=1e-9)
 
@@ -715,13 +724,13 @@ def test_mlperf_by_hand(mlperf: Path) -> None:
     same = rows["Category"].eq("closed") & rows["Availability"].eq("available") & rows["Nodes"].eq(1)
     rows = rows[same & rows["a#"].eq(8) & ~rows["has_power"].astype(bool) & rows["Scenario"].eq("Offline")]
     both = ("NVIDIA H200-SXM-141GB", "NVIDIA B200-SXM-180GB")
-    where = "round=v5.1,division=closed,availability=available,has_power=false,accelerators=8,nodes=1,accelerator="
-    comparison = compared(mlperf, where + both[0], where + both[1])
+    labels = "round=v5.1,division=closed,availability=available,has_power=false,accelerators=8,nodes=1,accelerator="
+    comparison = compared(mlperf, labels + both[0], labels + both[1])
     for model in ("llama2-70b-99", "whisper"):
         of_model = rows[rows["Model"] == model]
         sides = [of_model[of_model["Accelerator"] == name] for name in both]
         a, b = (np.exp(np.log(s["Performance_Result"]).groupby(s["Submitter"]).mean()) for s in sides)
-        row = of(comparison, f"{model} Offline")
+        row = row_of(comparison, f"{model} Offline")
         assert [row["ratio"], row["lo"], row["hi"]] == pytest.approx(by_hand(a, b), rel=1e-9)
 
 

@@ -234,13 +234,15 @@ def test_unusable_hosts_are_kept_with_their_reason() -> None:
         "h3 ansible_become=true ansible_become_method=doas\nh4 ansible_become=true ansible_become_user=db\n"
         "h5 ansible_become_method=doas\nh6 ansible_connection=ansible.builtin.ssh\n",
     )
-    why = {h.name: h.unusable for h in load_inventory([path])}
-    assert why["h1"] == "ansible_connection is community.docker.docker; Fleetmark reaches hosts by ssh or local"
-    assert "winrm" in (why["h2"] or "")
-    assert "ansible_become_method is doas" in (why["h3"] or "")
-    assert "ansible_become_user is db" in (why["h4"] or "")
-    assert why["h5"] is None
-    assert why["h6"] is None
+    reason_by_host = {h.name: h.unusable for h in load_inventory([path])}
+    assert (
+        reason_by_host["h1"] == "ansible_connection is community.docker.docker; Fleetmark reaches hosts by ssh or local"
+    )
+    assert "winrm" in (reason_by_host["h2"] or "")
+    assert "ansible_become_method is doas" in (reason_by_host["h3"] or "")
+    assert "ansible_become_user is db" in (reason_by_host["h4"] or "")
+    assert reason_by_host["h5"] is None
+    assert reason_by_host["h6"] is None
 
 
 def test_templates_are_worked_out_by_ansible() -> None:

@@ -49,8 +49,8 @@ def test_the_slower_direction_counts_and_a_failure_most(tmp_path: Path) -> None:
     values: Values = {}
     (bench,) = {b for _, b in ring("", ("", "")) if b.subject == "n00>n01"}
     for host, subject, rate in (("n00", "n00>n01", 1e9), ("n01", "n01>n00", 5e8), ("n02", "n02>n03", 1e9)):
-        own = type(bench)(**{**{n: getattr(bench, n) for n in bench.__dataclass_fields__}, "subject": subject})
-        values[host, own] = [rate]
+        link = type(bench)(**{**{n: getattr(bench, n) for n in bench.__dataclass_fields__}, "subject": subject})
+        values[host, link] = [rate]
     values |= {("n03", bench): [1.0]}
     archive = campaign(tmp_path, values).writable()
     asked = isolations.question(archive, "iperf3/tcp")
@@ -69,12 +69,12 @@ def test_what_was_run_for_the_same_question_is_not_run_again(tmp_path: Path) -> 
     wanted = isolations.suite(archive, asked, [("n00", "n01")])
     suite = Suite.model_validate({"name": "pairs", **wanted})
     assert suite.chosen()["iperf3"].is_for("tcp", "n01", "n00") and isolations.before(archive, wanted) is None
-    about = {"hosts": [], "suite": "pairs", "created": "", "suite_as_read": suite.model_dump(mode="json")}
-    own = Archive.create(archive.path / FOLDER, "20260101T000000-pairs", about).writable()
+    document = {"hosts": [], "suite": "pairs", "created": "", "suite_as_read": suite.model_dump(mode="json")}
+    run_archive = Archive.create(archive.path / FOLDER, "20260101T000000-pairs", document).writable()
     begun = isolations.before(archive, wanted)
-    assert begun and begun[0].id == own.id and not begun[1]
-    own.note("ended", owed=0)
-    own.close()
+    assert begun and begun[0].id == run_archive.id and not begun[1]
+    run_archive.note("ended", owed=0)
+    run_archive.close()
     begun = isolations.before(archive, wanted)
     assert begun and begun[1]
     assert isolations.before(archive, isolations.suite(archive, asked, [("n00", "n02")])) is None

@@ -66,8 +66,8 @@ def test_any_bytes_give_a_status(tmp_path: Path, step_json: Any, result_json: An
     assert outcome.status is not Status.SKIPPED
     assert outcome.reason or outcome.status is Status.PASSED
     archive.write_measurements(rebuild(archive))
-    ((_, what),) = archive.steps()
-    assert (what["host"], what["workload"], what["case"], what["repeat"]) == ("h1", "fio", "c", 0)
+    ((_, step_keys),) = archive.steps()
+    assert (step_keys["host"], step_keys["workload"], step_keys["case"], step_keys["repeat"]) == ("h1", "fio", "c", 0)
     archive.close()
 
 
@@ -108,12 +108,12 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("name", ["result.json", "step.json"])
-@pytest.mark.parametrize("how", DAMAGE)
-def test_what_is_damaged_is_lost_and_says_which_file(tmp_path: Path, name: str, how: str) -> None:
+@pytest.mark.parametrize("way", DAMAGE)
+def test_what_is_damaged_is_lost_and_says_which_file(tmp_path: Path, name: str, way: str) -> None:
     archive, folder = recorded(tmp_path)
     archive.note("outcome", **{k: {**step(), "host": "h1"}[k] for k in ("host", "workload", "case", "repeat", "subject")},
         status="passed", reason="")  # fmt: skip
-    DAMAGE[how](folder / name)
+    DAMAGE[way](folder / name)
     outcome = judge(archive, folder)
     assert outcome.status is Status.LOST
     assert outcome.reason.startswith(f"raw/h1/fio/c/0/{name} cannot be read: ")
@@ -159,8 +159,8 @@ def test_of_a_step_whose_own_file_is_damaged_the_job_tells_the_rest(tmp_path: Pa
     (folder / "step.json").write_bytes(b"\0")
     job = {**step(), "case": long, "subject": "h1>h2"}
     archive.save_job("h1", json.dumps({"host": "h1", "steps": [job], "deploy": [], "skipped": {}}))
-    ((_, what),) = archive.steps()
-    assert (what["host"], what["case"], what["subject"]) == ("h1", long, "h1>h2")
+    ((_, step_keys),) = archive.steps()
+    assert (step_keys["host"], step_keys["case"], step_keys["subject"]) == ("h1", long, "h1>h2")
 
 
 @pytest.mark.parametrize("ended", ["lost", "error", "cancelled"])

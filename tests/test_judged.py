@@ -44,8 +44,8 @@ def outputs() -> list[Path]:
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Iterator[Archive]:
-    about = {"hosts": [{"name": "h1", "labels": {}}], "created": "2026-11-01T00:00:00Z"}
-    campaign_archive = Archive.create(tmp_path, "c1", about).writable()
+    document = {"hosts": [{"name": "h1", "labels": {}}], "created": "2026-11-01T00:00:00Z"}
+    campaign_archive = Archive.create(tmp_path, "c1", document).writable()
     yield campaign_archive
     campaign_archive.close()
 
@@ -126,15 +126,15 @@ def pairs(raw: bytes) -> Iterator[tuple[bytes, bytes]]:
     return zip(lines, [*lines[1:], lines[0]], strict=True)
 
 
-@pytest.mark.parametrize("how", DAMAGE)
-def test_what_is_damaged_in_the_memory_is_parsed_again(archive: Archive, parsed: Counter[str], how: str) -> None:
+@pytest.mark.parametrize("way", DAMAGE)
+def test_what_is_damaged_in_the_memory_is_parsed_again(archive: Archive, parsed: Counter[str], way: str) -> None:
     folders = judge_all(archive)
     file = archive.path / NAME
-    file.write_bytes(DAMAGE[how](file.read_bytes()))
+    file.write_bytes(DAMAGE[way](file.read_bytes()))
     with Judged(archive) as judged:
         rows = measurements(archive, judged)
         again = sum(n == 2 for n in parsed.values())
-        assert 0 < again <= len(folders) and (how != "cut" or again < len(folders))
+        assert 0 < again <= len(folders) and (way != "cut" or again < len(folders))
         assert rows == measurements(archive, judged), "and is found from then on"
     assert sum(n == 2 for n in parsed.values()) == again and max(parsed.values()) == 2
     assert rows == measurements(archive)
@@ -168,13 +168,13 @@ def test_other_parsers_and_another_name_of_the_campaign_parse_again(
     assert rows == list(rebuild(moved)) and {r["campaign"] for r in rows} == {"c2"}
 
 
-@pytest.mark.parametrize("what", ["a folder", "a link", "a pipe", "a full disk"])
+@pytest.mark.parametrize("obstacle", ["a folder", "a link", "a pipe", "a full disk"])
 def test_without_a_place_for_the_memory_all_is_as_before(
-    archive: Archive, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    archive: Archive, obstacle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = archive.path / NAME
     (tmp_path / "other").write_text("mine")
-    match what:
+    match obstacle:
         case "a folder":
             file.mkdir()
         case "a link":

@@ -22,10 +22,10 @@ from fleetmark.base.measurement import Better, Kind
 from planner.contrast import Pairing
 from planner.guardrail import Held, guardrail
 from tests.commands import refused, run
-from tests.comparisons import compared, fleet, labels, of
+from tests.comparisons import compared, fleet, labels, row_of
 from tests.corpus import ROOT
 from tests.records import IOPS, NULL, TRIAD, Bench, record
-from workloads.manifest import At, Metric, load, names
+from workloads.manifest import Metric, Override, load, names
 
 SPEC, MLPERF = ROOT / "spec_published", ROOT / "mlperf_published"
 SPEC_LIST = SPEC / "cpu2017_int_speed_rate_joined_202507.csv"
@@ -91,28 +91,30 @@ def test_rate_is_capacity_and_speed_is_not(
     heads = classes(rows)
     assert heads["cpu-int"] == (Kind.CAPACITY, pytest.approx(rate, abs=0.006))
     assert heads["cpu-int-speed"] == (Kind.RESPONSIVENESS, pytest.approx(speed, abs=0.006))
-    assert of(rows, "cpu-int", RATE)["ratio"] == of(rows, "cpu-int")["ratio"]  # nothing else is in that headline
+    assert (
+        row_of(rows, "cpu-int", RATE)["ratio"] == row_of(rows, "cpu-int")["ratio"]
+    )  # nothing else is in that headline
 
 
 def test_a_slower_job_is_called_worse_beside_a_better_server(spec: Path) -> None:
     rows = compared(spec, "-b", XEON, "-c", BERGAMO)
-    assert (of(rows, "cpu-int")["verdict"], of(rows, "cpu-int-speed")["verdict"]) == ("better", "worse")
+    assert (row_of(rows, "cpu-int")["verdict"], row_of(rows, "cpu-int-speed")["verdict"]) == ("better", "worse")
 
 
 def test_cores_do_not_divide_the_speed_of_one_job(spec: Path) -> None:
     of_server = compared(spec, "-b", XEON, "-c", GENOA)
     per_core = compared(spec, "-b", XEON, "-c", GENOA, "--per", "core")
-    assert of(per_core, "cpu-int-speed")["ratio"] == of(of_server, "cpu-int-speed")["ratio"]
-    rate = float(of(of_server, "cpu-int")["ratio"])
-    assert float(of(per_core, "cpu-int")["ratio"]) == pytest.approx(
+    assert row_of(per_core, "cpu-int-speed")["ratio"] == row_of(of_server, "cpu-int-speed")["ratio"]
+    rate = float(row_of(of_server, "cpu-int")["ratio"])
+    assert float(row_of(per_core, "cpu-int")["ratio"]) == pytest.approx(
         rate * 80 / 192, rel=0.01
     )  # some hosts switch cores off
 
 
 def test_peak_stands_on_a_line_of_its_own(spec: Path) -> None:
     rows = compared(spec, "-b", XEON, "-c", GENOA)
-    peak = of(rows, "cpu-int-peak")
-    assert peak["kind"] == Kind.CAPACITY and peak["ratio"] != of(rows, "cpu-int")["ratio"]
+    peak = row_of(rows, "cpu-int-peak")
+    assert peak["kind"] == Kind.CAPACITY and peak["ratio"] != row_of(rows, "cpu-int")["ratio"]
     assert {r["benchmark"] for r in rows if r["class"] == "cpu-int"} == {"", RATE}
 
 
@@ -121,10 +123,10 @@ def test_submitters_of_v51_by_scenario(tmp_path: Path) -> None:
     run(tmp_path, "import", "mlperf", str(MLPERF / "inference_v5.1_summary_results.json"))
     v51 = "round=v5.1,division=closed,availability=available,has_power=false,accelerators=8,nodes=1,accelerator=NVIDIA "
     rows = compared(tmp_path, "-b", f"{v51}H200-SXM-141GB", "-c", f"{v51}B200-SXM-180GB", "--by", "submitter")
-    offline = of(rows, "gpu-offline")
+    offline = row_of(rows, "gpu-offline")
     assert [float(offline[key]) for key in ("ratio", "lo", "hi")] == pytest.approx([2.11, 2.04, 2.17], abs=0.02)
     assert [float(offline[key]) for key in ("lowest", "highest")] == pytest.approx([1.28, 2.98], abs=0.005)
-    online = [of(rows, name) for name in ("gpu-server", "gpu-interactive")]
+    online = [row_of(rows, name) for name in ("gpu-server", "gpu-interactive")]
     assert min(float(r["lowest"]) for r in online) == pytest.approx(1.55, abs=0.005)
     assert max(float(r["highest"]) for r in online) == pytest.approx(4.22, abs=0.005)
     weight = {
@@ -184,10 +186,10 @@ def test_a_latency_is_no_share_of_a_mix(tmp_path: Path) -> None:
 def test_a_guardrail_is_kept_or_broken_in_every_form(tmp_path: Path) -> None:
     root = measured(tmp_path, {IOPS: 2.0, P99: 1.5, LOSS: 4.0}, {P99: 4e-4, LOSS: 0.01})
     rows = compared(root)
-    p99 = of(rows, "disk-iops", "fio randread-4k-p99-500us read_clat_p99")
+    p99 = row_of(rows, "disk-iops", "fio randread-4k-p99-500us read_clat_p99")
     assert (p99["verdict"], float(p99["limit"]), p99["note"]) == ("broken", 5e-4, "broken on 3 of 3 hosts")
     assert [float(p99[key]) for key in ("baseline_value", "candidate_value")] == pytest.approx([4e-4, 6e-4], rel=0.01)
-    loss = of(rows, "net", "iperf3 udp loss")
+    loss = row_of(rows, "net", "iperf3 udp loss")
     assert (loss["verdict"], loss["limit"]) == ("broken", "")
     words = ("compare", "-b", "gen=old", "-c", "gen=new")
     for form in ("table", "md"):
@@ -206,7 +208,7 @@ def test_a_guardrail_is_kept_or_broken_in_every_form(tmp_path: Path) -> None:
 
 def test_no_loss_at_all_is_kept(tmp_path: Path) -> None:
     root = measured(tmp_path, {IOPS: 2.0, LOSS: 1.0}, {LOSS: 0.0})
-    loss = of(compared(root), "net", "iperf3 udp loss")
+    loss = row_of(compared(root), "net", "iperf3 udp loss")
     assert (loss["verdict"], loss["baseline_value"], loss["candidate_value"]) == ("kept", "0.0", "0.0")
 
 
@@ -230,7 +232,7 @@ def test_one_quantity_by_several_tools_counts_once(tmp_path: Path) -> None:
 def test_a_mix_of_a_class_gives_redundant_benchmarks_one_share(tmp_path: Path) -> None:
     root = measured(tmp_path, {TRIAD: 2.0, COPY: 2.0, ALL: 2.0, IOPS: 4.0})
     rows = compared(root, "-b", "gen=old", "-c", "gen=new", "--mix", "mem-bw=.5,disk-iops=.5")
-    assert float(of(rows, "work mix")["ratio"]) == pytest.approx(1 / (0.5 / 2 + 0.5 / 4))
+    assert float(row_of(rows, "work mix")["ratio"]) == pytest.approx(1 / (0.5 / 2 + 0.5 / 4))
 
 
 def test_base_and_peak_of_a_class_are_no_mix(tmp_path: Path) -> None:
@@ -253,7 +255,7 @@ def test_a_host_at_its_limit_keeps_it(limit: float) -> None:
 def test_the_headline_of_one_benchmark_has_its_verdict(tmp_path: Path) -> None:
     rows = compared(measured(tmp_path, {TRIAD: 1.0004, IOPS: 1.001, NULL: 1.0, LATENCY: 1.0}))
     for class_ in ("mem-bw", "disk-iops", "os", "mem-latency"):
-        head, (row,) = of(rows, class_), [r for r in rows if r["class"] == class_ and r["benchmark"]]
+        head, (row,) = row_of(rows, class_), [r for r in rows if r["class"] == class_ and r["benchmark"]]
         assert (head["verdict"], head["p_adjusted"]) == (row["verdict"], row["p_adjusted"])
 
 
@@ -330,13 +332,18 @@ def test_classes_of_earlier_versions_say_what_to_write(tmp_path: Path) -> None:
 def test_every_metric_of_every_manifest_has_a_kind() -> None:
     for name in names():
         manifest = load(name)
-        for metric, about in manifest.metrics.items():
-            for at in (At(), *about.at.values()):
-                assert _kind(about, at) or manifest.kind or Better.NONE in (about.better, at.better), (name, metric)
+        for metric, declared in manifest.metrics.items():
+            for override in (Override(), *declared.overrides.values()):
+                assert (
+                    _kind(declared, override) or manifest.kind or Better.NONE in (declared.better, override.better)
+                ), (
+                    name,
+                    metric,
+                )
 
 
-def _kind(metric: Metric, at: At) -> Any:
-    return at.kind or metric.kind
+def _kind(metric: Metric, override: Override) -> Any:
+    return override.kind or metric.kind
 
 
 def test_a_manifest_without_kinds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

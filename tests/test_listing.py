@@ -24,8 +24,8 @@ INDEX = ".campaigns.jsonl"
 
 
 def make(root: Path, name: str, *, owed: int = 0) -> Archive:
-    about = {"hosts": [{"name": "h1"}], "jobs": {"h1": "x"}, "created": "2026-11-22T00:00:00Z", "suite": "quick"}
-    archive = Archive.create(root, name, about)
+    document = {"hosts": [{"name": "h1"}], "jobs": {"h1": "x"}, "created": "2026-11-22T00:00:00Z", "suite": "quick"}
+    archive = Archive.create(root, name, document)
     for kind in ("facts", "jobs"):
         (archive.path / kind).mkdir()
         (archive.path / kind / "h1.json").write_text("{}")

@@ -1,16 +1,108 @@
-"""No identifier in the project's Python is an all-purpose word: names say what they hold."""
+"""Test that names are nouns: no preposition, question word or all-purpose word, and no class name twice in a package.
+
+Dataclasses with many fields take keywords only.
+"""
 
 from __future__ import annotations
 
 import ast
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 HOUSE = Path(__file__).parents[1]
-VAGUE = frozenset({"found", "made", "told", "said", "there", "whole"})
+WORDS = """
+found made told said there whole
+own most less
+of at about by to on with_ from_ in_
+what where when which who whose how why
+"""
+VAGUE = frozenset(WORDS.split())  # all-purpose words, adjectives without their noun, prepositions, question words
+EXCEPTED = (  # these folders are being renamed
+    "fleetmark/base/frames.py",
+    "fleetmark/campaign/",
+    "fleetmark/record/",
+    "fleetmark/verbs/plan.py",
+    "fleetmark/verbs/report.py",
+    "reports/campaign/",
+    "reports/comparison/",
+    "reports/formats/",
+    "reports/frontier/",
+    "reports/hosts/",
+    "reports/html.py",
+    "reports/kit/",
+    "reports/markdown.py",
+    "reports/pdf.py",
+    "reports/plan/",
+    "reports/report.py",
+    "reports/sheets.py",
+    "reports/xlsx.py",
+    "tests/reports/",
+)
+EXCEPTED_NAMES = {
+    ("fleetmark/cli/reports.py", "by"),  # --by
+    ("fleetmark/cli/tune.py", "on"),  # --on
+    ("fleetmark/cli/tune.py", "to"),  # --to
+    ("fleetmark/hosts/ssh/target.py", "why"),  # read by reports/hosts
+    ("parsers/facts/_document.py", "which"),  # the command of this name
+    ("parsers/torch_ops.py", "why"),  # a key that the tool prints
+    ("planner/capacity/question.py", "why"),  # read by reports/plan
+    ("planner/equivalence.py", "why"),  # read by reports/comparison
+    ("planner/guardrail.py", "why"),  # read by reports/comparison
+    ("workloads/manifest.py", "when"),  # Ansible's word for a condition
+    ("workloads/suite.py", "where"),  # SQL's word for a condition
+}
+MAX_POSITIONAL = 5  # fields of a dataclass that may be given without their names
+POSITIONAL = """
+benchmarks/transfer.py Task
+fleetmark/base/measurement.py Measurement
+fleetmark/base/measurement.py Parsed
+fleetmark/demand/columns.py Rule
+fleetmark/hosts/inventory.py Host
+fleetmark/hosts/preflight.py Checked
+fleetmark/hosts/slurm/cluster.py Node
+parsers/lmbench/summary.py _Column
+parsers/lmbench/words.py Table
+parsers/mlperf_training/lines.py Record
+parsers/nccl/model.py Row
+parsers/published/__init__.py Row
+parsers/published/clients.py Client
+parsers/published/sparecores.py _Column
+parsers/spec_cpu/model.py Run
+planner/bottleneck.py Profile
+planner/capacity/answer.py Answer
+planner/capacity/question.py Binding
+planner/capacity/question.py Plan
+planner/capacity/question.py Question
+planner/capacity/question.py Site
+planner/capacity/question.py Sku
+planner/capacity/question.py Workload
+planner/capacity/question.py Worth
+planner/capacity/tornado.py Effect
+planner/capacity/tornado.py _Input
+planner/capacity/uncertainty.py Futures
+planner/comparison.py Candidate
+planner/comparison.py Side
+planner/diagnosis/finding.py Finding
+planner/diagnosis/gate.py Result
+planner/diagnosis/gate.py Value
+planner/diagnosis/partners.py Suspicion
+planner/diagnosis/tuning/rule.py Rule
+planner/diagnosis/tuning/rule.py Subject
+planner/equivalence.py Equivalence
+planner/estimate.py Estimate
+planner/frontier.py Equivalence
+planner/guardrail.py Guardrail
+planner/mixed.py Fit
+planner/predict/transfer.py Prediction
+planner/ratio.py Ratio
+planner/scores.py Rule
+playbooks/roles/mlperf_inference/files/networks.py Network
+"""  # these dataclasses are still built by position
+TWICE = {("planner", "Equivalence")}  # equal work, and equal service: read by reports/comparison
 
 
 def files() -> list[Path]:
@@ -41,16 +133,75 @@ def defined(text: str) -> Iterator[tuple[int, str]]:
                 yield from ((node.lineno, alias.asname) for alias in names if alias.asname)
 
 
-def test_every_name_says_what_it_holds() -> None:
-    paths = files()
-    assert len(paths) > 400
-    vague = [
-        f"{path.relative_to(HOUSE)}:{line} {name}"
-        for path in paths
-        for line, name in defined(path.read_text("utf-8"))
-        if name in VAGUE
+def vague_names(name: str, text: str) -> list[str]:
+    """Return the place and name of every vague identifier in a file."""
+    return [
+        f"{name}:{line} {word}" for line, word in defined(text) if word in VAGUE and (name, word) not in EXCEPTED_NAMES
     ]
-    assert vague == []
+
+
+def test_every_name_says_what_it_holds() -> None:
+    texts = {str(path.relative_to(HOUSE)): path.read_text("utf-8") for path in files()}
+    assert len(texts) > 400
+    held = {name: text for name, text in texts.items() if not name.startswith(EXCEPTED)}
+    assert [word for name, text in held.items() for word in vague_names(name, text)] == []
+    bound = {(name, word) for name, text in held.items() for _, word in defined(text)}
+    assert sorted(EXCEPTED_NAMES - bound) == [], "these exceptions are not needed any more"
+
+
+def test_no_folder_is_excepted() -> None:
+    paths = {str(path.relative_to(HOUSE)): path for path in files()}
+    excepted = {name: path for name, path in paths.items() if name.startswith(EXCEPTED)}
+    left = sum(len(vague_names(name, path.read_text("utf-8"))) for name, path in excepted.items())
+    if left:
+        pytest.xfail(f"{left} vague names are left in {len(excepted)} excepted files")
+    assert EXCEPTED == ()
+
+
+def classes() -> Iterator[tuple[str, ast.ClassDef]]:
+    """Yield every class of the product and the benchmarks with its file, without the excepted folders."""
+    for path in files():
+        name = str(path.relative_to(HOUSE))
+        if not name.startswith((*EXCEPTED, "tests/")):
+            yield from (
+                (name, node) for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ClassDef)
+            )
+
+
+def test_no_package_has_two_classes_of_one_name() -> None:
+    places: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for name, node in classes():
+        places[name.rpartition("/")[0], node.name].add(name)
+    assert len(places) > 400
+    assert {key for key, found_in in places.items() if len(found_in) > 1} == TWICE
+
+
+def is_positional(node: ast.ClassDef) -> bool:
+    """Return whether a class is a dataclass with many fields that need no names."""
+    fields = [part for part in node.body if isinstance(part, ast.AnnAssign) and "ClassVar" not in ast.unparse(part)]
+    decorators = [ast.unparse(part) for part in node.decorator_list]
+    is_open = any(text.startswith("dataclass") and "kw_only=True" not in text for text in decorators)
+    return is_open and len(fields) > MAX_POSITIONAL
+
+
+def test_fields_of_large_dataclasses_are_given_by_name() -> None:
+    positional = {f"{name} {node.name}" for name, node in classes() if is_positional(node)}
+    assert sorted(positional ^ {line for line in POSITIONAL.split("\n") if line}) == []
+
+
+def test_a_large_dataclass_is_seen() -> None:
+    fields = "".join(f"    f{n}: int\n" for n in range(MAX_POSITIONAL + 1))
+    for decorator, expected in (
+        ("@dataclass", True),
+        ("@dataclass(frozen=True)", True),
+        ("@dataclass(kw_only=True, frozen=True)", False),
+        ("@final", False),
+    ):
+        (node,) = ast.parse(f"{decorator}\nclass A:\n    limit: ClassVar[int] = 1\n{fields}").body
+        assert isinstance(node, ast.ClassDef)
+        assert is_positional(node) is expected
+        node.body.pop()
+        assert not is_positional(node)
 
 
 @pytest.mark.parametrize(

@@ -42,10 +42,10 @@ def simulated(used: float, slots: int, service_s: float, arrival_cv: float, serv
     service = rng.gamma(service_cv**-2, service_s * service_cv**2, n)
     free = [0.0] * slots
     took = np.empty(n)
-    for j, (at, lasts) in enumerate(zip(arrivals.tolist(), service.tolist(), strict=True)):
-        done = max(heapq.heappop(free), at) + lasts
+    for j, (arrival, lasts) in enumerate(zip(arrivals.tolist(), service.tolist(), strict=True)):
+        done = max(heapq.heappop(free), arrival) + lasts
         heapq.heappush(free, done)
-        took[j] = done - at
+        took[j] = done - arrival
     return took[n // 10 :]
 
 

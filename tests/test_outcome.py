@@ -39,9 +39,9 @@ def test_no_sensor_no_power() -> None:
 
 MANIFEST = Manifest.model_validate(
     {
-        "name": "trains", "title": "-", "class": "gpu-train", "kind": "capacity", "about": "-", "licence": "-",
+        "name": "trains", "title": "-", "class": "gpu-train", "kind": "capacity", "description": "-", "licence": "-",
         "citation": "-", "cases": [{"name": "c", "argv": ["x"], "expect": 1}],
-        "metrics": {"tokens": {"unit": "1/s", "better": "higher", "about": "-", "energy": "token"}},
+        "metrics": {"tokens": {"unit": "1/s", "better": "higher", "description": "-", "energy": "token"}},
     }
 )  # fmt: skip
 WINDOW = (1002.0, 1005.0)

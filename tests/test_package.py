@@ -64,7 +64,7 @@ def test_what_runs_here_has_the_limits_of_who_started_it(installed: Path, tmp_pa
         return [line for line in lines if line.startswith(("Max data", "Max address", "Max stack", "Max file size"))]
 
     suite = tmp_path / "slow.yml"
-    suite.write_text("about: slow\nrepeats: 1\nworkloads:\n  selftest: {set: {commands: 1, seconds: 3600}}\n")
+    suite.write_text("description: slow\nrepeats: 1\nworkloads:\n  selftest: {set: {commands: 1, seconds: 3600}}\n")
     words = [installed, "run", "--suite", str(suite), "--work-dir", str(tmp_path)]
     running = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True)
     try:

@@ -49,10 +49,10 @@ def test_a_wrong_type_is_one_sentence(root: Path, folder: str, name: str, load: 
         for path in places(json.loads(original)):
             for wrong in WRONG:
                 doc = copy.deepcopy(json.loads(original))
-                at = doc
+                part = doc
                 for key in path[:-1]:
-                    at = at[key]
-                at[path[-1]] = wrong
+                    part = part[key]
+                part[path[-1]] = wrong
                 file.write_text(json.dumps(doc))
                 try:
                     load(root, name)

@@ -157,10 +157,10 @@ def test_workloads_and_periods_are_added_and_removed(tmp_path: Path) -> None:
     assert more.skus["new"].worth["mail"] == Worth(40.0, 0.0, math.inf, "given in plan.xlsx")
     fewer: Edit = {(f"workload_{field}", 1, 0): None for field in ("name", "unit", "utilisation", "dedicated")}
     fewer |= {(f"fleet_{field}", 4, 0): None for field in ("sku", "site", "count", "age", "arrives")}
-    less = edited(tmp_path, fewer | {("period_name", 5, 0): None, ("period_name", 4, 0): None})
-    assert (list(less.workloads), less.periods) == (["web"], q.periods[:4])
-    assert less.workloads["web"].point == q.workloads["web"].point[:4]
-    assert list(less.skus["new"].worth) == ["web"]
+    smaller = edited(tmp_path, fewer | {("period_name", 5, 0): None, ("period_name", 4, 0): None})
+    assert (list(smaller.workloads), smaller.periods) == (["web"], q.periods[:4])
+    assert smaller.workloads["web"].point == q.workloads["web"].point[:4]
+    assert list(smaller.skus["new"].worth) == ["web"]
 
 
 def test_saved_by_another_program_and_with_formulas_as_inputs(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
             {("workload_dedicated", 0, 0): "yes", ("workload_pool", 0, 0): "back"},
             "sheet Utilisation, A6: servers of its own are no pool with others",
         ),
-        ({("supply_of", 0, 0): "new", ("supply_most", 0, 0): 1.5}, "sheet Supply, B6: 1.5 is not a whole number"),
+        ({("supply_item", 0, 0): "new", ("supply_maximum", 0, 0): 1.5}, "sheet Supply, B6: 1.5 is not a whole number"),
         ({("sku_slips", 1, 0): "1: 80%, 2: 40%"}, "sheet SKU & TCO, W7: the shares come to 120%, more than all orders"),
         ({("sku_price_breaks", 1, 0): "many: 8000"}, "sheet SKU & TCO, V7: 'many' is not a count of 1 or more"),
     ],
@@ -238,7 +238,7 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
         ({("workload_pool", 0, 0): "batch"}, "sheet Utilisation, H6: batch is a workload with servers of its own"),
         ({("sku_price", 2, 0): None}, "sheet Fleet, A10: gpu is on order, but it is not sold: give it a price"),
         ({("fleet_arrives", 4, 0): "2031-Q1"}, "sheet Fleet, E10: no period '2031-Q1'"),
-        ({("supply_of", 0, 0): "nwe", ("supply_most", 0, 0): 3}, "sheet Supply, A6: no SKU or vendor 'nwe'"),
+        ({("supply_item", 0, 0): "nwe", ("supply_maximum", 0, 0): 3}, "sheet Supply, A6: no SKU or vendor 'nwe'"),
         ({("site_windows", 0, 0): "2027-Q9"}, "sheet Sites, M6: sites.ams.windows[1]: no period '2027-Q9'"),
         ({("question_domain_power", 0, 0): "row 9: 80 kW"}, "sheet Inputs, B18: domain_power.row 9: no failure domain"),
     ],
@@ -261,7 +261,7 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
 
 @pytest.mark.parametrize("faults", FAULTS)
 def test_a_broken_cell_is_named(faults: list[tuple[Edit, str]], tmp_path: Path) -> None:
-    output = refused(tmp_path, changed({where: v for edit, _ in faults for where, v in edit.items()}))
+    output = refused(tmp_path, changed({place: v for edit, _ in faults for place, v in edit.items()}))
     assert [sentence for _, sentence in faults if f"plan.xlsx, {sentence}" not in output] == [], output
 
 

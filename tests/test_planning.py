@@ -211,11 +211,11 @@ def test_hostile_names_show_and_do_nothing(tmp_path: Path) -> None:
     )
     answer = answered(question(tmp_path, text))
     assert answer.plan is not None
-    about = plan_html.About("2026-12-24T00:00:00Z", "fleetmark plan demand.yml")
-    page = plan_html.render(answer, about)
+    run = plan_html.About("2026-12-24T00:00:00Z", "fleetmark plan demand.yml")
+    page = plan_html.render(answer, run)
     tags = _Tags()
     tags.feed(page)
-    plain = plan_html.render(answered(question(tmp_path, SMALL)), about)
+    plain = plan_html.render(answered(question(tmp_path, SMALL)), run)
     expected = _Tags()
     expected.feed(plain)
     assert tags.scripts == expected.scripts

@@ -98,8 +98,8 @@ def test_bad_pools_name_their_place(tmp_path: Path, old: str, new: str, sentence
 
 def test_every_cell_agrees_and_an_edit_shows(tmp_path: Path) -> None:
     book = plan_xlsx.render(answer())
-    at = _cell(book, "workload_pool", 0)
-    computed, edited = sheets.recalculated([book, sheets.edited(book, {at: "front"})])
+    pool_cell = _cell(book, "workload_pool", 0)
+    computed, edited = sheets.recalculated([book, sheets.edited(book, {pool_cell: "front"})])
     assert list(sheets.disagreements(book, computed)) == []
     assert computed["Checks"]["D3"] is True
     assert edited["Checks"]["D3"] is False

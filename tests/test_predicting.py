@@ -53,15 +53,15 @@ def test_ratios_against_a_baseline(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
+    ("change", "reason"),
     [({"unit": "B/s"}, "units clash: 1, B/s"), ({"better": "lower"}, "directions clash: higher is better, low")],
 )
-def test_figures_that_do_not_go_together_are_not_mixed(root: Path, change: dict[str, str], why: str) -> None:
+def test_figures_that_do_not_go_together_are_not_mixed(root: Path, change: dict[str, str], reason: str) -> None:
     other = replace(LEELA, **change)
     record(root, "d", {"x": {"gen": "gx"}}, {("x", other): [3.0], ("x", MCF): [5.0], ("x", GCC): [6.0]})
     predictions = {f["benchmark"]: f for f in json.loads(run(root, "predict", "-m", "gen=g12", "--format", "json"))}
     leela = predictions["spec_cpu2017 541.leela_r base_ratio"]
-    assert leela["value"] is None and leela["why"].startswith(why)
+    assert leela["value"] is None and leela["why"].startswith(reason)
     assert predictions["lmbench lat_syscall-null null"]["value"]
 
 

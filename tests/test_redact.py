@@ -164,7 +164,9 @@ def test_they_are_given_again() -> None:
 
 def test_a_suite_that_has_them_is_asked(tmp_path: Path) -> None:
     suite = tmp_path / "s.yml"
-    suite.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": {"stream": {"set": SETTINGS["stream"]}}}))
+    suite.write_text(
+        json.dumps({"description": "x", "repeats": 1, "workloads": {"stream": {"set": SETTINGS["stream"]}}})
+    )
     assert credentials_again(**{**RECORDED, "suite": str(suite)}, overrides={}) == {SHOWN: URL}
 
 
@@ -200,11 +202,11 @@ def test_git_fetches_by_a_file_of_credentials(tmp_path: Path) -> None:
     """The script of the role nccl_tests, against a server that wants a log-in."""
     script = Path(__file__).parents[1] / "playbooks/roles/source/files/archive.sh"
     home = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    who = {f"GIT_{r}_{k}": "x@y" for r in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")}
+    authors = {f"GIT_{r}_{k}": "x@y" for r in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")}
     work = tmp_path / "work"
 
     def git(*words: str) -> str:
-        done = subprocess.run(["git", *words], env=home | who, capture_output=True, text=True, check=True)
+        done = subprocess.run(["git", *words], env=home | authors, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
     git("init", "-q", str(work))

@@ -159,8 +159,8 @@ def test_a_campaign_where_nothing_passed_has_its_documents(root: Path, status: s
     archive = record(empty, "c1", {"h1": {}}, {})
     if status:
         held = archive.writable()
-        about = {"host": "h1", "workload": "fio", "case": "x", "repeat": 0, "subject": "host", "status": status}
-        held.note("outcome", **about, reason="disk on fire", started="", wall_s=None, foreign_cores=None, notes=[])
+        step = {"host": "h1", "workload": "fio", "case": "x", "repeat": 0, "subject": "host", "status": status}
+        held.note("outcome", **step, reason="disk on fire", started="", wall_s=None, foreign_cores=None, notes=[])
         held.close()
     out, _ = run(empty, "report", "c1", "--html", "a.html", "--pdf", "a.pdf", "--xlsx", "a.xlsx", "--format", "md")
     assert {p.name for p in Path.cwd().iterdir()} == {"a.html", "a.pdf", "a.xlsx"}
@@ -199,10 +199,10 @@ def test_an_epoch_that_is_no_number_is_refused(root: Path, monkeypatch: pytest.M
 
 
 def test_nothing_is_written_where_one_document_cannot_be_made(root: Path) -> None:
-    own = root.parent / "own"
-    own.mkdir()
-    (own / "extra.html.j2").write_text("<p>\n{{ nonsense( }}")
-    text = refused(root, *COMPARE, "--xlsx", "a.xlsx", "--html", "a.html", "--templates", str(own))
+    folder = root.parent / "own"
+    folder.mkdir()
+    (folder / "extra.html.j2").write_text("<p>\n{{ nonsense( }}")
+    text = refused(root, *COMPARE, "--xlsx", "a.xlsx", "--html", "a.html", "--templates", str(folder))
     assert "extra.html.j2 line 2" in text
 
 

@@ -61,7 +61,7 @@ def test_a_scenario_changes_what_it_names_and_nothing_else(folder: Path) -> None
         ("workloads: {wbe: {utilisation: 50%}}", "line 1: no workload 'wbe' (did you mean web?); a new one needs unit"),
         ("skus: {gnoa: {price: 9000}}", "line 1: no SKU 'gnoa' (did you mean genoa?); a new one needs price and power"),
         ("sites: {frra: {power: 90 kW}}", "line 1: no site 'frra' (did you mean fra?); a new one needs domain"),
-        ("peu: 1.4", "other.yml line 1: peu: there is no such key (did you mean pue?)"),
+        ("peu: 1.4", "other.yml line 1: peu: is not a valid key (did you mean pue?)"),
         ("workloads:\n  web:\n    utilisation: 95%", "other.yml line 3: workloads.web.utilisation: 0.95 is above 0.85"),
         (
             "workloads: {web: {utilisation: 50%, slo: {mean: 1s, service_time: 8ms, slots: 8}}}",

@@ -32,7 +32,7 @@ from fleetmark.record.view import load_results
 from tests.drives import save_step
 from tests.schedules import facts
 
-SUITE = """about: x
+SUITE = """description: x
 repeats: 2
 workloads:
   selftest:
@@ -214,13 +214,13 @@ CUT: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("how", CUT)
+@pytest.mark.parametrize("way", CUT)
 @pytest.mark.parametrize("names", [("h2",), NAMES])
-def test_a_damaged_job_is_made_again_byte_for_byte(fleet: Fleet, how: str, names: Sequence[str]) -> None:
+def test_a_damaged_job_is_made_again_byte_for_byte(fleet: Fleet, way: str, names: Sequence[str]) -> None:
     archive = fleet.run()
     before = jobs(archive)
     for name in names:
-        CUT[how](archive.path / "jobs" / f"{name}.json")
+        CUT[way](archive.path / "jobs" / f"{name}.json")
     assert jobs(archive) != before
     fleet.resume(archive)
     assert jobs(archive) == before
@@ -255,21 +255,25 @@ def meet(archive: Archive) -> list[str]:
     """Work through all lists as hosts do, each in order. Returns the pairs that met."""
     request = scheduled.request_of(archive)
     lists = {n: [s for s in j["steps"] if s["gate"]] for n, j in scheduled.jobs(archive, request).items()}
-    at = dict.fromkeys(lists, 0)
+    positions = dict.fromkeys(lists, 0)
     partner = {(e.server, e.server_step): (e.client, e.client_step) for e in request.exchanges}
     met = []
     moved = True
     while moved:
         moved = False
         for server, steps in lists.items():
-            here = steps[at[server]]["id"] if at[server] < len(steps) else None
+            here = steps[positions[server]]["id"] if positions[server] < len(steps) else None
             client, client_step = partner.get((server, here or ""), ("", ""))
-            if client and at[client] < len(lists[client]) and lists[client][at[client]]["id"] == client_step:
-                met.append(lists[client][at[client]]["subject"])
-                at[server] += 1
-                at[client] += 1
+            if (
+                client
+                and positions[client] < len(lists[client])
+                and lists[client][positions[client]]["id"] == client_step
+            ):
+                met.append(lists[client][positions[client]]["subject"])
+                positions[server] += 1
+                positions[client] += 1
                 moved = True
-    assert all(at[n] == len(lists[n]) for n in lists), "nobody waits for somebody who waits for them"
+    assert all(positions[n] == len(lists[n]) for n in lists), "nobody waits for somebody who waits for them"
     return met
 
 

@@ -77,14 +77,14 @@ def test_values_and_results_without_one_of_the_columns_are_refused(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", sorted(schema.DEFAULTS))
-@pytest.mark.parametrize("how", ["absent", "null"])
-def test_a_file_without_a_column_is_reported_and_compared_by_its_default(tmp_path: Path, name: str, how: str) -> None:
+@pytest.mark.parametrize("way", ["absent", "null"])
+def test_a_file_without_a_column_is_reported_and_compared_by_its_default(tmp_path: Path, name: str, way: str) -> None:
     archive = campaign(tmp_path)
     file = archive.path / "measurements.parquet"
     before, table = compared(tmp_path), pq.read_table(file)
     usual = set(table.column(name).to_pylist()) == {schema.DEFAULTS[name]}
     rest = table.drop_columns([name])
-    if how == "null" and name in schema.TEXT:
+    if way == "null" and name in schema.TEXT:
         rest = rest.append_column(name, pa.array([None] * len(table), pa.string()))
     pq.write_table(rest, file)
     assert set(read_measurements(archive)[name]) == {"c1" if name == "campaign" else schema.DEFAULTS[name]}

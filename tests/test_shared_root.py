@@ -49,8 +49,8 @@ def measured_here(root: Path) -> None:
         for step in job["steps"]:
             result = {"ended": "exit", "started": 1.7e9, "wall_s": 1.0, "rc": 0, "reason": None}
             save_step(archive, host, step, {"result.json": json.dumps(result).encode(), "stdout": b"42.5 7\n"})
-            about = {name: step[name] for name in ("workload", "case", "repeat", "subject")}
-            archive.note("outcome", host=host, **about, status="passed", reason="")
+            step_keys = {name: step[name] for name in ("workload", "case", "repeat", "subject")}
+            archive.note("outcome", host=host, **step_keys, status="passed", reason="")
         archive.note("ended", owed=0)
         write_measurements(archive)
         archive.close()
@@ -226,16 +226,16 @@ def planted(document: Any, text: str) -> Iterator[tuple[str, Any]]:
 
     def all_strings(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: all_strings(of) for key, of in value.items()}
+            return {key: all_strings(inner) for key, inner in value.items()}
         if isinstance(value, list):
-            return [all_strings(of) for of in value]
+            return [all_strings(inner) for inner in value]
         return text if isinstance(value, str) else value
 
     for key, value in document.items():
         if isinstance(value, dict) and len(value) < 30:
-            for inner, of in value.items():
-                if all_strings(of) != of:
-                    yield f"{key}.{inner}", {**document, key: {**value, inner: all_strings(of)}}
+            for inner, nested in value.items():
+                if all_strings(nested) != nested:
+                    yield f"{key}.{inner}", {**document, key: {**value, inner: all_strings(nested)}}
         elif all_strings(value) != value:
             yield key, {**document, key: all_strings(value)}
         elif value is None:
@@ -355,9 +355,9 @@ def test_a_pipe_in_place_of_measurements_holds_nobody_up(root: Path) -> None:
 
 def test_a_suite_for_confirming_is_not_read_back(root: Path) -> None:
     archive = Archive(root / CAMPAIGN)
-    suite = {"about": "x", "workloads": {"selftest": {"cases": ["uptime-1"]}}}
+    suite = {"description": "x", "workloads": {"selftest": {"cases": ["uptime-1"]}}}
     options = with_suite(Options(suite="", root=archive.path / "confirmations"), archive, "confirm", suite)
     Path(options.suite).write_text("workloads: {stress: }\n")
     assert options.content is not None and list(options.content.workloads) == ["selftest"]
     with pytest.raises(FleetmarkError, match="its measurements include stress, which is not in its suite"):
-        with_suite(options, archive, "confirm", {"about": "x", "workloads": {"stress": {}}})
+        with_suite(options, archive, "confirm", {"description": "x", "workloads": {"stress": {}}})

@@ -20,17 +20,17 @@ def family(workload: str, case: str, hosts: int = 8, **settings: Any) -> Family:
 
 
 def test_the_same_operation_among_fewer_hosts_and_on_one() -> None:
-    own = family("torch_collectives", "broadcast-8n", nodes=["1", "all"], budget=0.1)
-    four, one = own.among(4), own.among(1)
+    whole_family = family("torch_collectives", "broadcast-8n", nodes=["1", "all"], budget=0.1)
+    four, one = whole_family.among(4), whole_family.among(1)
     assert four and four.case == "broadcast-4n" and four.settings == {"nodes": ["4"], "budget": 0.1}
     assert one and one.case == "broadcast" and one.settings["nodes"] == ["1"]
-    same = own.among(8)
+    same = whole_family.among(8)
     assert same and same.case == "broadcast-8n"
 
 
 def test_the_same_model_precision_and_mode() -> None:
-    own = family("torch_train", "gpt-tiny-fp32-fsdp-8n", nodes=["8"])
-    two = own.among(2)
+    whole_family = family("torch_train", "gpt-tiny-fp32-fsdp-8n", nodes=["8"])
+    two = whole_family.among(2)
     assert two and two.case == "gpt-tiny-fp32-fsdp-2n"
 
 

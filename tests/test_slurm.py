@@ -78,29 +78,29 @@ def test_every_level_of_the_shared_folder_is_private(job: Job) -> None:
     assert levels[-1].name == f".slurm-{os.geteuid()}"
 
 
-@pytest.mark.parametrize("how", ["link", "writable"])
-def test_a_level_that_others_control_is_refused(folder: Path, tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize("way", ["link", "writable"])
+def test_a_level_that_others_control_is_refused(folder: Path, tmp_path: Path, way: str) -> None:
     level = folder.parent
     level.parent.mkdir(parents=True, mode=0o700)
-    if how == "link":
+    if way == "link":
         level.symlink_to(tmp_path)
     else:
         level.mkdir()
         level.chmod(0o770)
-    why = "not a folder; remove it" if how == "link" else "other users can write in it"
-    with pytest.raises(FleetmarkError, match=f"^--shared {level}: {why}"):
+    reason = "not a folder; remove it" if way == "link" else "other users can write in it"
+    with pytest.raises(FleetmarkError, match=f"^--shared {level}: {reason}"):
         Job.submit(Request(), "fleetmark", folder)
 
 
-@pytest.mark.parametrize(("mode", "who"), [(0o775, "every member of its group"), (0o777, "every user")])
+@pytest.mark.parametrize(("mode", "owner"), [(0o775, "every member of its group"), (0o777, "every user")])
 def test_nothing_is_submitted_below_a_folder_that_others_can_change(
-    folder: Path, tmp_path: Path, scripts: list[str], mode: int, who: str
+    folder: Path, tmp_path: Path, scripts: list[str], mode: int, owner: str
 ) -> None:
     project = tmp_path / "new"
     project.mkdir()
     project.chmod(mode)
     with pytest.raises(
-        FleetmarkError, match=rf"^--shared {project}: {who} can replace {project}/.slurm-\d+; run `chmod"
+        FleetmarkError, match=rf"^--shared {project}: {owner} can replace {project}/.slurm-\d+; run `chmod"
     ):
         Job.submit(Request(), "fleetmark", folder)
     assert not scripts
@@ -406,13 +406,13 @@ def test_a_damaged_report_of_a_node_is_none(reach: SlurmReach, text: bytes) -> N
 
 
 @pytest.mark.parametrize("name", ["out", "err", "rc"])
-@pytest.mark.parametrize("how", ["pipe", "link", "folder"])
-def test_what_a_node_left_in_place_of_a_file_is_not_read(reach: SlurmReach, name: str, how: str) -> None:
+@pytest.mark.parametrize("way", ["pipe", "link", "folder"])
+def test_what_a_node_left_in_place_of_a_file_is_not_read(reach: SlurmReach, name: str, way: str) -> None:
     channel = reach.open(["true"])
     file = reach.folder / "00001" / name
-    if how == "pipe":
+    if way == "pipe":
         os.mkfifo(file)
-    elif how == "link":
+    elif way == "link":
         file.symlink_to("/etc/hostname")
     else:
         file.mkdir()

@@ -84,9 +84,11 @@ def test_only_what_differs_is_fetched_again(store: stores.Store, folder: Path) -
         first = file.stat()
     with results(Path(store.url)):
         assert file.stat().st_mtime_ns == first.st_mtime_ns
-    about = json.loads(file.read_text()) | {"suite": "other"}
+    document = json.loads(file.read_text()) | {"suite": "other"}
     store.client.put_object(
-        Bucket=store.bucket, Key="lab/results/20261101T000000-lab-0001/campaign.json", Body=json.dumps(about).encode()
+        Bucket=store.bucket,
+        Key="lab/results/20261101T000000-lab-0001/campaign.json",
+        Body=json.dumps(document).encode(),
     )
     with results(Path(store.url)):
         assert json.loads(file.read_text())["suite"] == "other"
@@ -169,8 +171,8 @@ def test_one_controller_at_a_time_has_a_campaign(store: stores.Store, folder: Pa
     name = "20261101T000000-lab-0001"
     objects = copy_of(store.url).objects
     with held(objects, [name]):
-        whose = r"is being driven by another fleetmark \(.* on .*, since 20"
-        with pytest.raises(FleetmarkError, match=whose) as error, held(objects, [name]):
+        holder = r"is being driven by another fleetmark \(.* on .*, since 20"
+        with pytest.raises(FleetmarkError, match=holder) as error, held(objects, [name]):
             pass
         assert f"aws s3 rm {store.url}/{name}/.driven.json" in str(error.value)
         assert "is being driven" in refused(Path(store.url), "parse", "last")
@@ -323,9 +325,9 @@ def test_a_copy_that_told_no_credentials_apart_is_gone_on_with(store: stores.Sto
     copy = copy_of(store.url)
     copy.pull(Need.LIST)
     lab(copy.root, "20261102T000000-lab-0002")
-    by = copy.root.parents[3]
-    assert by.name == "by=tests"
-    before = by.parent / copy.root.relative_to(by)
+    parent = copy.root.parents[3]
+    assert parent.name == "by=tests"
+    before = parent.parent / copy.root.relative_to(parent)
     before.parent.mkdir(parents=True)
     copy.root.rename(before)
     assert copy_of(store.url).unstored() == ["20261102T000000-lab-0002"]
@@ -334,14 +336,14 @@ def test_a_copy_that_told_no_credentials_apart_is_gone_on_with(store: stores.Sto
 
 def test_a_file_and_a_folder_of_one_name_are_named(store: stores.Store, folder: Path) -> None:
     store.put(folder)
-    where = f"{store.url}/20261101T000000-lab-0001/facts"
+    url = f"{store.url}/20261101T000000-lab-0001/facts"
     key = "lab/results/20261101T000000-lab-0001/facts"
     store.client.put_object(Bucket=store.bucket, Key=f"{key}/a", Body=b"x")
     with results(Path(store.url)):
         pass
     store.client.put_object(Bucket=store.bucket, Key=f"{key}/a/b", Body=b"x")
     sentence = refused(Path(store.url), "report", "last")
-    assert sentence.startswith(f"{where}/a: an object, and a folder too (facts/a/b), which cannot both be fetched; ")
+    assert sentence.startswith(f"{url}/a: an object, and a folder too (facts/a/b), which cannot both be fetched; ")
     store.client.delete_object(Bucket=store.bucket, Key=f"{key}/a")
     sentence = refused(Path(store.url), "report", "last")
     assert "facts/a/b: a file here and a folder in s3://" in sentence and sentence.endswith("move it away")

@@ -74,12 +74,12 @@ def test_a_host_is_a_line_with_its_cpu_to_be_told(model: str, width: int) -> Non
 def target(name: str, port: int = 22, proxy: str | None = None, alias: str = "", hashed: bool = False) -> Target:
     key_name = alias or (f"[{name}]:{port}" if port != 22 else name)
     return Target(
-        name, port, "root", socket.AF_UNSPEC, key_name, (key_name,), (), "yes", hashed, (), False, None, proxy, proxy or "", None
+        hostname=name, port=port, user="root", family=socket.AF_UNSPEC, key_name=key_name, key_names=(key_name,), known_hosts=(), strict="yes", hash_known_hosts=hashed, identities=(), identities_only=False, agent=None, proxy=proxy, through=proxy or "", timeout=None
     )  # fmt: skip
 
 
-def unknown(where: Target, file: str = "/root/known hosts") -> UnknownKey:
-    return UnknownKey(where.hostname, "its host key (x) is not known", where, Path(file))
+def unknown(target: Target, file: str = "/root/known hosts") -> UnknownKey:
+    return UnknownKey(target.hostname, "its host key (x) is not known", target, Path(file))
 
 
 def test_unknown_keys_are_added_by_as_few_commands_as_can_be() -> None:
@@ -103,12 +103,12 @@ def test_a_command_to_paste_is_one_line(width: int) -> None:
         )
         for h in ("alpha", "beta", "gamma", "delta")
     ]
-    why = "needs fio: sudo apt-get install fio, or let Fleetmark do it as root (--become)"
-    lacking = Entry(Host("e", "e", "e"), facts(), None, {"fio": why})
+    reason = "needs fio: sudo apt-get install fio, or let Fleetmark do it as root (--become)"
+    lacking = Entry(Host("e", "e", "e"), facts(), None, {"fio": reason})
     lines = printed(width, table([*silent, lacking], width)).splitlines()
     names = " ".join(f"{h}.example.net" for h in ("alpha", "beta", "gamma", "delta"))
     assert f"  ssh-keyscan -p 22 {names} >> '/root/known hosts'" in lines
-    assert f"  fio {why}  [e]" in lines
+    assert f"  fio {reason}  [e]" in lines
 
 
 def test_one_host_is_no_plural() -> None:

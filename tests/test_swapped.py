@@ -33,7 +33,7 @@ from tests.watch import WATCH, content, invoke
 
 NAMES = ("h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8")
 CAMPAIGN = "20261101T000000-mine-abcd"
-SUITE = 'about: x\nrepeats: 2\nworkloads:\n  fio: {set: {size: 1GiB, runtime: 1}, cases: ["randread-4k-qd32"]}\n'
+SUITE = 'description: x\nrepeats: 2\nworkloads:\n  fio: {set: {size: 1GiB, runtime: 1}, cases: ["randread-4k-qd32"]}\n'
 VERBS = {
     "resume": f"run --resume {CAMPAIGN}",
     "confirm": f"diagnose {CAMPAIGN} --confirm",
@@ -54,8 +54,8 @@ class Fleet:
         patch.setattr(campaign, "launch", self.launch)
         patch.setattr(campaign.secrets, "randbelow", lambda _: 7)
 
-    def act(self, *about: Any) -> None:
-        self.acts.append(_RANDOM.sub("*", json.dumps(about, default=repr)))
+    def act(self, *details: Any) -> None:
+        self.acts.append(_RANDOM.sub("*", json.dumps(details, default=repr)))
 
     def load_inventory(self, sources: Sequence[str], limit: str | None) -> list[Host]:
         self.act("inventory", sources)
@@ -72,8 +72,8 @@ class Fleet:
         self.act("start", run.host, run.python, run.sudo, dict(sorted(job.items())))
         return {"state": "error", "error": "this host starts nothing"}
 
-    def launch(self, *about: Any) -> str:
-        self.act("launch", *about[:3])
+    def launch(self, *details: Any) -> str:
+        self.act("launch", *details[:3])
         return "this host starts nothing"
 
 
@@ -132,9 +132,9 @@ def make_evil(archive: Archive, target: Path) -> None:
         file.write_text(json.dumps(job))
         document["jobs"][host] = campaign.digest(file.read_bytes())
         file = target / "facts" / f"{host}.json"
-        about = json.loads(file.read_text())
-        about["facts"] |= {"python": EVIL, "work_dir": EVIL}
-        file.write_text(json.dumps(about))
+        host_facts = json.loads(file.read_text())
+        host_facts["facts"] |= {"python": EVIL, "work_dir": EVIL}
+        file.write_text(json.dumps(host_facts))
         document["facts"][host] = campaign.digest(file.read_bytes())
     document["suite_as_read"]["workloads"]["fio"]["in_container"] = "evil/image"
     document["settings"]["fio"]["size"] = 2 << 30
@@ -241,10 +241,10 @@ def test_a_campaign_that_is_swapped_runs_nothing_else(
     assert any(act.startswith('["start"') for act in checked), "without a swap, the verb starts jobs"
     assert EVIL not in "".join(checked)
     fleet.acts.clear()
-    for swapper, about in swapped(places, tmp_path, name):
-        assert not set(fleet.acts) - checked, f"{about}: {sorted(set(fleet.acts) - checked)[0]}"
-        assert not WATCH.seen, f"{about}: {WATCH.seen[:3]}"
+    for swapper, title in swapped(places, tmp_path, name):
+        assert not set(fleet.acts) - checked, f"{title}: {sorted(set(fleet.acts) - checked)[0]}"
+        assert not WATCH.seen, f"{title}: {WATCH.seen[:3]}"
         if swapper.swap is swap_link:
-            assert content(swapper.folder / "evil") == content(places / "evil"), f"{about} writes outside the root"
+            assert content(swapper.folder / "evil") == content(places / "evil"), f"{title} writes outside the root"
         shutil.rmtree(swapper.folder)
         fleet.acts.clear()

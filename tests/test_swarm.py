@@ -16,7 +16,7 @@ from tests.swarm import inventory
 
 AGENTS, STEPS = 30, 4
 ABSENT, DEAD = "n0000", "n0002"  # n0001 loses its link once
-SUITE = f"about: x\nrepeats: 1\nworkloads:\n  selftest: {{set: {{commands: {STEPS}}}}}\n"
+SUITE = f"description: x\nrepeats: 1\nworkloads:\n  selftest: {{set: {{commands: {STEPS}}}}}\n"
 
 
 class Swarmed(Command):

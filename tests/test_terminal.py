@@ -80,17 +80,17 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     })  # fmt: skip
     host = f"h{NASTY}"
     archive = record(root, "c1", {host: {"gen": f"new{NASTY}", "x": NASTY}}, {(host, TRIAD): [1.0, 2.0, 3.0]})
-    about = archive.campaign()
+    document = archive.campaign()
     for key in ("suite", "owner"):
-        about[key] = NASTY
-    about["command"] = ["fleetmark", NASTY]
-    about["hosts"][0]["address"] = NASTY
-    (archive.path / "campaign.json").write_text(json.dumps(about))
+        document[key] = NASTY
+    document["command"] = ["fleetmark", NASTY]
+    document["hosts"][0]["address"] = NASTY
+    (archive.path / "campaign.json").write_text(json.dumps(document))
     archive.save_facts(host, facts(hostname=NASTY, os=NASTY, notes=(NASTY,)), {})
     archive.writable()
     for status in ("failed", "lost"):
-        where = {"host": host, "workload": "stream", "case": f"{status}{NASTY}", "repeat": 0, "subject": "host"}
-        archive.note("outcome", **where, status=status, reason=NASTY)
+        step = {"host": host, "workload": "stream", "case": f"{status}{NASTY}", "repeat": 0, "subject": "host"}
+        archive.note("outcome", **step, status=status, reason=NASTY)
     archive.close()
     return root
 
@@ -104,7 +104,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (here / "inventory.yml").write_text(json.dumps({"all": {"hosts": {name: {"ansible_connection": NASTY}}}}))
     (here / "broken.yml").write_text(f"all: [\n'{NASTY.replace(chr(8), '')}")
     (here / "demand.yml").write_text(json.dumps({"currency": NASTY, NASTY: 1}))
-    (here / "suite.yml").write_text(json.dumps({"about": "x", "repeats": 1, "workloads": {NASTY: {}}}))
+    (here / "suite.yml").write_text(json.dumps({"description": "x", "repeats": 1, "workloads": {NASTY: {}}}))
     (here / "table.csv").write_text(f"host,benchmark,value\n{NASTY},x,1\n")
     return here
 

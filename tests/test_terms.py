@@ -34,8 +34,8 @@ SKU = """\
 TOP = """\
 currencies: {USD: 0.9}
 supply:
-  - {of: acme, most: 40}
-  - {of: genoa, most: 36, period: 2027-Q2}
+  - {item: acme, maximum: 40}
+  - {item: genoa, maximum: 36, period: 2027-Q2}
 domain_power: {row 1: 110 kW}
 """
 NVL = """\
@@ -140,7 +140,7 @@ def test_every_cell_agrees_with_the_account(tmp_path: Path) -> None:
         ("{60: 12000 USD, 90: 10000}", "{many: 3}", "price_breaks: 'many' is not a count of 1 or more"),
         ("{1: 10%, 2: 1%}", "{1: 60%, 2: 50%}", "slips: the shares come to 110%, more than all orders"),
         ("{1: 10%, 2: 1%}", "1 to 2", "'1 to 2' is no list of entries"),
-        ("of: acme", "of: acmee", "supply[1].of: no SKU or vendor 'acmee' (did you mean acme?); there are"),
+        ("item: acme", "item: acmee", "supply[1].item: no SKU or vendor 'acmee' (did you mean acme?); there are"),
         ("period: 2027-Q2", "period: 2029-Q2", "supply[2].period: no period '2029-Q2'"),
         ("[2027-Q2, 2027-Q4]", "[2030-Q1]", "sites.fra.windows[1]: no period '2030-Q1'"),
         ("{row 1: 110 kW}", "{row 9: 110 kW}", "domain_power.row 9: no failure domain 'row 9'"),

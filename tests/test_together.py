@@ -72,15 +72,15 @@ def keep(
 
 
 def gang(archive: Archive, first: dict[str, Any] | None, second: dict[str, Any] | None) -> None:
-    of = {"workload": "torch_train", "class_": "gpu-train"}
-    keep(archive, "h1", first, TRAINED, subject="2 nodes", members=("h1", "h2"), **of)
-    keep(archive, "h2", second, subject="2 nodes of h1", serves=True, **of)
+    keys = {"workload": "torch_train", "class_": "gpu-train"}
+    keep(archive, "h1", first, TRAINED, subject="2 nodes", members=("h1", "h2"), **keys)
+    keep(archive, "h2", second, subject="2 nodes of h1", serves=True, **keys)
 
 
 def pair(archive: Archive, client: dict[str, Any] | None, server: dict[str, Any] | None) -> None:
-    of = {"workload": "llm_serve", "class_": "gpu", "subject": "h1>h2"}
-    keep(archive, "h1", client, served(here=False), **of)
-    keep(archive, "h2", server, serves=True, **of)
+    keys = {"workload": "llm_serve", "class_": "gpu", "subject": "h1>h2"}
+    keep(archive, "h1", client, served(here=False), **keys)
+    keep(archive, "h2", server, serves=True, **keys)
 
 
 def figures(archive: Archive) -> dict[tuple[str, str], float]:

@@ -66,12 +66,12 @@ def test_pairs_of_a_latency_and_too_few() -> None:
 def test_the_rule_chooses_what_its_host_measured(tmp_path: Path) -> None:
     archive = campaign(tmp_path, usual(("a", "b")))
     every = trials.suite(archive, "a", rule_named("governor"), (), 12)["workloads"]
-    assert {w: list(of["hosts"].items()) for w, of in every.items()} == {
+    assert {w: list(settings["hosts"].items()) for w, settings in every.items()} == {
         "stream": [("all-cores", [["a"]])],
         "fio": [("randread-4k-qd32", [["a"]])],
         "lmbench": [("lat_syscall-null", [["a"]])],
     }
-    assert {of["repeats"] for of in every.values()} == {12}
+    assert {settings["repeats"] for settings in every.values()} == {12}
     assert list(trials.suite(archive, "a", rule_named("disk-scheduler"), (), 4)["workloads"]) == ["fio"]
     assert list(trials.suite(archive, "a", rule_named("governor"), ("stream/*",), 4)["workloads"]) == ["stream"]
 
@@ -95,15 +95,15 @@ def trial(
     archive = record(
         parent.path / trials.FOLDER, "20260102T000000-trial", {"a": {}}, {("a", b): list(v) for b, v in values.items()}
     ).writable()
-    about = Trial("a", "hugepages", [KNOB], sides(len(turned) // 2, 0))
-    archive.save_campaign({**archive.campaign(), "trial": {**vars_of(about)}})
+    tried = Trial("a", "hugepages", [KNOB], sides(len(turned) // 2, 0))
+    archive.save_campaign({**archive.campaign(), "trial": {**vars_of(tried)}})
     for bench in values:
-        for repeat, on in enumerate(turned):
+        for repeat, is_on in enumerate(turned):
             step = {"workload": bench.workload, "case": bench.case, "repeat": repeat, "subject": "host", "id": "00000"}
             step |= {"argv": [], "env": {}, "expect_s": 1.0, "timeout_s": 1.0, "output": "stdout", "serves": False}
             folder = archive.raw_dir("a", step)
             folder.mkdir(parents=True)
-            setting = None if on is None else {"on": on, "values": ["madvise" if on else "always"]}
+            setting = None if is_on is None else {"on": is_on, "values": ["madvise" if is_on else "always"]}
             result = {"ended": "exit", "started": 1.0, "wall_s": 1.0, "setting": setting, "reason": reason or None}
             (folder / "step.json").write_text(json.dumps({**step, "host": "a"}))
             (folder / "result.json").write_text(json.dumps(result))
@@ -111,8 +111,8 @@ def trial(
     return archive
 
 
-def vars_of(about: Trial) -> dict[str, Any]:
-    return {"host": about.host, "rule": about.rule, "items": list(about.items), "sides": list(about.sides)}
+def vars_of(tried: Trial) -> dict[str, Any]:
+    return {"host": tried.host, "rule": tried.rule, "items": list(tried.items), "sides": list(tried.sides)}
 
 
 @pytest.fixture
@@ -127,8 +127,8 @@ def test_changes_are_those_of_pairs_whose_setting_was_read_back(parent: Archive)
     sides_ = [False, True, True, False, False, True, True, False]
     triad = [100e9, 110e9, 112e9, 101e9, 99e9, 110e9, 500e9, 100e9]
     null = [90e-9, 90e-9, 91e-9, 91e-9, 90e-9, 90e-9, 89e-9, 90e-9]
-    own = trial(parent, {TRIAD: triad, NULL: null}, [*sides_[:6], None, False])  # one run lacks its read-back
-    tried = trials.of_trial(own)
+    archive = trial(parent, {TRIAD: triad, NULL: null}, [*sides_[:6], None, False])  # one run lacks its read-back
+    tried = trials.of_trial(archive)
     first, second = tried.changes
     assert (first.title, first.pairs, first.gain) == ("stream all-cores triad", 3, Gain.FASTER)
     assert first.ratio.value == pytest.approx((1.1 * 112 / 101 * 110 / 99) ** (1 / 3))
@@ -148,9 +148,11 @@ def test_a_trial_is_shown_where_its_host_is(parent: Archive, tmp_path: Path) -> 
 
 
 def test_a_gain_that_was_measured_is_told_by_the_rules(parent: Archive, tmp_path: Path) -> None:
-    own = trial(parent, {TRIAD: [100e9, 110e9, 112e9, 101e9, 100e9, 111e9]}, [False, True, True, False, False, True])
-    doc = own.campaign()
-    own.save_campaign({**doc, "trial": {**doc["trial"], "rule": "smt"}})
+    archive = trial(
+        parent, {TRIAD: [100e9, 110e9, 112e9, 101e9, 100e9, 111e9]}, [False, True, True, False, False, True]
+    )
+    doc = archive.campaign()
+    archive.save_campaign({**doc, "trial": {**doc["trial"], "rule": "smt"}})
     advice = json.loads(run(tmp_path, "tuning", "last", "--format", "json"))["advice"]
     (smt,) = [a for a in advice if a["name"] == "smt"]
     assert smt["hosts"] == ["a"] and smt["measured"] and "1.11 times as good" in smt["evidence"]
@@ -165,30 +167,30 @@ def test_advice_says_what_a_trial_of_it_showed(parent: Archive, tmp_path: Path) 
 
 
 def test_what_could_not_be_set_or_put_back_is_said(parent: Archive) -> None:
-    why = "nothing was changed: /sys/x cannot be set to 1 (Read-only file system)"
-    refused_ = trials.of_trial(trial(parent, {TRIAD: [1.0, 1.0, 1.0, 1.0]}, [None] * 4, why))
+    reason = "nothing was changed: /sys/x cannot be set to 1 (Read-only file system)"
+    refused_ = trials.of_trial(trial(parent, {TRIAD: [1.0, 1.0, 1.0, 1.0]}, [None] * 4, reason))
     assert refused_.refused == "/sys/x cannot be set to 1 (Read-only file system)" and not refused_.changes
 
 
 def test_left_and_cleared(parent: Archive) -> None:
-    own = trial(parent, {TRIAD: [1.0, 1.1, 1.1, 1.0]}, [False, True, True, False])
-    own.note("left", host="a", what="x was 1 and could not be put back: no")
-    assert trials.of_trial(own).left.startswith("x was 1")
-    own.note("cleared", host="a", what="put back")
-    assert (trials.of_trial(own).left, trials.of_trial(own).cleared) == ("", "put back")
+    archive = trial(parent, {TRIAD: [1.0, 1.1, 1.1, 1.0]}, [False, True, True, False])
+    archive.note("left", host="a", what="x was 1 and could not be put back: no")
+    assert trials.of_trial(archive).left.startswith("x was 1")
+    archive.note("cleared", host="a", what="put back")
+    assert (trials.of_trial(archive).left, trials.of_trial(archive).cleared) == ("", "put back")
 
 
 def test_what_is_damaged_is_a_sentence(parent: Archive, tmp_path: Path) -> None:
-    own = trial(parent, {TRIAD: [1.0, 1.1, 1.1, 1.0]}, [False, True, True, False])
-    document = own.campaign()
+    archive = trial(parent, {TRIAD: [1.0, 1.1, 1.1, 1.0]}, [False, True, True, False])
+    document = archive.campaign()
     for items in ([{}], [{"path": "/x"}], [{"value": "1", "read": ["x"], "match": "(x)", "write": "x"}]):
-        own.save_campaign({**document, "trial": {**document["trial"], "items": items}})
+        archive.save_campaign({**document, "trial": {**document["trial"], "items": items}})
         with pytest.raises(FleetmarkError, match="damaged: it does not say what was tried"):
-            trials.of_trial(own)
-    own.save_campaign(document)
-    (own.path / "measurements.parquet").write_bytes(b"PAR1")
+            trials.of_trial(archive)
+    archive.save_campaign(document)
+    (archive.path / "measurements.parquet").write_bytes(b"PAR1")
     with pytest.raises(FleetmarkError, match="not a complete Parquet file"):
-        trials.of_trial(own)
+        trials.of_trial(archive)
 
 
 def test_a_trial_of_what_ran_in_a_container_runs_in_it(tmp_path: Path) -> None:
@@ -196,7 +198,7 @@ def test_a_trial_of_what_ran_in_a_container_runs_in_it(tmp_path: Path) -> None:
     read = {"workloads": {"stream": {"in_container": "podman:x"}, "fio": None}}
     archive.save_campaign({**archive.campaign(), "suite_as_read": read})
     every = trials.suite(archive, "a", rule_named("governor"), (), 12)["workloads"]
-    assert {name: of.get("in_container") for name, of in every.items()} == {
+    assert {name: settings.get("in_container") for name, settings in every.items()} == {
         "stream": "podman:x",
         "fio": None,
         "lmbench": None,
@@ -204,35 +206,35 @@ def test_a_trial_of_what_ran_in_a_container_runs_in_it(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_trial_goes_on_only_with_the_same_setting(parent: Archive) -> None:
-    own = trial(parent, {TRIAD: [1.0, 1.1]}, [False, True])
+    archive = trial(parent, {TRIAD: [1.0, 1.1]}, [False, True])
     assert trials.unfinished(parent, "a", "hugepages", [KNOB]) is None
-    own.note("ended", owed=2)
+    archive.note("ended", owed=2)
     begun = trials.unfinished(parent, "a", "hugepages", [KNOB])
-    assert begun and begun.id == own.id and not trials.of_trial(own).finished
+    assert begun and begun.id == archive.id and not trials.of_trial(archive).finished
     assert trials.unfinished(parent, "a", "hugepages", [{**KNOB, "value": "never"}]) is None
     assert trials.unfinished(parent, "b", "hugepages", [KNOB]) is None
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("words", "reason"),
     [
         (("tune",), "no host: fleetmark tune HOST says"),
         (("tune", "z"), "no host 'z'"),
         (("tune", "a", "hugepage"), "did you mean hugepages?"),
-        (("tune", "a", "acs"), "acs cannot be tried: nothing is set at run time"),
-        (("tune", "a", "mtu"), "mtu cannot be tried on a: its facts show nothing to set"),
-        (("tune", "a", "--try"), "--try: no rule"),
+        (("tune", "a", "acs"), "acs cannot be tried: it sets nothing at run time"),
+        (("tune", "a", "mtu"), "mtu cannot be tried on a: the facts of this host show nothing to set"),
+        (("tune", "a", "--try"), "--try: needs a rule"),
         (("tune", "a", "hugepages", "--try"), "--try changes a setting of a as root: add --become"),
-        (("tune", "a", "hugepages", "--to", "x y"), "no value of a setting"),
-        (("tune", "a", "hugepages", "--on", "eth9"), "the rule sets nothing of it"),
-        (("tune", "a", "--to", "x"), "--to: no rule"),
+        (("tune", "a", "hugepages", "--to", "x y"), "x y: not a valid value"),
+        (("tune", "a", "hugepages", "--on", "eth9"), "the rule sets nothing on this device"),
+        (("tune", "a", "--to", "x"), "--to: needs a rule"),
         (("tune", "--list", "a"), "leave the host and --try out"),
-        (("tune", "a", "nic-rings"), "its facts show nothing to set"),
+        (("tune", "a", "nic-rings"), "the facts of this host show nothing to set"),
         (("tune", "a", "hugepages", "--case", "none/*"), "measured no headline of none/* on a"),
     ],
 )
-def test_bad_requests(parent: Archive, tmp_path: Path, words: tuple[str, ...], why: str) -> None:
-    assert parent.id and why in refused(tmp_path, *words)
+def test_bad_requests(parent: Archive, tmp_path: Path, words: tuple[str, ...], reason: str) -> None:
+    assert parent.id and reason in refused(tmp_path, *words)
 
 
 def test_a_value_that_nothing_says_has_to_be_named(parent: Archive, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from fleetmark.base.yaml import read_yaml
 from fleetmark.record.diagnosis.subjects import _mtus
 from parsers.nccl.net import gpu_direct
 from planner import peak
-from planner.diagnosis.trial import Change
+from planner.diagnosis.trial import TrialChange
 from planner.diagnosis.tuning.rule import Share, Subject
 from planner.diagnosis.tuning.rules import RULES
 from planner.estimate import Estimate
@@ -243,8 +243,11 @@ def test_peaks_of_network_and_accelerators() -> None:
     assert [e and e.value for e in known] == [18, 0, None, None]
     unknown = SXM.model_copy(update={"name": "Tesla T4"})
     mixed = sound(gpus=(SXM, unknown))
-    for of in ("device_memory", "device_compute"):
-        assert peak.component_peak(sound(gpus=(unknown,)), of) is None and peak.component_peak(mixed, of) is None
+    for component in ("device_memory", "device_compute"):
+        assert (
+            peak.component_peak(sound(gpus=(unknown,)), component) is None
+            and peak.component_peak(mixed, component) is None
+        )
 
 
 def test_what_was_measured_stands_beside_its_peak(tmp_path: Path) -> None:
@@ -318,8 +321,8 @@ def test_idle_accelerators_and_virtual_machines_are_left_alone() -> None:
     assert said_by(Subject(sound(**virtual))) == {}
 
 
-def changed(value: float, half: float) -> Change:
-    return Change("stream all-cores triad", Estimate(value, value - half, value + half, df=5), 6)
+def changed(value: float, half: float) -> TrialChange:
+    return TrialChange("stream all-cores triad", Estimate(value, value - half, value + half, df=5), 6)
 
 
 MEASURED: list[tuple[int, dict[str, Any], str]] = [
@@ -386,10 +389,10 @@ def test_an_mtu_that_would_not_come_back_entirely_is_refused() -> None:
     rule = next(r for r in RULES if r.name == "mtu")
     assert rule.setting
     named = rule.setting(Subject(sound(nics=(nic,))))
-    assert named and named.to("1280").items[0].unless == f"/sys/class/net/{nic.name}/upper_*"
+    assert named and named.with_value("1280").items[0].unless == f"/sys/class/net/{nic.name}/upper_*"
     for value in ("1279", "9k"):
-        with pytest.raises(FleetmarkError, match="name a number from 1280"):
-            named.to(value)
+        with pytest.raises(FleetmarkError, match="a value below 1280 cannot be undone; use at least 1280"):
+            named.with_value(value)
     usual = rule.setting(Subject(sound(nics=(nic,)), mtus={nic.speed or 0.0: Counter({576: 7})}))
     assert usual and usual.items[0].value == ""
 

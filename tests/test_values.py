@@ -48,7 +48,7 @@ def test_a_report_of_a_file_is_that_of_a_frame(make, tmp_path: Path, monkeypatch
     monkeypatch.setattr(values_module, "_PART", 70)
     seen = report.of_campaign(filed(results, tmp_path))
     for name in ("stats", "merged", "generational"):
-        shown, as_before = (plain(getattr(of.view, name)) for of in (seen, expected))
+        shown, as_before = (plain(getattr(report.view, name)) for report in (seen, expected))
         pd.testing.assert_frame_equal(shown, as_before, check_dtype=False, rtol=1e-12)
     assert rounded("".join(verb._json(seen, None))) == rounded("".join(verb._json(expected, None)))
     if make is sample.six:
@@ -138,5 +138,5 @@ def test_another_tool_reads_many_campaigns_as_the_page_says(tmp_path: Path, monk
     expected = mine.groupby(["host", "case"])["value"].median() / 1e9
     latest = names["latest"]
     assert len(expected) > 1 and set(latest["campaign"]) == {"c1", "c2"}
-    for _, of in latest.groupby("campaign"):
-        assert of.set_index(["host", "case"])["GB/s"].to_dict() == pytest.approx(expected.to_dict(), rel=1e-12)
+    for _, one in latest.groupby("campaign"):
+        assert one.set_index(["host", "case"])["GB/s"].to_dict() == pytest.approx(expected.to_dict(), rel=1e-12)

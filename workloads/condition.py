@@ -29,27 +29,29 @@ def _has(facts: Facts, vendor: str) -> bool:
     return any(gpu.vendor == vendor for gpu in facts.gpus)
 
 
-def holds(where: str, facts: Facts, place: str) -> bool:
+def holds(condition: str, facts: Facts, place: str) -> bool:
     """Return whether a host with ``facts`` meets the condition; an empty condition is always met.
 
     Raise FleetmarkError naming ``place`` if the condition needs a value that is missing from the host's facts.
     """
-    if not where:
+    if not condition:
         return True
     context = {name: test(facts) for name, test in _SHORT.items()} | {"facts": facts}
-    return bool(evaluate(f"{{{{ {where} }}}}", context, f"{place}: where"))
+    return bool(evaluate(f"{{{{ {condition} }}}}", context, f"{place}: where"))
 
 
-def check(where: str, place: str) -> None:
+def check(condition: str, place: str) -> None:
     """Raise FleetmarkError naming ``place`` if the condition is malformed or uses an unknown fact."""
-    if not where:
+    if not condition:
         return
-    if "{{" in where or "}}" in where:
-        raise FleetmarkError(f"{place}: where: {where!r} contains braces; write only the expression, such as has_gpu")
+    if "{{" in condition or "}}" in condition:
+        raise FleetmarkError(
+            f"{place}: where: {condition!r} contains braces; write only the expression, such as has_gpu"
+        )
     try:
-        tree = environment().parse(f"{{{{ {where} }}}}")
+        tree = environment().parse(f"{{{{ {condition} }}}}")
     except TemplateSyntaxError as error:
-        raise FleetmarkError(f"{place}: where: {where!r} is not a valid expression ({error.message})") from error
+        raise FleetmarkError(f"{place}: where: {condition!r} is not a valid expression ({error.message})") from error
     unknown = meta.find_undeclared_variables(tree) - set(_NAMES) - _GLOBALS
     if unknown:
         name, names = min(unknown), ", ".join(_SHORT)

@@ -9,7 +9,7 @@ from functools import cache
 
 from fleetmark.base import extensions, kinds
 from fleetmark.base.measurement import Kind
-from workloads.manifest import About, Frontier, Manifest, Peak, Plot, load, names
+from workloads.manifest import Declaration, Frontier, Manifest, Peak, Plot, load, names
 from workloads.variant import plain_case
 
 _EITHER = re.compile(r"'([a-z][a-z0-9-]*)'")  # the classes that an expression can choose
@@ -102,16 +102,16 @@ def depth(workload: str, case: str) -> tuple[str, float] | None:
     return None
 
 
-def about(workload: str, case: str, metric: str, class_: str, unit: str, better: str) -> About:
+def declaration(workload: str, case: str, metric: str, class_: str, unit: str, better: str) -> Declaration:
     """Return the description of a recorded figure: from its manifest, or else from class, unit and direction."""
     manifest = _manifest(workload)
     if manifest is None:
-        return About(*kinds.inferred(class_, unit, better), better)
+        return Declaration(*kinds.inferred(class_, unit, better), better)
     return manifest.describe(metric, [case.partition("/")[0], case], class_, unit, better)
 
 
 def declares(workload: str, metric: str) -> bool:
-    """Return whether a manifest declares the metric, so that ``about`` does not need to infer its kind."""
+    """Return whether a manifest declares the metric, so that ``declaration`` does not need to infer its kind."""
     manifest = _manifest(workload)
     return bool(manifest and metric in manifest.metrics)
 

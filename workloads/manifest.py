@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -43,7 +43,7 @@ class Plot(_Part):
     each: str
 
 
-class At(_Part):
+class Override(_Part):
     """Override the declaration of a metric in some cases.
 
     ``better: none`` marks a setting that is reported as a result. ``limit``: the part of the case name that gives the
@@ -72,14 +72,16 @@ class Peak(_Part):
     ``traffic``: bytes that the hardware moves for each byte that the tool counts.
     """
 
-    of: Literal["memory", "cache", "compute", "link", "pcie", "gpu_link", "ends", "device_memory", "device_compute"]
+    RENAMED: ClassVar = {"of": "part"}
+
+    part: Literal["memory", "cache", "compute", "link", "pcie", "gpu_link", "ends", "device_memory", "device_compute"]
     cases: tuple[str, ...] = ("*",)
     traffic: float = Field(default=1.0, gt=0)
     called: str = ""
     each: str = ""
 
-    def which(self, case: str) -> str:
-        """Return which of several parts of its kind the case measures."""
+    def peak_name(self, case: str) -> str:
+        """Return the name of the peak that applies to a case; empty if its part has a single peak."""
         match = re.search(self.each, plain_case(case)) if self.each else None
         return match[1] if match else self.called
 
@@ -87,21 +89,23 @@ class Peak(_Part):
 class Metric(_Part):
     """Describe a figure of merit: its meaning, kind and direction, and whether it is in the first table of the summary.
 
-    ``<>`` in a class stands for the class of the case. ``at``: overrides by shell-style pattern of case names; the
+    ``<>`` in a class stands for the class of the case. ``overrides``: changes by shell-style pattern of case names; the
     first match applies. ``quantity``: the quantity that it measures; metrics and workloads that measure the same share
     its name, so that it counts once. ``energy``: the unit of work (token, step) that this rate counts; together with
     the power measured meanwhile, it gives ``energy_per_token``.
     """
 
+    RENAMED: ClassVar = {"about": "description", "at": "overrides"}
+
     unit: str
     better: Better
-    about: str
+    description: str
     headline: bool = False
     bits: bool = False  # people read it in bit/s
     percent: bool = False  # people read this share in %
     kind: Kind | None = None  # if it differs from its workload's
     class_: str | None = Field(default=None, alias="class")  # if it differs from its workload's
-    at: Mapping[str, At] = {}
+    overrides: Mapping[str, Override] = {}
     quantity: str = ""
     centre: Summarised | None = None  # if it differs from its workload's
     plot: Plot | None = None  # x axis of a latency under load
@@ -128,9 +132,11 @@ class Frontier(_Part):
 
     The metrics are the work per time, the speed for one user (1/s), the time that a user waits (s), and the power (W)
     of the host and of its accelerators. ``piece``: the unit of work (``token``). ``each``: a regular expression for the
-    part of a case name that differs between the points of a line. ``at``: the speeds at which sides are compared.
-    ``within``: the maximum wait, in s.
+    part of a case name that differs between the points of a line. ``speeds``: the speeds at which
+    sides are compared. ``max_wait``: the maximum wait, in s.
     """
+
+    RENAMED: ClassVar = {"at": "speeds", "within": "max_wait"}
 
     cases: tuple[str, ...] = ("*",)
     each: str
@@ -140,8 +146,8 @@ class Frontier(_Part):
     power: str = ""
     devices_power: str = ""
     piece: Annotated[str, Field(pattern=r"^[a-z]{1,20}$")] = "piece"
-    at: tuple[float, ...] = ()
-    within: float = 0.0
+    speeds: tuple[float, ...] = ()
+    max_wait: float = 0.0
 
 
 class Score(_Part):
@@ -152,12 +158,14 @@ class Score(_Part):
     have no score. ``dropped`` gives the number of repeats dropped at each end, if it is not one.
     """
 
+    RENAMED: ClassVar = {"about": "description"}
+
     metric: str
     mean: Literal["geometric", "olympic"]
     cases: tuple[str, ...] = ()
     runs: Mapping[str, int] = {}
     dropped: Mapping[str, int] = {}
-    about: str
+    description: str
 
 
 class Need(_Part):
@@ -183,8 +191,10 @@ class Deploy(_Part):
 class Alike(_Part):
     """Describe a value that must be equal on all hosts of a case: its name, and an expression for each host."""
 
-    what: str
-    of: Any
+    RENAMED: ClassVar = {"what": "name", "of": "value"}
+
+    name: str
+    value: Any
 
 
 class Serve(_Part):
@@ -198,9 +208,11 @@ class Serve(_Part):
 class Case(_Part):
     """Describe a command to measure, or a family of commands over ``foreach`` (name to list, all combinations)."""
 
+    RENAMED: ClassVar = {"about": "description"}
+
     name: str
     called: str = ""  # the display name, if an expression makes it; settings are in <>
-    about: str = ""
+    description: str = ""
     foreach: Mapping[str, Any] = {}
     when: Any = True
     argv: tuple[Any, ...]
@@ -220,7 +232,7 @@ class Case(_Part):
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class Declaration:
     """Describe a figure: its class, kind (empty if it is only descriptive) and direction.
 
     ``limit`` is the guardrail's limit in seconds, or None. ``quantity`` names what several metrics measure.
@@ -244,6 +256,8 @@ class Manifest(_Part):
     that measure the same.
     """
 
+    RENAMED: ClassVar = {"about": "description"}
+
     schema_: int = Field(default=SCHEMA, alias="schema", ge=1)
     name: str
     version: str = ""  # version of the workload, kept in records
@@ -254,7 +268,7 @@ class Manifest(_Part):
     redundant: str = ""
     scope: Literal["host", "pair"] = "host"
     single: Any = False
-    about: str
+    description: str
     licence: str
     citation: str
     parser: str | None = None
@@ -312,12 +326,12 @@ class Manifest(_Part):
         """Return every kind and class that ``metric`` may have, as declared; none for a purely descriptive metric."""
         if metric.better == Better.NONE:
             return
-        for override in (At(), *metric.at.values()):
+        for override in (Override(), *metric.overrides.values()):
             if override.better is None:
                 template = override.class_ or metric.class_ or "<>"
                 yield override.kind or metric.kind or self.kind, self.class_ if template == "<>" else template
 
-    def describe(self, name: str, cases: Sequence[str], class_: str, unit: str, better: str) -> About:
+    def describe(self, name: str, cases: Sequence[str], class_: str, unit: str, better: str) -> Declaration:
         """Return the description of the metric ``name`` in a case, which may have several names in ``cases``.
 
         ``class_`` is the class of the case, of the metric in another case, or from a file of an earlier version.
@@ -326,21 +340,23 @@ class Manifest(_Part):
         class_ = self.was.get(class_, class_)
         metric = self.metrics.get(name)
         if metric is None or better == Better.NONE:
-            return About(*kinds.inferred(class_, unit, better), better)
+            return Declaration(*kinds.inferred(class_, unit, better), better)
         shapes = [m.class_ for m in self.metrics.values() if m.class_ and m.class_.startswith("<>-")]
         endings = {shape.removeprefix("<>") for shape in shapes}
         class_ = next((class_.removesuffix(end) for end in sorted(endings) if class_.endswith(end)), class_)
         plain = [plain_case(case) for case in cases]
-        override = next((a for p, a in metric.at.items() if any(fnmatch.fnmatchcase(c, p) for c in plain)), At())
+        override = next(
+            (a for p, a in metric.overrides.items() if any(fnmatch.fnmatchcase(c, p) for c in plain)), Override()
+        )
         class_ = (override.class_ or metric.class_ or "<>").replace("<>", class_)
         if override.better is not None:
-            return About(class_, "", override.better)
+            return Declaration(class_, "", override.better)
         kind = override.kind or metric.kind or self.kind
         quantity = override.quantity or metric.quantity
         if self.redundant:
             bare = [re.sub(self.redundant, "", c) for c in cases[:1]]
             quantity = " ".join([self.name, *bare, quantity or name])
-        return About(class_, kind.value if kind else "", better, _limit(override.limit, plain[0]), quantity)
+        return Declaration(class_, kind.value if kind else "", better, _limit(override.limit, plain[0]), quantity)
 
     def headlines(self, case: Case) -> tuple[str, ...]:
         """Return the metrics of a case for the first table of the summary."""
@@ -353,18 +369,18 @@ class Manifest(_Part):
         """Return the parser of its output: the one of the same name unless the manifest says otherwise."""
         return self.parser or self.name
 
-    def check_settings(self, settings: Mapping[str, Any], where: str) -> dict[str, Any]:
+    def check_settings(self, settings: Mapping[str, Any], place: str) -> dict[str, Any]:
         """Return the user's settings, typed. Raise FleetmarkError for an unknown name or an invalid value."""
         checked = {}
         for key, value in settings.items():
             if key not in self.parameters:
                 raise FleetmarkError(
-                    f"{where}: {self.name} has no parameter {key!r}{suggest(key, self.parameters)}; "
+                    f"{place}: {self.name} has no parameter {key!r}{suggest(key, self.parameters)}; "
                     f"it has {', '.join(self.parameters)}"
                 )
             if value is None:  # YAML reads a name without a value as null
-                raise FleetmarkError(f"{where}: {self.name}.{key} has no value: write one, or leave it out")
-            checked[key] = self.parameters[key].coerce(value, f"{where}: {self.name}.{key}")
+                raise FleetmarkError(f"{place}: {self.name}.{key} has no value: write one, or leave it out")
+            checked[key] = self.parameters[key].coerce(value, f"{place}: {self.name}.{key}")
         return checked
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, get_args
-
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
-from fleetmark.base.errors import suggest
+from fleetmark.base.keys import key_errors
 
 _PLAIN = {
-    "too_short": "is empty; name one at least",
+    "too_short": "is empty; add at least one",
     "missing": "is missing",
     "string_type": "must be text; put it in quotes",
     "tuple_type": "must be a list",
@@ -29,32 +25,7 @@ def misfit(error: ValidationError, model: type[BaseModel]) -> str:
 
 def misfits(error: ValidationError, model: type[BaseModel]) -> list[tuple[tuple[int | str, ...], str]]:
     """Return the place and description of each error, unknown keys first."""
-    faults = sorted(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
-    return [(fault["loc"], _text(fault, model)) for fault in faults]
-
-
-def _text(fault: ErrorDetails, model: type[BaseModel]) -> str:
-    *within, key = fault["loc"] or ("",)
-    if fault["type"] == "extra_forbidden":
-        return f"is not a valid key{suggest(str(key), list(_keys(model, within)))}"
-    return _PLAIN.get(fault["type"], fault["msg"].removeprefix("Value error, ").lower())
-
-
-def _keys(model: type[BaseModel], within: list[Any]) -> Iterator[str]:
-    """Return the keys that a place within a model may have; none if the place is not a model."""
-    model_here: type[BaseModel] | None = model
-    for name in within:
-        if model_here is not None and isinstance(name, str):
-            field = model_here.model_fields.get(name)
-            model_here = next(_models(field.annotation), None) if field else None
-    if model_here is not None:
-        for name, field in model_here.model_fields.items():
-            yield field.alias or name
-
-
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Return the models in a type, such as ``tuple[Rule, ...]``."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for part in get_args(annotation):
-        yield from _models(part)
+    return [
+        (one["loc"], sentence or _PLAIN.get(one["type"], one["msg"].removeprefix("Value error, ").lower()))
+        for one, sentence in key_errors(error, model)
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -20,35 +20,36 @@ class Parameter(BaseModel, defer_build=True):
     A ``many`` parameter is a list; a single value becomes a list of one. The list may be empty only if its default is.
     """
 
+    RENAMED: ClassVar = {"about": "description"}
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: ParameterType
-    about: str
+    description: str
     default: Any
     many: bool = False
     choices: tuple[Any, ...] = ()
     min: float | None = None
 
-    def coerce(self, value: Any, where: str) -> Any:
+    def coerce(self, value: Any, place: str) -> Any:
         """Return ``value`` as this parameter's type, or raise FleetmarkError with ``where`` and the allowed values."""
         if self.many:
             items = value if isinstance(value, list | tuple) else _split(value)
             if not items and self.default != []:
-                raise FleetmarkError(f"{where}: needs at least one value")
-            return [self._one(v, where) for v in items]
+                raise FleetmarkError(f"{place}: needs at least one value")
+            return [self._one(v, place) for v in items]
         if isinstance(value, list | tuple):
-            raise FleetmarkError(f"{where}: must be a single {self.type}, not a list")
-        return self._one(value, where)
+            raise FleetmarkError(f"{place}: must be a single {self.type}, not a list")
+        return self._one(value, place)
 
-    def _one(self, value: Any, where: str) -> Any:
+    def _one(self, value: Any, place: str) -> Any:
         try:
             converted = _CONVERT[self.type](value)
         except (ValueError, TypeError, FleetmarkError) as error:
-            raise FleetmarkError(f"{where}: {value!r} is not {_SPOKEN[self.type]}") from error
+            raise FleetmarkError(f"{place}: {value!r} is not {_SPOKEN[self.type]}") from error
         if self.choices and converted not in self.choices:
-            raise FleetmarkError(f"{where}: {converted!r} is not one of {', '.join(map(str, self.choices))}")
+            raise FleetmarkError(f"{place}: {converted!r} is not one of {', '.join(map(str, self.choices))}")
         if self.min is not None and converted < self.min:
-            raise FleetmarkError(f"{where}: {converted} is below the minimum of {self.min:g}")
+            raise FleetmarkError(f"{place}: {converted} is below the minimum of {self.min:g}")
         return converted
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, ValidationError
 
@@ -52,8 +52,10 @@ class Suite(_Part):
     ``load_suite`` resolves them, so they are empty in a loaded suite.
     """
 
+    RENAMED: ClassVar = {"about": "description"}
+
     name: str
-    about: str
+    description: str
     repeats: int = Field(default=3, ge=1)
     include: tuple[str, ...] = ()
     where: str = ""
@@ -102,7 +104,7 @@ def _load(name: str, folder: Path, within: tuple[Path, ...], repeats: int | None
     """
     path = _path(name, folder)
     if path is None:
-        return Suite(name=name, about=load(name).about, workloads={name: None})
+        return Suite(name=name, description=load(name).description, workloads={name: None})
     if path in within:
         circle = " > ".join(p.name for p in (*within[within.index(path) :], path))
         raise FleetmarkError(f"{path}: include: the suites form a cycle ({circle}); remove one include")
@@ -115,7 +117,7 @@ def _load(name: str, folder: Path, within: tuple[Path, ...], repeats: int | None
     workloads = _merged(suite, included)
     if not workloads:
         raise FleetmarkError(f"{path}: workloads: the list is empty; add at least one workload")
-    return Suite(name=suite.name, about=suite.about, repeats=suite.repeats, workloads=workloads)
+    return Suite(name=suite.name, description=suite.description, repeats=suite.repeats, workloads=workloads)
 
 
 def _path(name: str, folder: Path) -> Path | None:

@@ -101,15 +101,15 @@ def syntax_problem(value: str) -> str:
     return ""
 
 
-def evaluate(value: Any, context: Mapping[str, Any], where: str) -> Any:
+def evaluate(value: Any, context: Mapping[str, Any], place: str) -> Any:
     """Return ``value`` with its expressions evaluated, including those in lists and mappings.
 
     Raise FleetmarkError naming ``where`` if an expression is malformed or names something unknown.
     """
     if isinstance(value, list):
-        return [evaluate(v, context, where) for v in value]
+        return [evaluate(v, context, place) for v in value]
     if isinstance(value, dict):
-        return {k: evaluate(v, context, where) for k, v in value.items()}
+        return {k: evaluate(v, context, place) for k, v in value.items()}
     if not isinstance(value, str) or "{{" not in value:
         return value
     inner = value.strip()
@@ -121,4 +121,4 @@ def evaluate(value: Any, context: Mapping[str, Any], where: str) -> Any:
             return None if isinstance(result, Undefined) else result  # `x if no` gives an undefined value
         return _template(value).render(**context)
     except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
-        raise FleetmarkError(f"{where}: {value!r} cannot be worked out: {error}") from error
+        raise FleetmarkError(f"{place}: {value!r} cannot be worked out: {error}") from error

@@ -20,9 +20,9 @@ class LeftOut(UserWarning):
     """Warn that a damaged part of the record is left out, and say why in one sentence."""
 
 
-def leave_out(item: str, why: FleetmarkError) -> None:
+def leave_out(item: str, reason: FleetmarkError) -> None:
     """Warn that ``item`` is left out. The command line prints the warning."""
-    warnings.warn(LeftOut(f"{item} is left out: {why}"), stacklevel=2)
+    warnings.warn(LeftOut(f"{item} is left out: {reason}"), stacklevel=2)
 
 
 class ParseError(FleetmarkError):
@@ -30,9 +30,9 @@ class ParseError(FleetmarkError):
 
     def __init__(self, tool: str, expected: str, *, line: int | None = None, got: str | None = None) -> None:
         self.tool, self.expected, self.line, self.got = tool, expected, line, got
-        where = f" line {line}" if line is not None else ""
+        suffix = f" line {line}" if line is not None else ""
         received = f", got {_clip(got)!r}" if got is not None else ""
-        super().__init__(f"{tool}{where}: expected {expected}{received}")
+        super().__init__(f"{tool}{suffix}: expected {expected}{received}")
 
 
 def _clip(text: str, width: int = 120) -> str:

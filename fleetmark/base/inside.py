@@ -165,8 +165,8 @@ def append_inside(file: Path, root: Path) -> int:
     info = os.fstat(handle)
     if not stat.S_ISREG(info.st_mode) or info.st_nlink > 1:
         os.close(handle)
-        why = "it is not a regular file" if not stat.S_ISREG(info.st_mode) else "it has another hard link"
-        raise OSError(errno.EINVAL, f"{why}; remove it")
+        reason = "it is not a regular file" if not stat.S_ISREG(info.st_mode) else "it has another hard link"
+        raise OSError(errno.EINVAL, f"{reason}; remove it")
     return handle
 
 

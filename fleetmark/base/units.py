@@ -131,4 +131,4 @@ def parse_quantity(text: str | int | float) -> tuple[float, str]:
             scale = _BINARY_PREFIXES.get(prefix or "", scale)
             if scale is not None and (unit not in ("", "1", "%") or not prefix):
                 return number * scale * factor, base
-    raise FleetmarkError(f"{text!r} is no amount with a unit: write 600 GB/s, 25 Gbit/s, 120 ns, 900 k/s or 0.97")
+    raise FleetmarkError(f"{text!r} is not an amount with a unit; write 600 GB/s, 25 Gbit/s, 120 ns, 900 k/s or 0.97")

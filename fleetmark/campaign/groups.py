@@ -109,11 +109,11 @@ def _why_not(manifest: Manifest, group: Sequence[Able], size: int) -> str:
     for alike in manifest.alike:
         having: dict[str, list[str]] = {}
         for host, resolved in group:
-            value = evaluate(alike.of, resolved.context, f"{manifest.name}: alike")
+            value = evaluate(alike.value, resolved.context, f"{manifest.name}: alike")
             having.setdefault(str(value or "unknown"), []).append(host.name)
         if len(having) > 1:
             listed = "; ".join(f"{value} on {', '.join(names)}" for value, names in sorted(having.items()))
-            return f"refused: {alike.what} differs among the nodes: {listed}"
+            return f"refused: {alike.name} differs among the nodes: {listed}"
     return ""
 
 

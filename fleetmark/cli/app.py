@@ -207,7 +207,16 @@ def run(
     _refuse_slurm(slurm, resume, asked, {"-i": inventory, "--limit": limit, "-b": become or None})
     if slurm and not shared and ":/" in str(root):
         raise FleetmarkError("--slurm with --results in a store: the nodes need a shared folder; name it by --shared")
-    request = Request(partition, nodes, time, account, constraint, nodelist, exclusive, tuple(sbatch or ()))
+    request = Request(
+        partition=partition,
+        nodes=nodes,
+        time=time,
+        account=account,
+        constraint=constraint,
+        nodelist=nodelist,
+        exclusive=exclusive,
+        more=tuple(sbatch or ()),
+    )
     options = Options(
         suite=suite or "quick",
         inventory=tuple(inventory or ()),
@@ -460,7 +469,7 @@ def campaigns(root: Root = ROOT, output: Output = None, as_: AsDocument = Docume
 
 @app.command(rich_help_panel=RECORD)
 def parse(
-    what: Annotated[str, typer.Argument(help="A tool (fio, stream, lscpu, ...), or a campaign to parse again.")],
+    subject: Annotated[str, typer.Argument(help="A tool (fio, stream, lscpu, ...), or a campaign to parse again.")],
     files: Annotated[list[Path] | None, typer.Argument(help="The tool's output; - is stdin.")] = None,
     command: Annotated[str, typer.Option(help="The tool's command line, if the output omits it.")] = "",
     folders: WorkloadFolders = None,
@@ -476,13 +485,13 @@ def parse(
     from fleetmark.verbs.documents import files as asked
 
     if files:
-        raise typer.Exit(reparse.files(what, files, command, as_.value, beside(as_), asked(output)))
+        raise typer.Exit(reparse.files(subject, files, command, as_.value, beside(as_), asked(output)))
     json_ = as_ is DocumentFormat.JSON
     if output or not (json_ or as_ is DocumentFormat.TABLE):
         option = "--output" if output else f"--format {as_.value}"
-        raise FleetmarkError(f"{option}: parsing a campaign again writes no document; use `fleetmark report {what}`")
-    with results(root, campaign=what, writes=True) as here:
-        raise typer.Exit(reparse.campaign(what, here, beside(as_), json_))
+        raise FleetmarkError(f"{option}: parsing a campaign again writes no document; use `fleetmark report {subject}`")
+    with results(root, campaign=subject, writes=True) as here:
+        raise typer.Exit(reparse.campaign(subject, here, beside(as_), json_))
 
 
 app.add_typer(cli_workloads.app, name="workloads", rich_help_panel=MEASURE)

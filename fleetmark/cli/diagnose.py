@@ -75,7 +75,7 @@ def diagnose(
 
     if (inventory or become) and not (confirm or isolate):
         option = "--inventory" if inventory else "--become"
-        raise FleetmarkError(f"{option} without --confirm or --isolate: no host is reached then")
+        raise FleetmarkError(f"{option} without --confirm or --isolate: only these contact hosts; remove {option}")
     command = shlex.join(["fleetmark", *sys.argv[1:]])
     paths = {"html": html, "pdf": pdf, "xlsx": xlsx}
     if isolate is not None:
@@ -87,26 +87,28 @@ def diagnose(
         with results(root, campaign=campaign, writes=True) as here:
             healthy = _isolate(find(here, campaign), isolate, border, reached, as_, documents, command)
         raise typer.Exit(OK if healthy else SOME_FAILED)
-    where = Where(tuple(inventory or ()), become) if confirm else None
+    connection = Where(tuple(inventory or ()), become) if confirm else None
     with interruptible("no document was written; run the same command to continue"), keep_memory():
         documents = documents_of(paths, lang, templates, date, output=output)
         console = beside(as_)
         with results(root, campaign=campaign, writes=confirm) as here:
             baseline = baselines.load(here, against) if against is not None else None
-            question = diagnosing.Question(find(here, campaign), everything, baseline, command, where)
+            question = diagnosing.DiagnosisQuestion(find(here, campaign), everything, baseline, command, connection)
             healthy = diagnosing.campaign(question, as_.value, console, documents)
     raise typer.Exit(OK if healthy else SOME_FAILED)
 
 
 def _isolate(
-    archive: Any, case: str, border: str | None, where: Any, as_: DocumentFormat, documents: Any, command: str
+    archive: Any, case: str, border: str | None, connection: Any, as_: DocumentFormat, documents: Any, command: str
 ) -> bool:
     from fleetmark.record.diagnosis.isolations import question
     from fleetmark.verbs import isolate as isolating
 
     console = beside(as_)
     with interruptible("finished runs are stored; run the same command to continue"):
-        return isolating.show(archive, question(archive, case, border), where, as_.value, console, documents, command)
+        return isolating.show(
+            archive, question(archive, case, border), connection, as_.value, console, documents, command
+        )
 
 
 app = App(help="Saved results of hosts, to detect later slowdowns.", no_args_is_help=True)

@@ -73,9 +73,9 @@ def solve(
 
 @app.command()
 def init(
-    to: Annotated[Path, typer.Argument(help="A YAML file, or a folder for CSV sheets (no .yml at its end).")] = Path(
-        "demand.yml"
-    ),
+    target: Annotated[
+        Path, typer.Argument(help="A YAML file, or a folder for CSV sheets (no .yml at its end).")
+    ] = Path("demand.yml"),
 ) -> None:
     """Write an example to begin with; it runs as it is, without anything on record.
 
@@ -83,6 +83,6 @@ def init(
     """
     from fleetmark.verbs import plan as planning
 
-    for path in planning.init(to):
+    for path in planning.init(target):
         typer.echo(f"wrote {path}")
-    typer.echo(f"`fleetmark plan {to}` solves it")
+    typer.echo(f"`fleetmark plan {target}` solves it")

@@ -55,7 +55,15 @@ def tune(
         if rule is None:
             trying.of_host(archive, host, *shown)
             raise typer.Exit(OK)
-        asked = trying.Question(host, rule, to, on, tuple(case or ()), blocks, Where(tuple(inventory or ()), become))
+        asked = trying.TrialQuestion(
+            host=host,
+            rule=rule,
+            value=to,
+            device=on,
+            cases=tuple(case or ()),
+            blocks=blocks,
+            connection=Where(tuple(inventory or ()), become),
+        )
         if not try_:
             trying.preview(archive, asked, *shown)
             raise typer.Exit(OK)
@@ -77,8 +85,8 @@ def _refuse(
             "no host: fleetmark tune HOST says what can be tried there, fleetmark tune --list shows the rules"
         )
     if try_ and rule is None:
-        raise FleetmarkError(f"--try: no rule; fleetmark tune {host} says which can be tried there")
+        raise FleetmarkError(f"--try: needs a rule; `fleetmark tune {host}` lists the rules that can be tried")
     if try_ and not become:
         raise FleetmarkError(f"--try changes a setting of {host} as root: add --become")
     if rule is None and (option := next((name for name, value in of_rule.items() if value), None)):
-        raise FleetmarkError(f"{option}: no rule; fleetmark tune {host} says which can be tried there")
+        raise FleetmarkError(f"{option}: needs a rule; `fleetmark tune {host}` lists the rules that can be tried")

@@ -162,13 +162,13 @@ class Cells:
 
     # ------------------------------------------------------------ content
 
-    def where(self, area: Area, row: int, col: int | None = None) -> Where:
+    def place_of(self, area: Area, row: int, col: int | None = None) -> Where:
         """Return the position of a cell of the area's tab."""
         return Where(self.path.name, row, sheet=area.sheet, cell=area.cell(row, col))
 
     def fault(self, area: Area, row: int, col: int, sentence: str) -> None:
         """Record a fault of a cell."""
-        self.faults.append((self.where(area, row, col), sentence))
+        self.faults.append((self.place_of(area, row, col), sentence))
 
     def empty(self, area: Area, row: int, col: int) -> bool:
         """Return whether a cell is empty."""

@@ -85,7 +85,7 @@ class Folder:
         self.folder = folder
         self.files: dict[str, str] = {}
         self.places: dict[Path, Where] = {}
-        self.input = Input({}, self.places, self.files, folder=folder)
+        self.input = Input(doc={}, places=self.places, files=self.files, folder=folder)
 
     def rows(self, name: str, columns: Sequence[str], needed: Sequence[str]) -> tuple[list[str], list[Row]]:
         """Return the heads and rows of one sheet. ``columns`` is for messages; the caller checks the heads."""
@@ -129,8 +129,8 @@ class Folder:
             self.fault(Where(name, 1), f"has no column {lacking}; its columns are {', '.join(columns)}")
         return heads, rows
 
-    def fault(self, where: Where, sentence: str) -> None:
-        self.input.faults.append((where, sentence))
+    def fault(self, place: Where, sentence: str) -> None:
+        self.input.faults.append((place, sentence))
 
     def check_heads(self, name: str, heads: Sequence[str], columns: Sequence[str]) -> None:
         for head in heads:
@@ -139,14 +139,14 @@ class Folder:
                     Where(name, 1, head), f"there is no such column{suggest(head, list(columns))}; {', '.join(columns)}"
                 )
 
-    def put(self, doc: dict[str, Any], path: Path, where: Where, value: str) -> None:
+    def put(self, doc: dict[str, Any], path: Path, place: Where, value: str) -> None:
         """Set ``value`` at ``path`` of the document, and record its place."""
         node: Any = doc
         for n, part in enumerate(path[:-1]):
-            self.places.setdefault(path[: n + 1], Where(where.file, where.line))
+            self.places.setdefault(path[: n + 1], Where(place.file, place.line))
             node = node.setdefault(part, {}) if isinstance(node, dict) else node[part]
         node[path[-1]] = value
-        self.places[path] = where
+        self.places[path] = place
 
     def table(self, doc: dict[str, Any], name: str, top: str, key: str, columns: Sequence[str]) -> None:
         """Read a sheet with one row per entry, named in its column ``key``."""
@@ -250,7 +250,7 @@ class Folder:
                 self.fault(Where(name, row.line, "quantile"), f"{rank!r} is not a quantile: write p50 or p90")
                 continue
             for head, value in row.cells.items():
-                where = Where(name, row.line, head)
+                place = Where(name, row.line, head)
                 if head in periods:
                     target = (*path, "demand", *([rank] if rank else []), head)
                 elif head == "history" or head.startswith("history."):
@@ -262,9 +262,9 @@ class Folder:
                 else:
                     continue
                 if target in self.places and target != path:
-                    self.fault(where, f"is already at line {self.places[target].line}")
+                    self.fault(place, f"is already at line {self.places[target].line}")
                     continue
-                self.put(doc, target, where, value)
+                self.put(doc, target, place, value)
             entry.setdefault("demand", {})
 
 
@@ -287,7 +287,7 @@ def read(folder: File) -> Input:
     reader.table(doc, "sites.csv", "sites", "site", _SITES)
     reader.worth(doc)
     reader.entries(doc, "fleet", _FLEET, ["sku", "site", "count"])
-    reader.entries(doc, "supply", _SUPPLY, ["of", "most"])
+    reader.entries(doc, "supply", _SUPPLY, ["item", "maximum"])
     reader.input.doc.update(doc)
     return reader.input
 

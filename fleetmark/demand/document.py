@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -74,10 +74,12 @@ class Cohort(Part):
 
 
 class Supply(Part):
-    """The ``most`` that can be ordered of a SKU or from a vendor (``of``) in a ``period``, or in each."""
+    """Limit the orders of a SKU or from a vendor (``item``) to a ``maximum`` in a ``period``, or in each period."""
 
-    of: Text
-    most: Integer
+    RENAMED: ClassVar = {"of": "item", "most": "maximum"}
+
+    item: Text
+    maximum: Integer
     period: Text | None = None
 
 

@@ -76,16 +76,16 @@ def expected(written: History, workload: str, names: Sequence[str], source: Inpu
 
 def _use(file: str, line: int, column: str, text: str, faults: list[tuple[Where, str]]) -> float:
     """A figure of past use; a fault where it is missing, 0 or no number."""
-    where = Where(file, line, column)
+    place = Where(file, line, column)
     try:
         value = float(text) if text else None
     except ValueError:
-        faults.append((where, f"{text[:60]!r} is not a number"))
+        faults.append((place, f"{text[:60]!r} is not a number"))
         return 0.0
     if value is None:
-        faults.append((where, "is empty: write what was used, or begin the history after it"))
+        faults.append((place, "is empty: write what was used, or begin the history after it"))
     elif not math.isfinite(value) or value <= 0:
-        faults.append((where, f"is {text[:60]}: a forecast of growth needs use above 0; begin the history after it"))
+        faults.append((place, f"is {text[:60]}: a forecast of growth needs use above 0; begin the history after it"))
     else:
         return value
     return 0.0
@@ -97,18 +97,18 @@ def _in_order(
     """The last period of the history; faults for gaps, and for periods that do not go with those of the plan."""
     first, before = periods.place(names[0]), None
     for line, name in rows:
-        here, where = periods.place(name), Where(file, line, PERIOD)
+        here, place = periods.place(name), Where(file, line, PERIOD)
         if first is None:
             faults.append(
-                (where, f"the plan begins in {names[0]!r}, which is no period of the calendar: name it as one")
+                (place, f"the plan begins in {names[0]!r}, which is no period of the calendar: name it as one")
             )
         elif here is None or here.length != first.length:
-            faults.append((where, f"{name[:60]!r} is not a {first.length}, as the periods of the plan are"))
+            faults.append((place, f"{name[:60]!r} is not a {first.length}, as the periods of the plan are"))
         elif before is not None and here.number != before.number + 1:
             after = periods.Place(before.length, before.number + 1).name
-            faults.append((where, f"{after} is missing: {name} follows {before.name}; a forecast needs every period"))
+            faults.append((place, f"{after} is missing: {name} follows {before.name}; a forecast needs every period"))
         elif here.number >= first.number:
-            faults.append((where, f"{name} is planned for: the history ends before {names[0]}"))
+            faults.append((place, f"{name} is planned for: the history ends before {names[0]}"))
         else:
             before = here
             continue

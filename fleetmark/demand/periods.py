@@ -91,7 +91,7 @@ def in_order(names: Sequence[str], length: str | None = None) -> float:
 
 def duration(value: object) -> tuple[float, str]:
     """``2 quarters`` as (2, "quarter"), ``3`` as (3, "period"). Raises ValueError for anything else."""
-    how = "write 2 (periods), 2 quarters, 6 months, 10 weeks or 5 years"
+    advice = "write 2 (periods), 2 quarters, 6 months, 10 weeks or 5 years"
     if isinstance(value, int | float) and not isinstance(value, bool):
         amount, unit = float(value), "period"
     else:
@@ -99,10 +99,10 @@ def duration(value: object) -> tuple[float, str]:
         unit = match[2].lower() if match else ""
         unit = "half" if unit in ("halve", "half-year") else unit
         if not match or unit not in (*_YEARS, "period"):
-            raise ValueError(f"{value!r} is not a duration: {how}")
+            raise ValueError(f"{value!r} is not a duration: {advice}")
         amount = float(match[1])
     if not 0 <= amount < 1e4:
-        raise ValueError(f"{value!r} is not a duration: {how}")
+        raise ValueError(f"{value!r} is not a duration: {advice}")
     return amount, unit
 
 

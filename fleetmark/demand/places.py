@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as File
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
-from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.keys import key_errors
 
 MOST = 10  # maximum number of faults in one error
 
@@ -35,7 +37,7 @@ class Where:
         return f"{self.file}{line}{f', column {self.column}' if self.column else ''}"
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Input:
     """Hold an input before validation: ``doc`` in the types of YAML, and ``places`` by path.
 
@@ -50,7 +52,7 @@ class Input:
     sheets: Sequence[str] = ()
     folder: File = File()
 
-    def where(self, path: Path) -> Where:
+    def place_of(self, path: Path) -> Where:
         """Return the place of ``path``, or of its nearest parent."""
         while path and path not in self.places:
             path = path[:-1]
@@ -58,9 +60,9 @@ class Input:
 
     def fault(self, path: Path, sentence: str) -> None:
         """Record a fault at ``path``."""
-        where = self.where(path)
-        key = "" if (where.column or where.cell) and self.places.get(path) else dotted(path)
-        entry = (where, f"{key}: {sentence}" if key else sentence)
+        place = self.place_of(path)
+        key = "" if (place.column or place.cell) and self.places.get(path) else dotted(path)
+        entry = (place, f"{key}: {sentence}" if key else sentence)
         if entry not in self.faults:
             self.faults.append(entry)
 
@@ -70,7 +72,7 @@ class Input:
             return
         order = {name: n for n, name in enumerate((*self.files, *self.sheets))}
         self.faults.sort(key=lambda f: (order.get(f[0].file, 0), order.get(f[0].sheet, 0), f[0].line))
-        sentences = [f"{where}: {sentence}" for where, sentence in self.faults[:MOST]]
+        sentences = [f"{place}: {sentence}" for place, sentence in self.faults[:MOST]]
         if len(self.faults) > MOST:
             sentences.append(f"and {len(self.faults) - MOST} more faults")
         raise FleetmarkError("\n".join(sentences))
@@ -80,14 +82,14 @@ class Input:
 
         Without ``missing``, absent keys are not recorded, because their cells have faults of their own.
         """
-        for one in error.errors(include_url=False):
+        for one, unknown in key_errors(error, model):
             loc = one["loc"]
             if one["type"] == "missing":
                 if not missing:
                     continue
                 self.fault(self._real(loc[:-1]), f"{loc[-1]} is missing")
             else:
-                self.fault(self._real(loc), _sentence(one, model))
+                self.fault(self._real(loc), unknown or _sentence(one))
 
     def _real(self, loc: Sequence[str | int]) -> Path:
         """Return ``loc`` without the parts that are in the model but not in the file."""
@@ -112,31 +114,13 @@ def dotted(path: Path) -> str:
     return text.removeprefix(".")
 
 
-def _sentence(one: Any, model: type[BaseModel]) -> str:
-    kind, loc = one["type"], one["loc"]
-    if kind == "extra_forbidden":
-        keys = sorted(_keys(model, loc[:-1]))
-        return f"there is no such key{suggest(str(loc[-1]), keys)}; there are {', '.join(keys)}"
+def _sentence(one: ErrorDetails) -> str:
+    kind = one["type"]
     if kind in ("dict_type", "mapping_type", "model_type", "model_attributes_type"):
         return "keys and values are expected here"
     if kind == "list_type":
         return "a list is expected here"
     if kind == "too_short":
         return "needs at least one"
-    text = str(one["msg"]).removeprefix("Value error, ")
-    return text[:1].lower() + text[1:] if kind not in ("value_error",) else text
-
-
-def _keys(model: Any, loc: Sequence[str | int]) -> set[str]:
-    """Return the keys of the part of ``model`` at ``loc``."""
-    if isinstance(model, type) and issubclass(model, BaseModel):
-        fields = {f.alias or name: f.annotation for name, f in model.model_fields.items()}
-        if not loc:
-            return set(fields)
-        return _keys(fields.get(str(loc[0])), loc[1:])
-    inner = [_keys(part, loc[1:] if _keyed(model) else loc) for part in get_args(model)]
-    return set().union(*inner)
-
-
-def _keyed(annotation: Any) -> bool:
-    return getattr(annotation, "__origin__", None) in (dict, list, Mapping)
+    text = one["msg"].removeprefix("Value error, ")
+    return text[:1].lower() + text[1:] if kind != "value_error" else text

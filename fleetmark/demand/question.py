@@ -101,7 +101,9 @@ def question(source: Input, root: File) -> Question:
         budget=tuple(budget),
         source=origin,
         outage=doc.outage,
-        supply=tuple(Supply(s.of, s.most, None if s.period is None else names.index(s.period)) for s in doc.supply),
+        supply=tuple(
+            Supply(s.item, s.maximum, None if s.period is None else names.index(s.period)) for s in doc.supply
+        ),
         domains_w=dict(doc.domain_power),
         rates=dict(doc.currencies),
     )
@@ -152,7 +154,7 @@ def _check_times(doc: Document, check: Callable[[str, Mapping[str, object], str,
             check(period, dict.fromkeys(names), "period", ("sites", n, "windows", i))
     vendors = {sku.vendor for sku in doc.skus.values() if sku.vendor}
     for i, supply in enumerate(doc.supply):
-        check(supply.of, dict.fromkeys([*doc.skus, *vendors]), "SKU or vendor", ("supply", i, "of"))
+        check(supply.item, dict.fromkeys([*doc.skus, *vendors]), "SKU or vendor", ("supply", i, "item"))
         if supply.period is not None:
             check(supply.period, dict.fromkeys(names), "period", ("supply", i, "period"))
 
@@ -192,8 +194,8 @@ def _somebody_runs_it(doc: Document, skus: Mapping[str, Sku], source: Input) -> 
         elif not able and not any(name in s.worth for s in doc.skus.values()):
             source.fault(("workloads", name), "no SKU has a worth for it: nothing can run it")
         elif able and all(skus[n].price is None and n not in in_place for n in able):
-            where = f" at {', '.join(workload.sites)}, where it may run" if workload.sites else ""
-            sentence = f"runs on {', '.join(able)} only, which is neither sold nor in the fleet{where}"
+            limitation = f" at {', '.join(workload.sites)}, where it may run" if workload.sites else ""
+            sentence = f"runs on {', '.join(able)} only, which is neither sold nor in the fleet{limitation}"
             source.fault(("workloads", name), sentence)
         elif workload.availability == PREEMPTIBLE and not _hosts(name, doc, skus):
             sentence = (
@@ -205,8 +207,8 @@ def _somebody_runs_it(doc: Document, skus: Mapping[str, Sku], source: Input) -> 
 
 def _reasons(out: Mapping[str, str]) -> str:
     """Return each reason why SKUs are excluded once."""
-    skus = {why: [sku for sku, other in out.items() if other == why] for why in out.values()}
-    return "; ".join(f"{', '.join(names)}: {why}" for why, names in skus.items())
+    skus = {reason: [sku for sku, other in out.items() if other == reason] for reason in out.values()}
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in skus.items())
 
 
 def _hosts(name: str, doc: Document, skus: Mapping[str, Sku]) -> list[str]:
@@ -250,8 +252,8 @@ def _sku(name: str, doc: Document, years: float, source: Input, record: Record, 
             worth[workload] = replace(value, utilisation=entry.utilisation, why=message("given"))
         elif written.slo is not None:
             try:
-                used, why = of_objective(written.slo, slots(entry, written, value.value, speed), speed)
-                worth[workload] = replace(value, utilisation=used, why=why)
+                used, reason = of_objective(written.slo, slots(entry, written, value.value, speed), speed)
+                worth[workload] = replace(value, utilisation=used, why=reason)
             except FleetmarkError as error:
                 out[workload] = str(error)
         else:
@@ -310,14 +312,14 @@ def _workload(
         key=lambda worth: worth.utilisation or 0.0,
         default=None,
     )
-    used, why = (w.utilisation, message("given")) if least is None else (least.utilisation, least.why)
+    used, reason = (w.utilisation, message("given")) if least is None else (least.utilisation, least.why)
     return Workload(
         name,
         w.unit,
         tuple(point),
         tuple(sigma),
         w.utilisation or used or 0.0,
-        message("given") if w.utilisation else why,
+        message("given") if w.utilisation else reason,
         frozenset(w.sites),
         w.dedicated,
         w.availability or "",

@@ -33,7 +33,14 @@ def overlaid(source: Input, file: File) -> Input:
         raise FleetmarkError(f"{file.name}: the scenario changes nothing: write the keys of the question that differ")
     _unknown(source, over)
     faults = [*source.faults, *over.faults]
-    return Input(doc, places, {**source.files, **over.files}, faults, source.sheets, source.folder)
+    return Input(
+        doc=doc,
+        places=places,
+        files={**source.files, **over.files},
+        faults=faults,
+        sheets=source.sheets,
+        folder=source.folder,
+    )
 
 
 def _unknown(source: Input, over: Input) -> None:
@@ -48,8 +55,8 @@ def _unknown(source: Input, over: Input) -> None:
         for name, entry in after.items():
             hint = "" if name in before else suggest(str(name), [str(n) for n in before])
             if hint and not (isinstance(entry, Mapping) and set(needed) <= set(entry)):
-                where = over.where((top, name))
-                raise FleetmarkError(f"{where}: no {noun} {name!r}{hint}; a new one needs {' and '.join(needed)}")
+                place = over.place_of((top, name))
+                raise FleetmarkError(f"{place}: no {noun} {name!r}{hint}; a new one needs {' and '.join(needed)}")
 
 
 def _merge(
@@ -63,7 +70,7 @@ def _merge(
             continue
         for old in [p for p in places if p[: len(here)] == here]:
             del places[old]
-        places.update({p: where for p, where in new.items() if p[: len(here)] == here})
+        places.update({p: place for p, place in new.items() if p[: len(here)] == here})
         doc[key] = value
         other = _INSTEAD.get(key) if len(path) == 2 and path[0] == "workloads" else None
         if other and other not in over:  # the document refuses a scenario with both

@@ -52,7 +52,7 @@ def spread(values: Mapping[float, float]) -> tuple[float, float]:
     if ranked[-1][1] == 0:
         return 0.0, 0.0
     if ranked[0][1] == 0:
-        raise FleetmarkError("a quantile is 0 where another is not: no log-normal demand has such quantiles")
+        raise FleetmarkError("one quantile is 0 and another is not; no log-normal demand has such quantiles")
     logs = {float(norm.ppf(r)): math.log(v) for r, v in ranked}
     if 0.0 in logs:
         middle = logs.pop(0.0)

@@ -163,9 +163,9 @@ def fleet() -> tuple[Column, ...]:
 def supply() -> tuple[Column, ...]:
     """Return the columns of the table with one row per limit on orders."""
     return (
-        Column("supply_of", message("SKU or vendor"), Rule(message("the name of a SKU or vendor"), text=True)),
+        Column("supply_item", message("SKU or vendor"), Rule(message("the name of a SKU or vendor"), text=True)),
         Column(
-            "supply_most",
+            "supply_maximum",
             message("can be ordered"),
             Rule(message("a count"), integer=True),
             message("servers"),

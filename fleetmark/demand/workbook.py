@@ -84,20 +84,27 @@ class _Reader:
         self._runs()
         for column, key in ((tables.MEDIAN, "p50"), (tables.SIGMA, "sigma")):
             self._demand(column, key, names)
-        return Input(self.doc, self.places, self.files, self.cells.faults, self.cells.sheets, self.cells.path.parent)
+        return Input(
+            doc=self.doc,
+            places=self.places,
+            files=self.files,
+            faults=self.cells.faults,
+            sheets=self.cells.sheets,
+            folder=self.cells.path.parent,
+        )
 
     def _put(self, path: Path, area: Area, row: int, col: int, value: Value | None) -> None:
         """Set a value at a path of the document, and record its cell."""
         node: Any = self.doc
         for n, part in enumerate(path[:-1]):
-            self.places.setdefault(path[: n + 1], self.cells.where(area, row, col))
+            self.places.setdefault(path[: n + 1], self.cells.place_of(area, row, col))
             node = node.setdefault(part, {})
         node[path[-1]] = int(value) if isinstance(value, float) and _integer(value) else value
-        self.places[path] = self.cells.where(area, row, col)
+        self.places[path] = self.cells.place_of(area, row, col)
 
     @property
     def _faulty(self) -> set[Where]:
-        return {where for where, _ in self.cells.faults}
+        return {place for place, _ in self.cells.faults}
 
     def _settings(self) -> None:
         currency = Column("question_currency", message("currency"), Rule(message("a name"), text=True))
@@ -118,12 +125,12 @@ class _Reader:
             return []
         names: list[str] = []
         self.doc["periods"] = {"names": names}
-        self.places["periods",] = self.places["periods", "names"] = cells.where(area, area.row)
+        self.places["periods",] = self.places["periods", "names"] = cells.place_of(area, area.row)
         for row in range(area.row, area.row + periods.MOST):
             if cells.empty(area, row, area.col):
                 break
             names.append(text(cells.value(area, row, area.col)))
-            self.places["periods", "names", len(names) - 1] = cells.where(area, row)
+            self.places["periods", "names", len(names) - 1] = cells.place_of(area, row)
             budget = cells.value(money, row, money.col)
             if budget is not None:
                 self._put(("budget", names[-1]), money, row, money.col, budget)
@@ -131,7 +138,7 @@ class _Reader:
         named = [n for n, y in periods.LENGTHS.items() if isinstance(length, float | int) and math.isclose(y, length)]
         if named:
             self._put(("periods", "length"), years, years.row, years.col, named[0])
-        elif not any(where.sheet == years.sheet and where.cell == years.cell(years.row) for where in self._faulty):
+        elif not any(place.sheet == years.sheet and place.cell == years.cell(years.row) for place in self._faulty):
             cells.fault(years, years.row, years.col, f"{length} is not the length of a month, quarter, half or year")
         return names
 
@@ -148,7 +155,7 @@ class _Reader:
                 self.cells.fault(area, row, area.col, f"{noun} {name!r} is already in row {first}")
                 continue
             self.doc[top][name] = {}
-            self.places[path] = self.cells.where(area, row)
+            self.places[path] = self.cells.place_of(area, row)
             for column in columns[1:]:
                 self._cell((*path, *keys.get(column.field, (column.field,))), column, areas, row, values)
             if top == "skus":
@@ -159,7 +166,7 @@ class _Reader:
     ) -> None:
         """Read one cell of a row; an empty optional cell is an absent key."""
         area, value = areas[column.field], values[column.field]
-        if value is None and (column.rule.optional or self.cells.where(area, row, area.col) in self._faulty):
+        if value is None and (column.rule.optional or self.cells.place_of(area, row, area.col) in self._faulty):
             return
         self._put(path, area, row, area.col, value)
 
@@ -187,7 +194,7 @@ class _Reader:
                 self.cells.fault(areas["sku"], row, areas["sku"].col, sentence)
                 continue
             self.doc["skus"][sku]["worth"][workload] = {}
-            self.places[path] = self.cells.where(areas["value"], row)
+            self.places[path] = self.cells.place_of(areas["value"], row)
             for column in columns[2:]:
                 self._cell((*path, *_WORTH.get(column.field, (column.field,))), column, areas, row, values)
 
@@ -198,13 +205,13 @@ class _Reader:
         for row, areas, values in self.cells.table(columns):
             n = len(entries)
             entries.append({})
-            self.places[top, n] = self.cells.where(areas[columns[0].field], row)
+            self.places[top, n] = self.cells.place_of(areas[columns[0].field], row)
             for column in columns:
                 area, value = areas[column.field], values[column.field]
                 if value is None and column.rule.optional:
                     continue
                 entries[n][column.field] = text(value) or None if column.rule.text else value
-                self.places[top, n, column.field] = self.cells.where(area, row, area.col)
+                self.places[top, n, column.field] = self.cells.place_of(area, row, area.col)
 
     def _runs(self) -> None:
         """Read the sites of each workload; all sites if the cells of its column are empty, or the column is missing."""
@@ -227,7 +234,7 @@ class _Reader:
                 cells.fault(area, area.row, col, sentence)
             if allowed:
                 self.doc["workloads"][workload]["sites"] = allowed
-                self.places["workloads", workload, "sites"] = cells.where(area, area.row, col)
+                self.places["workloads", workload, "sites"] = cells.place_of(area, area.row, col)
 
     def _demand(self, column: Column, key: str, names: Sequence[str]) -> None:
         """Read one row of figures per workload; figures of added periods are to the right of the table."""
@@ -246,12 +253,12 @@ class _Reader:
                 continue  # which already has a fault
             path: Path = ("workloads", name, "demand", key)
             self.doc["workloads"][name].setdefault("demand", {})
-            self.places.setdefault(path[:3], cells.where(workload_area, row))
-            self.places[path] = cells.where(workload_area, row)
+            self.places.setdefault(path[:3], cells.place_of(workload_area, row))
+            self.places[path] = cells.place_of(workload_area, row)
             faults = len(cells.faults)
             figures = [cells.value(area, row, area.col + n) for n in range(len(names))]
             for n in range(len(names)):
-                self.places[(*path, n)] = cells.where(area, row, area.col + n)
+                self.places[(*path, n)] = cells.place_of(area, row, area.col + n)
             self.doc["workloads"][name]["demand"][key] = figures if len(cells.faults) == faults else 0
         for name in self.doc["workloads"]:
             if ("workloads", name, "demand", key) not in self.places:
@@ -323,12 +330,12 @@ def _planned(cells: Cells) -> _Planned:
 def _whys(cells: Cells) -> dict[tuple[str, float], str]:
     """Return the reason for each (workload, planned utilisation)."""
     names = ("workload_name", "workload_planned", "workload_why")
-    name, used, why = (cells.area(n, f"the column {n}") for n in names)
-    if name is None or used is None or why is None:
+    name, used, source = (cells.area(n, f"the column {n}") for n in names)
+    if name is None or used is None or source is None:
         return {}
     shares = {row: cells.number(used, row) for row in range(name.row, name.last_row + 1)}
     return {
-        (text(cells.column(name, row)), share): cells.column(why, row)
+        (text(cells.column(name, row)), share): cells.column(source, row)
         for row, share in shares.items()
         if share is not None
     }

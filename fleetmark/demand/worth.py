@@ -161,7 +161,7 @@ class Record:
         value = math.exp(float(logs.mean())) / demanded[1]
         se = float(logs.std(ddof=1)) / math.sqrt(len(logs)) if len(logs) > 1 else error
         if se is None:
-            raise FleetmarkError(f"{title} is of one host: give its standard error (error: 5%), or measure another")
+            raise FleetmarkError(f"{title} comes from one host; give its standard error (error: 5%) or measure another")
         self.campaigns |= {m.campaign for m in chosen}
         source = message(
             "measured: {benchmark} of {machines}, {n} hosts", benchmark=title, machines=measured.select, n=len(logs)
@@ -248,9 +248,9 @@ def _headline(answer: Answer, chosen: Chosen) -> tuple[Ratio, str]:
     if chosen.benchmark:
         measured = [n for n, e in classes.items() if e.each]
         if len(measured) > 1:
-            raise FleetmarkError(f"{chosen.benchmark} is of several classes ({', '.join(measured)}): narrow it")
+            raise FleetmarkError(f"{chosen.benchmark} matches several classes ({', '.join(measured)}); choose one")
         if not measured:
-            raise FleetmarkError(f"{chosen.benchmark} is a guardrail, not capacity: name what does the work")
+            raise FleetmarkError(f"{chosen.benchmark} is a guardrail, not capacity; choose a benchmark of capacity")
         name = measured[0]
     if name not in classes:
         raise FleetmarkError(

@@ -24,7 +24,7 @@ def read(file: File) -> Input:
     if not isinstance(doc, dict):
         raise FleetmarkError(f"{file.name}: keys and values are expected; `fleetmark plan init` writes an example")
     digest = hashlib.sha256(text.encode()).hexdigest()
-    source = Input(doc, walk.places, {file.name: digest}, folder=file.parent)
+    source = Input(doc=doc, places=walk.places, files={file.name: digest}, folder=file.parent)
     for path, sentence in walk.faults:
         source.fault(path, sentence)
     return source

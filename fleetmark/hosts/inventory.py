@@ -108,8 +108,8 @@ def load_inventory(
     listed, settings = list_inventory(sources, limit)
     for source in sources:
         # Ansible skips unreadable files in a directory with a warning.
-        if Path(source).expanduser().is_file() and (why := complaint(source, listed.warnings)):
-            raise FleetmarkError(why)
+        if Path(source).expanduser().is_file() and (problem := complaint(source, listed.warnings)):
+            raise FleetmarkError(problem)
     if not listed.hosts:
         raise FleetmarkError(_nothing(sources, limit, listed))
     for warning in (*sentences(listed.warnings), *_unknown_variables(listed)):
@@ -142,13 +142,13 @@ def this_machine() -> Host:
 
 
 def _nothing(sources: Sequence[str], limit: str | None, listed: Listed) -> str:
-    where = ", ".join(sources)
+    listing = ", ".join(sources)
     unlimited = list_inventory(sources, None)[0] if limit else listed
     if limit and unlimited.hosts:
         groups = sorted(set(unlimited.groups) - {"all", "ungrouped"})
         present = f"hosts {_some(list(unlimited.hosts))}" + (f"; groups {_some(groups)}" if groups else "")
-        return f"--limit {limit} matches no host in {where}, which has {present}"
-    return f"{where}: no hosts in this inventory{''.join(f'; {s}' for s in sentences(listed.warnings))}"
+        return f"--limit {limit} matches no host in {listing}, which has {present}"
+    return f"{listing}: no hosts in this inventory{''.join(f'; {s}' for s in sentences(listed.warnings))}"
 
 
 def _some(names: Sequence[str], limit: int = 12) -> str:

@@ -17,7 +17,7 @@ def unknown_keys(unknown: Sequence[UnknownKey]) -> list[RenderableType]:
     if not unknown:
         return []
     host = "the host" if len(unknown) == 1 else "each host"
-    how = f"\n{count(len(unknown), 'host key')} to add: log in to {host} once with ssh and compare the fingerprint."
+    advice = f"\n{count(len(unknown), 'host key')} to add: log in to {host} once with ssh and compare the fingerprint."
     if commands := scans(unknown):
-        how += " Or at once, which believes whoever answers now: only where you trust the network between."
-    return [Text(how), *(unwrapped(f"  {command}", "cyan") for command in commands)]
+        advice += " Or at once, which believes whoever answers now: only where you trust the network between."
+    return [Text(advice), *(unwrapped(f"  {command}", "cyan") for command in commands)]

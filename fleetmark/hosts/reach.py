@@ -310,8 +310,8 @@ def _sudo(argv: Sequence[str], mark: str, *, ask: bool) -> list[str]:
     Stderr shows MARK? when sudo asks for the password, and MARK! when the command begins. This shows whether sudo or
     the command reads stdin and gives the exit status.
     """
-    how = ["-S", "-p", f"{mark}?"] if ask else ["-n"]
-    return ["sudo", "-H", *how, "--", "/bin/sh", "-c", 'printf %s "$0" >&2; exec "$@"', f"{mark}!", *argv]
+    options = ["-S", "-p", f"{mark}?"] if ask else ["-n"]
+    return ["sudo", "-H", *options, "--", "/bin/sh", "-c", 'printf %s "$0" >&2; exec "$@"', f"{mark}!", *argv]
 
 
 def _sudo_refused(stderr: str) -> str:

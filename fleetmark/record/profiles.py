@@ -285,13 +285,13 @@ def gains_of(profiled: Profiled, offered: Sequence[Upgrade]) -> list[Gain]:
 @dataclass(frozen=True, slots=True)
 class MachinePrediction:
     """What a profile predicts for machines: ``estimate`` in the profile's unit, or as a multiple of the ``baseline``.
-    Its ``n`` counts the machines whose rates were measured. ``why`` there is no prediction, else empty.
+    Its ``n`` counts the machines whose rates were measured. ``reason`` says why there is no prediction, if any.
     """
 
     machines: str
     baseline: str | None
     estimate: Estimate
-    why: str
+    reason: str
 
 
 def predict(root: Path, profiled: Profiled, selector: str, baseline: str | None = None) -> MachinePrediction:
@@ -349,9 +349,9 @@ def worth(root: Path, name: str, selector: str, baseline: str | None = None) -> 
     """
     profiled = load(root, name)
     prediction = predict(root, profiled, selector, baseline)
-    if prediction.why:
+    if prediction.reason:
         raise FleetmarkError(
-            f"profile {profiled.name}@{profiled.version} cannot tell what {selector} does: {prediction.why}; "
+            f"profile {profiled.name}@{profiled.version} cannot tell what {selector} does: {prediction.reason}; "
             "measure the workload there, or profile it on machines more like these"
         )
     source = message(

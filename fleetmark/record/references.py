@@ -22,7 +22,7 @@ from fleetmark.record.select import Machine
 from planner import mixed
 from planner.comparison import Side
 from planner.redundant import pinned_weights
-from workloads.declared import about
+from workloads.declared import declaration
 
 _SIZES = ["smallest", "largest"]  # older files lack these columns, and traits
 _ABOUT = ["workload", "case", "metric", "unit", "better", "class", "kind", "standing"]
@@ -149,7 +149,9 @@ def references(root: Path) -> list[Reference]:
 def _reference(doc: Mapping[str, Any]) -> Reference:
     rows = pd.DataFrame(doc["benchmarks"]).set_index("title")
     older = "kind" not in rows  # saved by a version whose classes mixed several kinds
-    described = [about(*v) for v in rows[["workload", "case", "metric", "class", "unit", "better"]].to_numpy().tolist()]
+    described = [
+        declaration(*v) for v in rows[["workload", "case", "metric", "class", "unit", "better"]].to_numpy().tolist()
+    ]
     if older:
         rows["class"], rows["kind"] = [a.class_ for a in described], [a.kind for a in described]
     rows["limit"] = np.array([math.nan if a.limit is None else a.limit for a in described], float)

@@ -59,7 +59,7 @@ class Rate:
 def part_of(workload: str, case: str, metric: str, unit: str) -> Declared | None:
     """Return the part that a manifest declares for a rate. Return None if it is not a rate, or has no part."""
     held = declared.peak(workload, case, metric) if unit in RATES else None
-    return held if held and held.of in KINDS else None
+    return held if held and held.part in KINDS else None
 
 
 def best_of(rates: Iterable[Rate], facts: Mapping[str, Facts]) -> Best:
@@ -69,7 +69,7 @@ def best_of(rates: Iterable[Rate], facts: Mapping[str, Facts]) -> Best:
         held = part_of(r.workload, r.case, r.metric, r.unit)
         if held is None:
             continue
-        part = _part(held.of, held.which(r.case), r.class_, facts.get(r.host))
+        part = _part(held.part, held.peak_name(r.case), r.class_, facts.get(r.host))
         rate = r.value * held.traffic
         if rate > best.setdefault(r.host, {}).get(part, (0.0,))[0]:
             best[r.host][part] = rate, r.unit, r.title

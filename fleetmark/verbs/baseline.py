@@ -52,9 +52,9 @@ def _of_reference(root: Path, pinned: Reference, everything: bool) -> tuple[figu
         if not (root / campaign).is_dir():
             raise FleetmarkError(f"{title} is from {campaign}, which is no campaign under {root}; restore it there")
         files[campaign] = find(root, campaign).inside("measurements.parquet")
-    which = figures.EVERYTHING if everything else figures.HEADLINES
+    selection = figures.EVERYTHING if everything else figures.HEADLINES
     machines = [(campaign, host) for host, campaign in last.items()]
-    return figures.read(files, machines, which=which, spread=True), list(last)
+    return figures.read(files, machines, which=selection, spread=True), list(last)
 
 
 def show(root: Path, form: str, console: Console, files: Documents) -> None:

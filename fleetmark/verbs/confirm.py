@@ -30,7 +30,7 @@ class Where:
     become: bool = False
 
 
-def confirm(archive: Archive, diagnosis: Diagnosis, where: Where, console: Console) -> bool:
+def confirm(archive: Archive, diagnosis: Diagnosis, connection: Where, console: Console) -> bool:
     """Measure again what suspects are slow in; the campaign lies inside the one that it confirms. One that was
     interrupted goes on. Returns whether the user interrupted it.
 
@@ -41,20 +41,20 @@ def confirm(archive: Archive, diagnosis: Diagnosis, where: Where, console: Conso
     if before is None and not any(map(can_be_settled, diagnosis.findings)):
         console.print("no host or link is suspect, so there is nothing to confirm", soft_wrap=True)
         return False
-    request, _ = request_to_run(archive, where.inventory, console)
+    request, _ = request_to_run(archive, connection.inventory, console)
     if before is not None:
-        return campaign.resume(before, options_of(archive, FOLDER, request, where, ()), console)
+        return campaign.resume(before, options_of(archive, FOLDER, request, connection, ()), console)
     again = rerun(archive, diagnosis)
     for note in again.notes:
         console.print(note, soft_wrap=True)
     if not again.suite["workloads"]:
         raise FleetmarkError(f"{archive.id}: no sound host is left beside the suspects, so nothing can be confirmed")
-    options = with_suite(options_of(archive, FOLDER, request, where, again.hosts), archive, "confirm", again.suite)
+    options = with_suite(options_of(archive, FOLDER, request, connection, again.hosts), archive, "confirm", again.suite)
     console.print(f"measuring again what suspects are slow in, on {count(len(again.hosts), 'host')}", soft_wrap=True)
     return campaign.run(options, console)[1]
 
 
-def options_of(archive: Archive, folder: str, request: Request, where: Where, hosts: tuple[str, ...]) -> Options:
+def options_of(archive: Archive, folder: str, request: Request, connection: Where, hosts: tuple[str, ...]) -> Options:
     """Return the options of a campaign in ``folder`` of ``archive``, on some of its ``hosts``.
 
     The connections are those of ``archive`` unless ``where`` differs. A user who did not start it has named an
@@ -68,9 +68,9 @@ def options_of(archive: Archive, folder: str, request: Request, where: Where, ho
         parent=archive.id,
         root=archive.path / folder,
         within=archive.root,
-        inventory=where.inventory or tuple(request.inventory),
-        limit=",".join(hosts) if hosts and (where.inventory or request.inventory) else None,
-        become=where.become or request.become,
+        inventory=connection.inventory or tuple(request.inventory),
+        limit=",".join(hosts) if hosts and (connection.inventory or request.inventory) else None,
+        become=connection.become or request.become,
         work_dir=request.work_dir or WORK_DIR,
         slurm=slurm,
         at_once=tuple(request.at_once),

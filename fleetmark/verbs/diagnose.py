@@ -22,7 +22,7 @@ from reports.kit import format as fmt
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DiagnosisQuestion:
     """A diagnosis that the user requested with ``command``.
 
     ``everything``: include metrics that are not headlines. ``against``: also compare with this baseline. ``confirm``:
@@ -36,7 +36,7 @@ class Question:
     confirm: Where | None = None
 
 
-def campaign(question: Question, form: str, console: Console, files: Documents) -> bool:
+def campaign(question: DiagnosisQuestion, form: str, console: Console, files: Documents) -> bool:
     """Diagnose a campaign, print the result as ``form``, and write the requested ``files``.
 
     With ``confirm``, suspect cases run again first; earlier confirmations count too. Return whether hosts were judged

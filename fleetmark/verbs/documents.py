@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EXTENSIONS = {".html": "html", ".pdf": "pdf", ".xlsx": "xlsx", ".md": "md", ".json": "json", ".csv": "csv"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Documents:
     """The documents to write.
 
@@ -74,7 +74,9 @@ def documents_of(
         raise FleetmarkError(f"--templates {templates}: there is no such folder; check the path")
     if raw and "xlsx" not in named:
         raise FleetmarkError("--raw without --xlsx: only a workbook contains raw values; add --xlsx FILE")
-    return Documents(named, language(lang), templates, _date(date), appendix, raw)
+    return Documents(
+        paths=named, language=language(lang), templates=templates, date=_date(date), appendix=appendix, raw=raw
+    )
 
 
 def files(output: Sequence[Path] | None, lang: str = ENGLISH) -> Documents:

@@ -35,7 +35,7 @@ SLOW = 2 * LARGE  # relative slowdown from which a pair counts as slow, as for l
 def show(
     archive: Archive,
     question: Question,
-    where: Where,
+    connection: Where,
     form: str,
     console: Console,
     documents: Documents,
@@ -50,10 +50,10 @@ def show(
     together = gangs.groups(archive).get((question.workload, question.case))
     runs: _Runs
     if together:
-        runs = of_groups = _GroupRuns(archive, question, where, console, max(map(len, together.values())))
+        runs = of_groups = _GroupRuns(archive, question, connection, console, max(map(len, together.values())))
         suspicion = _of_groups(of_groups, tuple(dict.fromkeys(m for members in together.values() for m in members)))
     else:
-        runs = of_pairs = _PairRuns(archive, question, where, console)
+        runs = of_pairs = _PairRuns(archive, question, connection, console)
         suspicion = _of_pairs(of_pairs)
     result = Isolated(archive.id, question, suspicion, tuple(runs.campaigns), tuple(runs.ran))
     report = document(result, archive.path.resolve(), documents.date or utc(), command)
@@ -64,15 +64,15 @@ def show(
 class _Runs:
     """Run hosts alone and together, each time in a new campaign, whose name is added to ``campaigns``."""
 
-    def __init__(self, archive: Archive, question: Question, where: Where, console: Console) -> None:
-        self.archive, self.question, self.where, self.console = archive, question, where, console
+    def __init__(self, archive: Archive, question: Question, connection: Where, console: Console) -> None:
+        self.archive, self.question, self.connection, self.console = archive, question, connection, console
         self.campaigns: list[str] = []
         self.ran: list[tuple[frozenset[str], ...]] = []  # the groups of hosts in each campaign
 
     @cached_property
     def request(self) -> Request:
         """Return the request that started the campaign; it is loaded only when hosts are to run something."""
-        return request_to_run(self.archive, self.where.inventory, self.console)[0]
+        return request_to_run(self.archive, self.connection.inventory, self.console)[0]
 
     def _measured(self, suite: Mapping[str, Any], name: str, saying: str, nth: int = -1) -> Archive:
         """Return the campaign of a suite: the ``nth`` of an earlier call, or a new one announced with ``saying``."""
@@ -96,7 +96,7 @@ class _Runs:
         return archive
 
     def _options(self, hosts: tuple[str, ...]) -> Options:
-        return options_of(self.archive, isolations.FOLDER, self.request, self.where, hosts)
+        return options_of(self.archive, isolations.FOLDER, self.request, self.connection, hosts)
 
 
 class _PairRuns(_Runs):
@@ -116,8 +116,8 @@ class _PairRuns(_Runs):
 class _GroupRuns(_Runs):
     """The runs that isolate a fault in a case that a group of hosts runs together."""
 
-    def __init__(self, archive: Archive, question: Question, where: Where, console: Console, size: int) -> None:
-        super().__init__(archive, question, where, console)
+    def __init__(self, archive: Archive, question: Question, connection: Where, console: Console, size: int) -> None:
+        super().__init__(archive, question, connection, console)
         facts = archive.facts()
         lead = next(iter(gangs.groups(archive)[question.workload, question.case].values()))[0]
         if lead not in facts:

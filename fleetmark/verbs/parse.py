@@ -29,10 +29,10 @@ from reports.lists.measurements import document
 from workloads.external import require
 
 
-def files(tool: str, paths: Sequence[Path], command: str, form: str, console: Console, to: Documents) -> int:
+def files(tool: str, paths: Sequence[Path], command: str, form: str, console: Console, documents: Documents) -> int:
     """Parse every file and print the measurements. Return exit status 1 if a file cannot be parsed."""
     if tool not in parsers.tools() and tool in parsers.facts.tools():
-        if to.paths or form not in ("table", "json"):
+        if documents.paths or form not in ("table", "json"):
             raise FleetmarkError(f"{tool}: facts have no document; write them as JSON without --output and --format")
         return _facts(tool, paths)
     parsers.find(tool)  # a wrong name is refused before any file is opened
@@ -51,8 +51,8 @@ def files(tool: str, paths: Sequence[Path], command: str, form: str, console: Co
             typer.echo(f"{path}: {remark}", err=True)
         outputs.append((path, parsed))
     fields = [m for path, parsed in outputs for m in _as_json(path, parsed)]
-    if fields or to.paths or form != "table":
-        show(document(tool, [parsed for _, parsed in outputs], fields), form, console, to)
+    if fields or documents.paths or form != "table":
+        show(document(tool, [parsed for _, parsed in outputs], fields), form, console, documents)
     return 1 if failed else 0
 
 

@@ -22,21 +22,21 @@ version: "1"
 title: {title}
 class: app  # comparisons combine the metrics of one class into one ratio
 kind: capacity  # or responsiveness, for the speed of a single operation
-about: What the workload measures, in one sentence.
+description: What the workload measures, in one sentence.
 licence: internal
 citation: none
 parameters:
-  rounds: {{type: int, default: 3, min: 1, about: The number of rounds to compute.}}
+  rounds: {{type: int, default: 3, min: 1, description: The number of rounds to compute.}}
 cases:
   - name: default
-    about: The program with its usual settings.
+    description: The program with its usual settings.
         # Replace this with the absolute path of your program on the hosts, and its arguments.
     argv: [sh, -c, "echo requests/s: $(({{{{ rounds }}}} * 1000)); echo p99 ms: 1.5"]
     expect: 5  # seconds
 metrics:
-  rate: {{unit: 1/s, better: higher, headline: true, about: Requests per second.}}
+  rate: {{unit: 1/s, better: higher, headline: true, description: Requests per second.}}
   response_p99:
-    {{unit: s, better: lower, headline: true, kind: responsiveness, class: app-latency, about: 99th percentile.}}
+    {{unit: s, better: lower, headline: true, kind: responsiveness, class: app-latency, description: 99th percentile.}}
 """
 _PARSER = '''\
 """Parse the output of {name} to measurements in base units: 1/s, s, B/s, B, FLOP/s, W, J, Hz, degC or 1."""

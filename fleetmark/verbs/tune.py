@@ -25,21 +25,21 @@ from planner.diagnosis.tuning.setting import Setting
 from reports.diagnosis import trial
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A trial that the user requests: the setting of ``rule`` on ``host``.
+@dataclass(kw_only=True, frozen=True, slots=True)
+class TrialQuestion:
+    """Describe a trial that the user requests: the setting of ``rule`` on ``host``.
 
-    ``to``: a value other than the rule's. ``on``: only this device. ``cases``: the cases to measure. ``blocks``: how
-    often they are measured without and with the setting.
+    ``value``: a value other than the rule's. ``device``: only this device. ``cases``: the cases to measure.
+    ``blocks``: how often they are measured without and with the setting.
     """
 
     host: str
     rule: str
-    to: str | None
-    on: str | None
+    value: str | None
+    device: str | None
     cases: tuple[str, ...]
     blocks: int
-    where: Where
+    connection: Where
 
 
 def rules(form: str, console: Console, files: Documents) -> None:
@@ -58,17 +58,24 @@ def of_host(archive: Archive, host: str, form: str, console: Console, files: Doc
     documents.show(trial.possible(host, rows), form, console, files)
 
 
-def preview(archive: Archive, asked: Question, form: str, console: Console, files: Documents) -> None:
+def preview(archive: Archive, asked: TrialQuestion, form: str, console: Console, files: Documents) -> None:
     """Print what a trial would set and measure. Nothing is changed, and no host is contacted."""
     rule = rule_named(asked.rule)
     subject = _subject(archive, asked.host)
     setting = _setting(rule, subject, asked)
     suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
-    setup = trial.Preview(asked.host, rule, rule.evidence(subject), setting, suite["workloads"], asked.blocks)
+    setup = trial.Preview(
+        host=asked.host,
+        rule=rule,
+        evidence=rule.evidence(subject),
+        setting=setting,
+        workloads=suite["workloads"],
+        blocks=asked.blocks,
+    )
     documents.show(trial.preview(setup), form, console, files)
 
 
-def attempt(archive: Archive, asked: Question, form: str, console: Console, files: Documents) -> bool:
+def attempt(archive: Archive, asked: TrialQuestion, form: str, console: Console, files: Documents) -> bool:
     """Run the trial, or resume an interrupted one, and print the effect of the setting.
 
     Return whether the trial measured something and restored all settings. Raise KeyboardInterrupt if the user
@@ -89,7 +96,7 @@ def attempt(archive: Archive, asked: Question, form: str, console: Console, file
     return bool(outcome.changes) and outcome.finished and not outcome.left
 
 
-def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting, console: Console) -> Options:
+def _new(archive: Archive, asked: TrialQuestion, rule: Rule, setting: Setting, console: Console) -> Options:
     """Return the options of the campaign for a new trial."""
     suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
     seed = secrets.randbelow(2**31)
@@ -104,10 +111,10 @@ def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting, consol
     return replace(with_suite(options, archive, "trial", suite), seed=seed, trial=trial_setting)
 
 
-def _options(archive: Archive, asked: Question, hosts: tuple[str, ...], console: Console) -> Options:
-    request, _ = request_to_run(archive, asked.where.inventory, console)
-    options = options_of(archive, trials.FOLDER, request, asked.where, hosts)
-    return replace(options, slurm=None) if asked.where.inventory else options
+def _options(archive: Archive, asked: TrialQuestion, hosts: tuple[str, ...], console: Console) -> Options:
+    request, _ = request_to_run(archive, asked.connection.inventory, console)
+    options = options_of(archive, trials.FOLDER, request, asked.connection, hosts)
+    return replace(options, slurm=None) if asked.connection.inventory else options
 
 
 def _subject(archive: Archive, host: str) -> Subject:
@@ -116,23 +123,23 @@ def _subject(archive: Archive, host: str) -> Subject:
         raise FleetmarkError(f"{archive.id}: no host {host!r}{suggest(host, names)}: there are {', '.join(names[:20])}")
     facts = archive.facts()
     if host not in facts:
-        raise FleetmarkError(f"{archive.id}: it has no facts of {host}, so nothing can be said of it; measure it again")
+        raise FleetmarkError(f"{archive.id}: no facts of {host} are stored; measure the host again")
     changes = {rule: t.changes for rule, t in trials.tried(archive).get(host, {}).items()}
     return subjects(archive, facts, {host: changes})[host]
 
 
-def _setting(rule: Rule, subject: Subject, asked: Question) -> Setting:
+def _setting(rule: Rule, subject: Subject, asked: TrialQuestion) -> Setting:
     """Return the setting of a rule. Raise FleetmarkError if it cannot be set and restored at run time."""
     if rule.setting is None:
         possible = ", ".join(r.name for r in RULES if r.setting)
-        raise FleetmarkError(f"{rule.name} cannot be tried: nothing is set at run time; these can: {possible}")
+        raise FleetmarkError(f"{rule.name} cannot be tried: it sets nothing at run time; use one of {possible}")
     setting = rule.setting(subject)
     if setting is None:
-        raise FleetmarkError(f"{rule.name} cannot be tried on {asked.host}: its facts show nothing to set")
-    if asked.to is not None:
-        setting = setting.to(asked.to)
-    if asked.on is not None:
-        setting = setting.on(asked.on)
+        raise FleetmarkError(f"{rule.name} cannot be tried on {asked.host}: the facts of this host show nothing to set")
+    if asked.value is not None:
+        setting = setting.with_value(asked.value)
+    if asked.device is not None:
+        setting = setting.for_device(asked.device)
     if any(not item.value for item in setting.items):
         raise FleetmarkError(f"{rule.name}: nothing says which value {asked.host} should have; name it by --to")
     return setting

@@ -92,6 +92,6 @@ def _incomplete(doc: Mapping[str, Any]) -> str | None:
         return "the run was cancelled"
     if doc.get("is_complete") is not False:
         return None
-    why = doc.get("incomplete_reason")
-    more = f": {' '.join(why.split())[:200]}" if isinstance(why, str) and why.strip() else ""
+    reason = doc.get("incomplete_reason")
+    more = f": {' '.join(reason.split())[:200]}" if isinstance(reason, str) and reason.strip() else ""
     return f"the run degraded before its end{more}"

@@ -124,8 +124,8 @@ def check(doc: object) -> None:
 def damaged(error: ValidationError, prefix: str = "") -> FleetmarkError:
     """Return one sentence about the first error in the host's facts; ``prefix`` is the place in the document."""
     first = error.errors(include_url=False, include_input=False)[0]
-    where = printable(".".join(filter(None, [prefix, *map(str, first["loc"])])))[:80]
-    return FleetmarkError(f"the host's facts are damaged at {where}: {first['msg'][:160]}; {_AGAIN}")
+    place = printable(".".join(filter(None, [prefix, *map(str, first["loc"])])))[:80]
+    return FleetmarkError(f"the host's facts are damaged at {place}: {first['msg'][:160]}; {_AGAIN}")
 
 
 _AGAIN = "gather them again"

@@ -96,8 +96,8 @@ class Raw:
             return parse((self.out(command) or "").encode("utf-8", "replace"))
         except ParseError as problem:
             errors = str(dig(self.doc, "commands", command, "err") or "").strip().splitlines()
-            why = errors[0] if errors else f"got {problem.got!r}"
+            reason = errors[0] if errors else f"got {problem.got!r}"
             self.notes.append(
-                f"{subject} unknown: {command} did not print {problem.expected} ({why}); run it on the host to see why."
+                f"{subject} unknown: {command} did not print {problem.expected} ({reason}); run it on the host."
             )
             return None

@@ -156,9 +156,9 @@ def _query(lines: list[str]) -> dict[str, Any]:
             continue
         value = {name: _cell(text) for name, text in zip(names, row, strict=True)}
         driver = driver or value.get("driver_version")
-        which = value.get("index") or value.get("pci.bus_id") or value.get("uuid") or f"row {len(gpus)}"
+        identity = value.get("index") or value.get("pci.bus_id") or value.get("uuid") or f"row {len(gpus)}"
         index = integer(value.get("index"))
-        gpu = gpus.setdefault(which, {"index": len(gpus) if index is None else index})
+        gpu = gpus.setdefault(identity, {"index": len(gpus) if index is None else index})
         gpu |= {key: v for key, v in _row(value).items() if v is not None}
         _check_count(gpus)
     if not gpus:

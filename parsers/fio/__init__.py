@@ -121,7 +121,7 @@ def _meet_target(job: Job, entry: dict[str, Any], notes: list[str]) -> None:
         notes.append(f"job {job.name}: with the search for the queue depth {above}")
 
 
-def _read_direction(part: Any, direction: str, where: str, notes: list[str]) -> dict[str, float]:
+def _read_direction(part: Any, direction: str, place: str, notes: list[str]) -> dict[str, float]:
     """Return the figures of one direction of one job; empty if it did no I/O."""
     values: dict[str, float] = {}
     if not any(number(dig(part, key)) for key in ("io_bytes", "io_kbytes", "total_ios", "bw", "iops")):
@@ -132,16 +132,16 @@ def _read_direction(part: Any, direction: str, where: str, notes: list[str]) -> 
         # bw_bytes is the same figure before rounding down. If they differ, bw is used, since every version prints it.
         rate = kib * 1024
         if exact is not None:
-            notes.append(f"{where}: {direction} bw_bytes {exact:.0f} is not bw {kib:.0f} KiB/s; took bw")
+            notes.append(f"{place}: {direction} bw_bytes {exact:.0f} is not bw {kib:.0f} KiB/s; took bw")
     put(values, f"{direction}_bw", rate)
     put(values, f"{direction}_iops", iops)
     if not values:
-        notes.append(f"{where}: {direction} ran too briefly for a rate")
+        notes.append(f"{place}: {direction} ran too briefly for a rate")
     for latency in ("lat", "clat", "slat"):
         for metric, figure in _read_latency(part, latency).items():
             values[f"{direction}_{metric}"] = figure
     if dropped := number(dig(part, "drop_ios")):  # short_ios is not reliable: fio counts every fsync as a short read
-        notes.append(f"{where}: {dropped:.0f} {direction} I/Os dropped")
+        notes.append(f"{place}: {dropped:.0f} {direction} I/Os dropped")
     return values
 
 
@@ -244,13 +244,13 @@ def _nothing(scan: JsonScan, wrong: list[str]) -> ParseError:
         cut = scan.broken[0]
         return ParseError("fio", f"whole JSON from line {cut.line} on", line=cut.error_line, got=cut.reason)
     if scan.documents:
-        where = scan.documents[0]
+        document = scan.documents[0]
         content = (
             "jobs without any I/O"
-            if _entries(where.value)
-            else f"JSON with {', '.join(list(where.value)[:5]) or 'nothing'}"
+            if _entries(document.value)
+            else f"JSON with {', '.join(list(document.value)[:5]) or 'nothing'}"
         )
-        return ParseError("fio", 'a job that did I/O under "jobs" or "client_stats"', line=where.line, got=content)
+        return ParseError("fio", 'a job that did I/O under "jobs" or "client_stats"', line=document.line, got=content)
     first = next(((n, line) for n, line in numbered(scan.around) if line.strip()), None)
     if first is None:
         return ParseError("fio", "fio's output", got="nothing")

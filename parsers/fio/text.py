@@ -51,7 +51,7 @@ _SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): bw={_RATE} \(")
 _OLD_SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): io=[^,]*, aggrb=\s*{_RATE}\s*,")
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Job:
     """Hold one job's figures in base units by metric name; ``error`` is fio's reason if the job failed."""
 
@@ -65,7 +65,7 @@ class Job:
 
 def new_job(name: str, subject: str = "host") -> Job:
     """Return an empty Job; fio's ``All clients`` has the subject ``all``."""
-    return Job(name.strip() or "job", "all" if name == ALL_CLIENTS else subject)
+    return Job(name=name.strip() or "job", subject="all" if name == ALL_CLIENTS else subject)
 
 
 def percentile_name(rank: float | None) -> str | None:
@@ -230,7 +230,7 @@ def _group_sums(jobs: list[Job], sums: dict[tuple[int, str], float]) -> list[Job
     for (group, metric), rate in sums.items():
         alone = sum(j.group == group and bool(j.values) for j in jobs) < 2
         if rate and not alone and not any(j.name == ALL_CLIENTS for j in jobs):
-            totals.setdefault(group, Job(f"group {group}", "all", group)).values[metric] = rate
+            totals.setdefault(group, Job(name=f"group {group}", subject="all", group=group)).values[metric] = rate
     return list(totals.values())
 
 

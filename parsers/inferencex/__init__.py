@@ -41,8 +41,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     ends = cut("the bracket that ends the list is missing") if listed else None
     if broken := cut_in_json(scan) or ends:
         return Parsed(_TOOL, tuple(rows), invalid=broken)
-    bad = {case(point): why for point in points if (why := failed(point))}
-    whys = "; ".join(f"{name}: {why}" for name, why in list(bad.items())[:_NAMED]) or None
+    bad = {case(point): reason for point in points if (reason := failed(point))}
+    whys = "; ".join(f"{name}: {reason}" for name, reason in list(bad.items())[:_NAMED]) or None
     return Parsed(_TOOL, tuple(rows), invalid=whys, invalid_cases=tuple(bad))
 
 

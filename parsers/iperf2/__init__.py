@@ -70,12 +70,12 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     notes = [f"{len(used)} tests: repeats of a case go by the same names"] if len(used) > 1 else []
     measurements: list[Measurement] = []
     for n, result in enumerate(results, 1):
-        where = f"test {n}: " if len(results) > 1 else ""
-        notes += [where + note for note in result.notes]
+        prefix = f"test {n}: " if len(results) > 1 else ""
+        notes += [prefix + note for note in result.notes]
         if result in used:
             measurements += _measure(result)
         else:
-            notes.append(f"{where}left out: {result.error or 'no data moved'}")
+            notes.append(f"{prefix}left out: {result.error or 'no data moved'}")
     invalid = (None if last.failure else last.cut) or used[0].error
     return Parsed("iperf2", tuple(measurements), None, invalid, tuple(dict.fromkeys(notes)))
 

@@ -42,7 +42,7 @@ _TELLING = 3.0  # s: below, a stamp of whole seconds does not tell one after ano
 _STAMP = re.compile(r"^(?:[+-]\d{4}:)?(\d{14})(?:\.\d+)?$")
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Row:
     """One line of figures: seconds, B/s; ``rate`` is None where the printed one is impossible."""
 
@@ -61,7 +61,7 @@ class Row:
         return self.end - self.start
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Stream:
     name: str
     reverse: bool = False
@@ -75,7 +75,7 @@ class Stream:
         return final(r for r in self.rows if r.received == received)
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Test:
     """One test: its streams, and what iperf itself summed over them."""
 
@@ -175,7 +175,7 @@ class _Text:
             test = self._begin()
         here = match["port"] == self._listening  # the other side connected to us
         back = match["mark"] == "*" or "(reverse)" in match["rest"] or here != self._server
-        stream = Stream(match["id"], reverse=back, late=test.moved)
+        stream = Stream(name=match["id"], reverse=back, late=test.moved)
         stream.duplex = "(full-duplex)" in match["rest"]
         stream.unconfirmed = bool(_UNCONFIRMED.search(match["rest"]))
         self._open[match["id"]] = test.streams[match["id"], "*" * back] = stream
@@ -192,7 +192,7 @@ class _Text:
         true = _fitting(printed, moved * 1024 ** _POWERS.index(match["scale"]), end - start, step, blur)
         if true is not None and true != printed:
             test.notes.append(f"stream {name}: its rate does not fit its transfer and time, and is derived from those")
-        row = Row(start, end, true, on_the_second=match["end"].endswith(".0000"))
+        row = Row(start=start, end=end, rate=true, on_the_second=match["end"].endswith(".0000"))
         if loss := _LOSS.match(rest):
             row.received, row.udp = True, _counted(loss["lost"], loss["total"], loss["jitter"])
         elif bounces := _BOUNCES.match(rest):
@@ -214,7 +214,7 @@ class _Text:
         stream = self._open.get(name)
         if stream is not None and (stream.reverse or not back):
             return stream
-        return self._test().streams.setdefault((name, "*" * back), Stream(name, reverse=back))
+        return self._test().streams.setdefault((name, "*" * back), Stream(name=name, reverse=back))
 
 
 def _rounding(figure: str) -> float:
@@ -269,7 +269,7 @@ def read_csv(text: str) -> list[Test]:
             test.sums.append(row)
             test.totals = True
         else:
-            test.streams.setdefault(key, Stream(name)).rows.append(row)
+            test.streams.setdefault(key, Stream(name=name)).rows.append(row)
     for test in tests:
         test.parallel = _same_finish(test)
     return tests

@@ -73,12 +73,12 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         ]
     measurements: list[Measurement] = []
     for n, run in enumerate(runs, 1):
-        where = f"test {n}: " if len(runs) > 1 else ""
-        notes += [where + note for note in run.notes]
+        prefix = f"test {n}: " if len(runs) > 1 else ""
+        notes += [prefix + note for note in run.notes]
         if run in used:
             measurements += _measure(run)
         else:
-            notes.append(f"{where}left out: {run.error or 'no data moved'}")
+            notes.append(f"{prefix}left out: {run.error or 'no data moved'}")
     return Parsed(
         tool="iperf3",
         measurements=tuple(measurements),
@@ -230,8 +230,8 @@ def _nothing(scan: JsonScan, runs: list[Run], errors: list[str]) -> ParseError:
     first = next(((n, line) for n, line in numbered(scan.around) if line.strip()), None)
     if first is None and not scan.documents:
         return ParseError("iperf3", "iperf3's output", got="nothing")
-    where, got = first or (
+    number, got = first or (
         scan.documents[0].line,
         f"JSON with {', '.join(list(scan.documents[0].value)[:5]) or 'nothing'}",
     )
-    return ParseError("iperf3", "iperf3's JSON or text output", line=where, got=got.strip())
+    return ParseError("iperf3", "iperf3's JSON or text output", line=number, got=got.strip())

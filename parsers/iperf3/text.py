@@ -30,7 +30,7 @@ _VERBOSE = re.compile(r"^\s*(?:Control connection MSS|Starting Test: |Test Compl
 _STREAM = re.compile(r"\[\s*(\d{1,6})\] local \S+ port \d+ connected (?:to|with) ")
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Run:
     """Hold one test: its figures in base units by metric name; ``error`` says why it does not count, if so."""
 
@@ -94,13 +94,13 @@ def weighted_mean(rates: Iterable[tuple[float, float]]) -> float | None:
     return pairs[0][0] if len(pairs) == 1 else sum(r * t for r, t in pairs) / time
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class _Row:
     stream: str
     role: str
     seconds: float
     rate: float
-    who: str
+    side: str
     retransmits: float | None
     udp: dict[str, float] | None
 
@@ -110,7 +110,7 @@ class _Row:
         return self.role in ("", "TX-C", "RX-S")
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class _Section:
     """Hold the lines of one test: rows of intervals and rows of the summary."""
 
@@ -142,7 +142,9 @@ def read_text(text: str) -> list[Run]:
             continue
         row = _row(line)
         if _BEGIN.search(line) or (row and not sections):
-            sections.append(_Section(Run(version=version, line=n), "Accepted" in line, "Connecting" in line))
+            sections.append(
+                _Section(run=Run(version=version, line=n), server="Accepted" in line, client="Connecting" in line)
+            )
             separated = summary = False
         if not sections:
             continue
@@ -183,14 +185,14 @@ def _missing(section: _Section) -> str | None:
     for forward in sorted(directions, reverse=True):
         rows = [r for r in section.summary if r.forward == forward]
         streams = {r.stream for r in section.intervals if r.forward == forward and r.stream != "SUM"}
-        by_stream = {s: {r.who for r in rows if r.stream == s} for s in {r.stream for r in rows}}
+        by_stream = {s: {r.side for r in rows if r.stream == s} for s in {r.stream for r in rows}}
         if len(streams) > 1:
             streams = {*streams, "SUM"}
         if absent := sorted(streams - by_stream.keys()):
             return f"row of {absent[0]} in its summary"
         if by_stream and any(kinds != max(by_stream.values(), key=len) for kinds in by_stream.values()):
             return "row of every stream's sender and receiver"
-        if rows and rows[-1].who == "sender" and not rows[-1].rate:  # up to 3.6, a server prints 0 for the sender
+        if rows and rows[-1].side == "sender" and not rows[-1].rate:  # up to 3.6, a server prints 0 for the sender
             return "row of the receiver"
     return None
 
@@ -213,7 +215,7 @@ def _row(line: str) -> _Row | None:
         role=match["role"] or "",
         seconds=end - start,
         rate=value / 8 if base == 1000 else value,
-        who=next((w for w in ("sender", "receiver") if rest.rstrip().endswith(w)), ""),
+        side=next((w for w in ("sender", "receiver") if rest.rstrip().endswith(w)), ""),
         retransmits=number(retransmits[1]) if retransmits else None,
         udp=counted,
     )
@@ -269,11 +271,11 @@ def _direction(rows: list[_Row], section: _Section) -> dict[str, float]:
     """Return one direction's figures from its summary rows."""
     values: dict[str, float] = {}
     for row in _totals(rows):
-        if row.who == "receiver":
+        if row.side == "receiver":
             values |= row.udp or {}
             if row.rate or values.get("loss") == 1.0:  # otherwise, 0 means unknown
                 values["bitrate"] = row.rate
-        elif row.who == "sender":
+        elif row.side == "sender":
             if row.rate:
                 values["sent_bitrate"] = row.rate
             if row.rate and row.retransmits is not None:
@@ -283,7 +285,7 @@ def _direction(rows: list[_Row], section: _Section) -> dict[str, float]:
                 values["sent_bitrate"] = row.rate
             if row.udp and not (section.server and section.datagrams_sent and not row.udp.get("loss")):
                 values |= row.udp
-    sending = section.datagrams_sent or ("bitrate" not in values and any(r.who == "sender" and r.rate for r in rows))
+    sending = section.datagrams_sent or ("bitrate" not in values and any(r.side == "sender" and r.rate for r in rows))
     if section.server and sending and all(r.role == "" for r in rows):
         section.run.reverse = True
     if rows and not _totals(rows):

@@ -30,8 +30,8 @@ def bounded(parsed: Parsed) -> Parsed:
     if not absurd:
         return parsed
     more = f", and {len(absurd) - 1} more like it" if len(absurd) > 1 else ""
-    why = _why(absurd[0]) + more
-    return replace(parsed, invalid=f"{parsed.invalid}; {why}" if parsed.invalid else why, invalid_cases=())
+    reason = _why(absurd[0]) + more
+    return replace(parsed, invalid=f"{parsed.invalid}; {reason}" if parsed.invalid else reason, invalid_cases=())
 
 
 def _possible(m: Measurement) -> bool:

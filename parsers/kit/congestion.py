@@ -41,9 +41,9 @@ def totals(devices: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     sums: dict[str, dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
     for device, counters in devices.items():
         for counter, number in counters.items():
-            if (which := event(counter)) is not None:
-                sums[which][device.partition(":")[0], re.sub(r"[0-9]+", "", _bare(counter))] += number
-    return {which: max(sums[which].values()) for which in EVENTS if which in sums}
+            if (name := event(counter)) is not None:
+                sums[name][device.partition(":")[0], re.sub(r"[0-9]+", "", _bare(counter))] += number
+    return {name: max(sums[name].values()) for name in EVENTS if name in sums}
 
 
 def _bare(counter: str) -> str:

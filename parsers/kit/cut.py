@@ -5,9 +5,9 @@ from __future__ import annotations
 from parsers.kit.text import JsonScan
 
 
-def cut(where: str) -> str:
+def cut(place: str) -> str:
     """Why a parse of cut output is ``invalid``; ``where`` says what is missing, and on which line."""
-    return f"the output is cut: {where}"
+    return f"the output is cut: {place}"
 
 
 def cut_in_line(text: str) -> str | None:

@@ -83,7 +83,7 @@ def _first_object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-class Lines:
+class MllogLines:
     """Iterate over the lines of a file without line ends; gzip is unpacked, and UTF-16 and UTF-32 become UTF-8.
 
     UTF-16 and UTF-32 need a byte order mark. Each line has at most ``LONGEST`` bytes. Iterating raises DamagedError.

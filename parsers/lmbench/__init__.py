@@ -77,7 +77,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     text = decode(raw)
     if is_summary(text):
         return read_summary(text)
-    reader = _Reader(list(calls(command)))
+    reader = _Reader(command_calls=list(calls(command)))
     for n, line in numbered(text):
         reader.take(n, line.strip())
     reader.finish(text)
@@ -90,7 +90,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     )
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class _Reader:
     """Read a text line by line and keep track of the current table."""
 
@@ -280,10 +280,10 @@ class _Reader:
         if self.unnamed:
             n = self.unnamed[0]
             got = next(line for number, line in lines if number == n)
-            why = "a title or the command (bw_mem 64m rd, say) to tell what rows of two numbers are"
+            reason = "a title or the command (bw_mem 64m rd, say) to tell what rows of two numbers are"
             if len(self.command_calls) > 1:
-                why = "one lmbench program a command, as rows of two numbers do not tell which they are of"
-            return ParseError(_TOOL, why, line=n, got=got)
+                reason = "one lmbench program a command, as rows of two numbers do not tell which they are of"
+            return ParseError(_TOOL, reason, line=n, got=got)
         if not lines:
             return ParseError(_TOOL, "results (lmbench's programs print them on standard error)", got="no output")
         n, got = lines[0] if lines[0][1].startswith("Usage") else lines[-1]

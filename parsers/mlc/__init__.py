@@ -65,7 +65,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     Raise ParseError if no figure can be read.
     """
     text = decode(raw)
-    reader = _Reader(words.options_of(command))
+    reader = _Reader(command=words.options_of(command))
     lines = numbered(text)
     for position, (n, line) in enumerate(lines):
         reader.take(n, line, position == len(lines) - 1)
@@ -85,7 +85,7 @@ class _Figure:
     labels: Mapping[str, str]
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class _Run:
     """Hold the output of one run of MLC; a text may contain several runs."""
 
@@ -150,7 +150,7 @@ class _Table:
     rows: int = 0  # rows that were read
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class _Reader:
     """Read a text line by line and keep track of the current run and table."""
 
@@ -179,7 +179,7 @@ class _Reader:
         return self.runs[-1]
 
     def _begin(self) -> None:
-        self.runs.append(_Run(self.command))
+        self.runs.append(_Run(options=self.command))
         self.section = self.command.section if self.command else None
         self.table = self.remote = self.pair = None
 
@@ -382,9 +382,9 @@ class _Reader:
             self.run.figures[metric, key] = _Figure(metric, value, unit, dict(labels))
             self.read_line = n
 
-    def _leave(self, n: int, name: str, word: str, why: str) -> None:
+    def _leave(self, n: int, name: str, word: str, reason: str) -> None:
         self.left_line = n
-        self.left_out.setdefault((name, why), []).append((n, " ".join(word.split())[:40]))
+        self.left_out.setdefault((name, reason), []).append((n, " ".join(word.split())[:40]))
 
     def end_missing(self, text: str) -> str | None:
         """Return why the text is truncated, or None if the last run is complete or this cannot be known."""
@@ -405,13 +405,13 @@ class _Reader:
         full_run = not run.settings.mode and (run.banner or len(set(words.WHOLE_RUN) & run.sections.keys()) > 1)
         table = self.table
         begun = Begun(
-            run.settings,
-            full_run,
-            nodes,
-            list(run.sections),
-            labels,
-            len(table.columns) if table else None,
-            table.rows if table else 0,
+            settings=run.settings,
+            full_run=full_run,
+            nodes=nodes,
+            sections=list(run.sections),
+            labels=labels,
+            columns=len(table.columns) if table else None,
+            rows=table.rows if table else 0,
         )
         missing = section_missing(begun)
         return cut(f"no {missing}") if missing else None
@@ -422,10 +422,10 @@ class _Reader:
         for suffix in dict.fromkeys(filter(None, suffixes)):
             some = "" if all(s == suffix for s in suffixes) else f"{suffixes.count(suffix)} of {len(suffixes)} runs: "
             yield some + _ACCESS_NOTES[suffix]
-        for (name, why), places in list(self.left_out.items())[:_MOST_NOTES]:
+        for (name, reason), places in list(self.left_out.items())[:_MOST_NOTES]:
             n, word = places[0]
             more = f" (and {len(places) - 1} more)" if len(places) > 1 else ""
-            yield f"line {n}: {name} {word!r} left out, {why}{more}"
+            yield f"line {n}: {name} {word!r} left out, {reason}{more}"
         if len(self.left_out) > _MOST_NOTES:
             yield f"{len(self.left_out) - _MOST_NOTES} more kinds of figures left out"
         for n, line in self.unread[:_MOST_NOTES]:

@@ -11,7 +11,7 @@ _LAST_DELAY = "20000"  # of the delays that MLC injects by default
 _LAST_MIX, _LAST_WORDY_MIX, _WORDY_MIX = "stream_triad", "1:1_nt", "4:1"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Begun:
     """The last run: its options, the sections it reached, the labels of each section's figures."""
 

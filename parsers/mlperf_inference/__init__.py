@@ -31,7 +31,7 @@ from typing import BinaryIO
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Measurement, Parsed, Standing
-from parsers.kit.mllog import MARK, DamagedError, Lines, records
+from parsers.kit.mllog import MARK, DamagedError, MllogLines, records
 from parsers.kit.text import decode, find_json, number
 from parsers.mlperf_inference.accuracy import CASE as ACCURACY
 from parsers.mlperf_inference.accuracy import AccuracyReader
@@ -68,7 +68,7 @@ class _Reader:
         self._json: list[bytes] | None = None  # all lines, where the text begins as a JSON object
         self._json_size = 0
 
-    def read(self, lines: Lines) -> None:
+    def read(self, lines: MllogLines) -> None:
         """Read to the end. Raises ParseError early for another kind of file, and DamagedError."""
         others, mark = OTHERS.match, MARK
         n = 0
@@ -129,7 +129,7 @@ class _Reader:
         value = number(match[2])
         if value is None or len(self.harness) >= 1000:
             return
-        run = Run(n, titled=True, verdict=match[3], ended=True)
+        run = Run(line=n, titled=True, verdict=match[3], ended=True)
         name = match[1]
         run.scenario = {"ss": "SingleStream", "ms": "MultiStream"}.get(name[-2:])
         if run.scenario is None:
@@ -171,7 +171,7 @@ def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
     """
     reader = _Reader()
     try:
-        reader.read(Lines(file))
+        reader.read(MllogLines(file))
     except DamagedError as error:
         raise ParseError(TOOL, "a whole log", got=str(error)) from error
     runs = _loadgen(reader)
@@ -217,7 +217,7 @@ def _settle(
     judged = [(run, run.case(command), "; ".join(run.wrong(command))) for run in runs]
     used = [entry for entry in judged if not entry[2]] or judged
     several = len(judged) > 1
-    notes += [f"{case}: a run left out: {why}" for run, case, why in judged if (run, case, why) not in used]
+    notes += [f"{case}: a run left out: {reason}" for run, case, reason in judged if (run, case, reason) not in used]
     measurements: list[Measurement] = []
     for run, case, _ in used:
         measurements += run.measure(case)

@@ -95,7 +95,7 @@ class DetailReader:
         return [run for run in some if run.scenario]
 
     def _begin(self, n: int, pid: int | None) -> Run:
-        run = self._of[pid] = Run(n, titled=True)
+        run = self._of[pid] = Run(line=n, titled=True)
         if len(self.runs) < _MOST_RUNS:
             self.runs.append(run)
         else:

@@ -42,7 +42,7 @@ _STATISTICS = {"Min": "min", "Max": "max", "Avg.": "mean"}
 _SHORTEST_S = 600
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Report:
     """Hold one report; figures are in base units, by metric and percentile (a label) or ""."""
 
@@ -154,7 +154,7 @@ class ReportReader:
         if part == "Summary" or not self.reports:
             self._section, self._estimates, self._accuracy, self._dataset = None, False, False, None
             if len(self.reports) < _MOST:
-                self.reports.append(Report(n))
+                self.reports.append(Report(line=n))
         if part.startswith("End"):
             self.reports[-1].ended = True
         self._part = None if part.startswith("End") else part
@@ -225,7 +225,7 @@ def _put_percentile(report: Report, section: str, rank: str, figure: object, est
 
 def from_json(value: Mapping[str, Any], line: int) -> Report | None:
     """Return the report in result_summary.json or accuracy_results.json; None if the object is neither."""
-    report = Report(line, ended=True)
+    report = Report(line=line, ended=True)
     if "n_samples_completed" in value or "n_samples_issued" in value:
         _read_summary(report, value)
     if isinstance(value.get("accuracy_scores"), list):

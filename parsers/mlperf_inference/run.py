@@ -86,7 +86,7 @@ def says_interactive(command: Sequence[str]) -> bool:
     return bool(_INTERACTIVE_HINT.search(" ".join(command)))
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Run:
     """Hold the output of one run; ``line`` is its first line."""
 
@@ -136,9 +136,9 @@ class Run:
         if (done := _PROCESSED.search(text)) and (value := number(done[1] or done[2])) is not None:
             self.put("queries", value)
         if lacking := _LACKING.search(text):
-            which = "" if metric == "latency" else f"{metric.upper()}: "
+            prefix = "" if metric == "latency" else f"{metric.upper()}: "
             wants = f"{lacking[1]} more queries" if lacking[1] else f"at least {lacking[2]} queries"
-            self.early.append(f"{which}early stopping needs {wants}")
+            self.early.append(f"{prefix}early stopping needs {wants}")
 
     def finish(self) -> None:
         """Derive what requires the full run: a missing scenario, the meaning of the latencies, and the score."""

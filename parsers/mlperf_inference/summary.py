@@ -99,8 +99,8 @@ class SummaryReader:
         self._per_query = False
         if len(self.runs) >= _MOST_RUNS:
             self.left_out += 1
-            return Run(n)
-        self.runs.append(Run(n))
+            return Run(line=n)
+        self.runs.append(Run(line=n))
         return self.runs[-1]
 
     def _take_head(self, n: int, line: str) -> bool:
@@ -157,11 +157,11 @@ class SummaryReader:
         return True
 
     def _take_rate(self, run: Run, match: re.Match[str]) -> None:
-        which, noun, inferred, figure = match.groups()
+        qualifier, noun, inferred, figure = match.groups()
         name = f"{noun.lower()}_per_second"
-        if which:
+        if qualifier:
             run.completed = True
-        if which and which.lower() == "scheduled":
+        if qualifier and qualifier.lower() == "scheduled":
             run.scheduled_first |= run.verdict is None and ("samples_per_second", "") not in run.values
             name = "scheduled_" + name
         if inferred:

@@ -29,7 +29,7 @@ from typing import BinaryIO
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed, Standing
-from parsers.kit.mllog import DamagedError, Lines
+from parsers.kit.mllog import DamagedError, MllogLines
 from parsers.mlperf_training.lines import Reader
 from parsers.mlperf_training.quality import groups, unit_of
 from parsers.mlperf_training.run import Run, plain, runs
@@ -53,7 +53,7 @@ def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
     """As ``parse``, from an open file, which is read line by line."""
     reader = Reader()
     try:
-        found_runs, before = runs(reader.read(Lines(file)))
+        found_runs, before = runs(reader.read(MllogLines(file)))
     except DamagedError as error:
         raise ParseError(_TOOL, "a log that can be unpacked", got=str(error)) from error
     if not found_runs:
@@ -96,8 +96,8 @@ def _notes(judged: Sequence[_Judged]) -> Iterator[str]:
         if bad := f"left out: expected {one.error}" if one.error else one.invalid:
             places_by_note.setdefault(bad, []).append(n)
     for note, places in places_by_note.items():
-        which = ", ".join(map(str, places[:10])) + (", …" if len(places) > 10 else "")
-        yield note if len(places) == len(judged) else f"run{'s' if len(places) > 1 else ''} {which}: {note}"
+        listed = ", ".join(map(str, places[:10])) + (", …" if len(places) > 10 else "")
+        yield note if len(places) == len(judged) else f"run{'s' if len(places) > 1 else ''} {listed}: {note}"
 
 
 class _Judged:

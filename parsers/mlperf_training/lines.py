@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from parsers.kit.mllog import MARK, Lines, records
+from parsers.kit.mllog import MARK, MllogLines, records
 from parsers.kit.text import number
 
 UNREADABLE = "unreadable"  # the key of a line that should hold a record, and holds one that is cut or damaged
@@ -59,7 +59,7 @@ class Reader:
         self.loadgen = 0  # the line on which LoadGen (MLPerf Inference) names itself
         self.last = b""  # the beginning of ``line``
 
-    def read(self, lines: Lines) -> Iterator[Record]:
+    def read(self, lines: MllogLines) -> Iterator[Record]:
         """Every record with a key of interest. Raises DamagedError."""
         for n, line in enumerate(lines, 1):
             if line and not line.isspace():

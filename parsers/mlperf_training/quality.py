@@ -12,7 +12,7 @@ from parsers.mlperf_training.run import Eval, Run, plain, same
 _CHECKPOINTS = (rules.FID, rules.CLIP)  # evaluated after training, in any order
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Group:
     """Hold all evaluations of one kind in a run: ``final`` ended it, ``points`` are labels and values of the curve."""
 
@@ -48,8 +48,8 @@ class Group:
             text = f"best {self.title} {plain(best)}"
         if self.target is None:
             return text
-        whose = "the rules'" if self.printed is None else "a"
-        return f"{text} against {whose} target of {plain(self.target)}"
+        owner = "the rules'" if self.printed is None else "a"
+        return f"{text} against {owner} target of {plain(self.target)}"
 
     def notes(self, benchmark: str) -> Iterator[str]:
         if self.quality.meaning:
@@ -74,7 +74,18 @@ def groups(run: Run, benchmark: str | None) -> list[Group]:
         points, numbered = _points(evals, counts)
         target = rules.target(benchmark, evals[0].name, run.start or 0.0) if printed is None else printed
         final = deciding.get(quality) or _last(run, evals)
-        result.append(Group(quality, name, tuple(evals), final, points, numbered, printed, target))
+        result.append(
+            Group(
+                quality=quality,
+                name=name,
+                evals=tuple(evals),
+                final=final,
+                points=points,
+                numbered=numbered,
+                printed=printed,
+                target=target,
+            )
+        )
     return result
 
 

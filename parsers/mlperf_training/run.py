@@ -33,7 +33,7 @@ _ODD = re.compile(r"[^A-Za-z0-9_.+-]")
 Facts = dict[str, dict[Any, None]]  # by name, the distinct values in the order printed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Eval:
     """Hold one evaluation; ``name`` distinguishes several at one time (FID, BBOX), ``count`` is its progress."""
 
@@ -46,7 +46,7 @@ class Eval:
     time: float | None
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Run:
     """Hold the log of one run, from its run_start (None if the log begins after it) to that of the next run."""
 
@@ -89,7 +89,7 @@ def runs(records: Iterable[Record]) -> tuple[list[Run], Run]:
     has none of its own, because some logs end with the submission facts.
     """
     result: list[Run] = []
-    before = Run(0, None)
+    before = Run(line=0, start=None)
     between: Facts = before.facts
     for record in records:
         run = result[-1] if result else None
@@ -119,7 +119,7 @@ def runs(records: Iterable[Record]) -> tuple[list[Run], Run]:
 
 
 def _begin(record: Record, facts: Facts, previous: Run | None) -> Run:
-    run = Run(record.line, record.time, facts={k: dict(v) for k, v in facts.items()})
+    run = Run(line=record.line, start=record.time, facts={k: dict(v) for k, v in facts.items()})
     if record.time is not None:
         run.starts.add(record.time)
     if previous is not None and (benchmark := previous.fact("benchmark")) is not None and not record.benchmark:
@@ -211,7 +211,11 @@ def _take_eval(run: Run, record: Record) -> None:
         if figure is None:
             run.not_numbers.append(record.line)
         elif _new(run, record, (part, figure, unit, count)):
-            run.evals.append(Eval(record.line, record.key, part, figure, unit, count, record.time))
+            run.evals.append(
+                Eval(
+                    line=record.line, key=record.key, name=part, value=figure, unit=unit, count=count, time=record.time
+                )
+            )
 
 
 def _new(run: Run, record: Record, value: Any) -> bool:

@@ -44,7 +44,7 @@ def is_rate(rate: Figure, moved: float, time: Figure) -> bool:
     return lowest - slack <= rate.value <= highest + slack
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class _Doubt:
     """Hold a figure that contradicts another one of its row."""
 
@@ -89,11 +89,25 @@ def _doubts(run: Run, alg_factor: float | None, bus_factor: float | None) -> Ite
         if bus_factor is not None and alg and bus:
             expected = alg.value * bus_factor
             if abs(bus.value - expected) > alg.half * bus_factor + bus.half + 1e-9 * expected:
-                yield _Doubt("busbw", row, point, f"algbw x {bus_factor:.4g}", bus.value, expected)
+                yield _Doubt(
+                    metric="busbw",
+                    row=row,
+                    point=point,
+                    source=f"algbw x {bus_factor:.4g}",
+                    printed=bus.value,
+                    expected=expected,
+                )
         if alg_factor is not None and alg and time and time.value > time.half:
             moved = row.size * alg_factor
             if not is_rate(alg, moved, time):
-                yield _Doubt("algbw", row, point, "size over time", alg.value, moved / time.value)
+                yield _Doubt(
+                    metric="algbw",
+                    row=row,
+                    point=point,
+                    source="size over time",
+                    printed=alg.value,
+                    expected=moved / time.value,
+                )
 
 
 def _tell(doubts: list[_Doubt], gb: float) -> Iterator[str]:

@@ -45,7 +45,7 @@ _CSV = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Files:
     """The runs in such files, and the text around them. ``cut`` is the line of a file that ends before its results."""
 
@@ -60,9 +60,9 @@ class Files:
 def read_files(text: str) -> Files:
     """Every ``-J`` or ``-Z json`` file in ``text``."""
     if "{" not in text:
-        return Files([], text)
+        return Files(runs=[], around=text)
     scan = find_json(text)
-    files = Files([], scan.around, documents=scan.documents)
+    files = Files(runs=[], around=scan.around, documents=scan.documents)
     records: list[Document] = []
     for document in scan.documents:
         if isinstance(document.value.get("results"), list) and _is_report(document.value):
@@ -75,7 +75,9 @@ def read_files(text: str) -> Files:
     files.runs.extend(end_records(read_records(records), "the text ends within its records" if open_end else ""))
     opening = _OPENS.search(scan.around)
     if opening is None:
-        return Files(files.runs, scan.around, files.notes, documents=scan.documents, open_end=open_end)
+        return Files(
+            runs=files.runs, around=scan.around, notes=files.notes, documents=scan.documents, open_end=open_end
+        )
     # The rest of a truncated file holds the environment and is removed: the rest of its one line, or all
     # that follows where a tool has laid it out in several.
     start = opening.start()
@@ -87,7 +89,14 @@ def read_files(text: str) -> Files:
     if run.rows:
         run.cut = "its JSON output is cut off"
         files.runs.append(run)
-    return Files(files.runs, scan.around[:start] + scan.around[end:], files.notes, line, scan.documents, open_end)
+    return Files(
+        runs=files.runs,
+        around=scan.around[:start] + scan.around[end:],
+        notes=files.notes,
+        cut=line,
+        documents=scan.documents,
+        open_end=open_end,
+    )
 
 
 def _has_no_end(scan: JsonScan, records: list[Document]) -> bool:
@@ -101,11 +110,11 @@ def _has_no_end(scan: JsonScan, records: list[Document]) -> bool:
     return broken or (before.endswith("[") and not after.startswith("]"))
 
 
-def end_records(runs: list[Run], why: str) -> list[Run]:
+def end_records(runs: list[Run], reason: str) -> list[Run]:
     """``runs`` of records, of which the last one did not end, where ``why`` says so."""
-    if why and runs:
+    if reason and runs:
         last = max(runs, key=lambda run: run.last)
-        last.ended, last.cut = False, why
+        last.ended, last.cut = False, reason
     return runs
 
 
@@ -114,7 +123,7 @@ def _is_report(value: dict[str, Any]) -> bool:
 
 
 def _read_report(value: dict[str, Any], line: int) -> Run:
-    run = Run(line, last=line, columns=USUAL.left)
+    run = Run(line=line, last=line, columns=USUAL.left)
     arguments = value.get("args")
     program = arguments[0] if isinstance(arguments, list) and arguments and isinstance(arguments[0], str) else ""
     if match := PROGRAM.search(program[:1000]):
@@ -231,7 +240,7 @@ def read_records(records: list[Document]) -> list[Run]:
             continue
         run = runs.get(name)
         if run is None:
-            run = runs[name] = Run(document.line, case=collective(name[:40]), expects_average=False, ended=True)
+            run = runs[name] = Run(line=document.line, case=collective(name[:40]), expects_average=False, ended=True)
         run.last = document.end
         ranks, nodes = (number(record.get(key)) for key in ("ranks", "nodes"))
         _tell_ranks(run, number(record.get("gpus")) if ranks is None else ranks, nodes)
@@ -289,7 +298,7 @@ def read_csv(output: list[Line], unfinished: int | None = None) -> list[Run]:
             continue
         name = fields[first]
         run = runs.setdefault(
-            name, Run(line.n, case=collective(name[:40]), expects_average=False, ended=True, last=line.n)
+            name, Run(line=line.n, case=collective(name[:40]), expects_average=False, ended=True, last=line.n)
         )
         run.last = line.n
         before = [number(text) for text in fields[first + 1 : -8 - wide]]

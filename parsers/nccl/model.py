@@ -139,7 +139,7 @@ def _width(kind: str | None) -> int | None:
     return 1 if re.match(r"f8e[0-9]", kind) else _WIDTHS.get(kind)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(kw_only=True, slots=True, eq=False)
 class Run:
     """One run of one collective."""
 
@@ -238,8 +238,8 @@ class Run:
         if first and first[1].wrong == FAILED:
             return f"wrong data: check_result is {FAILED} at size {first[0].size}"
         if self.out_of_bounds:
-            where = f", first at size {first[0].size}" if first else ""
-            return f"wrong data: {self.out_of_bounds} out-of-bounds results{where}"
+            position = f", first at size {first[0].size}" if first else ""
+            return f"wrong data: {self.out_of_bounds} out-of-bounds results{position}"
         if first:
             return f"wrong data: #wrong is {first[1].wrong} at size {first[0].size}"
         if self.failure:

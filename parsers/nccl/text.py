@@ -202,7 +202,7 @@ class _Process:
     places: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Reader:
     """Sorts lines into tests; every process has its own."""
 
@@ -221,7 +221,7 @@ class Reader:
         self.end()
 
     def _begin(self, line: Line, process: _Process) -> Run:
-        test = Run(line.n, case=self._pending, source=line.source, last=line.n)
+        test = Run(line=line.n, case=self._pending, source=line.source, last=line.n)
         if test.case is None and process.test and not process.test.rows and not process.test.named:
             test.case = process.test.case
         self._pending = self._pending_at = None
@@ -370,7 +370,7 @@ class Reader:
     def end(self) -> None:
         """Add a test for the last command, where nothing of its output followed."""
         if line := self._pending_at:
-            self.tests.append(Run(line.n, case=self._pending, source=line.source, last=line.n))
+            self.tests.append(Run(line=line.n, case=self._pending, source=line.source, last=line.n))
             self._pending = self._pending_at = None
 
     def _take_versions(self, match: re.Match[str], test: Run | None) -> None:
@@ -386,14 +386,14 @@ def _relative(columns: Heading) -> bool:
     return bool({"error", "res"} & set(columns.half))
 
 
-def library(code: int, which: str = "NCCL") -> str:
+def library(code: int, name: str = "NCCL") -> str:
     """NCCL's version number as words: 22807 is 2.28.7, 2708 is 2.7.8."""
     thousands = 10000 if code >= 10000 else 1000
-    return f"{which} {code // thousands}.{code % thousands // 100}.{code % 100}"
+    return f"{name} {code // thousands}.{code % thousands // 100}.{code % 100}"
 
 
 def _take_version(test: Run, match: re.Match[str]) -> None:
-    which, runs, built = match["which"].upper(), int(match["runs"]), int(match["built"])
-    test.version, test.library = match["own"], library(runs, which)
+    name, runs, built = match["which"].upper(), int(match["runs"]), int(match["built"])
+    test.version, test.library = match["own"], library(runs, name)
     if runs != built:
-        test.notes.append(f"built for {library(built, which)}, runs with {test.library}")
+        test.notes.append(f"built for {library(built, name)}, runs with {test.library}")

@@ -80,8 +80,8 @@ class Collector:
         self.left_out: Counter[str] = Counter()
         self.notes: list[str] = []
 
-    def leave(self, why: str, count: int = 1) -> None:
-        self.left_out[why] += count
+    def leave(self, reason: str, count: int = 1) -> None:
+        self.left_out[reason] += count
 
     def add(self, name: str, identity: Mapping[str, str], labels: Mapping[str, str | Iterable[str]], row: Row) -> None:
         """Add ``row`` to the machine ``name`` and number it among that machine's repeats."""
@@ -101,8 +101,10 @@ class Collector:
     def table(self, read: int) -> Table:
         """Return the table. Raise FleetmarkError if no row has a figure."""
         if not self._rows:
-            why = "; ".join(f"{reason} ({n})" for reason, n in self.left_out.most_common(4))
-            raise FleetmarkError(f"none of its {read} rows has a figure to import" + (f": {why}" if why else ""))
+            reasons = "; ".join(f"{reason} ({n})" for reason, n in self.left_out.most_common(4))
+            raise FleetmarkError(
+                f"none of its {read} rows has a figure to import" + (f": {reasons}" if reasons else "")
+            )
         names = self._names()
         machines = {
             names[key]: {label: "+".join(sorted(values)) for label, values in labels.items() if values}

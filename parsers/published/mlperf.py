@@ -265,9 +265,9 @@ def _inference(
     elif texts["power"]:
         figures.append((*_unit(subject, texts["power_units"] or "watts"), row["power"]))
     for n, (metric, factor, unit, better, cell) in enumerate(figures):
-        value, why = figure(cell)
-        if why:
-            collector.leave(f"{metric}: {why}")
+        value, reason = figure(cell)
+        if reason:
+            collector.leave(f"{metric}: {reason}")
             continue
         case = f"{model} {scenario}"
         if (name, case, metric, value) in seen:
@@ -309,9 +309,9 @@ def _training(
     factor = _MINUTES.get(texts["units"].lower())
     if factor is None:
         raise FleetmarkError(f"{subject}: {_no_unit(texts['units'])}; give the time to train in {', '.join(_MINUTES)}")
-    value, why = figure(row["result"])
-    if why:
-        collector.leave(f"time_to_train: {why}")
+    value, reason = figure(row["result"])
+    if reason:
+        collector.leave(f"time_to_train: {reason}")
         return
     division, version = texts["division"].lower(), _version(texts["round"])
     name = f"{texts['submitter']}/{texts['system']} {version}" + ("" if division == "closed" else f" {division}")

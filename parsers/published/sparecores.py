@@ -124,9 +124,9 @@ def read(raw: bytes, name: str = "") -> Table:
             labels["price"], unpriced = "", unpriced + 1
         machine = f"{texts['vendor']}/{texts['server']}"
         for column, entry in figures.items():
-            value, why = figure(cells.get(column))
-            if why:
-                collector.leave("not measured on that type" if why == "no value" else f"{column}: {why}")
+            value, reason = figure(cells.get(column))
+            if reason:
+                collector.leave("not measured on that type" if reason == "no value" else f"{column}: {reason}")
                 continue
             m = Measurement(WORKLOAD, entry.case, entry.metric, value * entry.factor, entry.unit, Better.HIGHER)
             collector.add(

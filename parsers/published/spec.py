@@ -293,9 +293,9 @@ def _join(collector: Collector, source: Records, columns: Mapping[str, str], nam
 def _add(collector: Collector, labels: Mapping[str, str], scores: list[_Score]) -> None:
     """Add the scores of one result of a published system."""
     for score in scores:
-        value, why = figure(score.cell)
-        if why:
-            collector.leave("peak was not run" if score.tune == "peak" else f"{score.suite} base: {why}")
+        value, reason = figure(score.cell)
+        if reason:
+            collector.leave("peak was not run" if score.tune == "peak" else f"{score.suite} base: {reason}")
             continue
         metric = f"{score.tune}_score"
         workload = next(f"spec_cpu{year}" for year in _YEARS if year in score.suite)
@@ -318,9 +318,9 @@ def _rate1(collector: Collector, source: Records, columns: Mapping[str, str]) ->
             raise FleetmarkError(f"{place}: {texts['suite']!r} is no suite run with one copy, such as int2017_rate1")
         if not texts["cpu"]:
             raise FleetmarkError(f"{place}: no cpu; a score names what it was measured on")
-        value, why = figure(_cell(cells, columns, "est_base_score"))
-        if why:
-            collector.leave(why)
+        value, reason = figure(_cell(cells, columns, "est_base_score"))
+        if reason:
+            collector.leave(reason)
             continue
         if tuple(texts.values()) in seen:
             collector.leave("the same row again")

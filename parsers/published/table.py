@@ -111,19 +111,19 @@ def read(raw: bytes, name: str = "") -> Table:
         for required in ("machine", "benchmark"):
             if not texts[required]:
                 raise FleetmarkError(f"{place}: no {required}")
-        where = f"{place} ({texts['machine']}, {texts['benchmark']})"
-        unit, factor, base_unit = _unit(where, texts["unit"])
-        metric, better = _metric(where, texts, unit)
-        standing = _standing(where, texts.get("standing", ""))
+        row_place = f"{place} ({texts['machine']}, {texts['benchmark']})"
+        unit, factor, base_unit = _unit(row_place, texts["unit"])
+        metric, better = _metric(row_place, texts, unit)
+        standing = _standing(row_place, texts.get("standing", ""))
         class_ = texts.get("class") or "other"
-        kind = _kind(where, texts.get("kind", ""), class_)
+        kind = _kind(row_place, texts.get("kind", ""), class_)
         open_kinds += kind is None
-        _label(where, labels.setdefault(texts["machine"], {}), {k: words(cells.get(c)) for k, c in further.items()})
-        value, why = figure(cells.get(columns["value"]))
-        if why == ZERO and kind is Kind.GUARDRAIL:  # a loss of zero is a valid figure
-            value, why = 0.0, ""
-        if why:
-            collector.leave(why)
+        _label(row_place, labels.setdefault(texts["machine"], {}), {k: words(cells.get(c)) for k, c in further.items()})
+        value, reason = figure(cells.get(columns["value"]))
+        if reason == ZERO and kind is Kind.GUARDRAIL:  # a loss of zero is a valid figure
+            value, reason = 0.0, ""
+        if reason:
+            collector.leave(reason)
             continue
         m = Measurement(
             texts.get("workload") or "table",
@@ -138,14 +138,14 @@ def read(raw: bytes, name: str = "") -> Table:
         before = betters.setdefault(point, (place, better))
         if before[1] != better:
             raise FleetmarkError(
-                f"{where}: {better} is better, and in {before[0]} {before[1]} is, of the same benchmark"
+                f"{row_place}: {better} is better, and in {before[0]} {before[1]} is, of the same benchmark"
             )
         if texts.get("repeat"):
             key = (texts["machine"], *point, texts["repeat"])
             if key in seen:
                 if seen[key][1] != m.value:
                     raise FleetmarkError(
-                        f"{where}: repeat {texts['repeat']} stands in {seen[key][0]} with another value"
+                        f"{row_place}: repeat {texts['repeat']} stands in {seen[key][0]} with another value"
                     )
                 collector.leave("the same row again")
                 continue
@@ -179,10 +179,10 @@ def _columns(source: Records) -> dict[str, str]:
     return {c: by_name[c] for c in (*REQUIRED, *OPTIONAL) if c in by_name}
 
 
-def _unit(where: str, text: str) -> tuple[str, float, str]:
+def _unit(place: str, text: str) -> tuple[str, float, str]:
     """Return the base unit, the factor to it, and what a rate counts (empty if the text does not say)."""
     if not text:
-        raise FleetmarkError(f"{where}: no unit; write what the value is in: GB/s, ms, samples/s, score")
+        raise FleetmarkError(f"{place}: no unit; write what the value is in: GB/s, ms, samples/s, score")
     if text in _WORDS:
         return (*_WORDS[text], "")
     if text in _STEMS:
@@ -200,50 +200,50 @@ def _unit(where: str, text: str) -> tuple[str, float, str]:
         if _COUNTED.fullmatch(word):
             return "1/s", _LARGE[rate[1]] if rate[1] else 1.0, word
     raise FleetmarkError(
-        f"{where}: the unit {text!r} is not known; there are B/s, bit/s, FLOP/s, s, W, J, B, Hz with prefixes, "
+        f"{place}: the unit {text!r} is not known; there are B/s, bit/s, FLOP/s, s, W, J, B, Hz with prefixes, "
         "min, h, %, score, ratio, and counts such as samples/s, tokens/s, requests/s, IOPS"
     )
 
 
-def _metric(where: str, texts: Mapping[str, str], unit: str) -> tuple[str, Better]:
+def _metric(place: str, texts: Mapping[str, str], unit: str) -> tuple[str, Better]:
     metric, usual = _METRICS[unit]
     text = texts.get("better", "").lower()
     if text and text not in ("higher", "lower"):
-        raise FleetmarkError(f"{where}: better is {text!r}; write higher or lower")
+        raise FleetmarkError(f"{place}: better is {text!r}; write higher or lower")
     better = Better(text) if text else usual
     if better is None:
         raise FleetmarkError(
-            f"{where}: a value in {texts['unit']} does not say which way is better; "
+            f"{place}: a value in {texts['unit']} does not say which way is better; "
             "add the column better: higher or lower"
         )
     return texts.get("metric") or metric, better
 
 
-def _standing(where: str, text: str) -> Standing | None:
+def _standing(place: str, text: str) -> Standing | None:
     try:
         return Standing(text.lower()) if text else None
     except ValueError:
-        raise FleetmarkError(f"{where}: standing is {text!r}; write {' or '.join(Standing)}, or nothing") from None
+        raise FleetmarkError(f"{place}: standing is {text!r}; write {' or '.join(Standing)}, or nothing") from None
 
 
-def _kind(where: str, text: str, class_: str) -> Kind | None:
+def _kind(place: str, text: str, class_: str) -> Kind | None:
     """Return the kind that a row declares. Raise FleetmarkError if it is unknown or its class does not allow it."""
     try:
         kind = Kind(text.lower()) if text else None
     except ValueError:
-        raise FleetmarkError(f"{where}: kind is {text!r}; write {', '.join(Kind)}, or nothing") from None
+        raise FleetmarkError(f"{place}: kind is {text!r}; write {', '.join(Kind)}, or nothing") from None
     held = kind_of_class(class_)
     if kind and held and kind not in (held, Kind.GUARDRAIL):
-        raise FleetmarkError(f"{where}: kind is {kind}, and the class {class_} holds {held}: write another class")
+        raise FleetmarkError(f"{place}: kind is {kind}, and the class {class_} holds {held}: write another class")
     return kind
 
 
-def _label(where: str, labels: dict[str, tuple[str, str]], texts: Mapping[str, str]) -> None:
+def _label(place: str, labels: dict[str, tuple[str, str]], texts: Mapping[str, str]) -> None:
     """Add a row's labels to its machine's. Raise FleetmarkError if a label has two values for one machine."""
     for label, value in texts.items():
-        before = labels.setdefault(label, (value, where)) if value else None
+        before = labels.setdefault(label, (value, place)) if value else None
         if before and before[0] != value:
             raise FleetmarkError(
-                f"{where}: {label} is {value!r}, and {before[0]!r} in {before[1].partition(' (')[0]}; a further column "
+                f"{place}: {label} is {value!r}, and {before[0]!r} in {before[1].partition(' (')[0]}; a further column "
                 "is a label of the machine: make what varies part of benchmark"
             )

@@ -93,9 +93,9 @@ def read(suite: Suite, raw: bytes) -> Parsed:
     notes += [f"the {r.report.kind} result from line {r.report.line} left out: {r.invalid}" for r in bad[:3]]
     measurements: list[Measurement] = []
     for result in used:
-        where = f"from line {result.report.line}: " if len(used) > 1 else ""
+        prefix = f"from line {result.report.line}: " if len(used) > 1 else ""
         measurements += _measure(suite.tool, result)
-        notes += [where + note for note in result.notes()]
+        notes += [prefix + note for note in result.notes()]
     if len(used) > 1:
         notes.insert(0, f"{len(used)} results in one text")
     if foreign:

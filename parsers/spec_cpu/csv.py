@@ -41,8 +41,8 @@ _STATUS = re.compile(r"[A-Z][A-Z?]?")
 _BANNER = re.compile(r"#\s+INVALID RUN\b")
 
 
-@dataclass(slots=True)
-class _Reader:
+@dataclass(kw_only=True, slots=True)
+class _CsvReader:
     """Goes through the lines; ``fields`` are the columns of the heading above, tune by tune."""
 
     reports: list[Report] = field(default_factory=list)
@@ -57,7 +57,7 @@ class _Reader:
         return self.reports[-1]
 
     def begin(self, n: int) -> None:
-        self.reports.append(Report("CSV", n))
+        self.reports.append(Report(kind="CSV", line=n))
         self.selected_table = self.in_banner = False
         self.held, self.counts = {}, {}
 
@@ -199,7 +199,7 @@ def _run(n: int, benchmark: str, tune: str, columns: list[str | None], group: li
 
 def read_csv(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:
     """The reports in ``lines``, each with its number and whether a line's end follows it."""
-    reader = _Reader()
+    reader = _CsvReader()
     reader.begin(1)
     for n, line, complete in lines:
         if "," not in line and not line.startswith(('"', "#")):

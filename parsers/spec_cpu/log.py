@@ -30,7 +30,7 @@ _FAILED = re.compile(rf"({BENCHMARK})\((base|peak)(?:; ([A-Z?]{{2}}))?\)")
 
 
 @dataclass(slots=True)
-class _Reader:
+class _LogReader:
     reports: list[Report] = field(default_factory=list)
     running: tuple[int, str, str, str] | None = None  # line, benchmark, size, tune of what has not ended
     counts: dict[tuple[str, str, str], int] = field(default_factory=dict)  # runs by benchmark, tune and size
@@ -44,7 +44,7 @@ class _Reader:
     def begin(self, n: int) -> None:
         self.interrupted()
         if not self.reports or self.report.runs or self.report.failures:
-            self.reports.append(Report("log", n, estimate=True))
+            self.reports.append(Report(kind="log", line=n, estimate=True))
             self.counts, self.failed = {}, set()
 
     def take(self, n: int, line: str) -> None:
@@ -101,7 +101,7 @@ class _Reader:
 
 def read_log(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:
     """The reports in ``lines``, each with its number and whether a line's end follows it."""
-    reader = _Reader()
+    reader = _LogReader()
     reader.begin(1)
     for n, line, _ in lines:
         if len(line) <= LONGEST:

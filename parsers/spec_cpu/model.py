@@ -81,7 +81,7 @@ class Run:
         return self.status in FINISHED and "time" in self.figures
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Score:
     """One line such as ``SPECrate2017_int_base``: ``case`` is its name without the tune."""
 
@@ -103,7 +103,7 @@ class Score:
         return self.complete or self.printed in ("Not Run", "--")
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Report:
     """One result, as read from one format."""
 
@@ -142,4 +142,4 @@ def score(name: str, printed: str, line: int, complete: bool = True) -> Score | 
         return None
     mode, year, kind, energy, tune = match.groups()
     case = f"SPEC{mode.lower()}{year}_{kind.lower()}{(energy or '').lower()}"
-    return Score(case, tune.lower(), year, printed, line, complete)
+    return Score(case=case, tune=tune.lower(), year=year, printed=printed, line=line, complete=complete)

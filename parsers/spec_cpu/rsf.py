@@ -72,7 +72,7 @@ def read_rsf(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:
 
 
 def _report(raw: _Raw) -> Report:
-    report = Report("raw", raw.line, years=[(raw.year, raw.line)])
+    report = Report(kind="raw", line=raw.line, years=[(raw.year, raw.line)])
     report.version = raw.get("suitever")[:20] or None
     report.size = raw.get("size").partition(" ")[0] or None  # "refrate (ref)"
     reasons = [value for key, (value, _) in raw.values.items() if re.fullmatch(r"errors[0-9]{3}", key)]
@@ -91,7 +91,7 @@ def _report(raw: _Raw) -> Report:
     for key, (tune, energy) in _MEANS.items():
         if suite and key in raw.values:
             printed, n = raw.values[key]
-            report.scores.append(Score(suite + energy, tune, raw.year, printed, n))
+            report.scores.append(Score(case=suite + energy, tune=tune, year=raw.year, printed=printed, line=n))
     return report
 
 

@@ -57,8 +57,8 @@ _FIGURES_BEGIN = re.compile(r"[-+.,]?[0-9]|--|\*|[A-Z][A-Z?]$")  # where prose h
 _PEAK_COUNT = 57  # the column after peak's copies or threads, by default
 
 
-@dataclass(slots=True)
-class _Reader:
+@dataclass(kw_only=True, slots=True)
+class _TxtReader:
     """Reads the lines: the full table up to a ruler, then the selected one up to the scores."""
 
     reports: list[Report] = field(default_factory=list)
@@ -79,7 +79,7 @@ class _Reader:
     def begin(self, n: int) -> None:
         if self.reports and not (self.report.runs or self.report.scores):
             return
-        self.reports.append(Report("text", n, rounded=True))
+        self.reports.append(Report(kind="text", line=n, rounded=True))
         self.below_ruler, self.above, self.below = False, {}, set()
 
     def take(self, n: int, line: str, complete: bool) -> None:
@@ -249,7 +249,7 @@ def _groups(words: list[tuple[str, int]]) -> Iterator[_Group]:
 
 def read_txt(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:
     """The reports in ``lines``, each with its number and whether a line's end follows it."""
-    reader = _Reader()
+    reader = _TxtReader()
     reader.begin(1)
     for n, line, complete in lines:
         if len(line) <= LONGEST:

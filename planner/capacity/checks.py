@@ -36,11 +36,11 @@ def check(question: Question, plan: Plan) -> list[str]:
 def _counts(stock: pd.DataFrame) -> Counts:
     """Return the stock of each (sku, site)."""
     table = stock.sort_values("period", kind="stable")
-    where: dict[tuple[str, str], list[int]] = {}
+    rows_by_pair: dict[tuple[str, str], list[int]] = {}
     for row, pair in enumerate(zip(table["sku"], table["site"], strict=True)):
-        where.setdefault(pair, []).append(row)
+        rows_by_pair.setdefault(pair, []).append(row)
     columns = {c: table[c].to_numpy(float) for c in ("period", *COUNTED)}
-    return {pair: {c: values[rows] for c, values in columns.items()} for pair, rows in where.items()}
+    return {pair: {c: values[rows] for c, values in columns.items()} for pair, rows in rows_by_pair.items()}
 
 
 def _over(value: float, limit: float) -> bool:
@@ -68,20 +68,20 @@ def _tables(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
 def _stock(q: Question, counts: Counts) -> Iterator[str]:
     """Yield faults of counts: they must be integers, and each must follow from the previous period."""
     for (s, k), table in counts.items():
-        sku, where = q.skus[s], {"sku": s, "site": k}
+        sku, names = q.skus[s], {"sku": s, "site": k}
         all_counts = np.array([table[c] for c in COUNTED])
         buy, arrived, retire, installed, active = all_counts
         for t in np.flatnonzero(((all_counts < 0) | (all_counts != np.round(all_counts))).any(axis=0)).tolist():
             yield message(
-                "{sku} at {site} in {period}: counts must be whole and not negative", **where, period=q.periods[t]
+                "{sku} at {site} in {period}: counts must be whole and not negative", **names, period=q.periods[t]
             )
         if sku.price is None and buy.any():
-            yield message("{sku} is bought at {site}, but it is not for sale", **where)
+            yield message("{sku} is bought at {site}, but it is not for sale", **names)
         for t in np.flatnonzero((buy > 0) & (buy < sku.minimum_order)).tolist():
             n, least = int(buy[t]), sku.minimum_order
             yield message(
                 "{n} {sku} are ordered for {site} in {period}; the least is {least}",
-                **where,
+                **names,
                 n=n,
                 least=least,
                 period=q.periods[t],
@@ -90,7 +90,7 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
         for t in np.flatnonzero(buy % sku.lot).tolist():
             yield message(
                 "{n} {sku} are ordered for {site} in {period}; they are sold by {lot}",
-                **where,
+                **names,
                 n=int(buy[t]),
                 lot=sku.lot,
                 period=q.periods[t],
@@ -98,7 +98,7 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
         windows = q.sites[k].windows
         for t in [t for t in np.flatnonzero(retire).tolist() if windows is not None and t not in windows]:
             yield message(
-                "{sku} is retired at {site} in {period}, outside of its windows", **where, period=q.periods[t]
+                "{sku} is retired at {site} in {period}, outside of its windows", **names, period=q.periods[t]
             )
         arrive = _later(buy, sku.lead + sku.allowance)
         for c in cohorts:
@@ -107,7 +107,7 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
         if (arrived != arrive).any():
             yield message(
                 "{sku} at {site}: arrivals are not the orders of {lead} periods before",
-                **where,
+                **names,
                 lead=sku.lead + sku.allowance,
             )
         expected = sum(c.count for c in cohorts if c.arrives is None) + np.cumsum(arrive - retire)
@@ -115,7 +115,7 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
             t = int(np.flatnonzero(installed != expected)[0])
             yield message(
                 "{sku} at {site} in {period}: {n} installed, but what is bought and retired leaves {m}",
-                **where,
+                **names,
                 period=q.periods[t],
                 n=int(installed[t]),
                 m=int(expected[t]),
@@ -124,7 +124,7 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
         if late:
             yield message(
                 "{sku} at {site} in {period}: servers beyond their age limit are kept",
-                **where,
+                **names,
                 period=q.periods[late[0]],
             )
         spares = q.sites[k].spares
@@ -132,7 +132,7 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
         if short:
             yield message(
                 "{sku} at {site} in {period}: more active than installed, less {spares} spares",
-                **where,
+                **names,
                 period=q.periods[short[0]],
                 spares=spares,
             )

@@ -210,12 +210,12 @@ def _least_amount(
     if answer.values is None:
         return None, None
     row = next(r for r, label in enumerate(model.labels) if limits.stands_for(label) == limit)
-    by = max(float(answer.values[-1]), 0.0) * float(model.units[row])
+    excess = max(float(answer.values[-1]), 0.0) * float(model.units[row])
     if limit[0] == "demand":  # the row includes the margin
         factor = margin.get(str(limit[1]), 1.0)
-        by /= float(factor[int(limit[2])] if isinstance(factor, Sequence) else factor)
-    by *= 1 + A_LITTLE
-    return by, limits.loosened(question, limit, by)
+        excess /= float(factor[int(limit[2])] if isinstance(factor, Sequence) else factor)
+    excess *= 1 + A_LITTLE
+    return excess, limits.loosened(question, limit, excess)
 
 
 def _plenty(question: Question, limit: Label) -> float:

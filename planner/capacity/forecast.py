@@ -27,7 +27,7 @@ _DEVIATE = 1.2815515655446004  # of HIGH in a normal distribution
 _NOISE = 1e-6  # least standard deviation of a logarithm
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Forecast:
     """Demand by period after the history. ``median``, and ``sigma``, the standard deviation of its logarithm.
 
@@ -67,7 +67,15 @@ def forecast(use: Sequence[float], steps: int, season: int = 1) -> Forecast:
     widened = max(math.sqrt(float(np.mean(np.square(scaled)))), 1.0)
     covered = float(np.mean(np.array(scaled) <= _DEVIATE))
     name = ",".join(("A", "N" if not form[0] else "Ad" if form[1] else "A", "A" if form[2] else "N"))
-    return Forecast(np.exp(mean), spread * widened, name, len(origins), float(np.mean(errors)), covered, widened)
+    return Forecast(
+        median=np.exp(mean),
+        sigma=spread * widened,
+        model=name,
+        origins=len(origins),
+        error=float(np.mean(errors)),
+        covered=covered,
+        widened=widened,
+    )
 
 
 Form = tuple[bool, bool, bool]

@@ -36,9 +36,9 @@ class Draws:
     worth: Floats
     late: Ints
 
-    def some(self, which: Ints) -> Draws:
+    def some(self, indices: Ints) -> Draws:
         """Return a subset of the draws."""
-        return Draws(self.demand[which], self.worth[which], self.late[which])
+        return Draws(self.demand[indices], self.worth[indices], self.late[indices])
 
 
 def sample(question: Question, n: int, seed: int) -> Draws:
@@ -131,8 +131,8 @@ class Fleet:
         self.count = np.maximum(self.count, self.installed - spares)  # idle servers can be activated, but spares cannot
         self.shares = np.zeros((periods, len(s), len(k), len(w)))
         use = plan.use
-        where = [use[name].map(index).to_numpy(int) for name, index in (("sku", s), ("site", k), ("workload", w))]
-        self.shares[use["period"].to_numpy(int), *where] = use["servers"].to_numpy(float)
+        positions = [use[name].map(index).to_numpy(int) for name, index in (("sku", s), ("site", k), ("workload", w))]
+        self.shares[use["period"].to_numpy(int), *positions] = use["servers"].to_numpy(float)
         self.kept, self.guests = kept(question)
         allowed = np.array([[not x.sites or name in x.sites for x in workloads] for name in k])
         self.may: Flags = np.repeat(allowed[None], len(s), axis=0)
@@ -170,10 +170,10 @@ class Fleet:
         Servers are retired as planned, and the missing servers are missing for all workloads in proportion.
         """
         stock = self.plan.stock.sort_values(["sku", "site", "period"], kind="stable").copy()
-        by = dict(zip(self.question.skus, late, strict=True))
+        slips = dict(zip(self.question.skus, late, strict=True))
         for sku, site in stock[["sku", "site"]].drop_duplicates().itertuples(index=False):
             rows = stock[(stock["sku"] == sku) & (stock["site"] == site)]
-            slip = min(by[sku], len(rows))
+            slip = min(slips[sku], len(rows))
             if not slip or not rows["buy"].any():
                 continue
             arrivals = np.zeros(len(rows))

@@ -174,26 +174,26 @@ def amount(question: Question, limit: Label) -> float:
     return float(getattr(question.skus[subject], SKU[kind]) or 0.0)
 
 
-def loosened(question: Question, limit: Label, by: float) -> Question:
-    """Return the question with a limit that is an amount or a count loosened ``by`` this much."""
+def loosened(question: Question, limit: Label, excess: float) -> Question:
+    """Return the question with a limit that is an amount or a count loosened by ``excess``."""
     kind, subject = str(limit[0]), str(limit[1])
     now = amount(question, limit)
     if kind == "demand":
         work, t = question.workloads[subject], int(limit[2])
-        point = [max(now - by, 0.0) if u == t else v for u, v in enumerate(work.point)]
+        point = [max(now - excess, 0.0) if u == t else v for u, v in enumerate(work.point)]
         changed = _work(question, replace(work, point=point))
     elif kind == "budget":
-        changed = _budget(question, int(limit[1]), now + by)
+        changed = _budget(question, int(limit[1]), now + excess)
     elif kind == "supply":
-        changed = _supply(question, int(limit[1]), int(now + by))
+        changed = _supply(question, int(limit[1]), int(now + excess))
     elif kind == "domain power":
-        changed = replace(question, domains_w={**question.domains_w, subject: now + by})
+        changed = replace(question, domains_w={**question.domains_w, subject: now + excess})
     elif kind in SITE:
-        changed = _site(question, replace(question.sites[subject], **{SITE[kind]: now + by}))  # type: ignore[arg-type]
+        changed = _site(question, replace(question.sites[subject], **{SITE[kind]: now + excess}))  # type: ignore[arg-type]
     elif kind == "spares":
-        changed = _site(question, replace(question.sites[subject], spares=int(now - by)))
+        changed = _site(question, replace(question.sites[subject], spares=int(now - excess)))
     else:
-        then = int(now + by) if kind == "age limit" else int(now - by)
+        then = int(now + excess) if kind == "age limit" else int(now - excess)
         changed = _sku(question, replace(question.skus[subject], **{SKU[kind]: then}))  # type: ignore[arg-type]
     return changed
 

@@ -19,7 +19,7 @@ from planner.capacity.rows import Label, Rows
 from planner.capacity.shape import Caps, Floats, Ints, Shape
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Model:
     """Hold the programme min cost @ v with low <= rows @ v <= high and lower <= v <= upper.
 

@@ -88,10 +88,10 @@ def _supply(rows: Rows, shape: Shape) -> None:
         rows.put(r, x[mine][:, list(periods)], 1.0)
 
 
-def discounts(rows: Rows, shape: Shape, row: Ints, pairs: Iterable[int], unit: float, when: slice) -> None:
+def discounts(rows: Rows, shape: Shape, row: Ints, pairs: Iterable[int], unit: float, periods: slice) -> None:
     """Add the reductions that price breaks give on purchases of these pairs."""
     here = set(pairs)
     for j, (p, b) in enumerate(shape.priced):
         if p in here:
             off = shape.skus[p].breaks[shape.broken[b][1]][1] - (shape.skus[p].price or 0.0)
-            rows.put(row, shape.columns("q")[j, when], off / unit)
+            rows.put(row, shape.columns("q")[j, periods], off / unit)

@@ -44,6 +44,6 @@ class Rows:
     def matrix(self, columns: int) -> sparse.csr_array:
         """The matrix of all rows so far."""
         empty = np.zeros(0, dtype=np.int64)
-        where = (np.concatenate([empty, *self.row]), np.concatenate([empty, *self.col]))
+        coordinates = (np.concatenate([empty, *self.row]), np.concatenate([empty, *self.col]))
         size = (len(self.labels), columns)
-        return sparse.csr_array(sparse.coo_array((np.concatenate([np.zeros(0), *self.value]), where), shape=size))
+        return sparse.csr_array(sparse.coo_array((np.concatenate([np.zeros(0), *self.value]), coordinates), shape=size))

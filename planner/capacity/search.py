@@ -60,7 +60,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SearchAnswer:
     """Hold the answer of HiGHS. If it is not proven ``infeasible``, ``values`` of None means that time ran out."""
 
     values: Floats | None
@@ -78,7 +78,7 @@ def highs(
     cost: Floats | None = None,
     seconds: float = 60.0,
     gap: float = 0.0,
-) -> Answer:
+) -> SearchAnswer:
     """Run HiGHS once on the programme; arguments that are not None replace parts of it.
 
     Raise FleetmarkError if HiGHS ends for any reason other than a solution, infeasibility or the time limit.
@@ -94,11 +94,11 @@ def highs(
         raise FleetmarkError(message("the solver gave up on the capacity question: {why}", why=result.message))
     bound = getattr(result, "mip_dual_bound", None)
     if result.x is None:
-        return Answer(None, np.inf, -np.inf if bound is None else float(bound), result.status == 2)
+        return SearchAnswer(None, np.inf, -np.inf if bound is None else float(bound), result.status == 2)
     value = float(result.fun)
     if not integer.any():
-        return Answer(result.x, value, value if result.status == 0 else -np.inf, False)
-    return Answer(result.x, value, -np.inf if bound is None else min(float(bound), value), False)
+        return SearchAnswer(result.x, value, value if result.status == 0 else -np.inf, False)
+    return SearchAnswer(result.x, value, -np.inf if bound is None else min(float(bound), value), False)
 
 
 @contextmanager
@@ -252,9 +252,9 @@ def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reser
     periods do not use.
     """
     shape, none = model.shape, np.zeros_like(model.integer)
-    when = np.array([int(label[-1]) if label[0] in ROOM else -1 for label in model.labels])
+    periods = np.array([int(label[-1]) if label[0] in ROOM else -1 for label in model.labels])
     if reserve:
-        tight = replace(model, high=model.high - reserve * (when > 0))
+        tight = replace(model, high=model.high - reserve * (periods > 0))
         answer = highs(tight, integer=none, lower=lower, upper=upper, seconds=end - time.monotonic())
         if answer.values is None:
             return None
@@ -262,7 +262,7 @@ def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reser
     for t in range(shape.periods):
         x = shape.columns("x")[:, t]
         if (np.abs(values[x] - _in_lots(shape, values[x])) > INTEGRALITY).any():
-            now = replace(model, high=model.high - reserve * (when > t))
+            now = replace(model, high=model.high - reserve * (periods > t))
             low, high = lower.copy(), upper.copy()
             low[x] = high[x] = _in_lots(shape, values[x])
             answer = highs(now, integer=none, lower=low, upper=high, seconds=end - time.monotonic())

@@ -105,9 +105,9 @@ class Shape:
         in_time = s.price is not None and s.delay < self.periods
         return in_time and not left_out and self.question.fits(sku, site)
 
-    def columns(self, block: str, which: npt.ArrayLike | None = None) -> Ints:
+    def columns(self, block: str, indices: npt.ArrayLike | None = None) -> Ints:
         """Return the columns of a block's variables over all periods: (count, periods), or (periods,) for one."""
-        j = np.arange(self.count[block]) if which is None else np.asarray(which, dtype=np.int64)
+        j = np.arange(self.count[block]) if indices is None else np.asarray(indices, dtype=np.int64)
         return self.first[block] + j[..., None] * self.periods + np.arange(self.periods)
 
     def part(self, values: Floats, block: str) -> Floats:

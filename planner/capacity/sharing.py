@@ -160,9 +160,9 @@ def best_share(worth: Floats, demand: Floats, servers: Servers) -> tuple[float, 
         put(size + some, np.full(len(some), last), demand[some])
         size += workloads
         limits += [servers.count.ravel(), np.zeros(workloads)]
-    where = (np.concatenate(rows), np.concatenate(columns))
+    coordinates = (np.concatenate(rows), np.concatenate(columns))
     matrix: Any = sparse.csr_array(  # scipy's stubs know dense matrices only
-        (np.concatenate(values), where), shape=(size, last + 1)
+        (np.concatenate(values), coordinates), shape=(size, last + 1)
     )
     bounds: list[tuple[float, float | None]] = [(0.0, None)] * last + [(0.0, 2.0)]  # no more is ever needed
     goal = np.zeros(last + 1)

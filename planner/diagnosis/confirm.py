@@ -23,7 +23,7 @@ class Verdict(StrEnum):
     OPEN = "open"  # neither is statistically certain
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Settled:
     """Hold the result of a repeat.
 
@@ -64,7 +64,7 @@ def settle(level: float, sound: Floats, spread: float, deficit: float, runs: int
     else:
         verdict = Verdict.OPEN
     low, middle, high = (_share(loss + k * error) for k in (-LIKELY, 0.0, LIKELY))
-    return Settled(verdict, middle, low, high, len(sound), runs)
+    return Settled(verdict=verdict, deficit=middle, low=low, high=high, n=len(sound), runs=runs)
 
 
 def settle_tail(values: Floats, sound: Floats, before: int, seed: int = 1) -> Settled | None:
@@ -86,7 +86,9 @@ def settle_tail(values: Floats, sound: Floats, before: int, seed: int = 1) -> Se
         verdict = Verdict.CLEARED
     else:
         verdict = Verdict.OPEN
-    return Settled(verdict, _share(short), _share(short), _share(worst), len(sound), len(values))
+    return Settled(
+        verdict=verdict, deficit=_share(short), low=_share(short), high=_share(worst), n=len(sound), runs=len(values)
+    )
 
 
 def _share(loss: float) -> float:

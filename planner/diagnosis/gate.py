@@ -15,7 +15,7 @@ class Severity(StrEnum):
     WARN = "warn"
 
 
-class Verdict(StrEnum):
+class CheckVerdict(StrEnum):
     """What a rule comes to on a host."""
 
     KEPT = "kept"
@@ -64,12 +64,12 @@ class Result:
     severity: Severity
     host: str
     benchmark: str
-    verdict: Verdict
+    verdict: CheckVerdict
     value: float | None = None
     limit: float | None = None
     unit: str = ""
     least: bool = True
-    why: str = ""
+    reason: str = ""
     numbers: tuple[int, int] = (0, 0)  # how many there are, how many are needed
     evidence: str = ""
     bits: bool = False
@@ -105,11 +105,13 @@ def judge(rule: Rule, values: Mapping[str, Sequence[Value]]) -> list[Result]:
 
 def missing(rule: str, severity: Severity, host: str, benchmark: str = "", near: str = "") -> Result:
     """The result of a host that did not measure what a rule names."""
-    return Result(rule, severity, host, benchmark, Verdict.MISSING, why=NOT_MEASURED, near=near)
+    return Result(rule, severity, host, benchmark, CheckVerdict.MISSING, reason=NOT_MEASURED, near=near)
 
 
 def _one(rule: Rule, bound: Bound, host: str, value: Value) -> Result:
-    def result(verdict: Verdict, limit: float | None, why: str = "", numbers: tuple[int, int] = (0, 0)) -> Result:
+    def result(
+        verdict: CheckVerdict, limit: float | None, reason: str = "", numbers: tuple[int, int] = (0, 0)
+    ) -> Result:
         return Result(
             rule.name,
             rule.severity,
@@ -120,23 +122,23 @@ def _one(rule: Rule, bound: Bound, host: str, value: Value) -> Result:
             limit,
             value.unit,
             bound.least,
-            why,
+            reason,
             numbers,
             bits=value.bits,
             percent=value.percent,
         )
 
     if value.n < rule.repeats:
-        return result(Verdict.MISSING, None, REPEATS, (value.n, rule.repeats))
+        return result(CheckVerdict.MISSING, None, REPEATS, (value.n, rule.repeats))
     if bound.of_peers and len(value.peers) < rule.least_peers - 1:
-        return result(Verdict.MISSING, None, PEERS, (len(value.peers), rule.least_peers - 1))
+        return result(CheckVerdict.MISSING, None, PEERS, (len(value.peers), rule.least_peers - 1))
     if bound.of_peak and value.peak is None:
-        return result(Verdict.MISSING, None, PEAK)
+        return result(CheckVerdict.MISSING, None, PEAK)
     if not (bound.of_peers or bound.of_peak) and bound.unit != value.unit:
-        return result(Verdict.MISSING, None, UNIT)
+        return result(CheckVerdict.MISSING, None, UNIT)
     limit = bound.limit * _full(bound, value)
     kept = value.value >= limit if bound.least else value.value <= limit
-    return result(Verdict.KEPT if kept else Verdict.BROKEN, limit)
+    return result(CheckVerdict.KEPT if kept else CheckVerdict.BROKEN, limit)
 
 
 def _full(bound: Bound, value: Value) -> float:
@@ -148,4 +150,4 @@ def _full(bound: Bound, value: Value) -> float:
 
 def accepted(results: Sequence[Result]) -> bool:
     """Whether every rule of severity ``fail`` is kept, and there is one at all."""
-    return bool(results) and all(r.verdict is Verdict.KEPT for r in results if r.severity is Severity.FAIL)
+    return bool(results) and all(r.verdict is CheckVerdict.KEPT for r in results if r.severity is Severity.FAIL)

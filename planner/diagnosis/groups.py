@@ -70,7 +70,14 @@ def isolate(
     order = sorted(members, key=lambda m: labels.get(m, ""))
     if measured and not np.isfinite(np.concatenate(list(measured.values()))).any():
         together = partial(_passed, together)
-    hunt = _Hunt(order, together, -math.log1p(-deficit), noise, dict(labels), most_runs)
+    hunt = _Hunt(
+        order=order,
+        together=together,
+        least=-math.log1p(-deficit),
+        noise=noise,
+        labels=dict(labels),
+        limit=most_runs,
+    )
     by_host = alone(order)
     hunt.compare(measured)
     hunt.by_themselves(by_host)

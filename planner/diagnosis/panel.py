@@ -25,7 +25,7 @@ PAIR = 2
 MEDIAN_DIFFERENCE = 0.954  # the median difference of two normal values, in standard deviations
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Panel:
     """Hold the rates of groups and decide which of them are slow; a failed run is minus infinity.
 
@@ -182,7 +182,7 @@ class Panel:
             rate = self.rates[group][n] if n < len(self.rates.get(group, ())) else self.run(group)
             return rate - sound()
 
-        return Search(probe, self.deviation, -drop, self.limit, likely)
+        return Search(probe=probe, noise=self.deviation, drop=-drop, limit=self.limit, likely=likely)
 
     def _filled(self, members: Sequence[str], but: Group = frozenset()) -> Group:
         """Return ``members`` with as many other hosts as the size requires.

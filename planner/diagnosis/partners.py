@@ -149,9 +149,9 @@ def _usable(sound: Iterable[str], slow: Sequence[Pair]) -> list[str]:
     return sorted(sound, key=lambda host: (sum(host in pair for pair in slow), host))
 
 
-def _turned(good: list[str], by: int) -> list[str]:
+def _turned(good: list[str], turns: int) -> list[str]:
     """Return the list rotated by some places, so that suspects do not all wait for the same partner."""
-    start = PARTNERS * by % max(1, len(good))
+    start = PARTNERS * turns % max(1, len(good))
     return good[start:] + good[:start]
 
 

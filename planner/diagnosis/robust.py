@@ -16,7 +16,7 @@ _FREEDOM, _SHIFT = (
 )  # degrees of freedom of p_value, fitted to simulations (tests/planner/test_outliers.py)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class LowerTail:
     """Hold the values of a matrix that lie below the others of their row, by ``row`` and ``column``.
 
@@ -52,7 +52,7 @@ def lower_tail(values: Floats, least: float, ordered: Floats | None = None) -> L
     without_small, without_large = _at(deviations, n[rows]), _at(deviations, n[rows], large=True)
     usual = deviations[np.arange(len(rows)), n[rows] // 2]
     spread = np.where(deviation >= usual[inverse], without_large[inverse], without_small[inverse])
-    return LowerTail(row, column, deviation, median[row], NORMAL * spread, n[row])
+    return LowerTail(row=row, column=column, below=deviation, median=median[row], spread=NORMAL * spread, n=n[row])
 
 
 def _at(ordered: Floats, n: Whole, *, large: bool = False) -> Floats:

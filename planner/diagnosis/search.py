@@ -9,7 +9,7 @@ Probe = Callable[[tuple[str, ...]], float]
 MOST_REPEATS = 6  # maximum runs of a group; after that it counts as what is likelier
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Search:
     """Hold the verdicts on groups; each group is run until its odds are clear. A group is as slow as its slowest part.
 

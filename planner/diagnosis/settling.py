@@ -23,7 +23,7 @@ class Settling(Panel):
             links = [(members[0], members[1])]
         else:
             lost = self._with_partners(members[0], drop)
-            slow = {partner: by for partner, by in lost.items() if by > drop / 2}
+            slow = {partner: deficit for partner, deficit in lost.items() if deficit > drop / 2}
             if len(slow) == PARTNERS:
                 return Fault("node", tuple(members), Reason.ALL_PARTNERS, share(float(np.median(list(slow.values())))))
             links = [(members[0], partner) for partner in slow]
@@ -73,7 +73,7 @@ class Settling(Panel):
         lost: dict[str, float] = {}
         for partner in good[: 2 * PARTNERS - 1]:
             lost[partner] = self._pair(host, partner, drop)
-            slow = sum(by > drop / 2 for by in lost.values())
+            slow = sum(deficit > drop / 2 for deficit in lost.values())
             if PARTNERS in (slow, len(lost) - slow):
                 break
         return lost

@@ -23,7 +23,7 @@ class Gain(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TrialChange:
     """A benchmark with a setting, as a ratio to the same without it; above 1 is better. ``pairs``: how many."""
 
     title: str
@@ -52,7 +52,7 @@ def sides(blocks: int, seed: int) -> tuple[bool, ...]:
     return tuple(order[n % 4] for n in range(2 * blocks))
 
 
-def change(title: str, pairs: Sequence[tuple[float, float]], lower_is_better: bool) -> Change | None:
+def change(title: str, pairs: Sequence[tuple[float, float]], lower_is_better: bool) -> TrialChange | None:
     """The change over ``pairs`` of positive values without and with the setting; None below LEAST_PAIRS. The interval
     is Student's t over the differences of logarithms: a block is the unit, its two runs see the same machine.
     """
@@ -62,4 +62,4 @@ def change(title: str, pairs: Sequence[tuple[float, float]], lower_is_better: bo
     logs = [(math.log(a / b) if lower_is_better else math.log(b / a)) for a, b in usable]
     error = max(statistics.stdev(logs) / math.sqrt(len(logs)), _FLOOR)
     ratio = Estimate.of_error(math.exp(statistics.fmean(logs)), error, len(logs) - 1, (len(logs),))
-    return Change(title, ratio, len(logs))
+    return TrialChange(title, ratio, len(logs))

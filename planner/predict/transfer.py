@@ -34,7 +34,7 @@ class Prediction:
     """Hold the prediction of ``target`` for the new machine.
 
     - ``log``: the natural logarithm of the value, with an interval that covers ``level`` of such machines; None if
-      there is no prediction, and ``why`` gives the reason
+      there is no prediction, and ``reason`` says why
     - ``ratio``: the ratio to the baseline machine; None without one, or if it lacks the target
     - ``machines``, ``families``: the machines on record behind the prediction, and the number of their families
     - ``votes``: the weight of each known figure
@@ -44,7 +44,7 @@ class Prediction:
     target: str
     log: Estimate | None
     level: float
-    why: str = ""
+    reason: str = ""
     ratio: Ratio | None = None
     machines: Sequence[str] = ()
     families: int = 0
@@ -55,7 +55,7 @@ class Prediction:
     def verdict(self) -> str:
         """Return the value with its interval, or "cannot tell" and why."""
         if self.log is None or self.log.interval is None:
-            return f"cannot tell: {self.why}"
+            return f"cannot tell: {self.reason}"
         value, lo, hi = (math.exp(v) for v in (self.log.value, *self.log.interval))
         return f"{value:.4g} ({self.level:.0%} interval {lo:.4g}-{hi:.4g}; {count(len(self.machines), 'machine')})"
 
@@ -127,8 +127,8 @@ def _predict(
     baseline: str | None,
     level: float,
 ) -> Prediction:
-    def cannot(why: str, ignored: Mapping[str, str] | None = None) -> Prediction:
-        return Prediction(target, None, level, why, ignored=ignored or {})
+    def cannot(reason: str, ignored: Mapping[str, str] | None = None) -> Prediction:
+        return Prediction(target, None, level, reason, ignored=ignored or {})
 
     if target not in record.columns:
         return cannot(f"no machine on record has {target}")
@@ -165,8 +165,8 @@ def _predict(
     if not votes:
         return cannot("; ".join(f"{n} {w}" for n, w in list(ignored.items())[:2]), ignored)
     if len(names) > 1:
-        which = [named.index(n) for n in names]
-        cast = vote(y, x[:, which], of_facts, family, np.array([known[n] for n in names]), new_facts)
+        positions = [named.index(n) for n in names]
+        cast = vote(y, x[:, positions], of_facts, family, np.array([known[n] for n in names]), new_facts)
         names, votes = ([*names, TOGETHER], [*votes, cast]) if cast else (names, votes)
     return _prediction(record, target, rows, y, family, names, votes, ignored, baseline, level)
 
@@ -186,11 +186,11 @@ def _prediction(
     joined: Joined = join(votes, y)
     judged = ~np.isnan(joined.errors)
     half = reach(joined.errors[judged], family[judged], level) * joined.scale
-    ratio, why = None, ""
+    ratio, reason = None, ""
     if baseline is not None:
         figure = float(record.values[record.machines.index(baseline), record.columns[target]])
         if math.isnan(figure):
-            why = f"no ratio: the baseline {baseline} has no {target}"
+            reason = f"no ratio: the baseline {baseline} has no {target}"
         else:
             value, lo, hi = (math.exp(joined.value - figure + d) for d in (0, -half, half))
             ratio = Ratio(value, lo, hi, level, n=(1, 1))
@@ -199,7 +199,7 @@ def _prediction(
         target,
         Estimate(joined.value, joined.value - half, joined.value + half, level, n=(len(machines),)),
         level,
-        why,
+        reason,
         ratio,
         machines=machines,
         families=len(np.unique(family[judged])),

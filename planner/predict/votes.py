@@ -62,10 +62,10 @@ def vote(y: Floats, x: Floats, facts: Floats, family: Codes, new_x: Floats, new_
     families = np.append(count.astype(bool).sum() - count.astype(bool), count.astype(bool).sum()).astype(float)
     slopes, inverse, variance = _ridge(without, families, x.shape[1])
 
-    def sd(rows: Floats, which: Codes) -> Floats:
+    def sd(rows: Floats, patterns: Codes) -> Floats:
         """Scatter, and the standard error of the line itself, at those rows."""
-        lever = np.einsum("ni,nij,nj->n", rows, inverse[which], rows)
-        return np.asarray(np.sqrt(variance[which] * (1 + lever)))
+        lever = np.einsum("ni,nij,nj->n", rows, inverse[patterns], rows)
+        return np.asarray(np.sqrt(variance[patterns] * (1 + lever)))
 
     new = np.concatenate([[1.0], np.concatenate([new_x, new_facts]) - centre])
     on_record, sd_on_record = np.full(len(y), np.nan), np.full(len(y), np.nan)

@@ -23,7 +23,7 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
         job = json.loads(Path(self._task.args["job"]).read_text())
-        failed = {name: str(why)[:1000] for name, why in (self._task.args.get("failed") or {}).items()}
+        failed = {name: str(reason)[:1000] for name, reason in (self._task.args.get("failed") or {}).items()}
         job["steps"] = [s for s in job["steps"] if s["workload"] not in failed]
         result["failed_workloads"] = failed
         if not job["steps"]:

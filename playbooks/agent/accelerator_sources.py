@@ -118,8 +118,8 @@ class Nvml(object):
             }
         )
 
-    def errors(self, handle, which):
-        kind = getattr(self.nvml, "NVML_MEMORY_ERROR_TYPE_" + which)
+    def errors(self, handle, name):
+        kind = getattr(self.nvml, "NVML_MEMORY_ERROR_TYPE_" + name)
         return self.ask("nvmlDeviceGetTotalEccErrors", handle, kind, self.nvml.NVML_VOLATILE_ECC)
 
     def close(self):
@@ -303,9 +303,9 @@ def number_in(path):
     return int(value) if re.match(r"-?\d{1,18}$", value) else None
 
 
-def errors_in(path, which):
+def errors_in(path, kind):
     """``ue: 0`` and ``ce: 0``, as the driver counts what ECC did not correct, and what it did."""
-    match = re.search(r"\b%s: (\d{1,15})" % which, content(path))
+    match = re.search(r"\b%s: (\d{1,15})" % kind, content(path))
     return int(match.group(1)) if match else None
 
 

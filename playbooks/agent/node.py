@@ -157,7 +157,7 @@ class Node:
     def begin(self, number, prefix=""):
         """Start a process as requested; with ``prefix`` once more, its output beside that of the first time."""
         self.seen.add(number)
-        where = os.path.join(self.folder, number)
+        folder = os.path.join(self.folder, number)
         argv = self.request(number).get("argv")
         for other, process in list(self.running.items()):
             if self.request(other).get("argv") == argv:
@@ -166,12 +166,12 @@ class Node:
             process = subprocess.Popen(
                 UNTIL_ASKED + argv,
                 stdin=subprocess.PIPE,
-                stdout=open(os.path.join(where, prefix + "out"), "ab"),
-                stderr=open(os.path.join(where, prefix + "err"), "ab"),
+                stdout=open(os.path.join(folder, prefix + "out"), "ab"),
+                stderr=open(os.path.join(folder, prefix + "err"), "ab"),
                 start_new_session=True,
             )
         except (OSError, TypeError) as error:
-            with open(os.path.join(where, prefix + "err"), "a") as err:
+            with open(os.path.join(folder, prefix + "err"), "a") as err:
                 err.write("%s\n" % error)
             self.end(number, "127", prefix)
             return
@@ -180,11 +180,11 @@ class Node:
 
     def carry(self, number, prefix, process):
         """Carry what the controller writes to a process until it ends."""
-        where = os.path.join(self.folder, number)
+        folder = os.path.join(self.folder, number)
         offset, open_ = 0, True
         while process.poll() is None:
-            last = os.path.exists(os.path.join(where, "in.end"))  # before the bytes are read: they come before it
-            data = read_from(os.path.join(where, "in"), offset)
+            last = os.path.exists(os.path.join(folder, "in.end"))  # before the bytes are read: they come before it
+            data = read_from(os.path.join(folder, "in"), offset)
             offset += len(data)
             try:
                 if data:
@@ -195,16 +195,16 @@ class Node:
                     process.stdin.close()
             except OSError:
                 open_ = False  # it reads no more
-            sync(os.path.join(where, prefix + "out"))
+            sync(os.path.join(folder, prefix + "out"))
             if not data:
                 time.sleep(LOOK_S)
         for name in ("out", "err"):
-            sync(os.path.join(where, prefix + name))
+            sync(os.path.join(folder, prefix + name))
         self.end(number, str(process.returncode), prefix)
         self.running.pop(prefix + number, None)
 
-    def end(self, number, how, prefix=""):
-        write_atomic(os.path.join(self.folder, number, prefix + "rc"), how.encode())
+    def end(self, number, result, prefix=""):
+        write_atomic(os.path.join(self.folder, number, prefix + "rc"), result.encode())
 
 
 def read_from(path, offset):

@@ -25,15 +25,15 @@ def open_private(path, create=True):
     """
     here = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     trusted = {0, os.geteuid(), os.fstat(here).st_uid}
-    names, where, links = parts(path), "/", 0
+    names, place, links = parts(path), "/", 0
     try:
         while names:
             name = names.pop()
             if name == "..":
-                here, where = replace(here, enter("..", here)), os.path.dirname(where)
+                here, place = replace(here, enter("..", here)), os.path.dirname(place)
                 continue
             info = stat_of(name, here, (0o755 if names else 0o700) if create else None)
-            refuse_replaceable(os.path.join(where, name), info, os.fstat(here), trusted)
+            refuse_replaceable(os.path.join(place, name), info, os.fstat(here), trusted)
             if stat.S_ISLNK(info.st_mode) and names:
                 links += 1
                 if links > MOST_LINKS:
@@ -41,13 +41,13 @@ def open_private(path, create=True):
                 target = os.readlink(name, dir_fd=here)
                 names += parts(target)
                 if target.startswith("/"):
-                    here, where = replace(here, enter("/")), "/"
+                    here, place = replace(here, enter("/")), "/"
                 continue
-            where = os.path.join(where, name)
+            place = os.path.join(place, name)
             if not stat.S_ISDIR(info.st_mode):
-                raise NotPrivate("%s: not a folder; remove it, or choose another folder" % where)
+                raise NotPrivate("%s: not a folder; remove it, or choose another folder" % place)
             here = replace(here, enter(name, here))
-        refuse_shared(where, os.fstat(here))
+        refuse_shared(place, os.fstat(here))
     except BaseException:
         os.close(here)
         raise
@@ -92,9 +92,9 @@ def refuse_replaceable(path, info, parent, trusted):
     if not parent.st_mode & 0o022:
         return
     if not parent.st_mode & stat.S_ISVTX:
-        who, bits = ("every user", "o") if parent.st_mode & 0o002 else ("every member of its group", "g")
+        owner, bits = ("every user", "o") if parent.st_mode & 0o002 else ("every member of its group", "g")
         problem = "%s: %s can replace %s; run `chmod %s-w %s` or `chmod +t %s`, or choose another folder"
-        raise NotPrivate(problem % (above, who, path, "go" if bits == "o" else bits, above, above))
+        raise NotPrivate(problem % (above, owner, path, "go" if bits == "o" else bits, above, above))
     if info.st_uid not in trusted:
         raise NotPrivate("%s: it belongs to uid %d; remove it, or choose another folder" % (path, info.st_uid))
 

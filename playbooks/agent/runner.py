@@ -155,7 +155,10 @@ class Runner:
                 self.trial.run(step, lambda: self.execute(step, scratch)) if self.trial else self.execute(step, scratch)
             )
         except OSError as error:
-            result, out = {"ended": "error", "reason": self.why(error), "started": time.time(), "wall_s": 0.0}, None
+            result, out = (
+                {"ended": "error", "reason": self.reason_of(error), "started": time.time(), "wall_s": 0.0},
+                None,
+            )
         if result["ended"] == "stopped":
             shutil.rmtree(out, ignore_errors=True)
             raise Stop(self.stopping or "asked to stop")
@@ -166,7 +169,7 @@ class Runner:
         ended, reason = RELEASED[order]
         self.save(step, {"ended": ended, "reason": reason, "started": time.time(), "wall_s": 0.0}, None)
 
-    def why(self, error):
+    def reason_of(self, error):
         full = error.errno in FULL
         return "the disk of %s is full" % self.job["work"] if full else ("%s" % error)[:1000]
 
@@ -184,7 +187,7 @@ class Runner:
             self.drop_reserve()  # if the disk is full, the reserve holds one short result
             for name in os.listdir(out):
                 os.unlink(os.path.join(out, name))
-            result.update(ended="error", reason=self.why(error))
+            result.update(ended="error", reason=self.reason_of(error))
             result.pop("telemetry", None)
             write_atomic(os.path.join(out, "result.json"), json.dumps(result).encode())
         os.rename(out, final)
@@ -295,8 +298,8 @@ class Runner:
                 recorded = [line.split() for line in source]
         except OSError:
             return  # this is the first run of the job
-        for pid, when in recorded:
-            if when != "?" and born(int(pid)) == when:
+        for pid, birth in recorded:
+            if birth != "?" and born(int(pid)) == birth:
                 os.killpg(int(pid), signal.SIGKILL)
         for step in {step.get("container"): step for step in self.job["steps"]}.values():
             container.remove(step, environment(step, self.folder, self.job["campaign"]))
@@ -304,8 +307,8 @@ class Runner:
 
     def refuse_taken(self, port, workload):
         if listening(port):
-            how = "choose another with --set (fleetmark workloads %s shows its name)" % workload
-            raise Refused("port %d is in use on this host: %s" % (port, how))
+            advice = "choose another with --set (fleetmark workloads %s shows its name)" % workload
+            raise Refused("port %d is in use on this host: %s" % (port, advice))
 
     def until_listening(self, server, port):
         deadline = time.monotonic() + LISTENS_S

@@ -80,17 +80,17 @@ def concrete(items):
     return parts
 
 
-def turn(folder, state, on):
+def turn(folder, state, is_on):
     """Set the new values (``on``) or the old ones.
 
     Raise CannotSet if a value differs after it was set. The old values are restored in this case.
     """
-    if on and not os.path.exists(os.path.join(folder, NAME)):
+    if is_on and not os.path.exists(os.path.join(folder, NAME)):
         store(folder, state)  # a cleaner of old files has removed the file
     parts = state["items"]
     try:
         for part in parts:
-            wanted = part["value"] if on else part["old"]
+            wanted = part["value"] if is_on else part["old"]
             if not same(part, current(part), wanted):
                 put(part, wanted)
                 check(part, wanted)

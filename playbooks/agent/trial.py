@@ -47,10 +47,10 @@ class Trial(object):
         if self.refused:
             return dict(failed, reason=self.refused), None
         try:
-            on = self.spec["sides"][step["repeat"]]
-            setting.turn(self.folder, self.before, on)
+            is_on = self.spec["sides"][step["repeat"]]
+            setting.turn(self.folder, self.before, is_on)
             result, out = execute()
-            tried, wanted = self.tried(on)
+            tried, wanted = self.tried(is_on)
         except setting.CannotSet as error:
             return dict(failed, reason=("%s" % error)[:1000]), None
         if tried:
@@ -59,13 +59,13 @@ class Trial(object):
             result.update(ended="error", reason="the setting was changed while it ran; it was %s" % wanted[:200])
         return result, out
 
-    def tried(self, on):
+    def tried(self, is_on):
         """Return the value during a step, as read afterwards, or None if another process changed it."""
         values = setting.values(self.before)
         parts = self.before["items"]
-        wanted = {part["value" if on else "old"] for part in parts}
-        kept = all(setting.same(p, setting.current(p), p["value" if on else "old"]) for p in parts)
-        return {"on": on, "values": values[:100]} if kept else None, ", ".join(sorted(wanted))
+        wanted = {part["value" if is_on else "old"] for part in parts}
+        kept = all(setting.same(p, setting.current(p), p["value" if is_on else "old"]) for p in parts)
+        return {"on": is_on, "values": values[:100]} if kept else None, ", ".join(sorted(wanted))
 
     def restore(self):
         """Restore the old values. Return one sentence for each value that could not be restored."""

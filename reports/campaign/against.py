@@ -148,8 +148,8 @@ def _middle(peaks: Sequence[Peak | None]) -> Peak | None:
 
 def _peak(held: Declared, case: str, subject: str, side: str, machines: Mapping[str, Machines]) -> Peak | None:
     """Return the peak of a generation's machines, or for pairs that of the slower link. It is None for loopback."""
-    if held.of != "link":
-        return machines[side].own(held.of, held.which(case))
+    if held.part != "link":
+        return machines[side].own(held.part, held.peak_name(case))
     if not subject.startswith(_TO):
         return None
     other = subject.removeprefix(_TO)
@@ -160,13 +160,13 @@ def _peak(held: Declared, case: str, subject: str, side: str, machines: Mapping[
 
 def _note(held: Declared, top: Peak | None, row: Mapping[Any, Any], machines: Machines, side: str) -> Message | None:
     """Return how the peak is derived, or how to get a peak if it is unknown. ``side``: the generation, if several."""
-    if held.of == "link":
+    if held.part == "link":
         if top is None:
             return None
         return (
             message("peak of a pair: the link of its slower end") if side else message("peak: {basis}", basis=top.basis)
         )
-    note = _of_machine(held, top, row) if top else machines.why_no_memory if held.of == "memory" else None
+    note = _of_machine(held, top, row) if top else machines.why_no_memory if held.part == "memory" else None
     return message("{name}: {note}", name=side, note=note) if side and note else note
 
 

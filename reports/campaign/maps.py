@@ -139,7 +139,7 @@ def _of_peaks(metric: Sequence[str], triples: Sequence[Cell], machines: Machines
     held = declared.peak(workload, case, name)
     of_links: dict[tuple[str, str, Peak], dict[int, float]] = defaultdict(dict)
     for n, (a, b, value) in enumerate(triples):
-        top = machines.own(peak.between(a, b)) if held and held.of == "ends" else None
+        top = machines.own(peak.between(a, b)) if held and held.part == "ends" else None
         if held and top:
             of_links[_in_order(a)[0], _in_order(b)[0], top][n] = value * held.traffic / top.rate
     of_links = {link: parts for link, parts in of_links.items() if max(parts.values()) <= _BEYOND}

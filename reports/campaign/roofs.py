@@ -52,4 +52,4 @@ def _metrics_of_parts(view: View) -> dict[tuple[str, ...], str]:
         view.results.values.distinct("workload", "case", where="members <> ''").itertuples(index=False, name=None)
     )
     parts = {key: part_of(*key) for key in view.of_hosts.distinct(*_METRIC) if key[:2] not in joint}
-    return {key: held.of for key, held in parts.items() if held is not None}
+    return {key: held.part for key, held in parts.items() if held is not None}

@@ -43,7 +43,9 @@ def services(comparison: Comparison, families: Sequence[Family]) -> tuple[Servic
         old = family.sides.get(comparison.baseline)
         if old is None or not set(family.sides) & set(candidates):
             continue
-        at = sorted(family.about.at, key=lambda speed: abs(family.about.at.index(speed) - len(family.about.at) // 2))
+        at = sorted(
+            family.about.speeds, key=lambda speed: abs(family.about.speeds.index(speed) - len(family.about.speeds) // 2)
+        )
         results = [{c: _at(comparison, family, c, speed) for c in candidates if c in family.sides} for speed in at]
         rated = [(sum(map(_told, of.values())), -n) for n, of in enumerate(results)]
         best, place = max(rated, default=(0, 0))
@@ -80,8 +82,8 @@ def unserved(comparison: Comparison, families: Sequence[Family]) -> str:
         return ""
     for family in families:
         for candidate in (c.title for c in comparison.candidates if c.title in family.sides):
-            if comparison.baseline in family.sides and family.about.at:
-                speed = family.about.at[len(family.about.at) // 2]
+            if comparison.baseline in family.sides and family.about.speeds:
+                speed = family.about.speeds[len(family.about.speeds) // 2]
                 why = _at(comparison, family, candidate, speed).reason
                 return message("No ratio at equal service ({reason})", reason=why) if why else ""
     return ""
@@ -89,7 +91,7 @@ def unserved(comparison: Comparison, families: Sequence[Family]) -> str:
 
 def _at(comparison: Comparison, family: Family, candidate: str, speed: float) -> Equivalence:
     """Return the equivalence at ``speed``; with ``per`` money, for one unit of money."""
-    wait = family.about.within or None
+    wait = family.about.max_wait or None
     e = equivalence(family.sides[comparison.baseline], family.sides[candidate], speed, wait)
     if comparison.per != "money" or e.ratio is None:
         return e
@@ -118,7 +120,7 @@ def _line(
     title: str = message("serving at {speed} {piece}s/s per user", speed=f"{speed:g}", piece=piece)
     if several:
         title = joined([title, fmt.clean(family.name)])
-    wait = message("wait at most {wait}", wait=human(family.about.within, "s")) if family.about.within else None
+    wait = message("wait at most {wait}", wait=human(family.about.max_wait, "s")) if family.about.max_wait else None
     cells = tuple(_cell(comparison, results.get(c.title)) for c in comparison.candidates)
     remark = joined([wait, message("per {unit}", unit=unit_of(family)) if family.per_device else None])
     class_ = f"service {family.workload} {family.name} {speed:g}"

@@ -10,7 +10,7 @@ from fleetmark.record.roofs import Roof
 from planner.diagnosis.finding import Finding as Found
 from planner.diagnosis.finding import Kind
 from reports.diagnosis import steps
-from reports.diagnosis.sentences import benchmark, certainty, headline, sentence, share, whose
+from reports.diagnosis.sentences import benchmark, certainty, headline, owner, sentence, share
 from reports.hosts import roofs as under_roofs
 from reports.kit import format as fmt
 from reports.kit import tabular
@@ -64,7 +64,7 @@ def brief(diagnosis: Diagnosis) -> Document:
     """Return the answer and the first suspects, for the end of a run."""
     hosts = [findings[0] for findings in list(diagnosis.suspects().values())[:6]]
     others = [*diagnosis.everywhere(), *diagnosis.groups()][:2]
-    listed = [*(_said(f, whose(f)) for f in [*hosts, *diagnosis.links()[:6]]), *(_said(f, "") for f in others)]
+    listed = [*(_said(f, owner(f)) for f in [*hosts, *diagnosis.links()[:6]]), *(_said(f, "") for f in others)]
     sections = (Section("suspects", "", tuple(listed)),)
     return Document(title=diagnosis.campaign, answer=headline(diagnosis), tone=_tone(diagnosis), sections=sections)
 
@@ -77,16 +77,16 @@ def _tone(diagnosis: Diagnosis) -> Tone:
 
 def _next(diagnosis: Diagnosis) -> Iterator[Exhibit]:
     for step in steps.steps(diagnosis):
-        yield Command(step.what, step.command) if step.command else Note(step.what)
+        yield Command(step.action, step.command) if step.command else Note(step.action)
 
 
 def _findings(diagnosis: Diagnosis) -> Iterator[Section]:
     suspects = [f for findings in diagnosis.suspects().values() for f in findings]
     kinds = (
-        ("suspects", message("Suspects"), [_said(f, whose(f)) for f in [*suspects, *diagnosis.links()]]),
+        ("suspects", message("Suspects"), [_said(f, owner(f)) for f in [*suspects, *diagnosis.links()]]),
         ("everywhere", message("Slower everywhere"), [_said(f, "") for f in diagnosis.everywhere()]),
         ("groups", message("Two groups of hosts"), [_said(f, "") for f in diagnosis.groups()]),
-        ("cleared", message("Cleared by a repeat"), [_said(f, whose(f)) for f in diagnosis.cleared()]),
+        ("cleared", message("Cleared by a repeat"), [_said(f, owner(f)) for f in diagnosis.cleared()]),
     )
     for key, title, listed in kinds:
         yield Section(key, title, tuple(listed), _READ)
@@ -147,13 +147,13 @@ def _table(diagnosis: Diagnosis) -> Iterator[Tabular]:
 
 
 def _row(finding: Found) -> tuple[Cell, ...]:
-    about = finding.benchmark
-    bits, percent = (of(about["workload"], about["metric"]) for of in (declared.in_bits, declared.in_percent))
+    keys = finding.benchmark
+    bits, percent = (is_shown(keys["workload"], keys["metric"]) for is_shown in (declared.in_bits, declared.in_percent))
     value, expected = (
-        quantity(amount, about["unit"], bits=bits, percent=percent) for amount in (finding.value, finding.expected)
+        quantity(amount, keys["unit"], bits=bits, percent=percent) for amount in (finding.value, finding.expected)
     )
     return (
-        Cell(whose(finding) or ", ".join(finding.members)),
+        Cell(owner(finding) or ", ".join(finding.members)),
         Cell(finding.kind.value),
         Cell(benchmark(finding)),
         tabular.share(finding.deficit),

@@ -11,7 +11,7 @@ from fleetmark.base.units import human
 from fleetmark.base.visible import visible
 from fleetmark.base.words import word
 from fleetmark.record.diagnosis.gate import Acceptance
-from planner.diagnosis.gate import NOT_MEASURED, PEAK, PEERS, REPEATS, Result, Severity, Verdict
+from planner.diagnosis.gate import NOT_MEASURED, PEAK, PEERS, REPEATS, CheckVerdict, Result, Severity
 from reports.kit import format as fmt
 from reports.kit.document import PAGES, Document, Section
 from reports.kit.tabular import Cell, Column, Tabular, quantity
@@ -19,14 +19,14 @@ from reports.kit.tabular import Cell, Column, Tabular, quantity
 NAMED = 4  # maximum number of hosts named in a row
 
 
-def why(result: Result) -> Message:
+def verdict_text(result: Result) -> Message:
     """Return the result of one check as a sentence."""
-    if result.verdict is Verdict.MISSING:
+    if result.verdict is CheckVerdict.MISSING:
         return _missing(result)
     value, limit = (
         human(v or 0.0, result.unit, bits=result.bits, percent=result.percent) for v in (result.value, result.limit)
     )
-    if result.verdict is Verdict.KEPT:
+    if result.verdict is CheckVerdict.KEPT:
         return message("{value} keeps {limit}", value=value, limit=limit)
     if result.least:
         return message("{value} is below {limit}", value=value, limit=limit)
@@ -35,22 +35,22 @@ def why(result: Result) -> Message:
 
 def _missing(result: Result) -> Message:
     have, need = result.numbers
-    if result.why == NOT_MEASURED and result.near:
+    if result.reason == NOT_MEASURED and result.near:
         return message("not measured (did you mean {near}?)", near=fmt.clean(result.near))
-    if result.why == NOT_MEASURED:
+    if result.reason == NOT_MEASURED:
         return message("not measured")
-    if result.why == REPEATS:
+    if result.reason == REPEATS:
         return message("{have} of {need} repeats passed", have=have, need=need)
-    if result.why == PEERS:
+    if result.reason == PEERS:
         return message("{have} of {need} peers needed were measured", have=have, need=need)
-    if result.why == PEAK:
+    if result.reason == PEAK:
         return message("no peak of this machine is known for it")
     return message("it is measured in {unit}, the rule is in another unit", unit=result.unit)
 
 
 def headline(acceptance: Acceptance) -> Message:
     """Return a sentence that says whether the hosts are accepted, and which are not."""
-    bad = [r for r in acceptance.results if r.verdict is not Verdict.KEPT and r.severity is Severity.FAIL]
+    bad = [r for r in acceptance.results if r.verdict is not CheckVerdict.KEPT and r.severity is Severity.FAIL]
     checks = count(len(acceptance.results), "check")
     if acceptance.accepted:
         return message("Accepted: {checks} kept or only warned of.", checks=checks)
@@ -74,7 +74,7 @@ def document(acceptance: Acceptance) -> Document:
 
 
 def _bad(acceptance: Acceptance) -> list[Result]:
-    bad = [r for r in acceptance.results if r.verdict is not Verdict.KEPT]
+    bad = [r for r in acceptance.results if r.verdict is not CheckVerdict.KEPT]
     return sorted(bad, key=lambda r: r.severity is not Severity.FAIL)
 
 
@@ -111,11 +111,14 @@ def _checks(acceptance: Acceptance) -> Tabular:
             Cell(r.host),
             Cell(r.rule),
             Cell(r.benchmark),
-            Cell(word(r.verdict.value), tone="good" if r.verdict is Verdict.KEPT else "bad" if _fails(r) else "unsure"),
+            Cell(
+                word(r.verdict.value),
+                tone="good" if r.verdict is CheckVerdict.KEPT else "bad" if _fails(r) else "unsure",
+            ),
             quantity(r.value, r.unit, bits=r.bits, percent=r.percent),
             quantity(r.limit, r.unit, bits=r.bits, percent=r.percent),
             Cell(r.severity.value),
-            Cell(why(r)),
+            Cell(verdict_text(r)),
             Cell(r.evidence),
         )
         for r in acceptance.results
@@ -127,7 +130,7 @@ def _alike(results: Sequence[Result]) -> dict[tuple[Severity, str, str], list[st
     """Return the hosts for each (severity, rule, sentence), so that equal results share a row."""
     alike: dict[tuple[Severity, str, str], list[str]] = {}
     for r in results:
-        text = joined([joined([r.benchmark, why(r)], ": "), f"({r.evidence})" if r.evidence else None], " ")
+        text = joined([joined([r.benchmark, verdict_text(r)], ": "), f"({r.evidence})" if r.evidence else None], " ")
         alike.setdefault((r.severity, r.rule, text), []).append(r.host)
     return alike
 
@@ -144,38 +147,44 @@ def as_json(acceptance: Acceptance) -> dict[str, Any]:
             "value": r.value,
             "limit": r.limit,
             "unit": r.unit,
-            "text": str(why(r)),
+            "text": str(verdict_text(r)),
             "evidence": r.evidence or None,
         }
         for r in acceptance.results
     ]
-    about = {"campaign": acceptance.campaign, "rules": acceptance.rules, "accepted": acceptance.accepted}
-    return {**about, "checks": checks}
+    head = {"campaign": acceptance.campaign, "rules": acceptance.rules, "accepted": acceptance.accepted}
+    return {**head, "checks": checks}
 
 
 def junit(acceptance: Acceptance) -> str:
     """Return JUnit XML: a suite per host and a test case per check. A warning is a passed test with a note."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites name={quoteattr(acceptance.campaign)}>"]
     for host in dict.fromkeys(r.host for r in acceptance.results):
-        own = [r for r in acceptance.results if r.host == host]
-        failed = [r for r in own if _fails(r)]
+        results = [r for r in acceptance.results if r.host == host]
+        failed = [r for r in results if _fails(r)]
         name = _attribute(host)
-        lines.append(f'<testsuite name={name} tests="{len(own)}" failures="{len(failed)}" errors="0" skipped="0">')
-        for r in own:
+        lines.append(f'<testsuite name={name} tests="{len(results)}" failures="{len(failed)}" errors="0" skipped="0">')
+        for r in results:
             case = _attribute(f"{r.rule}: {r.benchmark}" if r.benchmark else r.rule)
             lines.append(f"<testcase classname={name} name={case}>")
             if _fails(r):
                 kind, file = quoteattr(r.verdict.value), _attribute(r.evidence)[1:-1]
-                lines.append(f"<failure type={kind} message={_attribute(why(r))}>{file}</failure>")
-            elif r.verdict is not Verdict.KEPT:
-                lines.append(f"<system-out>{_attribute(why(r))[1:-1]}</system-out>")
+                lines.append(f"<failure type={kind} message={_attribute(verdict_text(r))}>{file}</failure>")
+            elif r.verdict is not CheckVerdict.KEPT:
+                lines.append(f"<system-out>{_attribute(verdict_text(r))[1:-1]}</system-out>")
             lines.append("</testcase>")
         lines.append("</testsuite>")
     return "\n".join([*lines, "</testsuites>"])
 
 
 def _fails(result: Result) -> bool:
-    return result.verdict is not Verdict.KEPT and result.severity is Severity.FAIL
+    return result.verdict is not CheckVerdict.KEPT and result.severity is Severity.FAIL
+
+
+def _tone(result: Result) -> str:
+    if result.verdict is CheckVerdict.KEPT:
+        return "good"
+    return "bad" if _fails(result) else "unsure"
 
 
 def _attribute(text: str) -> str:
@@ -197,7 +206,7 @@ def prometheus(acceptance: Acceptance) -> str:
         "# HELP fleetmark_gate_kept Whether a rule is kept; 0 where its data is missing.",
         "# TYPE fleetmark_gate_kept gauge",
     ]
-    lines += _gauges("fleetmark_gate_kept", [(r, int(r.verdict is Verdict.KEPT)) for r in acceptance.results])
+    lines += _gauges("fleetmark_gate_kept", [(r, int(r.verdict is CheckVerdict.KEPT)) for r in acceptance.results])
     lines += ["# HELP fleetmark_gate_value What was measured, in base units.", "# TYPE fleetmark_gate_value gauge"]
     measured = [(r, r.value) for r in acceptance.results if r.value is not None]
     return "\n".join([*lines, *_gauges("fleetmark_gate_value", measured), ""])

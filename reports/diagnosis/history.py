@@ -30,14 +30,14 @@ def sentence(series: Series, change: Change) -> Message:
     sign = -1.0 if series.benchmark["better"] == Better.LOWER else 1.0
     before, after = (float(np.exp(sign * level)) for level in (change.before, change.after))
     shown = _shown(series, (before, after))
-    how = {
+    figures = {
         "share": share(abs(float(np.expm1(change.change)))),
         "date": fmt.moment(series.moments[change.position])[:10],
     }
     parts = {"before": shown.quantity(before), "after": shown.quantity(after), "p": f"{max(change.p, 1e-6):.1g}"}
     if change.change < 0:
-        return message("{share} worse since {date}: {before} to {after} (p {p})", **how, **parts)
-    return message("{share} better since {date}: {before} to {after} (p {p})", **how, **parts)
+        return message("{share} worse since {date}: {before} to {after} (p {p})", **figures, **parts)
+    return message("{share} better since {date}: {before} to {after} (p {p})", **figures, **parts)
 
 
 def _shown(series: Series, values: Iterable[float]) -> fmt.Shown:
@@ -116,14 +116,14 @@ def _plots(order: Sequence[Series]) -> Iterator[Section]:
     panels: dict[str, list[Series]] = {}
     for series in order:
         panels.setdefault(title(series.benchmark), []).append(series)
-    how = message(
+    text = message(
         "A point is a campaign, oldest first; plots of one benchmark share their scale, which is logarithmic. A dashed "
         "line is where the level changed for good."
     )
     for number, (name, beside) in enumerate(panels.items()):
         values = [v for series in beside for v in series.values]
         charts = (_chart(series, min(values), max(values)) for series in beside)
-        note = (Note(how, quiet=True),) if number == 0 else ()
+        note = (Note(text, quiet=True),) if number == 0 else ()
         yield Section(f"plots-{number}", name, (*note, *charts), ("html", "pdf"))
 
 

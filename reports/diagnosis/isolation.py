@@ -20,43 +20,45 @@ PAIR = 2
 
 def sentence(fault: Fault) -> Message:
     """Return the host or link at fault, its slowdown and the reason, as a sentence."""
-    of, missing = fmt.clean(" - ".join(fault.members)), share(fault.deficit)
+    members, missing = fmt.clean(" - ".join(fault.members)), share(fault.deficit)
     if fault.deficit >= 1:
-        return _failure(fault.reason, of)
+        return _failure(fault.reason, members)
     match fault.reason:
         case Reason.INTRA_HOST:
-            return message("{host} is {deficit} slower than others by itself.", host=of, deficit=missing)
+            return message("{host} is {deficit} slower than others by itself.", host=members, deficit=missing)
         case Reason.ALL_PARTNERS:
             return message(
                 "{host} is {deficit} slower with every known-good partner, so the host or its port is at fault.",
-                host=of,
+                host=members,
                 deficit=missing,
             )
         case Reason.ONE_PAIR:
             return message(
                 "{link} is {deficit} slower; both are fast with others, so the link is at fault.",
-                link=of,
+                link=members,
                 deficit=missing,
             )
         case Reason.ALL_ACROSS:
             return message(
                 "{border}: every pair across it is {deficit} slower, so the connection is at fault.",
-                border=of,
+                border=members,
                 deficit=missing,
             )
 
 
-def _failure(reason: Reason, of: str) -> Message:
+def _failure(reason: Reason, members: str) -> Message:
     """Return the sentence for runs that failed instead of being slow."""
     match reason:
         case Reason.INTRA_HOST:
-            return message("{host} fails by itself.", host=of)
+            return message("{host} fails by itself.", host=members)
         case Reason.ALL_PARTNERS:
-            return message("{host} fails with every known-good partner, so the host or its port is at fault.", host=of)
+            return message(
+                "{host} fails with every known-good partner, so the host or its port is at fault.", host=members
+            )
         case Reason.ONE_PAIR:
-            return message("{link} fails; both work with others, so the link is at fault.", link=of)
+            return message("{link} fails; both work with others, so the link is at fault.", link=members)
         case Reason.ALL_ACROSS:
-            return message("{border}: every pair across it fails, so the connection is at fault.", border=of)
+            return message("{border}: every pair across it fails, so the connection is at fault.", border=members)
 
 
 def headline(isolated: Isolated) -> Message:

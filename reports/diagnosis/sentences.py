@@ -25,7 +25,7 @@ def amounts(finding: Finding) -> tuple[str, str]:
     """The finding's value and the expected one, in one unit."""
     low, high = sorted((finding.value, finding.expected))
     b = finding.benchmark
-    bits, percent = (of(b["workload"], b["metric"]) for of in (declared.in_bits, declared.in_percent))
+    bits, percent = (is_shown(b["workload"], b["metric"]) for is_shown in (declared.in_bits, declared.in_percent))
     shown = fmt.fit([(finding.value, low, high)], b["unit"], bits=bits, percent=percent)
     return shown.quantity(finding.value), shown.quantity(finding.expected)
 
@@ -126,11 +126,11 @@ def certainty(finding: Finding) -> Message:
     if finding.kind is Kind.REGRESSION:
         return message("Beyond what repeats vary: z {z}.", z=z)
     if finding.sure:
-        how = message("Not chance: z {z}, false discovery rate below {rate}.", z=z, rate=f"{DISCOVERY:.0%}")
+        certainty_text = message("Not chance: z {z}, false discovery rate below {rate}.", z=z, rate=f"{DISCOVERY:.0%}")
     else:
-        how = message("Repeat to confirm: z {z}.", z=z)
-    text = joined([how, message("Its peers have another firmware.") if finding.mixed else None], " ")
-    return text if isinstance(text, Message) else how
+        certainty_text = message("Repeat to confirm: z {z}.", z=z)
+    text = joined([certainty_text, message("Its peers have another firmware.") if finding.mixed else None], " ")
+    return text if isinstance(text, Message) else certainty_text
 
 
 def repeated(settled: Settled) -> Message:
@@ -170,8 +170,8 @@ def headline(diagnosis: Diagnosis) -> Message:
     names = fmt.clean(", ".join(suspects[:MANY])) + (", …" if len(suspects) > MANY else "")
     slow = message("{n} of {hosts} slower than expected: {names}.", n=len(suspects), hosts=hosts, names=names)
     changed = message("Slower everywhere than in the baseline: {n}.", n=count(len(common), "benchmark"))
-    which = message("Slow links: {links}.", links=fmt.clean(", ".join(map(between, links[:MANY]))))
-    text = joined([slow if suspects else None, which if links else None, changed if common else None], " ")
+    links_text = message("Slow links: {links}.", links=fmt.clean(", ".join(map(between, links[:MANY]))))
+    text = joined([slow if suspects else None, links_text if links else None, changed if common else None], " ")
     return text if isinstance(text, Message) else slow
 
 
@@ -180,6 +180,6 @@ def between(link: Finding) -> str:
     return f"{link.host} - {link.other}"
 
 
-def whose(finding: Finding) -> str:
-    """The host, or both ends of the link, that a finding is about."""
+def owner(finding: Finding) -> str:
+    """Return the host of a finding, or both ends of its link."""
     return between(finding) if finding.other else finding.host

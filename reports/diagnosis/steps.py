@@ -18,7 +18,7 @@ from reports.kit import format as fmt
 class Step:
     """``what`` to do, and the ``command`` that does it; empty where none does."""
 
-    what: Message
+    action: Message
     command: str = ""
 
 
@@ -34,7 +34,7 @@ def steps(diagnosis: Diagnosis) -> list[Step]:
 
 def as_json(diagnosis: Diagnosis) -> list[dict[str, str | None]]:
     """The steps for programs."""
-    return [{"what": step.what, "command": step.command or None} for step in steps(diagnosis)]
+    return [{"what": step.action, "command": step.command or None} for step in steps(diagnosis)]
 
 
 def _steps(diagnosis: Diagnosis) -> Iterator[Step]:

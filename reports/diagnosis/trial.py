@@ -9,7 +9,7 @@ from typing import Any
 from fleetmark.base.text import Message, count, message
 from fleetmark.base.words import word
 from fleetmark.record.diagnosis.trials import Tried
-from planner.diagnosis.trial import Change, Gain
+from planner.diagnosis.trial import Gain, TrialChange
 from planner.diagnosis.tuning.rule import Rule
 from planner.diagnosis.tuning.setting import Setting
 from reports.kit import format as fmt
@@ -29,7 +29,7 @@ class Possible:
     tried: Tried | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Preview:
     """A trial that has not run yet. ``workloads``: the workloads of its suite."""
 
@@ -43,10 +43,10 @@ class Preview:
     @property
     def cases(self) -> list[str]:
         """Return the cases as WORKLOAD/CASE."""
-        return [f"{workload}/{case}" for workload, of in self.workloads.items() for case in of["hosts"]]
+        return [f"{workload}/{case}" for workload, settings in self.workloads.items() for case in settings["hosts"]]
 
 
-def sentence(change: Change) -> Message:
+def sentence(change: TrialChange) -> Message:
     """Return a change with its interval, in one line."""
     ratio, lo, hi = change.ratio.value, change.ratio.lo or 0.0, change.ratio.hi or 0.0
     share, low, high = (f"{abs(r - 1):.1%}" if r is ratio else f"{r - 1:+.1%}" for r in (ratio, lo, hi))
@@ -80,11 +80,14 @@ def notes(tried: Tried) -> list[Message]:
     """Return what was set, whether it was restored, and which runs did not count."""
     listed: list[Message] = []
     if tried.before and tried.after:
-        what = tried.items[0] if len(tried.items) == 1 else message("{n} settings", n=len(tried.items))
+        setting = tried.items[0] if len(tried.items) == 1 else message("{n} settings", n=len(tried.items))
         before, after = ", ".join(tried.before), ", ".join(tried.after)
         listed.append(
             message(
-                "{what} was {before} and {after} in turns, read after every run", what=what, before=before, after=after
+                "{what} was {before} and {after} in turns, read after every run",
+                what=setting,
+                before=before,
+                after=after,
             )
         )
     if tried.left:
@@ -232,22 +235,22 @@ def possible_as_json(host: str, rows: Sequence[Possible]) -> dict[str, Any]:
     }
 
 
-def preview(about: Preview) -> Document:
+def preview(preview: Preview) -> Document:
     """Return the setting that a trial would use and the cases that it would measure."""
-    cases = ", ".join(about.cases)
+    cases = ", ".join(preview.cases)
     lines = (
-        about.evidence or message("The rule does not apply to {host}.", host=about.host),
-        message("would set: {what}", what=about.setting.shown),
-        message("would measure {n} times without and with it, in turns: {cases}", n=about.blocks, cases=cases),
+        preview.evidence or message("The rule does not apply to {host}.", host=preview.host),
+        message("would set: {what}", what=preview.setting.shown),
+        message("would measure {n} times without and with it, in turns: {cases}", n=preview.blocks, cases=cases),
         message("Nothing was changed. Use --try --become to try the setting and restore it."),
     )
     data = {
-        "host": about.host,
-        "rule": about.rule.name,
-        "evidence": about.evidence,
-        "sets": [item.shown for item in about.setting.items],
-        "cases": about.cases,
-        "blocks": about.blocks,
+        "host": preview.host,
+        "rule": preview.rule.name,
+        "evidence": preview.evidence,
+        "sets": [item.shown for item in preview.setting.items],
+        "cases": preview.cases,
+        "blocks": preview.blocks,
     }
-    title = f"{about.rule.number} {about.rule.name}"
+    title = f"{preview.rule.number} {preview.rule.name}"
     return Document(title=title, answer=title, sections=(Section("preview", "", tuple(map(Note, lines))),), data=data)

@@ -49,7 +49,7 @@ def _line(points: Sequence[Point]) -> list[charts.Point]:
 
 
 def _curve(number: int, block: Block, _: Language) -> list[Chart]:
-    family, wait = block.family, block.family.about.within or None
+    family, wait = block.family, block.family.about.max_wait or None
     if block.baseline not in family.sides:
         return []
     old, lines = family.sides[str(block.baseline)], []

@@ -57,8 +57,8 @@ def _notes(family: Family, equal: Tabular | None) -> Iterator[Message]:
         yield message(
             "At equal service: how many {unit}s of the baseline one of the candidate replaces.", unit=unit_of(family)
         )
-        if family.about.within:
-            yield message("The median wait is at most {wait}.", wait=human(family.about.within, "s"))
+        if family.about.max_wait:
+            yield message("The median wait is at most {wait}.", wait=human(family.about.max_wait, "s"))
     yield message("A dominated load is worse than another one in work, speed and wait.")
     if family.provisioned:
         yield message("MW: of the power that is provisioned for a server.")
@@ -71,7 +71,7 @@ def _notes(family: Family, equal: Tabular | None) -> Iterator[Message]:
 
 def _equal(family: Family, titles: Mapping[str, str], baseline: str | None) -> Tabular:
     old = family.sides[str(baseline)]
-    wait, piece, unit = family.about.within or None, family.about.piece, unit_of(family)
+    wait, piece, unit = family.about.max_wait or None, family.about.piece, unit_of(family)
     columns = (
         Column("candidate", message("candidate"), "name"),
         Column("speed", message("{piece}s/s of one user", piece=piece), "number"),
@@ -88,7 +88,7 @@ def _equal(family: Family, titles: Mapping[str, str], baseline: str | None) -> T
         _equal_row(titles.get(side, side), equivalence(old, new, at, wait))
         for side, new in family.sides.items()
         if side != baseline
-        for at in family.about.at
+        for at in family.about.speeds
     ]
     return Tabular("equal_service", message("Equivalence at equal service"), columns, tuple(rows))
 

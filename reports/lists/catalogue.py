@@ -30,8 +30,8 @@ def overview(manifests: Sequence[Manifest], suites: Sequence[Suite]) -> Document
         Column("workloads", message("workloads")),
         Column("for", message("for")),
     )
-    kinds = tuple((Cell(m.name), Cell(m.class_), Cell(m.scope), Cell(m.about)) for m in manifests)
-    sets = tuple((Cell(s.name), number(s.repeats), Cell(", ".join(s.workloads)), Cell(s.about)) for s in suites)
+    kinds = tuple((Cell(m.name), Cell(m.class_), Cell(m.scope), Cell(m.description)) for m in manifests)
+    sets = tuple((Cell(s.name), number(s.repeats), Cell(", ".join(s.workloads)), Cell(s.description)) for s in suites)
     exhibits = (
         Tabular("workloads", message("Workloads"), shelf, kinds, listing=True),
         Tabular("suites", message("Suites"), choices, sets, listing=True),
@@ -55,16 +55,16 @@ def workload(m: Manifest) -> Document:
     tables = (_cases(m), _parameters(m), _metrics(m))
     (data,) = _json([m])
     section = Section("workload", "", (*tables, *foot))
-    return Document(title=m.name, answer=head, details=(m.about,), sections=(section,), data=data)
+    return Document(title=m.name, answer=head, details=(m.description,), sections=(section,), data=data)
 
 
 def _cases(m: Manifest) -> Tabular:
     columns = (
         Column("case", message("case"), "name"),
-        Column("about", message("description")),
+        Column("description", message("description")),
         Column("program", message("program"), "code"),
     )
-    rows = tuple((Cell(c.called or c.name), Cell(c.about), Cell(_program(m, c))) for c in m.cases)
+    rows = tuple((Cell(c.called or c.name), Cell(c.description), Cell(_program(m, c))) for c in m.cases)
     return Tabular("cases", message("Cases"), columns, rows, listing=True)
 
 
@@ -73,14 +73,14 @@ def _parameters(m: Manifest) -> Tabular:
         Column("parameter", message("parameter"), "name"),
         Column("type", message("type")),
         Column("default", message("default"), "code"),
-        Column("about", message("description")),
+        Column("description", message("description")),
     )
     defaults = _defaults(m)
     rows = []
     for name, p in m.parameters.items():
         kind = f"{p.type}, ..." if p.many else p.type
-        about = p.about + (f" ({', '.join(map(str, p.choices))})" if p.choices else "")
-        rows.append((Cell(f"{m.name}.{name}"), Cell(kind), Cell(defaults[name]), Cell(about)))
+        text = p.description + (f" ({', '.join(map(str, p.choices))})" if p.choices else "")
+        rows.append((Cell(f"{m.name}.{name}"), Cell(kind), Cell(defaults[name]), Cell(text)))
     return Tabular("parameters", message("Parameters"), columns, tuple(rows), listing=True)
 
 
@@ -90,7 +90,7 @@ def _metrics(m: Manifest) -> Tabular:
         Column("unit", message("unit")),
         Column("better", message("better")),
         Column("kind", message("kind")),
-        Column("about", message("description")),
+        Column("description", message("description")),
     )
     rows = tuple(
         (
@@ -98,7 +98,7 @@ def _metrics(m: Manifest) -> Tabular:
             Cell(metric.unit),
             Cell(metric.better.value),
             Cell(_kind(m, metric)),
-            Cell(metric.about),
+            Cell(metric.description),
         )
         for name, metric in m.metrics.items()
     )
@@ -114,8 +114,8 @@ def _kind(m: Manifest, metric: Metric) -> str:
         return ""
     usual = metric.kind or m.kind or ""
     cases: dict[str, list[str]] = {}
-    for pattern, at in metric.at.items():
-        kind = "a setting" if at.better else str(at.kind or usual)
+    for pattern, override in metric.overrides.items():
+        kind = "a setting" if override.better else str(override.kind or usual)
         if kind != usual:
             cases.setdefault(kind, []).append(pattern)
     return "; ".join([str(usual), *(f"{kind} in {', '.join(patterns)}" for kind, patterns in cases.items())])

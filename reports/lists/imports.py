@@ -32,34 +32,34 @@ def document(imports: Sequence[Import]) -> Document:
 
 
 def _row(one: Import) -> tuple[Cell, ...]:
-    about = one.about
-    counts = (len(about["machines"]), about["figures"], about["rows"])
-    return (Cell(one.campaign), Cell(about["source"]), Cell(about["created"]), *map(number, counts))
+    document = one.about
+    counts = (len(document["machines"]), document["figures"], document["rows"])
+    return (Cell(one.campaign), Cell(document["source"]), Cell(document["created"]), *map(number, counts))
 
 
 def _finding(one: Import) -> Finding:
-    about = one.about
+    document = one.about
     if not one.new:
         text = message(
             "{source} is there already, imported {created} as {campaign}; to import it again, delete:",
-            source=about["source"],
-            created=about["created"],
+            source=document["source"],
+            created=document["created"],
             campaign=one.campaign,
         )
         return Finding("", text, evidence=(str(one.path),))
     text = message(
         "{campaign}: {figures} of {machines} from {rows}",
         campaign=one.campaign,
-        figures=count(about["figures"], "figure"),
-        machines=count(len(about["machines"]), "machine"),
-        rows=count(about["rows"], "row"),
+        figures=count(document["figures"], "figure"),
+        machines=count(len(document["machines"]), "machine"),
+        rows=count(document["rows"], "row"),
     )
     return Finding("", text, tuple(_details(one)))
 
 
 def _details(one: Import) -> Iterator[str]:
-    for why, times in one.about["left_out"].items():
-        yield message("left out: {number}: {why}", number=times, why=why)
+    for reason, times in one.about["left_out"].items():
+        yield message("left out: {number}: {why}", number=times, why=reason)
     notes = one.about["notes"]
     yield from (message("note: {note}", note=note) for note in notes[:_MOST_NOTES])
     if len(notes) > _MOST_NOTES:

@@ -47,7 +47,7 @@ class BenchmarkPrediction:
             "ratio_hi": p.ratio.hi if p.ratio else None,
             "machines": len(p.machines),
             "families": p.families,
-            "why": p.why,
+            "why": p.reason,
             "votes": dict(p.votes),
         }
 
@@ -65,7 +65,7 @@ def document(predictions: Sequence[BenchmarkPrediction]) -> Document:
     title = message("Predictions")
     table = Tabular("predictions", title, columns, tuple(map(_row, predicted)), listing=True)
     notes = [
-        Note(message("{benchmark}: cannot tell: {why}", benchmark=p.prediction.target, why=p.prediction.why))
+        Note(message("{benchmark}: cannot tell: {why}", benchmark=p.prediction.target, why=p.prediction.reason))
         for p in predictions
         if p.prediction.log is None
     ]

@@ -57,7 +57,7 @@ def document(profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence
 
 def _left_out(profiled: Profiled) -> Iterator[Note]:
     if profiled.left_out:
-        shown = joined([f"{m} {why}" for m, why in list(profiled.left_out.items())[:MOST]], "; ")
+        shown = joined([f"{m} {reason}" for m, reason in list(profiled.left_out.items())[:MOST]], "; ")
         more = message("and {n} more", n=len(profiled.left_out) - MOST) if len(profiled.left_out) > MOST else None
         yield Note(message("Left out: {machines}", machines=joined([shown, more], " ")), quiet=True)
 
@@ -92,9 +92,9 @@ def _resources(profiled: Profiled) -> Tabular:
     gain = {g.upgrade.name: g.ratio for g in more_of_each(profiled)}
     rows = []
     for i, (name, r) in enumerate(profiled.resources.items()):
-        least, most = float(p.rates[:, i].min()), float(p.rates[:, i].max())
-        scale = scale_for(most, r.unit)
-        rates = f"{significant(least * scale.factor)}–{significant(most * scale.factor)} {scale.unit}".rstrip()
+        least, maximum = float(p.rates[:, i].min()), float(p.rates[:, i].max())
+        scale = scale_for(maximum, r.unit)
+        rates = f"{significant(least * scale.factor)}–{significant(maximum * scale.factor)} {scale.unit}".rstrip()
         unknown = Cell(message("unknown"))
         shares = unknown if p.refused else _share(p.shares[name].value, _interval(p, name))
         gains_ = unknown if p.refused else _gain(gain[name])
@@ -134,7 +134,7 @@ def _gain(ratio: Ratio) -> Cell:
 
 def _refused(profiled: Profiled) -> Iterator[Note]:
     p = profiled.profile
-    yield from (Note(why, "unsure") for why in p.refused)
+    yield from (Note(reason, "unsure") for reason in p.refused)
     if p.throttle is None:
         return
     name, condition = p.throttle
@@ -149,7 +149,7 @@ def _refused(profiled: Profiled) -> Iterator[Note]:
         )
     )
     workloads = {b.partition(" ")[0] for b in profiled.resources[name].benchmarks}
-    yield from (Note(how, quiet=True) for how in dict.fromkeys(map(throttle, sorted(workloads))) if how)
+    yield from (Note(text, quiet=True) for text in dict.fromkeys(map(throttle, sorted(workloads))) if text)
 
 
 def _upgrades(upgrades: Sequence[Gain]) -> Tabular:
@@ -172,7 +172,7 @@ def _upgrades(upgrades: Sequence[Gain]) -> Tabular:
 
 
 def _predictions(profiled: Profiled, predictions: Sequence[MachinePrediction]) -> Iterator[Tabular | Note]:
-    known = [t for t in predictions if not t.why]
+    known = [t for t in predictions if not t.reason]
     if known:
         base = known[0].baseline
         columns = (
@@ -191,8 +191,8 @@ def _predictions(profiled: Profiled, predictions: Sequence[MachinePrediction]) -
             rows.append((Cell(t.machines), shown, number(t.estimate.n[-1])))
         yield Tabular("predictions", message("Predictions"), columns, tuple(rows))
     for t in predictions:
-        if t.why:
-            yield Note(message("{machines}: cannot tell: {why}", machines=t.machines, why=t.why))
+        if t.reason:
+            yield Note(message("{machines}: cannot tell: {why}", machines=t.machines, why=t.reason))
 
 
 def as_json(profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence[MachinePrediction]) -> dict[str, Any]:
@@ -227,8 +227,8 @@ def as_json(profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence[
         "more": [] if p.refused else [_gain_json(g) | {"factor": MORE} for g in more_of_each(profiled)],
         "upgrades": [_gain_json(g) | {"money": g.upgrade.money, "per_money": g.per_money} for g in upgrades],
         "predictions": [
-            {"machines": t.machines, "baseline": t.baseline, "hosts": t.estimate.n[-1], "why": t.why}
-            | {key: None if t.why else getattr(t.estimate, key) for key in ("value", "lo", "hi")}
+            {"machines": t.machines, "baseline": t.baseline, "hosts": t.estimate.n[-1], "why": t.reason}
+            | {key: None if t.reason else getattr(t.estimate, key) for key in ("value", "lo", "hi")}
             for t in predictions
         ],
     }

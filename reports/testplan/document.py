@@ -34,7 +34,7 @@ def as_json(dry: DryRun) -> dict[str, Any]:
     """Return the plan for programs, with times in s, sizes in bytes and shares as fractions of 1."""
     return {
         "suite": dry.suite.name,
-        "about": dry.suite.about,
+        "description": dry.suite.description,
         "command": list(dry.command),
         "seed": dry.seed,
         "settings": dry.settings,

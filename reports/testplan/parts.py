@@ -40,7 +40,7 @@ def groups(dry: DryRun) -> list[Group]:
         if host.facts:
             runs = tuple((c.workload, c.case, c.repeats) for c in host.cases)
             alike[host.kind, runs, tuple(sorted((host.skipped or {}).items()))].append(host)
-    return [Group(f"{n}" if len(alike) > 1 else "", tuple(of)) for n, of in enumerate(alike.values(), 1)]
+    return [Group(f"{n}" if len(alike) > 1 else "", tuple(hosts)) for n, hosts in enumerate(alike.values(), 1)]
 
 
 def title(dry: DryRun) -> str:
@@ -65,7 +65,7 @@ def parts(dry: DryRun) -> list[Part]:
 
 
 def _purpose(dry: DryRun) -> Iterator[str]:
-    yield dry.suite.about
+    yield dry.suite.description
     if dry.until:
         lasts = message(
             "It takes {least} to {most}.", least=fmt.duration(dry.seconds_least), most=fmt.duration(dry.seconds)
@@ -146,11 +146,11 @@ def _workloads(group: Group, number: int) -> Tabular:
         Column("time", message("time"), "number"),
         Column("source", message("time estimated from")),
     )
-    of: dict[str, list[PlannedCase]] = defaultdict(list)
+    cases_by_workload: dict[str, list[PlannedCase]] = defaultdict(list)
     for case in group.first.cases:
-        of[case.workload].append(case)
+        cases_by_workload[case.workload].append(case)
     rows = []
-    for workload, cases in of.items():
+    for workload, cases in cases_by_workload.items():
         seconds = sum(case.seconds * case.runs for case in cases)
         repeats = sorted({case.repeats for case in cases})
         rows.append(
@@ -200,20 +200,20 @@ def _missing(listed: Sequence[Group], dry: DryRun) -> Iterator[Part]:
     skipped: dict[tuple[str, str], list[PlannedHost]] = defaultdict(list)
     unmet: dict[tuple[str, str], list[PlannedHost]] = defaultdict(list)
     for host in dry.hosts:
-        for entry, why in (host.skipped or {}).items():
-            skipped[entry, why].append(host)
+        for entry, reason in (host.skipped or {}).items():
+            skipped[entry, reason].append(host)
         for refused in host.refused:
             skipped[f"{refused.workload} {refused.case}", refused.reason].append(host)
-        for entry, where in (host.unmet or {}).items():
-            unmet[entry, where].append(host)
+        for entry, condition in (host.unmet or {}).items():
+            unmet[entry, condition].append(host)
     head = (Column("workload", message("workload"), "name"), Column("hosts", message("hosts")))
     if skipped:
-        rows = tuple((Cell(entry), Cell(_names(of)), Cell(why)) for (entry, why), of in skipped.items())
+        rows = tuple((Cell(entry), Cell(_names(hosts)), Cell(reason)) for (entry, reason), hosts in skipped.items())
         columns = (*head, Column("needs", message("requirement")))
         table = Tabular("skipped", message("Skipped workloads"), columns, rows)
         yield Part("skipped", message("Skipped"), (), (table,))
     if unmet:
-        rows = tuple((Cell(entry), Cell(_names(of)), Cell(where)) for (entry, where), of in unmet.items())
+        rows = tuple((Cell(entry), Cell(_names(hosts)), Cell(condition)) for (entry, condition), hosts in unmet.items())
         columns = (*head, Column("where", message("condition")))
         table = Tabular("unmet", message("Workloads for other hosts"), columns, rows)
         yield Part("unmet", message("Workloads that do not apply"), (), (table,))
@@ -261,21 +261,21 @@ def _resources(listed: Sequence[Group]) -> Iterator[Tabular]:
         lines = tuple(
             (
                 Cell(install.workload),
-                Cell(_names(of)),
+                Cell(_names(hosts)),
                 Cell(", ".join(install.packages)),
                 Cell(install.provides if "/" in install.provides else ""),
             )
-            for install, of in installs.items()
+            for install, hosts in installs.items()
         )
         yield compact(Tabular("installs", message("Software to install"), heads, lines))
 
 
 def _installs(hosts: Sequence[PlannedHost]) -> dict[Install, list[PlannedHost]]:
-    of: dict[Install, list[PlannedHost]] = defaultdict(list)
+    hosts_by_install: dict[Install, list[PlannedHost]] = defaultdict(list)
     for host in hosts:
         for install in host.installs:
-            of[install].append(host)
-    return of
+            hosts_by_install[install].append(host)
+    return hosts_by_install
 
 
 def _precision(dry: DryRun) -> Iterator[str]:

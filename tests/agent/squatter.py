@@ -43,8 +43,8 @@ while True:
 
 
 @contextmanager
-def squatter(how: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    words = [sys.executable, "-c", SQUATTER, how, str(folder)]
+def squatter(way: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    words = [sys.executable, "-c", SQUATTER, way, str(folder)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout and process.stdout.readline() == "holds\n"

@@ -47,7 +47,7 @@ def test_all_are_read_at_once_however_much_they_write(agent: Any) -> None:
 @pytest.mark.parametrize("text", ["sleep 600", "exec >&- 2>&-; exec sleep 600"])
 def test_one_that_does_not_end_holds_up_no_other(agent: Any, text: str) -> None:
     variants = {"quick": [shell("echo 1")], "again": [shell("exit 1"), shell("echo 2")]}
-    others = {name: agent.Asked(own, 600.0) for name, own in variants.items()}
+    others = {name: agent.Asked(words, 600.0) for name, words in variants.items()}
     late = agent.Asked([shell(text), shell("echo second")], 600.0)
     process = late.process
     wait = agent.beside({"late": late, **others})

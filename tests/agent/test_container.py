@@ -63,12 +63,12 @@ def test_every_step_of_the_workload_has_it_and_packages_stay_away() -> None:
     hosts = [
         (Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), facts(containers=image, tools={}, root=False)) for n in (1, 2)
     ]
-    suite = Suite(name="s", about="x", workloads={"iperf3": Choice(in_container=IMAGE), "selftest": None})
+    suite = Suite(name="s", description="x", workloads={"iperf3": Choice(in_container=IMAGE), "selftest": None})
     assert containers(suite) == [IMAGE]
     schedule = make_schedule(hosts, suite, {}, campaign="c", seed=1, repeats=1)
     for host in schedule.hosts.values():
-        of = {(s.container, s.serves) for s in host.steps if s.workload == "iperf3"}
-        assert of == {(IMAGE, True), (IMAGE, False)}
+        used = {(s.container, s.serves) for s in host.steps if s.workload == "iperf3"}
+        assert used == {(IMAGE, True), (IMAGE, False)}
         assert {s.container for s in host.steps if s.workload == "selftest"} == {""}
         assert not host.deploy and not host.skipped, "iperf3 is the image's, and needs no root here"
 
@@ -83,13 +83,13 @@ def test_every_step_of_the_workload_has_it_and_packages_stay_away() -> None:
 )
 def test_a_host_without_the_image_is_skipped_with_the_reason(answer: dict[str, Any], words: str) -> None:
     lacking = facts(containers=read_containers(Raw({"containers": {IMAGE: answer}})))
-    suite = Suite(name="s", about="x", workloads={"stream": Choice(in_container=IMAGE)})
+    suite = Suite(name="s", description="x", workloads={"stream": Choice(in_container=IMAGE)})
     schedule = make_schedule([(Host("h1", "-", "-"), lacking)], suite, {}, campaign="c", seed=1, repeats=1)
     assert schedule.hosts["h1"].skipped["stream"].startswith(f"needs its container: {IMAGE} {words}")
 
 
 def test_a_workload_of_torch_names_its_container_itself() -> None:
-    suite = Suite(name="s", about="x", workloads={"torch_ops": Choice(in_container=IMAGE)})
+    suite = Suite(name="s", description="x", workloads={"torch_ops": Choice(in_container=IMAGE)})
     with pytest.raises(FleetmarkError, match=r"torch_ops names its container by torch_ops.python \(docker:IMAGE\)"):
         settings_of(suite, {})
     with pytest.raises(ValueError, match="in_container"):

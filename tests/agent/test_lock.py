@@ -36,15 +36,15 @@ def lock(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @needs_root
-@pytest.mark.parametrize("how", ["silent", "greets", "endless", "full"])
-def test_another_user_who_holds_the_name_blocks_no_job(tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize("way", ["silent", "greets", "endless", "full"])
+def test_another_user_who_holds_the_name_blocks_no_job(tmp_path: Path, way: str) -> None:
     job = Job(tmp_path, [step(0, ["true"]), step(1, ["echo", "out"], gate=True)])
     other = Job(tmp_path, [step(0, ["true"])], campaign="second")
-    with squatter(how, job.folder) as process:
+    with squatter(way, job.folder) as process:
         answer = job.start()
         assert answer["state"] == "started"
-        who = "an unresponsive process" if how == "full" else f"process {process.pid} of uid {NOBODY}"
-        assert answer["beside"].startswith(f"{who} holds the lock that all users of this host share; ")
+        owner = "an unresponsive process" if way == "full" else f"process {process.pid} of uid {NOBODY}"
+        assert answer["beside"].startswith(f"{owner} holds the lock that all users of this host share; ")
         assert job.start()["state"] == "running"
         refused = other.start()
         assert (refused["state"], refused["holder"]["campaign"]) == ("busy", "test")
@@ -96,8 +96,10 @@ def test_a_follower_of_a_runner_that_hangs_does_not_say_that_it_is_over(tmp_path
             ran = subprocess.run(words, input=b"", capture_output=True, timeout=120)
         finally:
             os.kill(pid, signal.SIGCONT)
-        why = f"{tmp_path}: the runner of this work directory does not answer (process {pid} of uid {os.geteuid()})\n"
-        assert (ran.returncode, ran.stdout, ran.stderr.decode()) == (1, b"", why)
+        reason = (
+            f"{tmp_path}: the runner of this work directory does not answer (process {pid} of uid {os.geteuid()})\n"
+        )
+        assert (ran.returncode, ran.stdout, ran.stderr.decode()) == (1, b"", reason)
         file.write_text(text)
 
 

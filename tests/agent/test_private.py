@@ -78,9 +78,9 @@ def refuses(private: ModuleType, path: Path, message: str) -> None:
     assert str(error.value).startswith(message)
 
 
-@pytest.mark.parametrize("how", REFUSED)
-def test_a_folder_that_others_can_change_is_refused(private: ModuleType, tmp_path: Path, how: str) -> None:
-    spoil, message = REFUSED[how]
+@pytest.mark.parametrize("way", REFUSED)
+def test_a_folder_that_others_can_change_is_refused(private: ModuleType, tmp_path: Path, way: str) -> None:
+    spoil, message = REFUSED[way]
     above = tmp_path / "above"
     opened(private, above / "work")
     spoil(above)
@@ -88,9 +88,9 @@ def test_a_folder_that_others_can_change_is_refused(private: ModuleType, tmp_pat
 
 
 @needs_root
-@pytest.mark.parametrize("how", GIVEN_AWAY)
-def test_a_folder_of_another_user_is_refused(private: ModuleType, tmp_path: Path, how: str) -> None:
-    spoil, message = GIVEN_AWAY[how]
+@pytest.mark.parametrize("way", GIVEN_AWAY)
+def test_a_folder_of_another_user_is_refused(private: ModuleType, tmp_path: Path, way: str) -> None:
+    spoil, message = GIVEN_AWAY[way]
     above = tmp_path / "above"
     opened(private, above / "work")
     spoil(above)
@@ -140,8 +140,8 @@ def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
     opened(private, tmp_path / "work")
     look = os.stat
 
-    def swapped(path: str, **how: object) -> os.stat_result:
-        info = look(path, **how)  # type: ignore[call-overload]
+    def swapped(path: str, **options: object) -> os.stat_result:
+        info = look(path, **options)  # type: ignore[call-overload]
         if path == "work":
             (tmp_path / "work").rename(tmp_path / "moved")
             (tmp_path / "work").symlink_to("moved")

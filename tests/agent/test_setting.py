@@ -63,9 +63,9 @@ def test_the_old_value_is_stored_before_the_new_one_is_set(setting: Any, tmp_pat
     state = setting.begin(str(tmp_path), [{"path": str(knob), "value": "new"}])
     stored = json.loads((tmp_path / "setting.json").read_text())
     assert (stored["items"], knob.read_text().strip()) == ([{"path": str(knob), "value": "new", "old": "old"}], "old")
-    for on, value in ((True, "new"), (True, "new"), (False, "old"), (True, "new")):
+    for is_on, value in ((True, "new"), (True, "new"), (False, "old"), (True, "new")):
         knob_before = knob.read_text()
-        setting.turn(str(tmp_path), state, on)
+        setting.turn(str(tmp_path), state, is_on)
         assert setting.values(state) == [value], knob_before
     assert setting.restore(str(tmp_path)) == []
     assert setting.restore(str(tmp_path)) == []  # twice does no harm
@@ -73,7 +73,7 @@ def test_the_old_value_is_stored_before_the_new_one_is_set(setting: Any, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("items", "why"),
+    ("items", "reason"),
     [
         ([{"path": "{}/none*", "value": "1"}], "this host has no"),
         ([{"path": "{}/folder", "value": "1"}], "folder cannot be read"),
@@ -86,7 +86,7 @@ def test_the_old_value_is_stored_before_the_new_one_is_set(setting: Any, tmp_pat
     ],
 )
 def test_what_cannot_be_read_or_written_changes_nothing(
-    setting: Any, tmp_path: Path, knob: Path, items: list[dict[str, Any]], why: str
+    setting: Any, tmp_path: Path, knob: Path, items: list[dict[str, Any]], reason: str
 ) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "empty").touch()
@@ -94,7 +94,7 @@ def test_what_cannot_be_read_or_written_changes_nothing(
     for item in items:
         if "path" in item:
             item["path"] = item["path"].format(tmp_path)
-    with pytest.raises(setting.CannotSet, match=why):
+    with pytest.raises(setting.CannotSet, match=reason):
         setting.begin(str(tmp_path), items)
     assert not (tmp_path / "setting.json").exists() and knob.read_text().strip() == "old"
 
@@ -221,7 +221,7 @@ def test_each_run_has_its_side_and_the_end_puts_it_back(tmp_path: Path, knob: Pa
     read = [results[f"{n:05d}"]["files"]["stdout"].strip()[:3] for n in range(4)]
     assert read == ["old", "new", "new", "old"]
     assert [r["setting"] for r in results.values()] == [
-        {"on": on, "values": ["new" if on else "old"]} for on in (False, True, True, False)
+        {"on": is_on, "values": ["new" if is_on else "old"]} for is_on in (False, True, True, False)
     ]
     until(lambda: not (job.folder / "setting.json").exists())
     assert knob.read_text().startswith("old")
@@ -256,7 +256,7 @@ def running(tmp_path: Path, knob: Path) -> Iterator[Job]:
 
 def processes(job: Job, *names: str) -> list[int]:
     """The runner and the keeper of a job, of which ``names`` are asked for."""
-    of = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
@@ -264,8 +264,8 @@ def processes(job: Job, *names: str) -> list[int]:
             continue
         wanted = [str(job.folder / f"{name}.py").encode() for name in names or ("runner", "keeper")]
         if len(words) > 1 and words[0] == sys.executable.encode() and set(words[1:6]) & set(wanted):
-            of.append(int(path.parent.name))
-    return of
+            pids.append(int(path.parent.name))
+    return pids
 
 
 def process(job: Job, name: str) -> int:
@@ -312,12 +312,12 @@ def kill_both(job: Job) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-@pytest.mark.parametrize("how", ["silent", "greets", "endless", "full"])
+@pytest.mark.parametrize("way", ["silent", "greets", "endless", "full"])
 def test_it_is_put_back_while_another_user_holds_the_name_of_the_lock(
-    running: Job, tmp_path: Path, knob: Path, how: str
+    running: Job, tmp_path: Path, knob: Path, way: str
 ) -> None:
     kill_both(running)
-    with squatter(how, running.folder):
+    with squatter(way, running.folder):
         follower = [doc for doc, _ in running.follow()]  # the controller reconnects
         assert follower[-1] == {"e": "over", "remaining": 2}
         assert knob.read_text().startswith("old") and not (running.folder / "setting.json").exists()

@@ -70,12 +70,12 @@ class Command:
                 last[e["host"], e["workload"], e["case"], e["repeat"], e["subject"]] = e
         return list(last.values())
 
-    def count(self, **where: Any) -> Counter[str]:
-        return Counter(o["status"] for o in self.outcomes() if all(o[k] == v for k, v in where.items()))
+    def count(self, **fields: Any) -> Counter[str]:
+        return Counter(o["status"] for o in self.outcomes() if all(o[k] == v for k, v in fields.items()))
 
-    def until(self, what: Callable[[], bool], patience: float = LONG_S) -> None:
+    def until(self, condition: Callable[[], bool], patience: float = LONG_S) -> None:
         deadline = time.monotonic() + patience
-        while not what():
+        while not condition():
             assert time.monotonic() < deadline, f"not within {patience} s; the command said:\n{self.output()}"
             time.sleep(0.1)
 

@@ -128,11 +128,11 @@ class Fleet:
         """Put the cable back."""
         self._call("heal", host)
 
-    def off(self, host: str) -> None:
+    def power_off(self, host: str) -> None:
         """Cut the power: every process dies, and no peer gets a message."""
         self._call("off", host)
 
-    def on(self, host: str) -> None:
+    def power_on(self, host: str) -> None:
         """Power on: same disk, same host keys, empty /tmp and /run. Returns when its sshd answers."""
         self._call("on", host)
 

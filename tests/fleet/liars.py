@@ -82,10 +82,10 @@ def liars(fleet: Fleet, lies: Mapping[str, tuple[str, str]], inventory: Path) ->
         lines.append(f"{line} ansible_python_interpreter={PLACE}/python3" if name in lies else line)
     inventory.write_text("\n".join(lines) + "\n")
     try:
-        for host, (what, code) in lies.items():
-            text = _FOLLOW.format(lie=textwrap.indent(textwrap.dedent(code), "    ")) if what == "follow" else code
+        for host, (kind, code) in lies.items():
+            text = _FOLLOW.format(lie=textwrap.indent(textwrap.dedent(code), "    ")) if kind == "follow" else code
             fleet.exec(host, ["mkdir", "-p", PLACE])
-            for name, content in (("python3", _PYTHON), ("session.py", _SESSION), (f"{what}.py", text)):
+            for name, content in (("python3", _PYTHON), ("session.py", _SESSION), (f"{kind}.py", text)):
                 fleet.exec(host, ["sh", "-c", f"cat > {PLACE}/{name} && chmod +x {PLACE}/{name}"], input=content)
         yield
     finally:

@@ -58,16 +58,20 @@ class Host:
     def processes(self) -> dict[str, int]:
         """Processes that are not the host's own, each with its number."""
         names = {pid: command(pid) for pid in self.pids()}
-        own = f"__init {self.name[1:]}", "sleep infinity"  # a host's first process, and what it sleeps by
+        expected = f"__init {self.name[1:]}", "sleep infinity"  # a host's first process, and what it sleeps by
         return {
             f"{self.name}: process {words}": pid
             for pid, (name, words) in names.items()
-            if words and name not in SSHD and not words.endswith(own)
+            if words and name not in SSHD and not words.endswith(expected)
         }
 
     def listeners(self) -> list[str]:
         """TCP ports other than sshd's on which somebody listens; sshd, where nobody does."""
-        rows = [line.split() for of in ("tcp", "tcp6") for line in self.inside(f"net/{of}").read_text().splitlines()]
+        rows = [
+            line.split()
+            for protocol in ("tcp", "tcp6")
+            for line in self.inside(f"net/{protocol}").read_text().splitlines()
+        ]
         ports = {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A"}
         lacks = [] if 22 in ports else [f"{self.name}: no sshd"]
         return lacks + [f"{self.name}: a listener on port {port}" for port in sorted(ports - {22})]
@@ -92,7 +96,7 @@ class Host:
             (limits, f"limits of {', '.join(limits)}"),
             (setting, f"a setting that is not put back: {setting}"),
         ]
-        return [f"{self.name}: {what}" for wrong, what in faults if wrong]
+        return [f"{self.name}: {fault}" for wrong, fault in faults if wrong]
 
 
 def children_of(pid: int) -> list[int]:

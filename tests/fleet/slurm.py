@@ -131,8 +131,8 @@ class Cluster:
         """The states of all jobs that are not over."""
         return self.ask("squeue", "-h", "-o", "%T").split()
 
-    def until(self, what: Callable[[], bool], patience: float = 300) -> None:
+    def until(self, condition: Callable[[], bool], patience: float = 300) -> None:
         deadline = time.monotonic() + patience
-        while not what():
+        while not condition():
             assert time.monotonic() < deadline, f"not within {patience} s:\n{self.ask('scontrol', 'show', 'node')}"
             time.sleep(0.2)

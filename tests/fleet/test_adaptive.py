@@ -12,7 +12,7 @@ from tests.fleet.command import Command
 from tests.fleet.hosts import Fleet
 
 pytestmark = pytest.mark.fleet
-SUITE = """about: x
+SUITE = """description: x
 repeats: 1
 workloads:
   stream: {set: {array_elements: 1000000, ntimes: 3, threads: 1}}

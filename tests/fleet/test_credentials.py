@@ -118,7 +118,7 @@ class Here:
     def suite(self, **more: Any) -> str:
         digest = hashlib.sha256(self.server.source).hexdigest()
         settings = {"array_elements": 1000000, "ntimes": 3, "threads": 1, "source_sha256": digest, **more}
-        doc = {"about": "x", "repeats": 1, "workloads": {"stream": {"set": settings}}}
+        doc = {"description": "x", "repeats": 1, "workloads": {"stream": {"set": settings}}}
         file = self.root / "suites" / "s.yml"
         file.write_text(json.dumps(doc))
         return str(file)

@@ -31,7 +31,7 @@ def test_the_poll_loop_forwards_and_is_labelled(fleet: Fleet, tmp_path: Path, pr
     (drivers,) = FOLDER.glob("root/usr/lib/*/dpdk/pmds-*")
     suite = tmp_path / "suite.yml"
     settings = {"path": str(program), "drivers": str(drivers), "duration": 10}
-    suite.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": {"dpdk_testpmd": {"set": settings}}}))
+    suite.write_text(json.dumps({"description": "x", "repeats": 1, "workloads": {"dpdk_testpmd": {"set": settings}}}))
     command = Command(fleet, tmp_path)
     done = command.run("--suite", str(suite), "--limit", "h1")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -13,7 +13,7 @@ from tests.fleet.command import Command
 
 pytestmark = pytest.mark.fleet
 
-SUITE = """about: Pairs, a variant, a condition that holds on no host, and one that holds on all.
+SUITE = """description: Pairs, a variant, a condition that holds on no host, and one that holds on all.
 repeats: 2
 where: facts.cpu.threads > 0
 workloads:
@@ -55,7 +55,7 @@ def test_what_a_dry_run_lists_is_what_runs(command: Command, tmp_path: Path) -> 
 def test_a_campaign_with_variants_goes_on_after_a_kill(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "variants.yml"
     file.write_text(
-        "about: x\nrepeats: 2\nworkloads:\n  selftest: {set: {commands: 2, seconds: 0.2}}\n"
+        "description: x\nrepeats: 2\nworkloads:\n  selftest: {set: {commands: 2, seconds: 0.2}}\n"
         "  selftest@slow: {set: {commands: 3, seconds: 0.4}}\n"
     )
     controller = command.begin("--suite", str(file))

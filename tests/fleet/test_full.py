@@ -143,7 +143,9 @@ LOADGEN = {"models": ["small"], "threads": 1, "batch": 8, "duration": 1, "scenar
 
 def write_suite(folder: Path, workloads: Mapping[str, Any]) -> str:
     file = folder / "short.yml"
-    file.write_text(json.dumps({"about": "full in short", "include": ["full"], "repeats": 1, "workloads": workloads}))
+    file.write_text(
+        json.dumps({"description": "full in short", "include": ["full"], "repeats": 1, "workloads": workloads})
+    )
     return str(file)
 
 

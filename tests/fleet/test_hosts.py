@@ -59,12 +59,12 @@ def test_cable_and_power(fleet: Fleet) -> None:
     finally:
         fleet.heal("h2")
     assert answers_again(fleet, "h2")
-    fleet.off("h2")
+    fleet.power_off("h2")
     try:
         with pytest.raises(RuntimeError, match="h2 is off"):
             fleet.exec("h2", ["true"])
     finally:
-        fleet.on("h2")
+        fleet.power_on("h2")
     left = fleet.exec("h2", ["sh", "-c", "ls /*/kept /var/tmp/kept"]).stdout.split()
     assert left == ["/etc/kept", "/root/kept", "/srv/kept", "/var/tmp/kept"]
 

@@ -79,14 +79,14 @@ def outcomes(root: Path) -> list[dict[str, Any]]:
     return list(last.values())
 
 
-def of(root: Path, host: str) -> set[tuple[str, str]]:
+def outcomes_of(root: Path, host: str) -> set[tuple[str, str]]:
     return {(e["status"], e["reason"]) for e in outcomes(root) if e["host"] == host}
 
 
 @pytest.fixture
 def suite(tmp_path: Path) -> str:
     file = tmp_path / "tiny.yml"
-    file.write_text("about: tiny\nrepeats: 2\nworkloads:\n  selftest: {set: {commands: 2}}\n")
+    file.write_text("description: tiny\nrepeats: 2\nworkloads:\n  selftest: {set: {commands: 2}}\n")
     return str(file)
 
 
@@ -108,15 +108,15 @@ def test_a_lying_agent_costs_its_own_host(
         fleetmark(tmp_path, "run", "-i", str(inventory), "--suite", suite, rc=1)
     for host in fleet.names:
         if host not in lies:
-            assert of(tmp_path, host) == {("passed", "")}
-    for host, (_, why) in lies.items():
-        (outcome,) = {o for o in of(tmp_path, host) if o[0] != "passed"}
+            assert outcomes_of(tmp_path, host) == {("passed", "")}
+    for host, (_, reason) in lies.items():
+        (outcome,) = {o for o in outcomes_of(tmp_path, host) if o[0] != "passed"}
         expected = (
             f"{host} sent an invalid reply ("
-            if why
+            if reason
             else "its agent reports the end of its job, and has not sent all steps"
         )
-        assert outcome[0] == "lost" and outcome[1].startswith(expected) and (why or "") in outcome[1]
+        assert outcome[0] == "lost" and outcome[1].startswith(expected) and (reason or "") in outcome[1]
     done = fleetmark(tmp_path, "run", "--resume", "last", rc=0)  # honest again
     assert {o["status"] for o in outcomes(tmp_path)} == {"passed"}, done.stdout
 
@@ -124,7 +124,9 @@ def test_a_lying_agent_costs_its_own_host(
 def test_a_servers_words_are_never_orders_of_its_client(fleet: Fleet, tmp_path: Path) -> None:
     """The reason of a server's result once went into the order to its client, and was obeyed there as root."""
     suite = tmp_path / "pair.yml"
-    suite.write_text("about: pair\nrepeats: 1\nworkloads:\n  iperf3: {set: {duration: 1, omit: 0}, cases: [tcp-1]}\n")
+    suite.write_text(
+        "description: pair\nrepeats: 1\nworkloads:\n  iperf3: {set: {duration: 1, omit: 0}, cases: [tcp-1]}\n"
+    )
     inventory = tmp_path / "hosts.ini"
     with liars(fleet, {"h1": ("follow", EVIL_SERVER)}, inventory):
         done = fleetmark(tmp_path, "run", "-i", str(inventory), "--limit", "h1,h2", "--suite", str(suite), rc=1)
@@ -135,7 +137,7 @@ def test_a_servers_words_are_never_orders_of_its_client(fleet: Fleet, tmp_path: 
             check=False,
         )
         assert listing.stdout == ""
-    ((status, reason),) = of(tmp_path, "h2")
+    ((status, reason),) = outcomes_of(tmp_path, "h2")
     assert status == "lost" and "h1" in reason
     assert "\x1b" not in done.stdout
 
@@ -149,12 +151,12 @@ def test_a_lying_launch_costs_its_own_host_and_tells_ansible_nothing(fleet: Flee
     lies = {"h2": answer('{"state": "busy", "holder": "me"}'), "h3": answer("{" * 100_000 + "}"), "h4": answer(facts)}
     with liars(fleet, lies, inventory):
         fleetmark(tmp_path, "run", "-i", str(inventory), "--suite", suite, rc=1)
-    assert of(tmp_path, "h1") == {("passed", "")}
-    ((_, busy),) = of(tmp_path, "h2")
+    assert outcomes_of(tmp_path, "h1") == {("passed", "")}
+    ((_, busy),) = outcomes_of(tmp_path, "h2")
     assert busy.startswith("busy: an unresponsive process holds the host's lock")
-    ((_, nested),) = of(tmp_path, "h3")
+    ((_, nested),) = outcomes_of(tmp_path, "h3")
     assert nested.startswith("FLEETMARK{{{{") and len(nested) <= 300
-    assert of(tmp_path, "h4") == {("lost", "so")}
+    assert outcomes_of(tmp_path, "h4") == {("lost", "so")}
 
 
 def test_lying_facts_cost_their_own_host(fleet: Fleet, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_a_server_on_one_host_and_its_client_on_the_other(command: Command) -> N
     short = {"prompt": "40", "output": "16", "patience": 60, "ready": 90}
     suite = command.root / "suite.yml"
     suite.write_text(
-        json.dumps({"about": "x", "repeats": 1, "workloads": {"llm_serve": {"set": {**settings, **short}}}})
+        json.dumps({"description": "x", "repeats": 1, "workloads": {"llm_serve": {"set": {**settings, **short}}}})
     )
     done = command.run("--suite", str(suite), "--limit", "h1,h2")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -29,7 +29,7 @@ def suite(tmp_path: Path, programs: dict[str, str]) -> Callable[..., str]:
     def write(**workloads: dict[str, Any]) -> str:
         file = tmp_path / "suite.yml"
         chosen = {name: {"set": {"path": programs[name], **settings}} for name, settings in workloads.items()}
-        file.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": chosen}))
+        file.write_text(json.dumps({"description": "x", "repeats": 1, "workloads": chosen}))
         return str(file)
 
     return write
@@ -119,7 +119,7 @@ def test_a_project_of_the_users_is_built(command: Command, tmp_path: Path) -> No
     settings = {"source": str(archive), "source_sha256": hashlib.sha256(archive.read_bytes()).hexdigest()}
     settings |= {"configure": "test -e Makefile", "disk": "1MiB"}
     (tmp_path / "suite.yml").write_text(
-        json.dumps({"about": "x", "repeats": 2, "workloads": {"kernel_build": {"set": settings}}})
+        json.dumps({"description": "x", "repeats": 2, "workloads": {"kernel_build": {"set": settings}}})
     )
     done = command.run("--suite", str(tmp_path / "suite.yml"), "--limit", "h1")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -84,7 +84,7 @@ def suite(command: Command, *, also: str = "", **settings: Any) -> list[str]:
     workloads: dict[str, Any] = {"mlc": {"set": settings}}
     if also:
         workloads[also] = {"set": {"commands": 1, "seconds": 0.1}}
-    file.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": workloads}))
+    file.write_text(json.dumps({"description": "x", "repeats": 1, "workloads": workloads}))
     return ["--suite", str(file)]
 
 
@@ -92,9 +92,9 @@ def tarball_settings(archive: Path) -> dict[str, str]:
     return {"tarball": str(archive), "sha256": hashlib.sha256(archive.read_bytes()).hexdigest()}
 
 
-def rows(command: Command, **where: str) -> pd.DataFrame:
+def rows(command: Command, **fields: str) -> pd.DataFrame:
     frame = pd.read_parquet(command.campaign / "measurements.parquet")
-    for key, value in where.items():
+    for key, value in fields.items():
         frame = frame[frame[key] == value]
     return frame
 
@@ -179,15 +179,15 @@ def test_mlc_that_breaks_fails_by_name_and_the_prefetchers_are_put_back(command:
     finally:
         become(fleet, "h3", "AuthenticAMD")
     assert done.returncode == 1
-    why = {host: outcomes(command, host)["latency_matrix"] for host in fleet.names}
-    assert {status for status, _ in why.values()} == {"failed"}
-    assert why["h1"][1].startswith(
+    outcome_by_host = {host: outcomes(command, host)["latency_matrix"] for host in fleet.names}
+    assert {status for status, _ in outcome_by_host.values()} == {"failed"}
+    assert outcome_by_host["h1"][1].startswith(
         "no end after 10 s; mlc line 5: expected figures under the heading of idle latencies"
     )
-    assert why["h2"][1].startswith("no end after 10 s")
-    assert why["h3"][1].startswith("exit status 139: MLC was killed by signal 11")
-    assert why["h4"][1].startswith("mlc line 7: expected figures under the heading of idle latencies")
-    assert all(len(reason.splitlines()) == 1 for _, reason in why.values())
+    assert outcome_by_host["h2"][1].startswith("no end after 10 s")
+    assert outcome_by_host["h3"][1].startswith("exit status 139: MLC was killed by signal 11")
+    assert outcome_by_host["h4"][1].startswith("mlc line 7: expected figures under the heading of idle latencies")
+    assert all(len(reason.splitlines()) == 1 for _, reason in outcome_by_host.values())
 
     note = "MLC left the prefetchers of 1 CPUs changed; they are as they were before\n"
     for host in ("h1", "h2", "h3"):

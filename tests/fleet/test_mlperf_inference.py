@@ -36,7 +36,7 @@ def command(host: Fleet, tmp_path: Path) -> Command:
 
 def suite(command: Command, /, **settings: Any) -> list[str]:
     file = command.root / "suite.yml"
-    file.write_text("about: x\nrepeats: 1\nworkloads:\n  mlperf_inference: " + json.dumps({"set": settings}))
+    file.write_text("description: x\nrepeats: 1\nworkloads:\n  mlperf_inference: " + json.dumps({"set": settings}))
     return ["--suite", str(file)]
 
 
@@ -143,16 +143,16 @@ def test_a_harness_that_is_killed_costs_its_own_run_only(measured: Command, comm
     command.fleet.exec("h1", ["pkill", "-KILL", "-f", "harness.p[y]"])
     assert running.wait(200) == 1
     assert command.count() == {"passed": 1, "failed": 1}
-    (why,) = [reason for status, reason in by_case(command).values() if status == "failed"]
-    assert why.startswith("killed by signal 9: ")
+    (cause,) = [reason for status, reason in by_case(command).values() if status == "failed"]
+    assert cause.startswith("killed by signal 9: ")
 
 
 def test_too_little_time_is_told_at_once(measured: Command, command: Command) -> None:
     assert command.run(*suite(command, **SMALL, duration=60, scenarios="Offline", timeout=50)).returncode == 1
     status, reason = by_case(command)["small-Offline-60s"]
     assert status == "failed"
-    why = r"exit status 1: Offline needs its duration, which takes 60 s here, and only [1-4]?\d"
-    assert re.match(why, reason), reason
+    pattern = r"exit status 1: Offline needs its duration, which takes 60 s here, and only [1-4]?\d"
+    assert re.match(pattern, reason), reason
     assert "s are left: set mlperf_inference.timeout higher, or leave out Offline" in reason
 
 

@@ -78,7 +78,9 @@ def command(hosts: Fleet, tmp_path: Path) -> Command:
 def suite(root: Path, repeats: int = 1, **settings: Any) -> list[str]:
     settings = {"command": "sh /srv/run_and_time.sh", "logs": "/srv/results", **settings}
     file = root / "suite.yml"
-    file.write_text(json.dumps({"about": "x", "repeats": repeats, "workloads": {"mlperf_training": {"set": settings}}}))
+    file.write_text(
+        json.dumps({"description": "x", "repeats": repeats, "workloads": {"mlperf_training": {"set": settings}}})
+    )
     return ["--suite", str(file)]
 
 
@@ -182,8 +184,8 @@ def test_a_host_that_dies_keeps_what_it_finished_and_repeats_only_the_rest(comma
     running = command.begin(*suite(command.root, 3, benchmark="dies", seeds=[21, 22, 23]))
     command.until(lambda: not command.fleet.exec("h2", ["grep", "-q", "Watchdog", log], check=False).returncode)
     command.until(lambda: command.count() == {"passed": 4})
-    command.fleet.off("h2")
-    command.fleet.on("h2")
+    command.fleet.power_off("h2")
+    command.fleet.power_on("h2")
     assert running.wait(200) == 1
     assert command.count(host="h1") == {"passed": 3}
     assert command.count(host="h2") == {"passed": 1, "lost": 2}

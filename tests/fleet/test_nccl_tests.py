@@ -73,7 +73,7 @@ def suite(tmp_path: Path, source: dict[str, Any]) -> Callable[..., str]:
         usual = {"collectives": "all_reduce", "min_bytes": 1024, "max_bytes": "64MiB", "step_factor": 16, "timeout": 60}
         file = tmp_path / "suite.yml"
         chosen = {workload: {"set": {**source, **usual, **settings}}, **(others or {})}
-        file.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": chosen}))
+        file.write_text(json.dumps({"description": "x", "repeats": 1, "workloads": chosen}))
         return str(file)
 
     return write
@@ -145,7 +145,7 @@ def test_a_node_that_loses_power_costs_its_case_alone_and_resume_completes(
         sh(command.fleet, host, "echo 90 > /run/standin-slow")
     running = command.begin("--suite", text, "--patience", "4")
     command.until(lambda: sh(command.fleet, "h3", "pgrep -f '[/]all_reduce_perf -b'"))  # at work, not being built
-    command.fleet.off("h3")
+    command.fleet.power_off("h3")
     try:
         assert running.wait(200) == 1, command.output()
         (lost,) = [o for o in command.outcomes() if o["workload"] == "nccl_tests"]
@@ -156,7 +156,7 @@ def test_a_node_that_loses_power_costs_its_case_alone_and_resume_completes(
         assert command.count(workload="selftest", host="h2") == {"passed": 4}
         assert idle(command.fleet, "h1", "h2")
     finally:
-        command.fleet.on("h3")
+        command.fleet.power_on("h3")
         for host in ("h1", "h2"):
             sh(command.fleet, host, "rm /run/standin-slow")
     done = command.run("--resume", "last")

@@ -45,7 +45,7 @@ def suite(tmp_path: Path) -> Callable[..., str]:
     def write(**settings: Any) -> str:
         file = tmp_path / "suite.yml"
         chosen = {"nvbandwidth": {"set": {**source, **settings}}}
-        file.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": chosen}))
+        file.write_text(json.dumps({"description": "x", "repeats": 1, "workloads": chosen}))
         return str(file)
 
     return write

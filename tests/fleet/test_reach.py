@@ -599,8 +599,8 @@ def test_power_cut(hosts: dict[str, Host], fleet: Fleet) -> None:
     reach = connect(hosts["h3"])
     channel = reach.open(["sh", "-c", "echo up; cat"])
     assert channel.readline(SOON_S) == b"up\n"
-    fleet.off("h3")
-    fleet.on("h3")  # back before we asked: it knows nothing of our connection, and says so
+    fleet.power_off("h3")
+    fleet.power_on("h3")  # back before we asked: it knows nothing of our connection, and says so
     with pytest.raises(LinkLost):
         channel.readline(SOON_S)
     assert reach.run(["hostname"]).out == b"h3\n"

@@ -21,7 +21,7 @@ PAIRS = "  iperf3: {set: {duration: 1, omit: 0, streams: 1, udp_rate: ''}}\n  se
 
 def suite(folder: Path, text: str) -> str:
     file = folder / "suite.yml"
-    file.write_text(f"about: x\nrepeats: 1\nworkloads:\n{text}")
+    file.write_text(f"description: x\nrepeats: 1\nworkloads:\n{text}")
     return str(file)
 
 
@@ -34,7 +34,7 @@ def counted(command: Command) -> dict[str, int]:
 
 
 def test_a_host_that_was_away_when_the_campaign_was_planned_joins(command: Command, tmp_path: Path) -> None:
-    command.fleet.off("h3")
+    command.fleet.power_off("h3")
     try:
         done = command.run("--suite", suite(tmp_path, PAIRS), "--limit", "h1,h2,h3")
         assert done.returncode == 1
@@ -42,7 +42,7 @@ def test_a_host_that_was_away_when_the_campaign_was_planned_joins(command: Comma
         assert done.returncode == 1, "it is still away"
         assert counted(command) == {"passed": 2 * 6 + 2, "lost": 2}
     finally:
-        command.fleet.on("h3")
+        command.fleet.power_on("h3")
     done = command.run("--resume", "last")
     assert done.returncode == 0, done.stdout + done.stderr
     assert counted(command) == {"passed": 3 * 6 + 6}

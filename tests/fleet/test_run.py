@@ -22,7 +22,7 @@ from tests.fleet.command import FLEETMARK, LONG_S, Command, as_ops
 
 pytestmark = pytest.mark.fleet
 
-SUITE = """about: small and real
+SUITE = """description: small and real
 repeats: 2
 workloads:
   stream: {set: {array_elements: 1000000, ntimes: 3, threads: 1}}
@@ -41,7 +41,7 @@ def lmbench() -> str:
 def suite(tmp_path: Path, lmbench: str) -> Callable[[str], str]:
     def write(text: str) -> str:
         file = tmp_path / "suite.yml"
-        text = text if text.startswith("about") else f"about: x\nrepeats: 1\nworkloads:\n{text}"
+        text = text if text.startswith("description") else f"description: x\nrepeats: 1\nworkloads:\n{text}"
         file.write_text(text.replace("PATH", lmbench))
         return str(file)
 
@@ -108,11 +108,11 @@ def test_a_host_that_dies_in_mid_run_costs_only_what_it_had_not_finished(
     text = "  selftest: {set: {commands: 8, seconds: 0.5}}\n  iperf3: {set: {duration: 1, omit: 0, streams: 1, udp_rate: ''}}\n"
     running = command.begin("--suite", suite(text), "--limit", "h1,h2,h3", "--patience", "5")
     command.until(lambda: command.count(host="h3", workload="selftest")["passed"] >= 2)
-    command.fleet.off("h3")
+    command.fleet.power_off("h3")
     try:
         assert running.wait(200) == 1
     finally:
-        command.fleet.on("h3")
+        command.fleet.power_on("h3")
     dead = command.count(host="h3")
     assert dead["passed"] >= 2
     assert dead["lost"] >= 1
@@ -179,12 +179,12 @@ def test_a_campaign_interrupted_among_its_pairs_is_resumed(command: Command, sui
     text = "  iperf3: {set: {duration: 1, omit: 0, streams: 1, udp_rate: ''}}\n  selftest: {set: {seconds: 0.1}}\n"
     running = command.begin("--suite", suite(text), "--limit", "h1,h2,h4")
     command.until(lambda: command.count(workload="iperf3")["passed"] >= 2)
-    command.fleet.off("h4")
+    command.fleet.power_off("h4")
     os.kill(running.pid, signal.SIGINT)
     try:
         assert running.wait(200) == 3, command.output()
     finally:
-        command.fleet.on("h4")
+        command.fleet.power_on("h4")
     done = command.run("--resume", "last", "--patience", "20")
     assert done.returncode == 0, done.stdout + done.stderr
     assert command.count() == {"passed": 6 + 18}
@@ -195,11 +195,11 @@ def test_a_resume_that_misses_a_host_says_so_and_can_be_repeated(command: Comman
     command.until(lambda: command.count(host="h2")["passed"] >= 1)
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
-    command.fleet.off("h2")
+    command.fleet.power_off("h2")
     try:
         done = command.run("--resume", "last")
     finally:
-        command.fleet.on("h2")
+        command.fleet.power_on("h2")
     assert done.returncode == 1
     assert command.count(host="h2")["lost"] >= 1
     assert command.run("--resume", "last").returncode == 0
@@ -228,7 +228,7 @@ FAKES = {
 
 def test_broken_tools_fail_by_name_and_the_other_hosts_finish(command: Command, tmp_path: Path) -> None:
     """fio is replaced on each host by a program that breaks in its own way; h4 keeps the real one."""
-    text = "about: x\nrepeats: 1\nworkloads:\n  fio: {set: {runtime: 1, ramp: 0, size: 1MiB, rand: randread, rand_iodepth: 1, latency_target: 0}, cases: ['rand*']}\n"
+    text = "description: x\nrepeats: 1\nworkloads:\n  fio: {set: {runtime: 1, ramp: 0, size: 1MiB, rand: randread, rand_iodepth: 1, latency_target: 0}, cases: ['rand*']}\n"
     (tmp_path / "s.yml").write_text(text)
     hosts = dict(zip(("h1", "h2", "h3"), ("exits", "garbage", "silent"), strict=True))
     try:
@@ -258,7 +258,7 @@ def test_broken_tools_fail_by_name_and_the_other_hosts_finish(command: Command, 
 
 def test_a_hanging_tool_is_ended_at_its_timeout(command: Command, tmp_path: Path) -> None:
     (tmp_path / "s.yml").write_text(
-        "about: x\nrepeats: 1\nworkloads:\n  iperf3: {set: {duration: 1, omit: 0, streams: 1, udp_rate: ''}}\n"
+        "description: x\nrepeats: 1\nworkloads:\n  iperf3: {set: {duration: 1, omit: 0, streams: 1, udp_rate: ''}}\n"
     )
     fake = '#!/bin/sh\ncase $1 in -s) exec /usr/bin/iperf3 "$@";; *) sleep 1000 & sleep 1000;; esac\n'
     command.fleet.exec("h1", ["sh", "-c", "cat > /usr/local/bin/iperf3; chmod +x /usr/local/bin/iperf3"], input=fake)
@@ -302,11 +302,11 @@ def test_hosts_that_cannot_be_used_are_named_and_the_others_finish(
         command.fleet.exec("h3", ["sh", "-c", show])
     assert "Traceback" not in done.stdout + done.stderr
     assert done.returncode == 1
-    why = {o["host"]: o["reason"] for o in command.outcomes() if o["status"] != "passed"}
-    assert set(why) == {"h1", "h2", "h3"}
-    assert all(reason.startswith("unreachable: ") for reason in why.values())
-    assert "nobody-here" in why["h2"]
-    assert "Python" in why["h3"]
+    reason_by_host = {o["host"]: o["reason"] for o in command.outcomes() if o["status"] != "passed"}
+    assert set(reason_by_host) == {"h1", "h2", "h3"}
+    assert all(reason.startswith("unreachable: ") for reason in reason_by_host.values())
+    assert "nobody-here" in reason_by_host["h2"]
+    assert "Python" in reason_by_host["h3"]
     assert command.count(host="h4") == {"passed": 6}
 
 
@@ -428,8 +428,8 @@ def test_a_host_whose_facts_come_slowly_holds_up_no_other_and_joins(
     )
     order = [(e["e"], e.get("host")) for e in events(command) if e.get("status", "passed") == "passed"]
     joined = order.index(("joined", None))
-    assert {host for what, host in order[:joined] if what == "outcome"} == {"h1", "h2", "h3"}
-    assert {host for what, host in order[joined:] if what == "outcome"} == {"h1", "h2", "h3", "h4"}
+    assert {host for kind, host in order[:joined] if kind == "outcome"} == {"h1", "h2", "h3"}
+    assert {host for kind, host in order[joined:] if kind == "outcome"} == {"h1", "h2", "h3", "h4"}
     ended = [(o["host"], o["status"]) for o in command.outcomes() if o["workload"] == "selftest" and o["case"] != "*"]
     assert Counter(ended) == {(host, "passed"): 6 for host in command.fleet.names}
     pairs = {o["subject"] for o in command.outcomes() if o["workload"] == "iperf3" and o["status"] == "passed"}

@@ -27,8 +27,8 @@ def programs() -> dict[str, str]:
 def suite(tmp_path: Path) -> Callable[..., str]:
     def write(**workloads: dict[str, Any]) -> str:
         file = tmp_path / "suite.yml"
-        chosen = {name: {"cases": of.pop("cases", []), "set": of} for name, of in workloads.items()}
-        file.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": chosen}))
+        chosen = {name: {"cases": settings.pop("cases", []), "set": settings} for name, settings in workloads.items()}
+        file.write_text(json.dumps({"description": "x", "repeats": 1, "workloads": chosen}))
         return str(file)
 
     return write
@@ -60,7 +60,7 @@ def test_caches_and_web_servers_between_two_hosts(
     assert set(frame.query("workload == 'openssl_speed'")["metric"]) == {"throughput", "sign", "verify"}
     rates = frame.query("metric == 'requests_per_second'")
     assert set(rates["subject"]) == {"h1>h2", "h2>h1"}
-    assert set(rates["case"]) == {"set-c2", *(f"{of}-p99-3600000000us" for of in ("set", "get9-set1", "http-1k"))}
+    assert set(rates["case"]) == {"set-c2", *(f"{name}-p99-3600000000us" for name in ("set", "get9-set1", "http-1k"))}
     assert (rates["value"] > 100).all()
     kept = frame.query("metric == 'clients' and case.str.contains('p99')", engine="python")["value"]
     assert len(kept) == 6 and set(kept) <= {1, 2}

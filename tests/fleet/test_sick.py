@@ -19,7 +19,7 @@ from tests.fleet.hosts import Fleet, missing
 pytestmark = pytest.mark.fleet
 
 SUITE = """
-about: one case of each part of a host
+description: one case of each part of a host
 repeats: 1
 workloads:
   openssl_speed: {set: {algorithms: [sha256], processes: [1], seconds: 1}}
@@ -66,7 +66,7 @@ def test_isolation_names_the_host_with_the_slow_port(eight: Fleet, tmp_path: Pat
     for host in eight.names:
         eight.cpu(host, 0)
     (tmp_path / "pairs.yml").write_text(
-        "about: two rounds of pairs\nrepeats: 1\nworkloads:\n"
+        "description: two rounds of pairs\nrepeats: 1\nworkloads:\n"
         '  iperf3: {cases: [tcp-1], set: {udp_rate: "", duration: 1, omit: 0, pairs: "2"}}\n'
     )
     command = Command(eight, tmp_path)

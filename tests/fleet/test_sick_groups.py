@@ -21,7 +21,7 @@ from tests.torches import PYTHON, needs_torch
 
 pytestmark = [pytest.mark.fleet, needs_torch]
 SUITE = {
-    "about": "a collective of all hosts",
+    "description": "a collective of all hosts",
     "repeats": 1,
     "workloads": {
         "torch_collectives": {

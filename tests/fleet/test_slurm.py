@@ -26,7 +26,7 @@ pytestmark = pytest.mark.fleet
 FOLDER = f".slurm-{os.geteuid()}"
 STANDIN = Path(__file__).parents[1] / "standins/nccl_tests"
 BUILD = Path(__file__).parents[2] / "playbooks/roles/nccl_tests/files/build.sh"
-SLOW = "about: slow\nrepeats: 1\nworkloads:\n  selftest: {set: {commands: 8, seconds: 0.5}}\n"
+SLOW = "description: slow\nrepeats: 1\nworkloads:\n  selftest: {set: {commands: 8, seconds: 0.5}}\n"
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,7 @@ def test_a_job_that_slurm_requeues_goes_on_where_it_has_the_same_nodes(lent: Len
 
 
 def test_tools_are_built_and_pairs_measured_without_ssh(lent: Lent, tmp_path: Path) -> None:
-    text = "about: x\nrepeats: 1\nworkloads:\n  stream: {set: {array_elements: 1000000, ntimes: 2, threads: 1}}\n"
+    text = "description: x\nrepeats: 1\nworkloads:\n  stream: {set: {array_elements: 1000000, ntimes: 2, threads: 1}}\n"
     text += "  iperf3: {set: {duration: 1, omit: 0, streams: 2, udp_rate: ''}}\n"
     (tmp_path / "suite.yml").write_text(text)
     for host in lent.fleet.names:
@@ -162,7 +162,7 @@ def test_tools_are_built_and_pairs_measured_without_ssh(lent: Lent, tmp_path: Pa
 
 def test_repeats_end_when_the_interval_is_narrow(lent: Lent, tmp_path: Path) -> None:
     """The order to drop what is not needed reaches the nodes through the shared folder."""
-    text = "about: x\nworkloads:\n  stream: {set: {array_elements: 1000000, ntimes: 2, threads: 1}}\n"
+    text = "description: x\nworkloads:\n  stream: {set: {array_elements: 1000000, ntimes: 2, threads: 1}}\n"
     (tmp_path / "suite.yml").write_text(text)
     wide = ("--until-ci", "90%", "--repeats", "6", "--max-repeats", "14")
     done = lent.run("--nodes", "2", "--constraint", "gen:old", "--suite", str(tmp_path / "suite.yml"), *wide)
@@ -193,7 +193,7 @@ def test_groups_start_by_srun_inside_the_job(lent: Lent, shared: Path, tmp_path:
     settings = {"path": str(programs), "collectives": "all_reduce", "nodes": "2"}
     settings |= {"min_bytes": 1024, "max_bytes": "64MiB", "step_factor": 16}
     (tmp_path / "suite.yml").write_text(
-        json.dumps({"about": "x", "repeats": 1, "workloads": {"nccl_tests": {"set": settings}}})
+        json.dumps({"description": "x", "repeats": 1, "workloads": {"nccl_tests": {"set": settings}}})
     )
     done = lent.run("--nodelist", "h1,h2", "--suite", str(tmp_path / "suite.yml"))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -225,7 +225,7 @@ def test_nodes_are_listed_without_running_on_them(lent: Lent) -> None:
 
 def test_what_cannot_be_is_refused_before_a_job_is_submitted(lent: Lent, slow: str, tmp_path: Path) -> None:
     sentence = lent.refused("--partition", "gpu")
-    assert sentence == "fleetmark: --partition gpu: there is none of this name; there are all, short"
+    assert sentence == "fleetmark: --partition gpu: no such partition; use one of all, short"
     assert lent.refused("--nodes", "9") == "fleetmark: --nodes 9: partition all has 8 nodes"
     long = ("--set", "selftest.seconds=60", "--suite", "selftest")
     sentence = lent.refused("--time", "5", *long)
@@ -262,11 +262,11 @@ def test_what_cannot_be_is_refused_before_a_job_is_submitted(lent: Lent, slow: s
 def test_a_node_that_fails_costs_what_it_had_not_finished_and_resumes(lent: Lent, slow: str) -> None:
     running = lent.begin("--partition", "all", "--nodes", "8", "--suite", slow)
     lent.until(lambda: lent.count(host="h3")["passed"] >= 2)
-    lent.fleet.off("h3")
+    lent.fleet.power_off("h3")
     try:
         assert running.wait(240) == 1, lent.output()
     finally:
-        lent.fleet.on("h3")
+        lent.fleet.power_on("h3")
         lent.cluster.join("h3")
     assert lent.count(host="h3")["passed"] + lent.count(host="h3")["lost"] == 8
     assert lent.count(host="h3")["lost"] >= 1

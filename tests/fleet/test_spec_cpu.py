@@ -63,7 +63,9 @@ def suite(command: Command, media: Mapping[int, Path], release: int = 2017, **se
         settings = {"iso": str(media[release]), "sha256": sha256(media[release]), **settings}
     settings = {"disk": "1MB", "copies": 2, "speed_memory": "1GB", **settings}
     file = command.root / f"suite{release}.yml"
-    file.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": {f"spec_cpu{release}": {"set": settings}}}))
+    file.write_text(
+        json.dumps({"description": "x", "repeats": 1, "workloads": {f"spec_cpu{release}": {"set": settings}}})
+    )
     return ["--suite", str(file)]
 
 
@@ -166,11 +168,11 @@ def test_what_was_finished_before_the_power_went_is_not_run_again(command: Comma
     words = suite(command, media, benchmarks=four, timeout="15s")
     running = command.begin(*words, "--limit", "h1,h2", "--patience", "3")
     command.until(lambda: command.count(host="h1")["passed"] >= 1)
-    fleet.off("h1")
+    fleet.power_off("h1")
     try:
         assert running.wait(180) == 1, command.output()
     finally:
-        fleet.on("h1")
+        fleet.power_on("h1")
     before = {o["case"]: o["started"] for o in command.outcomes() if o["host"] == "h1" and o["status"] == "passed"}
     assert command.count(host="h1")["lost"] == 4 - len(before) > 0
     status, reason = reasons(command, "h2")["505.mcf_r"]
@@ -245,7 +247,7 @@ def test_an_installed_tree_ones_own_config_and_both_editions(command: Command, m
         "speed_memory": "1GB",
     }
     both = {"spec_cpu2017": {"set": {"disk": 1, **settings}}, "spec_cpu2026": {"set": {"disk": 1, **new}}}
-    (command.root / "both.yml").write_text(json.dumps({"about": "x", "repeats": 2, "workloads": both}))
+    (command.root / "both.yml").write_text(json.dumps({"description": "x", "repeats": 2, "workloads": both}))
     done = command.run("--suite", str(command.root / "both.yml"), "--limit", "h1")
     assert done.returncode == 0, done.stdout + done.stderr
     raw = command.campaign / "raw" / "h1"

@@ -34,7 +34,7 @@ def suite(tmp_path: Path) -> Callable[..., str]:
     def write(workload: str, **settings: Any) -> str:
         file = tmp_path / "suite.yml"
         chosen = {workload: {"set": {"python": PYTHON, **settings}}}
-        file.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": chosen}))
+        file.write_text(json.dumps({"description": "x", "repeats": 1, "workloads": chosen}))
         return str(file)
 
     return write

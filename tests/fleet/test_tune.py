@@ -18,7 +18,7 @@ from tests.fleet.hosts import Fleet
 pytestmark = pytest.mark.fleet
 
 SUITE = """
-about: one case between hosts
+description: one case between hosts
 repeats: 1
 workloads:
   iperf3: {cases: [tcp-1], set: {udp_rate: "", duration: 2, omit: 0}}

@@ -110,17 +110,17 @@ class Server:
         if chat:
             self.event(writer, {"choices": [{"delta": {"role": "assistant", "content": ""}}]})
         delay = self.first * (1 + self.count % 10 / 100)  # so that streams do not go in step
-        at = time.perf_counter() + delay
+        due = time.perf_counter() + delay
         given = n if model not in ("cut", "short") else max(1, n // 4)
         each = 4 if model == "pieces" else 1
         stamps = []
         for k in range(0, given, each):
-            await asyncio.sleep(at - time.perf_counter())
+            await asyncio.sleep(due - time.perf_counter())
             text = " ".join(["word"] * min(each, given - k)) + " "
             choice = {"delta": {"content": text}} if chat else {"text": text}
             stamps.append(time.perf_counter())
             self.event(writer, {"choices": [{**choice, "finish_reason": None}]})
-            at += self.gap * each
+            due += self.gap * each
             if model == "closes" and k >= n // 2:
                 writer.close()
                 return

@@ -55,8 +55,8 @@ def test_osu_corpus(path: Path, row: dict[str, Any]) -> None:
     assert parsed.version == "5.7.1" and parsed.invalid is None
     metrics = {"avg_us": ("latency", 1e6), "MBps": ("bandwidth", 1e-6), "msgs_per_s": ("message_rate", 1.0)}
     for key, figure in row["expected"].items():
-        size, _, what = key.partition("_")
-        metric, factor = metrics[what]
+        size, _, quantity = key.partition("_")
+        metric, factor = metrics[quantity]
         assert (value(parsed, metric, size=size) or 0) * factor == pytest.approx(figure, rel=1e-9), key
     if cases(parsed) == {"message_rate"}:
         assert value(parsed, "peak_message_rate") == 31608531.76  # of 4 bytes, by 4 pairs

@@ -274,7 +274,7 @@ def test_directions_and_units_of_metrics() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "end", "why"),
+    ("name", "end", "reason"),
     [
         ("3.42_randrw.txt", b"\nRun status group", "no status of group 0"),
         ("3.42_randrw.txt", b"  WRITE: bw=", "no status of group 0"),
@@ -282,11 +282,11 @@ def test_directions_and_units_of_metrics() -> None:
         ("3.33_two_servers.txt", b"lat (usec): min=19, max=16196, avg=99.75", "no section of all clients to its end"),
     ],
 )
-def test_normal_output_that_ends_too_early(name: str, end: bytes, why: str) -> None:
+def test_normal_output_that_ends_too_early(name: str, end: bytes, reason: str) -> None:
     raw = (FIXTURES / "fio" / name).read_bytes()
     parsed = parsers.parse("fio", raw[: raw.index(end)])
     assert parsed.measurements
-    assert parsed.invalid == f"the output is cut: {why}"
+    assert parsed.invalid == f"the output is cut: {reason}"
 
 
 def test_json_that_ends_inside_a_second_run() -> None:

@@ -75,8 +75,8 @@ def swap(lines: list[bytes], pick: random.Random) -> None:
 
 
 def repeat(lines: list[bytes], pick: random.Random) -> None:
-    at, many = pick.randrange(len(lines)), pick.choice((1, 1, 2, 30))
-    lines[at:at] = lines[at : at + many]
+    position, many = pick.randrange(len(lines)), pick.choice((1, 1, 2, 30))
+    lines[position:position] = lines[position : position + many]
 
 
 def interrupt(lines: list[bytes], pick: random.Random) -> None:
@@ -92,8 +92,8 @@ def interrupt(lines: list[bytes], pick: random.Random) -> None:
 
 
 def garble(raw: bytes, pick: random.Random) -> bytes:
-    at, size = pick.randint(0, len(raw)), pick.randint(1, 12)
-    return raw[:at] + pick.randbytes(pick.randint(0, 12)) + raw[at + size :]
+    position, size = pick.randint(0, len(raw)), pick.randint(1, 12)
+    return raw[:position] + pick.randbytes(pick.randint(0, 12)) + raw[position + size :]
 
 
 def refigure(raw: bytes, pick: random.Random) -> bytes:
@@ -162,8 +162,8 @@ class Figures:
         self.numbers = sorted(n for n in numbers if math.isfinite(n))
 
     def has(self, value: float) -> bool:
-        at = bisect.bisect_left(self.numbers, value * (1 - 1e-9))
-        return at < len(self.numbers) and self.numbers[at] <= value * (1 + 1e-9)
+        position = bisect.bisect_left(self.numbers, value * (1 - 1e-9))
+        return position < len(self.numbers) and self.numbers[position] <= value * (1 + 1e-9)
 
     def explain(self, value: float) -> bool:
         """Return whether ``value`` is a figure in the text times a unit, or the quotient of two figures."""
@@ -201,12 +201,14 @@ def test_seeds_hold_what_is_promised(tool: str) -> None:
 @pytest.mark.parametrize("tool", TOOLS)
 @examples(300)
 @given(
-    which=st.integers(0, 10**6),
+    number=st.integers(0, 10**6),
     seed=st.integers(0, 2**32),
     steps=st.lists(st.sampled_from(MUTATIONS), min_size=1, max_size=5),
 )
-def test_damaged_output(tool: str, which: int, seed: int, steps: list[Callable[[bytes, random.Random], bytes]]) -> None:
-    raw, pick = seeds(tool)[which % len(seeds(tool))], random.Random(seed)
+def test_damaged_output(
+    tool: str, number: int, seed: int, steps: list[Callable[[bytes, random.Random], bytes]]
+) -> None:
+    raw, pick = seeds(tool)[number % len(seeds(tool))], random.Random(seed)
     for step in steps:
         raw = step(raw, pick)
     check(tool, raw)

@@ -57,16 +57,16 @@ def total(tool: str, raw: bytes, command: Sequence[str] = ()) -> None:
 @pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
 def test_values_that_are_no_numbers(tool: str, form: str, odd: str) -> None:
     blanks = form.count("%s")
-    for at in range(blanks):
-        total(tool, (form % tuple(odd if n == at else "1" for n in range(blanks)) + "\n").encode())
+    for place in range(blanks):
+        total(tool, (form % tuple(odd if n == place else "1" for n in range(blanks)) + "\n").encode())
     total(tool, (form % ((odd,) * blanks)).encode())
 
 
 @pytest.mark.parametrize("tool", SUITES)
 @settings(max_examples=60, deadline=None)
-@given(which=st.integers(0, 10**6), seed=st.integers(0, 2**32))
-def test_odd_words_in_the_place_of_numbers(tool: str, which: int, seed: int) -> None:
-    raw, pick = seeds(tool)[which % len(seeds(tool))], random.Random(seed)
+@given(number=st.integers(0, 10**6), seed=st.integers(0, 2**32))
+def test_odd_words_in_the_place_of_numbers(tool: str, number: int, seed: int) -> None:
+    raw, pick = seeds(tool)[number % len(seeds(tool))], random.Random(seed)
     words = raw.split(b" ")
     for _ in range(pick.randint(1, 6)):
         words[pick.randrange(len(words))] = pick.choice(ODD[:14]).strip('"').encode()

@@ -296,11 +296,11 @@ def test_units_of_single_runs(unit: str, factor: float) -> None:
 
 def test_options_keep_runs_apart() -> None:
     parsed = read("mlc", "v3.11b_options.txt")
-    at = {"from": "0", "to": "0"}
+    ends = {"from": "0", "to": "0"}
     assert len(set(identities(parsed))) == len(parsed.measurements) == 8
-    assert mb(parsed, "bandwidth", **at) == 66120.4
-    assert mb(parsed, "bandwidth", **at, options="-X -Y") == 68033.9
-    assert mb(parsed, "bandwidth", **at, mix="1:1", traffic="random") == 44871.2
+    assert mb(parsed, "bandwidth", **ends) == 66120.4
+    assert mb(parsed, "bandwidth", **ends, options="-X -Y") == 68033.9
+    assert mb(parsed, "bandwidth", **ends, mix="1:1", traffic="random") == 44871.2
     assert mb(parsed, "loaded_bandwidth", delay="0", mix="nt_writes") == 51233.8
     assert not find_all(parsed, "loaded_latency", delay="0", mix="nt_writes")  # -T: no latency was measured
     assert ns(parsed, "loaded_latency_random", delay="0") == 198.37
@@ -377,12 +377,12 @@ def test_every_place_where_a_text_may_end() -> None:
         text = fixture(name)
         complete = parse(text.encode()).measurements
         values = {(m.metric, *sorted(m.labels.items()), m.value) for m in complete if not m.metric.startswith("local")}
-        most = 0
+        longest = 0
         for end in range(len(text)):
             try:
                 parsed = parse(text[:end].encode())
             except ParseError:
-                assert most == 0
+                assert longest == 0
                 continue
             cut = {
                 (m.metric, *sorted(m.labels.items()), m.value)
@@ -390,9 +390,9 @@ def test_every_place_where_a_text_may_end() -> None:
                 if not m.metric.startswith("local")
             }
             assert cut <= values, text[:end].splitlines()[-1]
-            assert len(cut) >= most
-            most = len(cut)
-        assert most == len(values)
+            assert len(cut) >= longest
+            longest = len(cut)
+        assert longest == len(values)
 
 
 def test_text_that_ends_inside_a_row() -> None:
@@ -411,13 +411,13 @@ def test_a_text_that_ends_inside_the_cache_to_cache_latencies() -> None:
     text = fixture("v3.1_sockets.txt")
     reader = text.index("Remote Socket LLC->LLC HITM latency (data address homed in reader")
     between = "the output is cut: no cache-to-cache latencies between nodes, homed in writer and reader"
-    for end, why in (
+    for end, reason in (
         (text.index("Local Socket L2->L2 HITM"), "no cache-to-cache latencies within a socket, of HIT and HITM"),
         (text.index("Remote Socket"), between.partition(": ")[2]),
         (reader, between.partition(": ")[2]),
         (text.rindex("            1"), "no 1 of 2 rows of cache-to-cache latencies"),
     ):
-        assert parse(text[:end].encode()).invalid == f"the output is cut: {why}"
+        assert parse(text[:end].encode()).invalid == f"the output is cut: {reason}"
 
 
 def test_a_number_without_a_point_is_cut_wherever_it_stands() -> None:
@@ -510,7 +510,7 @@ def test_modes_that_are_not_read_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "where", "got"),
+    ("text", "place", "got"),
     [
         ("", "mlc: expected latencies or bandwidths", "'no output'"),
         ("bash: ./mlc: cannot execute binary file\n", "mlc line 1: expected latencies", "cannot execute binary file'"),
@@ -528,10 +528,10 @@ def test_modes_that_are_not_read_are_told() -> None:
         ("Each iteration took 78.2 base frequency clocks (  31", "mlc line 1: expected latencies", "clocks (  31'"),
     ],
 )
-def test_what_holds_no_figure_is_an_error_that_says_so(text: str, where: str, got: str) -> None:
+def test_what_holds_no_figure_is_an_error_that_says_so(text: str, place: str, got: str) -> None:
     with pytest.raises(ParseError) as error:
         parse(text.encode())
-    assert str(error.value).startswith(where)
+    assert str(error.value).startswith(place)
     assert str(error.value).endswith(got)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import parsers
 from fleetmark.base.errors import ParseError
-from parsers.kit.mllog import LONGEST, Lines, entries
+from parsers.kit.mllog import LONGEST, MllogLines, entries
 from parsers.mlperf_inference import parse, parse_stream
 from tests.parsers.reading import FIXTURES, value
 
@@ -88,7 +88,7 @@ def test_records_are_read_whatever_stands_around_them() -> None:
         b'host: x :::MLLOG {"key": "b", "value": 1}:::MLLOG {"key": "c", "value": "has :::MLLOG in it"} tail\n'
         b':::MLLOG\n:::MLLOG {"value": 1, "key": "d"}\n:::MLLOG {"key": "e", "val'
     )
-    lines = Lines(io.BytesIO(text))
+    lines = MllogLines(io.BytesIO(text))
     assert list(entries(lines)) == [
         (1, {"key": "a", "value": None}),
         (2, {"key": "b", "value": 1}),
@@ -96,9 +96,9 @@ def test_records_are_read_whatever_stands_around_them() -> None:
         (4, {"value": 1, "key": "d"}),
     ]
     assert lines.open_end
-    keys = [record["key"] for _, record in entries(Lines(io.BytesIO(text)), re.compile(rb"b"))]
+    keys = [record["key"] for _, record in entries(MllogLines(io.BytesIO(text)), re.compile(rb"b"))]
     assert keys == ["b", "d"]  # a record whose key is not first has to be decoded
-    assert [len(line) for line in Lines(io.BytesIO(b"x" * (LONGEST + 5) + b"\ny"))] == [LONGEST, 1]
+    assert [len(line) for line in MllogLines(io.BytesIO(b"x" * (LONGEST + 5) + b"\ny"))] == [LONGEST, 1]
 
 
 def test_a_record_s_keys_may_stand_in_any_order() -> None:

@@ -252,16 +252,16 @@ def test_inferred_tokens_are_a_metric_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "why"),
+    ("name", "reason"),
     [
         ("v6.0_test01_summary.txt", "TEST01 or TEST06 to TEST09: it logs responses, 64"),
         ("v6.0_test04_detail.txt", "a compliance run, not a score (TEST04: performance_issue_same)"),
         ("v6.0_peak_summary.txt", "LoadGen searched for the peak: mode FindPeakPerformance"),
     ],
 )
-def test_compliance_runs_and_searches_are_no_scores(name: str, why: str) -> None:
+def test_compliance_runs_and_searches_are_no_scores(name: str, reason: str) -> None:
     parsed = ours(name)
-    assert why in (parsed.invalid or "")
+    assert reason in (parsed.invalid or "")
     assert parsed.measurements
 
 
@@ -312,12 +312,12 @@ def test_short_runs_are_marked() -> None:
 
 def test_detail_log_that_ends_before_the_verdict() -> None:
     lines = raw("v6.0_singlestream_detail.txt").splitlines(keepends=True)
-    at = next(n for n, line in enumerate(lines) if b"result_validity" in line)
+    line_number = next(n for n, line in enumerate(lines) if b"result_validity" in line)
     with pytest.raises(
         ParseError, match=r"line [0-9]+: expected LoadGen's result_\* records after its settings, got '"
     ):
-        parse(b"".join(lines[:at]))
-    parsed = parse(b"".join(lines[:at] + lines[at + 1 :]))
+        parse(b"".join(lines[:line_number]))
+    parsed = parse(b"".join(lines[:line_number] + lines[line_number + 1 :]))
     assert parsed.invalid == "no line says whether the result is valid: the log is cut or damaged"
     cut = parse(b"".join(lines)[:-30])
     assert cut.notes[-1] == "the log ends before its last line"

@@ -36,12 +36,14 @@ def log(
     benchmark: str | None = "retinanet",
     status: str | None = "success",
     length: object = 100_000,
-    at: int = T,
+    start: int = T,
 ) -> str:
     """A whole run of ``length`` ms with ``lines`` in it."""
-    head = record(at - 50, "submission_benchmark", benchmark) if benchmark else ""
-    tail = record(at + length, "run_stop", **({"status": status} if status else {})) if isinstance(length, int) else ""
-    return head + record(at, "run_start") + "".join(lines) + tail
+    head = record(start - 50, "submission_benchmark", benchmark) if benchmark else ""
+    tail = (
+        record(start + length, "run_stop", **({"status": status} if status else {})) if isinstance(length, int) else ""
+    )
+    return head + record(start, "run_start") + "".join(lines) + tail
 
 
 def evaluation(ms: int, figure: object, **metadata: object) -> str:
@@ -399,7 +401,7 @@ def test_clocks_that_stand_or_go_backwards(length: int) -> None:
 
 
 def test_a_clock_that_was_set_during_the_run() -> None:
-    assert error(log(at=60_000, length=T)).startswith(
+    assert error(log(start=60_000, length=T)).startswith(
         "mlperf_training line 3: expected run_stop within a year of run_start (line 2: 60000 ms), got "
     )
 

@@ -160,12 +160,12 @@ def test_a_test_that_fails_among_others_is_told_however_it_failed() -> None:
             "no rows of results: all_gather_perf: error while loading shared libraries"
         ),
     }
-    for failed, why in failures.items():
+    for failed, reason in failures.items():
         result = parsed(text[:start] + failed + text[end:])
         assert (cases(result), result.invalid) == ({"broadcast", "reduce", "alltoall"}, None)
-        assert f"all_gather: left out: {why}" in result.notes
+        assert f"all_gather: left out: {reason}" in result.notes
         last = parsed(text[:start] + failed)
-        assert last.invalid == f"the output is cut: all_gather: {why}"
+        assert last.invalid == f"the output is cut: all_gather: {reason}"
 
 
 def test_messages_between_and_inside_rows() -> None:
@@ -426,8 +426,8 @@ def test_text_that_ends_early() -> None:
     assert any(note.endswith("a row that is cut or has other text in it is left out") for note in cut.notes[-4:])
     head = ONE[: ONE.index("# Avg bus bandwidth    : 292.0") + 29]
     assert "avg_busbw" not in {m.metric for m in parsed(head).measurements}  # 292. may have had more digits
-    where = "all_reduce: the test did not come to its end: line 31 ends within its average"
-    assert parsed(head).invalid == f"the output is cut: {where}"
+    place = "all_reduce: the test did not come to its end: line 31 ends within its average"
+    assert parsed(head).invalid == f"the output is cut: {place}"
     for text in (rows, rows[:-20]):
         assert parsed(text).invalid == "the output is cut: all_reduce: the test did not come to its end"
 

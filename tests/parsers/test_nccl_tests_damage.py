@@ -90,7 +90,7 @@ def test_output_of_the_variants_is_sent_on(name: str) -> None:
 def damaged() -> list[tuple[str, str]]:
     texts = {name: raw(name) for name in ("2.17.6_two_tests_messages.txt", "2.8_five_tests_one_failed.txt")}
     texts_by_damage = [
-        (f"{name} cut at {at}", text[:at]) for name, text in texts.items() for at in range(0, len(text), 97)
+        (f"{name} cut at {size}", text[:size]) for name, text in texts.items() for size in range(0, len(text), 97)
     ]
     for name, text in texts.items():
         lines = text.splitlines(keepends=True)
@@ -109,7 +109,7 @@ def test_damage_invents_nothing() -> None:
         for m in (parse(part.encode()).measurements if "algbw" in part else ())
     }
     survived = 0
-    for what, text in damaged():
+    for title, text in damaged():
         try:
             result = parsed(text)
         except ParseError:
@@ -121,5 +121,5 @@ def test_damage_invents_nothing() -> None:
             for m in result.measurements
             if m.metric not in ("peak_busbw", "ranks", "nodes") and (m.metric, m.value) not in undamaged
         }
-        assert not invented, what
+        assert not invented, title
     assert survived > 100

@@ -82,8 +82,8 @@ def test_json_that_is_cut() -> None:
         "reduce_scatter: the test did not come to its end: its JSON output is cut off",
     )
     assert value(result, "ranks") == 4
-    where = "reduce_scatter: the test did not come to its end: its JSON output is cut off"
-    assert result.invalid == f"the output is cut: {where}"
+    place = "reduce_scatter: the test did not come to its end: its JSON output is cut off"
+    assert result.invalid == f"the output is cut: {place}"
 
 
 def test_text_after_json_that_is_cut() -> None:

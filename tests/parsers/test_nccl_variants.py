@@ -30,9 +30,9 @@ def error(text: str) -> str:
     return str(caught.value)
 
 
-def of_size(row: Mapping[str, Any], what: str) -> tuple[str, float | None]:
+def of_size(row: Mapping[str, Any], quantity: str) -> tuple[str, float | None]:
     """The size and value of MANIFEST's only key that ends in ``what``."""
-    key = next(key for key in row if key.endswith(f".{what}"))
+    key = next(key for key in row if key.endswith(f".{quantity}"))
     return key.partition(".")[0], row[key]
 
 

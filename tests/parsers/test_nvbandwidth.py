@@ -32,13 +32,13 @@ def test_corpus(path: Path, row: dict[str, Any]) -> None:
     parsed = parsers.parse(TOOL, path.read_bytes())
     assert expected.pop("testcases", len(cases(parsed))) == len(cases(parsed))
     for key, figure in expected.items():
-        case, _, what = key.partition(".")
-        if what == "sum_GBps" and "bidirectional_memcpy_read" in case:  # its sum counts both directions alone, too
+        case, _, quantity = key.partition(".")
+        if quantity == "sum_GBps" and "bidirectional_memcpy_read" in case:  # its sum counts both directions alone, too
             continue
-        if what == "sum_GBps":
+        if quantity == "sum_GBps":
             assert sum(links(parsed, case)) == pytest.approx(figure * 1e9, rel=1e-4), key
         else:
-            gpu = what.partition("_")[0]
+            gpu = quantity.partition("_")[0]
             ends = {"from": "cpu0", "to": gpu}
             assert value(parsed, "bandwidth", case=case, **ends) == pytest.approx(figure * 1e9), key
     assert parsed.invalid is None
@@ -65,8 +65,10 @@ def test_the_text_form() -> None:
 
 
 def test_a_row_of_all_gpus_names_no_single_one() -> None:
-    about = '"bandwidth_description": "memcpy CE GPU(row) <- GPU(column) bandwidth (GB/s)"'
-    entry = f'{{"name": "all_to_one_write_ce", "status": "Passed", {about}, "bandwidth_matrix": [["774", "773"]]}}'
+    description = '"bandwidth_description": "memcpy CE GPU(row) <- GPU(column) bandwidth (GB/s)"'
+    entry = (
+        f'{{"name": "all_to_one_write_ce", "status": "Passed", {description}, "bandwidth_matrix": [["774", "773"]]}}'
+    )
     parsed = parsers.parse(TOOL, f'{{"nvbandwidth": {{"testcases": [{entry}]}}}}'.encode())
     assert value(parsed, "bandwidth", **{"from": "gpu1", "to": "gpus"}) == 773e9
 

@@ -21,8 +21,8 @@ def test_corpus(path: Path, row: dict[str, Any]) -> None:
     parsed = parsers.parse(TOOL, path.read_bytes())
     sizes = [m.labels["size"] for m in parsed.measurements]
     for key, figure in row["expected"].items():
-        size, _, what = key.rpartition(".")
-        name, unit = what.split("_")
+        size, _, quantity = key.rpartition(".")
+        name, unit = quantity.split("_")
         metric = {"avg": "bandwidth", "peak": "bandwidth_peak", "msgrate": "message_rate"}[name]
         measured = value(parsed, metric, size=size or sizes[0])
         assert measured is None if figure == 0 else measured == pytest.approx(figure / UNITS[unit]), key

@@ -19,8 +19,8 @@ TOOL = "redis_benchmark"
 def test_corpus(path: Path, row: dict[str, Any]) -> None:
     parsed = parsers.parse(TOOL, path.read_bytes())
     for key, figure in row["expected"].items():
-        test, _, what = key.partition("_")
-        metric, factor = ("requests_per_second", 1.0) if what == "rps" else ("latency_p99", 1e3)
+        test, _, quantity = key.partition("_")
+        metric, factor = ("requests_per_second", 1.0) if quantity == "rps" else ("latency_p99", 1e3)
         assert (value(parsed, metric, case=test) or 0) * factor == pytest.approx(figure, rel=1e-12), key
     assert parsed.invalid is None
 

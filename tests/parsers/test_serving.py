@@ -112,7 +112,7 @@ def test_aiperfs_newer_settings_are_of_phases() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ending", "why"),
+    ("ending", "reason"),
     [
         ({"was_cancelled": True}, "the run was cancelled"),
         ({"is_complete": False, "incomplete_reason": "no\nrecords"}, "the run degraded before its end: no records"),
@@ -120,9 +120,11 @@ def test_aiperfs_newer_settings_are_of_phases() -> None:
         ({"is_complete": None}, None),
     ],
 )
-def test_an_aiperf_run_that_did_not_end_does_not_count(ending: dict[str, Any], why: str | None) -> None:
+def test_an_aiperf_run_that_did_not_end_does_not_count(ending: dict[str, Any], reason: str | None) -> None:
     doc = json.loads((FIXTURES / "aiperf" / "schema_1_4.json").read_text())
-    assert parsers.parse("aiperf", json.dumps({**doc, **ending, "error_request_count": None}).encode()).invalid == why
+    assert (
+        parsers.parse("aiperf", json.dumps({**doc, **ending, "error_request_count": None}).encode()).invalid == reason
+    )
 
 
 def test_inferencex_counts_answers_per_decode_gpu_where_prefill_is_apart() -> None:

@@ -77,8 +77,8 @@ def test_the_same_result_in_three_formats() -> None:
     precise = {i: m.value for i, m in zip(identities(csv), csv.measurements, strict=True)}
     rounded = {i: m.value for i, m in zip(identities(text), text.measurements, strict=True)}
     assert precise.keys() == rounded.keys()
-    for where, figure in precise.items():
-        assert rounded[where] == pytest.approx(figure, rel=5e-3)
+    for place, figure in precise.items():
+        assert rounded[place] == pytest.approx(figure, rel=5e-3)
     everything = {i: m.value for i, m in zip(identities(raw), raw.measurements, strict=True)}
     threads = {i for i in everything if i[1] in ("base_threads", "peak_threads")}
     assert {i: v for i, v in everything.items() if i not in threads} == precise
@@ -535,7 +535,7 @@ def test_a_row_of_text_that_cannot_be_read_leaves_the_others_their_numbers() -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "until", "where"),
+    ("name", "until", "place"),
     [
         ("intrate_reportable.txt", " SPECrate(R)2017_int_peak", "no line for the peak score"),
         ("intrate_reportable.csv", "SPECrate2017_int_peak", "no line for the peak score"),
@@ -554,8 +554,8 @@ def test_a_row_of_text_that_cannot_be_read_leaves_the_others_their_numbers() -> 
         ),
     ],
 )
-def test_a_report_that_is_cut_says_where(name: str, until: str, where: str) -> None:
-    assert parse(fixture(name).split(until)[0].encode()).invalid == f"the output is cut: {where}"
+def test_a_report_that_is_cut_says_where(name: str, until: str, place: str) -> None:
+    assert parse(fixture(name).split(until)[0].encode()).invalid == f"the output is cut: {place}"
     assert read(TOOL, name).invalid is None
 
 

@@ -20,8 +20,8 @@ WATCHED = (FIXTURES / TOOL / "0.15_watched.txt").read_bytes()
 def test_corpus(path: Path, row: dict[str, Any]) -> None:
     parsed = parsers.parse(TOOL, path.read_bytes())
     for key, figure in row["expected"].items():
-        stressor, _, what = key.partition(".")
-        if what == "bogo_ops_per_s_real":
+        stressor, _, quantity = key.partition(".")
+        if quantity == "bogo_ops_per_s_real":
             assert value(parsed, "bogo_ops_per_second", stressor=stressor) == pytest.approx(figure, rel=1e-12), key
     assert parsed.invalid is None
 

@@ -25,26 +25,26 @@ def parsed(changed: list[dict[str, Any]]) -> parsers.Parsed:
 
 
 def test_figures_follow_from_the_line() -> None:
-    of = read(TOOL, BASIC)
-    assert (of.version, of.invalid) == ("2.13.0+cpu (cpu)", None)
+    output = read(TOOL, BASIC)
+    assert (output.version, output.invalid) == ("2.13.0+cpu (cpu)", None)
     (line,) = [x for x in lines(BASIC) if x.get("case") == "mm/bf16/gpt2-qkv"]
-    assert value(of, "flops", case="mm/bf16/gpt2-qkv") == pytest.approx(2 * 16 * 768 * 2304 / line["median"])
-    assert value(of, "bandwidth", case="mm/bf16/gpt2-qkv") is None
-    assert value(of, "time", case="mm/bf16/gpt2-qkv") == line["median"]
-    assert value(of, "time_iqr", case="mm/bf16/gpt2-qkv") == pytest.approx(line["q3"] - line["q1"])
+    assert value(output, "flops", case="mm/bf16/gpt2-qkv") == pytest.approx(2 * 16 * 768 * 2304 / line["median"])
+    assert value(output, "bandwidth", case="mm/bf16/gpt2-qkv") is None
+    assert value(output, "time", case="mm/bf16/gpt2-qkv") == line["median"]
+    assert value(output, "time_iqr", case="mm/bf16/gpt2-qkv") == pytest.approx(line["q3"] - line["q1"])
     roofs = {x["roof"]: x["rate"] for x in lines(BASIC) if "roof" in x}
-    assert value(of, "peak", case="roof/bf16") == roofs["bf16"]
+    assert value(output, "peak", case="roof/bf16") == roofs["bf16"]
     share = max(line["flops"] / roofs["bf16"], line["bytes"] / roofs["memory"]) / line["median"]
-    assert value(of, "roof_share", case="mm/bf16/gpt2-qkv") == pytest.approx(share)
+    assert value(output, "roof_share", case="mm/bf16/gpt2-qkv") == pytest.approx(share)
 
 
 def test_what_moves_data_is_counted_by_bytes() -> None:
-    of = read(TOOL, BASIC)
+    output = read(TOOL, BASIC)
     (line,) = [x for x in lines(BASIC) if x.get("case") == "embedding/bf16/gpt2-vocabulary"]
     assert line["bytes"] == 16 * (8 + 2 * 768 * 2)
-    rate = find(of, "bandwidth", case="embedding/bf16/gpt2-vocabulary")
+    rate = find(output, "bandwidth", case="embedding/bf16/gpt2-vocabulary")
     assert rate and rate.value == pytest.approx(line["bytes"] / line["median"]) and rate.better is Better.HIGHER
-    assert value(of, "balance", case="embedding/bf16/gpt2-vocabulary") == 0
+    assert value(output, "balance", case="embedding/bf16/gpt2-vocabulary") == 0
 
 
 def test_a_precision_that_the_device_lacks_is_named() -> None:
@@ -52,21 +52,23 @@ def test_a_precision_that_the_device_lacks_is_named() -> None:
 
 
 def test_a_fused_run_is_read_whole() -> None:
-    of = read(TOOL, FUSED)
-    assert of.invalid is None and {"attention_causal/bf16/gpt2-attention", "moe_dispatch/fp32/granite-1b"} <= cases(of)
-    assert sum(m.metric == "roof_share" for m in of.measurements) == 50
+    output = read(TOOL, FUSED)
+    assert output.invalid is None and {"attention_causal/bf16/gpt2-attention", "moe_dispatch/fp32/granite-1b"} <= cases(
+        output
+    )
+    assert sum(m.metric == "roof_share" for m in output.measurements) == 50
 
 
 def test_a_wrong_result_is_invalid_and_no_other() -> None:
-    of = read(TOOL, WRONG)
-    assert of.invalid_cases == ("gelu/fp32/gpt2-hidden", "gelu/bf16/gpt2-hidden")
-    assert of.invalid == (
+    output = read(TOOL, WRONG)
+    assert output.invalid_cases == ("gelu/fp32/gpt2-hidden", "gelu/bf16/gpt2-hidden")
+    assert output.invalid == (
         "gelu/fp32/gpt2-hidden computes a wrong result: it is off by 0.1, and 5e-05 is allowed; "
         "gelu/bf16/gpt2-hidden computes a wrong result: it is off by 0.099, and 0.02 is allowed"
     )
-    right = [m.value for m in of.measurements if m.metric == "roof_share" and m.case.startswith("silu")]
+    right = [m.value for m in output.measurements if m.metric == "roof_share" and m.case.startswith("silu")]
     mean = (min(right[0], 1) * min(right[1], 1)) ** 0.5
-    assert value(of, "mean_roof_share", case="roof") == pytest.approx(mean)
+    assert value(output, "mean_roof_share", case="roof") == pytest.approx(mean)
 
 
 def test_no_number_is_wrong() -> None:
@@ -82,9 +84,9 @@ def test_a_case_that_failed_says_why() -> None:
     changed = [x for x in lines() if not str(x.get("case")).startswith("gelu")]
     changed.insert(-1, {"fail": "add/fp32/huge", "why": "out of memory: you tried to allocate 9 bytes; 0.1 GiB free"})
     changed[-1]["end"] = {"cases": 2, "skipped": 0, "failed": 1, "wrong": 0}
-    of = parsed(changed)
-    assert of.invalid == "add/fp32/huge failed: out of memory: you tried to allocate 9 bytes; 0.1 GiB free"
-    assert of.invalid_cases == ("add/fp32/huge",)
+    output = parsed(changed)
+    assert output.invalid == "add/fp32/huge failed: out of memory: you tried to allocate 9 bytes; 0.1 GiB free"
+    assert output.invalid_cases == ("add/fp32/huge",)
 
 
 def test_throttled_samples_are_counted() -> None:
@@ -95,13 +97,13 @@ def test_throttled_samples_are_counted() -> None:
 
 @pytest.mark.parametrize("keep", [5, 8])
 def test_an_output_without_its_end_is_cut(keep: int) -> None:
-    of = parsed(lines()[:keep])
-    assert of.invalid == "the output is cut: its last line, the end, is absent" and of.invalid_cases == ()
+    output = parsed(lines()[:keep])
+    assert output.invalid == "the output is cut: its last line, the end, is absent" and output.invalid_cases == ()
 
 
 def test_a_lost_line_is_noticed() -> None:
-    of = parsed(lines()[:5] + lines()[6:])
-    assert of.invalid == "the output is cut: 4 cases were timed, and 3 are there"
+    output = parsed(lines()[:5] + lines()[6:])
+    assert output.invalid == "the output is cut: 4 cases were timed, and 3 are there"
 
 
 @pytest.mark.parametrize(

@@ -77,12 +77,12 @@ class Unseen:
     """Lines behind which a cut of one file goes unseen, and why; ``inside``: also within the next of them."""
 
     lines: frozenset[int]
-    why: str
+    reason: str
     inside: bool = False
 
 
-def unseen(*lines: int | range, why: str, inside: bool = False) -> Unseen:
-    return Unseen(frozenset(n for x in lines for n in ([x] if isinstance(x, int) else x)), why, inside)
+def unseen(*lines: int | range, reason: str, inside: bool = False) -> Unseen:
+    return Unseen(frozenset(n for x in lines for n in ([x] if isinstance(x, int) else x)), reason, inside)
 
 
 BETWEEN = "several outputs in one file: nothing says how many, and the cut falls between two"
@@ -101,53 +101,55 @@ WHOLE_TESTS = (
 )
 POINTS = "a JSON object a line: nothing says how many there are"
 UNSEEN = {
-    "vllm_bench/sc_vllm_smol_b200.jsonl": unseen(range(1, 60), why=POINTS),
-    "sglang_bench/schema.jsonl": unseen(1, why=POINTS),
-    "llama_bench/b200x2_jsonl.jsonl": unseen(range(1, 22), why=POINTS),
-    "llama_bench/cpu_only_azure_a8m.jsonl": unseen(1, 2, why=POINTS),
-    "fio/3.33_status_interval.json": unseen(270, 540, why=SNAPSHOTS),
-    "fio/3.33_status_interval.txt": unseen(range(29, 34), range(57, 63), why=SNAPSHOTS, inside=True),
-    "fio/3.33_terse_v3.txt": unseen(2, why="terse lines do not say how many jobs there are"),
-    "iperf2/2.0.12_enhanced_overflow.txt": unseen(8, why=INTERVAL),
-    "iperf2/2.0.12_tcp_2_intervals.txt": unseen(10, why=INTERVAL),
-    "iperf2/2.1.8_intervals.csv": unseen(1, why=INTERVAL),
-    "iperf2/2.0.12_tcp_2_sum.csv": unseen(1, 2, why=NO_COUNT),
-    "iperf2/2.0.12_tcp_2_sum.csv with its command": unseen(2, why=SUM_ROW),
-    "iperf2/2.1.8_tcp_2_no_sum.csv": unseen(1, why=NO_COUNT),
-    "iperf2/tcp_p2_csv.txt": unseen(1, why=NO_COUNT),
-    "iperf2/2.2.1_udp_2.csv": unseen(1, 2, why=NO_COUNT),
-    "iperf2/2.2.1_udp_2.csv with its command": unseen(2, why=SUM_ROW),
-    "iperf2/2.0.12_udp.csv": unseen(1, why=REPORT),
-    "iperf2/2.2.1_server_udp_log.txt": unseen(7, 14, 17, 20, 21, 24, why=SERVER),
-    "iperf3/3.12_server_log.txt": unseen(range(10, 14), range(21, 26), why=SERVER),
-    "lmbench/bw_mem_trace.txt": unseen(3, 4, why=BETWEEN),
-    "lmbench/bw_mem_h100_host_208p.txt": unseen(range(1, 33), why=BETWEEN),
-    "lmbench/lat_ctx.txt": unseen(3, why="its table does not say how many rows it has; the command does"),
-    "lmbench/lat_mem_rd.txt": unseen(23, why=STRIDES),
-    "lmbench/lat_mem_rd_strides_128_to_1024.txt": unseen(37, 74, 111, why=STRIDES),
-    "mlc/v3.10_idle_sweep_noroot.txt": unseen(7, 8, 15, 16, 23, 24, why=BETWEEN),
-    "mlc/v3.11b_idle_latency_runs_only.txt": unseen(range(6, 9), range(13, 16), range(20, 23), why=BETWEEN),
-    "mlc/v3.11b_options.txt": unseen(11, 22, 32, 43, 55, 60, 61, why=BETWEEN),
+    "vllm_bench/sc_vllm_smol_b200.jsonl": unseen(range(1, 60), reason=POINTS),
+    "sglang_bench/schema.jsonl": unseen(1, reason=POINTS),
+    "llama_bench/b200x2_jsonl.jsonl": unseen(range(1, 22), reason=POINTS),
+    "llama_bench/cpu_only_azure_a8m.jsonl": unseen(1, 2, reason=POINTS),
+    "fio/3.33_status_interval.json": unseen(270, 540, reason=SNAPSHOTS),
+    "fio/3.33_status_interval.txt": unseen(range(29, 34), range(57, 63), reason=SNAPSHOTS, inside=True),
+    "fio/3.33_terse_v3.txt": unseen(2, reason="terse lines do not say how many jobs there are"),
+    "iperf2/2.0.12_enhanced_overflow.txt": unseen(8, reason=INTERVAL),
+    "iperf2/2.0.12_tcp_2_intervals.txt": unseen(10, reason=INTERVAL),
+    "iperf2/2.1.8_intervals.csv": unseen(1, reason=INTERVAL),
+    "iperf2/2.0.12_tcp_2_sum.csv": unseen(1, 2, reason=NO_COUNT),
+    "iperf2/2.0.12_tcp_2_sum.csv with its command": unseen(2, reason=SUM_ROW),
+    "iperf2/2.1.8_tcp_2_no_sum.csv": unseen(1, reason=NO_COUNT),
+    "iperf2/tcp_p2_csv.txt": unseen(1, reason=NO_COUNT),
+    "iperf2/2.2.1_udp_2.csv": unseen(1, 2, reason=NO_COUNT),
+    "iperf2/2.2.1_udp_2.csv with its command": unseen(2, reason=SUM_ROW),
+    "iperf2/2.0.12_udp.csv": unseen(1, reason=REPORT),
+    "iperf2/2.2.1_server_udp_log.txt": unseen(7, 14, 17, 20, 21, 24, reason=SERVER),
+    "iperf3/3.12_server_log.txt": unseen(range(10, 14), range(21, 26), reason=SERVER),
+    "lmbench/bw_mem_trace.txt": unseen(3, 4, reason=BETWEEN),
+    "lmbench/bw_mem_h100_host_208p.txt": unseen(range(1, 33), reason=BETWEEN),
+    "lmbench/lat_ctx.txt": unseen(3, reason="its table does not say how many rows it has; the command does"),
+    "lmbench/lat_mem_rd.txt": unseen(23, reason=STRIDES),
+    "lmbench/lat_mem_rd_strides_128_to_1024.txt": unseen(37, 74, 111, reason=STRIDES),
+    "mlc/v3.10_idle_sweep_noroot.txt": unseen(7, 8, 15, 16, 23, 24, reason=BETWEEN),
+    "mlc/v3.11b_idle_latency_runs_only.txt": unseen(range(6, 9), range(13, 16), range(20, 23), reason=BETWEEN),
+    "mlc/v3.11b_options.txt": unseen(11, 22, 32, 43, 55, 60, 61, reason=BETWEEN),
     "mlc/v3.7_modes.txt": unseen(
         *(range(9, 13), range(23, 27), range(40, 43), range(57, 60), range(64, 67), range(78, 81)),
-        why=f"{BETWEEN}; {MEMORY_NODES}",
+        reason=f"{BETWEEN}; {MEMORY_NODES}",
     ),
-    "mlc/v3.9a_drive_and_verbose.txt": unseen(8, 9, 20, 21, 25, 26, 30, 31, why=f"{BETWEEN}; {MEMORY_NODES}"),
-    "mlc/v3.11_at_odds.txt": unseen(9, why=MEMORY_NODES),
-    "mlc/v3.11_at_odds.txt with its command": unseen(9, why=MEMORY_NODES),
-    "mlc/v3.9a_every_core.txt": unseen(8, 9, 10, why="with -a there is a row of each core, and nothing says how many"),
+    "mlc/v3.9a_drive_and_verbose.txt": unseen(8, 9, 20, 21, 25, 26, 30, 31, reason=f"{BETWEEN}; {MEMORY_NODES}"),
+    "mlc/v3.11_at_odds.txt": unseen(9, reason=MEMORY_NODES),
+    "mlc/v3.11_at_odds.txt with its command": unseen(9, reason=MEMORY_NODES),
+    "mlc/v3.9a_every_core.txt": unseen(
+        8, 9, 10, reason="with -a there is a row of each core, and nothing says how many"
+    ),
     "nvbandwidth/gh200_text_v0.6.log": unseen(
         *(16, 17, 23, 24, 30, 31, range(37, 43), 48, 49, 55, 56, 62, 63, range(69, 75), 80, 81, range(87, 93)),
         *(98, 99, 105, 106, 112, 113, range(119, 125)),
-        why=WHOLE_TESTS,
+        reason=WHOLE_TESTS,
     ),
-    "nvbandwidth/two_tests_v0.6.txt": unseen(16, 17, 18, why=WHOLE_TESTS),
-    "qperf/0.4.11_udp_bw_verbose.txt": unseen(2, 3, why=CONF),
-    "qperf/tcp_udp_conf_0.4.11.txt": unseen(range(2, 9), range(10, 15), 16, why=CONF),
-    "redis_benchmark/7.0_three_tests.csv": unseen(2, 3, why=TESTS),
-    "redis_benchmark/csv_7.0.15.csv": unseen(2, why=TESTS),
-    "redis_benchmark/csv_pipelined16_7.0.15.csv": unseen(2, why=TESTS),
-    "stream/fleetmark_kernels_sweep.txt": unseen(17, 18, 19, why=BETWEEN, inside=True),
+    "nvbandwidth/two_tests_v0.6.txt": unseen(16, 17, 18, reason=WHOLE_TESTS),
+    "qperf/0.4.11_udp_bw_verbose.txt": unseen(2, 3, reason=CONF),
+    "qperf/tcp_udp_conf_0.4.11.txt": unseen(range(2, 9), range(10, 15), 16, reason=CONF),
+    "redis_benchmark/7.0_three_tests.csv": unseen(2, 3, reason=TESTS),
+    "redis_benchmark/csv_7.0.15.csv": unseen(2, reason=TESTS),
+    "redis_benchmark/csv_pipelined16_7.0.15.csv": unseen(2, reason=TESTS),
+    "stream/fleetmark_kernels_sweep.txt": unseen(17, 18, 19, reason=BETWEEN, inside=True),
 }
 
 
@@ -186,17 +188,17 @@ def test_no_cut_loses_a_figure_in_silence(tool: str, path: Path, command: Sequen
     rest = [loss for loss in losses if loss.line not in entry.lines or not (loss.at_line_end or entry.inside)]
     assert not rest, "\n".join(map(str, rest[:5]))
     losing = {loss.line for loss in losses}
-    assert entry.lines <= losing, f"{entry.why}: no longer so of lines {sorted(entry.lines - losing)}"
+    assert entry.lines <= losing, f"{entry.reason}: no longer so of lines {sorted(entry.lines - losing)}"
 
 
 def test_a_self_tests_line() -> None:
     raw = b"36512.34 70011.02\n"
-    assert not lost_figures("selftest", raw, at=range(len(raw)))
+    assert not lost_figures("selftest", raw, sizes=range(len(raw)))
 
 
 def test_the_helper_sees_a_loss() -> None:
     """What the harness is worth: a text whose second half nothing announces is reported, with the line."""
     raw = b"Simple read: 0.1197 microseconds\nSimple stat: 0.5875 microseconds\n"
     (loss,) = lost_figures("lmbench", raw)
-    assert (loss.line, loss.at_line_end, loss.at) == (1, True, raw.index(b"\n") + 1)
+    assert (loss.line, loss.at_line_end, loss.size) == (1, True, raw.index(b"\n") + 1)
     assert str(loss).startswith("cut after line 1 (byte 33): 1 of 2 figures lost, 0 new or changed")

@@ -47,9 +47,9 @@ def outputs() -> list[object]:
 
 def places(raw: bytes) -> list[int]:
     """Where to cut: after every line and at places within lines, evenly fewer of a long text; always near its end."""
-    at = cuts(raw, inside=30, tail=40)
-    step = max(1, len(at) // (_FEW_CUTS if len(raw) > _LARGE else _MOST_CUTS))
-    return sorted({*at[::step], *at[-5:]})
+    sizes = cuts(raw, inside=30, tail=40)
+    step = max(1, len(sizes) // (_FEW_CUTS if len(raw) > _LARGE else _MOST_CUTS))
+    return sorted({*sizes[::step], *sizes[-5:]})
 
 
 @pytest.mark.parametrize(("tool", "path"), outputs())

@@ -15,14 +15,14 @@ from fleetmark.base.measurement import Parsed
 class Loss:
     """A cut that stays valid, though the figures are not those of the uncut text."""
 
-    at: int  # bytes kept
+    size: int  # bytes kept
     line: int  # the line that the cut falls into, or the last whole one before it
     at_line_end: bool  # nothing but blanks follows the last whole line
-    what: str
+    difference: str
 
     def __str__(self) -> str:
         place = "after" if self.at_line_end else "inside"
-        return f"cut {place} line {self.line} (byte {self.at}): {self.what}"
+        return f"cut {place} line {self.line} (byte {self.size}): {self.difference}"
 
 
 def cuts(raw: bytes, *, inside: int = 100, tail: int = 400) -> list[int]:
@@ -33,15 +33,15 @@ def cuts(raw: bytes, *, inside: int = 100, tail: int = 400) -> list[int]:
     return sorted({*line_ends, *range(max(size - tail, 0), size), *spread})
 
 
-def lost_figures(tool: str, raw: bytes, command: Sequence[str] = (), at: Iterable[int] | None = None) -> list[Loss]:
+def lost_figures(tool: str, raw: bytes, command: Sequence[str] = (), sizes: Iterable[int] | None = None) -> list[Loss]:
     """The cuts of ``raw`` after which ``tool``'s parser calls other figures valid than those of the whole.
 
     A cut is in order when it gives a ParseError, or is ``invalid``, or has exactly the figures of the uncut text and
-    that is valid too. ``at`` are the numbers of bytes to keep, ``cuts(raw)`` where it is not given.
+    that is valid too. ``sizes`` are the numbers of bytes to keep, by default ``cuts(raw)``.
     """
     uncut = _parsed(tool, raw, command)
     losses = []
-    for size in cuts(raw) if at is None else at:
+    for size in cuts(raw) if sizes is None else sizes:
         cut = _parsed(tool, raw[:size], command)
         if cut is None or cut.invalid or (uncut and not uncut.invalid and _figures(cut) == _figures(uncut)):
             continue

@@ -171,23 +171,27 @@ def _random(seed: int) -> Question:
         if r.random() < 0.25
         else [],
         supply=[
-            Supply(of, r.randint(1, 4), r.choice([None, r.randrange(periods)]))
-            for of in r.sample([*kinds, "acme"], r.choice([0, 0, 0, 0, 1, 2]))
+            Supply(item, r.randint(1, 4), r.choice([None, r.randrange(periods)]))
+            for item in r.sample([*kinds, "acme"], r.choice([0, 0, 0, 0, 1, 2]))
         ],
         domains_w={r.choice(["z", "feed"]): float(r.randint(5, 30))} if r.random() < 0.15 else {},
     )
 
 
 def _with_gpus(
-    workloads: dict[str, Workload], skus: dict[str, Sku], of: str, r: random.Random
+    workloads: dict[str, Workload], skus: dict[str, Sku], workload: str, r: random.Random
 ) -> tuple[dict[str, Workload], dict[str, Sku]]:
     """Make one unit of a workload need two GPUs of one server, so its worth is at most half their number."""
     changed = {}
     for s, sku in skus.items():
-        gpus, rest = r.choice([0, 2, 4, 4]), {w: e for w, e in sku.worth.items() if w != of}
-        served = {of: replace(sku.worth[of], value=min(sku.worth[of].value, gpus // 2))} if of in sku.worth else {}
+        gpus, rest = r.choice([0, 2, 4, 4]), {w: e for w, e in sku.worth.items() if w != workload}
+        served = (
+            {workload: replace(sku.worth[workload], value=min(sku.worth[workload].value, gpus // 2))}
+            if workload in sku.worth
+            else {}
+        )
         changed[s] = replace(sku, gpus=gpus, gpu_memory=80e9, worth=rest | (served if gpus else {}))
-    return {**workloads, of: replace(workloads[of], gpus=2, gpu_memory=80e9)}, changed
+    return {**workloads, workload: replace(workloads[workload], gpus=2, gpu_memory=80e9)}, changed
 
 
 def _sold(sku: Sku, r: random.Random, periods: int) -> Sku:
@@ -229,12 +233,12 @@ def least(q: Question) -> float:
     """Return the least present value; it is infinite if no plan meets the demand."""
     periods = len(q.periods)
     pairs = [(s, k) for s in q.skus for k in q.sites]
-    most = _most(q)
+    maxima = _most(q)
     running = functools.cache(lambda t, installed: _running(q, pairs, t, installed))
 
     def orders(t: int, spent: tuple[float, ...]) -> Iterator[tuple[tuple[int, ...], tuple[float, ...]]]:
         ranges = []
-        for (s, k), n in zip(pairs, most, strict=True):
+        for (s, k), n in zip(pairs, maxima, strict=True):
             sku, rack = q.skus[s], q.sites[k].rack_w
             first = max(sku.minimum_order, 1)
             narrow = rack is not None and not sku.liquid and (sku.provisioned_w or sku.peak_w) > rack
@@ -261,7 +265,7 @@ def least(q: Question) -> float:
         ages: tuple[tuple[int, ...], ...],
         coming: tuple[tuple[int, ...], ...],
         spent: tuple[float, ...],
-        own: tuple[tuple[int, ...], ...],
+        ages_of_pairs: tuple[tuple[int, ...], ...],
     ) -> float:
         """Return the least cost from period t on.
 
@@ -270,7 +274,7 @@ def least(q: Question) -> float:
         """
         if t == periods:
             return -q.weight(periods - 1) * sum(
-                _left(q.skus[s], own[j], len(ages[j]), periods, q.years) for j, (s, _) in enumerate(pairs)
+                _left(q.skus[s], ages_of_pairs[j], len(ages[j]), periods, q.years) for j, (s, _) in enumerate(pairs)
             )
         least_cost = math.inf
         for x, after in orders(t, spent):
@@ -287,7 +291,7 @@ def least(q: Question) -> float:
             if bought * q.weight(t) >= least_cost and not worth:
                 continue
             mine = tuple(
-                own[j] + (t + q.skus[s].lead + q.skus[s].allowance,) * x[j] if q.skus[s].residual else ()
+                ages_of_pairs[j] + (t + q.skus[s].lead + q.skus[s].allowance,) * x[j] if q.skus[s].residual else ()
                 for j, (s, _) in enumerate(pairs)
             )
             gone = []
@@ -344,9 +348,9 @@ def _prices(q: Question, pairs: list[tuple[str, str]], x: tuple[int, ...]) -> li
     return prices
 
 
-def _left(sku: Sku, own: tuple[int, ...], installed: int, periods: int, years: float) -> float:
+def _left(sku: Sku, bought: tuple[int, ...], installed: int, periods: int, years: float) -> float:
     """Return the residual value of bought servers, the newest first."""
-    ages = sorted(periods - t for t in own)
+    ages = sorted(periods - t for t in bought)
     some = [age for age in ages if sku.age_limit is None or age <= sku.age_limit][:installed]
     least_price = min([sku.price or 0.0, *(price for _, price in sku.breaks)])
     return sum(least_price * sku.residual ** (years * age) for age in some)
@@ -356,10 +360,10 @@ def _room(q: Question, pairs: list[tuple[str, str]], installed: tuple[int, ...])
     """Return whether sites have power, rack units, ports and positions for these servers, and failure domains the
     power.
     """
-    for name, most in q.domains_w.items():
+    for name, watts_limit in q.domains_w.items():
         inside = {k for k, z in q.sites.items() if name in {d.strip() for d in (z.domain or k).split(",")}}
         watts = [n * (q.skus[s].provisioned_w or q.skus[s].peak_w) for (s, k), n in zip(pairs, installed, strict=True)]
-        if sum(w for w, (_, k) in zip(watts, pairs, strict=True) if k in inside) > most + 1e-9:
+        if sum(w for w, (_, k) in zip(watts, pairs, strict=True) if k in inside) > watts_limit + 1e-9:
             return False
     for k, site in q.sites.items():
         here = [(q.skus[s], n) for (s, place), n in zip(pairs, installed, strict=True) if place == k]
@@ -410,9 +414,9 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
     # Variables: servers that work with everything up, then servers that are assigned to each combination.
     rows, high = [], []
 
-    def row(of: dict[int, float], most: float) -> None:
-        rows.append([of.get(j, 0.0) for j in range(2 * many)])
-        high.append(most)
+    def row(weights: dict[int, float], maximum: float) -> None:
+        rows.append([weights.get(j, 0.0) for j in range(2 * many)])
+        high.append(maximum)
 
     for w, work in q.workloads.items():
         mine = [j for j, (_, v) in enumerate(combos) if v == w]
@@ -425,8 +429,8 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
     caps = len(rows)
     guest = [q.workloads[w].availability == "preemptible" for _, w in combos]
     pool = [f"{w} alone" if q.workloads[w].dedicated else q.workloads[w].pool for _, w in combos]
-    own = sorted({(p, name) for (p, _), name in zip(combos, pool, strict=True) if name})
-    for p, name in [*((p, "") for p in range(len(pairs))), *own]:
+    pooled = sorted({(p, name) for (p, _), name in zip(combos, pool, strict=True) if name})
+    for p, name in [*((p, "") for p in range(len(pairs))), *pooled]:
         here = [j for j, (pair, _) in enumerate(combos) if (pair, pool[j]) == (p, name)]
         row({many + j: 1.0 for j in here if not guest[j]}, 0.0)
         row(dict.fromkeys(here, 1.0), 0.0)
@@ -447,12 +451,12 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
                 cheapest = fixed_cost + rest
             continue
         alone = [sum(g * active[p] for (p, v), g in zip(combos, gives, strict=True) if v == w) for w in q.workloads]
-        if any(most < work.point[t] - 1e-9 for most, work in zip(alone, q.workloads.values(), strict=True)):
+        if any(capacity < work.point[t] - 1e-9 for capacity, work in zip(alone, q.workloads.values(), strict=True)):
             continue  # infeasible even if each server did all its workloads at once
-        cost, tried, bound = [*swing, *[0.0] * many], itertools.product(*(range(active[p] + 1) for p, _ in own)), 0.0
-        if own:  # separate pools need at least as much as all workloads together
+        cost, tried, bound = [*swing, *[0.0] * many], itertools.product(*(range(active[p] + 1) for p, _ in pooled)), 0.0
+        if pooled:  # separate pools need at least as much as all workloads together
             joined = np.zeros((2 * len(pairs), 2 * many))
-            for k, (p, _) in enumerate([*((p, "") for p in range(len(pairs))), *own]):
+            for k, (p, _) in enumerate([*((p, "") for p in range(len(pairs))), *pooled]):
                 joined[2 * p : 2 * p + 2] += matrix[caps + 2 * k : caps + 2 * k + 2]
             together = np.vstack([matrix[:caps], joined])
             bound = _energy(cost, together, [*high[:caps], *(n for n in active for _ in range(2))])
@@ -460,7 +464,7 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
             if fixed_cost + rest + bound >= cheapest - 1e-9:
                 break
             common = list(active)
-            for (p, _), n in zip(own, sizes, strict=True):
+            for (p, _), n in zip(pooled, sizes, strict=True):
                 common[p] -= n
             if min(common, default=0) >= 0:
                 limit = [*high[:caps], *(n for n in (*common, *sizes) for _ in range(2))]
@@ -468,7 +472,7 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
     return cheapest
 
 
-def _energy(cost: list[float], matrix: np.ndarray, most: list[float]) -> float:
+def _energy(cost: list[float], matrix: np.ndarray, maxima: list[float]) -> float:
     """Return the least energy cost that meets the demand; infinite if these servers cannot."""
-    result = linprog(cost, A_ub=matrix, b_ub=most)
+    result = linprog(cost, A_ub=matrix, b_ub=maxima)
     return float(result.fun) if result.status == 0 else math.inf

@@ -69,14 +69,14 @@ def test_three_machines_give_back_the_demand() -> None:
     st.floats(1, 6),
     st.lists(st.floats(0.1, 10), min_size=4, max_size=4),
 )
-def test_a_little_more_of_each_rate_gains_its_share(demand: list[float], p: float, at: Sequence[float]) -> None:
-    where = np.array(at[: len(demand)])
-    eps = sensitivities(demand, where, p)
+def test_a_little_more_of_each_rate_gains_its_share(demand: list[float], p: float, rates: Sequence[float]) -> None:
+    point = np.array(rates[: len(demand)])
+    eps = sensitivities(demand, point, p)
     assert eps.sum() == pytest.approx(1)
     for i in range(len(demand)):
-        more = where.copy()
+        more = point.copy()
         more[i] *= 1 + 1e-6
-        gain = math.log(time_of(demand, where, p) / time_of(demand, more, p)) / math.log1p(1e-6)
+        gain = math.log(time_of(demand, point, p) / time_of(demand, more, p)) / math.log1p(1e-6)
         assert gain == pytest.approx(eps[i], abs=1e-4)
 
 

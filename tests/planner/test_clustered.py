@@ -59,14 +59,14 @@ def fleet(batches: int, hosts: int, icc: float, rng: np.random.Generator) -> tup
 
 
 def apart(
-    frames: tuple[pd.DataFrame, pd.DataFrame], by: tuple[pd.DataFrame, pd.DataFrame] | None = None
+    frames: tuple[pd.DataFrame, pd.DataFrame], groups: tuple[pd.DataFrame, pd.DataFrame] | None = None
 ) -> Equivalence:
     a, b = frames
-    return compare(a, b.set_axis([f"b{h}" for h in b.index]), groups=_named(by) if by else (None, None))
+    return compare(a, b.set_axis([f"b{h}" for h in b.index]), groups=_named(groups) if groups else (None, None))
 
 
-def _named(by: tuple[pd.DataFrame, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    return by[0], by[1].set_axis([f"b{h}" for h in by[1].index])
+def _named(groups: tuple[pd.DataFrame, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    return groups[0], groups[1].set_axis([f"b{h}" for h in groups[1].index])
 
 
 def test_an_interval_by_two_batches_by_hand() -> None:
@@ -111,7 +111,7 @@ def test_intervals_cover_fleets_of_few_batches(batches: int, hosts: int) -> None
     held = by_hosts = 0
     for _ in range(100):
         (a, batch), (b, other) = (fleet(batches, hosts, 0.8, rng) for _ in range(2))
-        ends = [apart((a, b), by).ratio for by in ((batch, other), None)]
+        ends = [apart((a, b), groups).ratio for groups in ((batch, other), None)]
         assert all(e and e.lo and e.hi for e in ends)
         held, by_hosts = (
             n + (e.lo <= 1 <= e.hi) for n, e in zip((held, by_hosts), ends, strict=True) if e and e.lo and e.hi

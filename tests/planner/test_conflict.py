@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import planning
 from fleetmark.base.errors import FleetmarkError
-from planner.capacity import limits as of
+from planner.capacity import limits
 from planner.capacity.best import best
 from planner.capacity.question import Cohort, Conflict, Plan, Question, Site
 from planner.capacity.solve import refuse, solve
@@ -17,7 +17,7 @@ from tests.planner.brute import small
 from tests.planner.questions import ask, sku, work
 
 
-def why(question: Question, **more: float) -> Conflict:
+def conflict_of(question: Question, **more: float) -> Conflict:
     conflict = solve(question, **more)  # type: ignore[arg-type]
     assert isinstance(conflict, Conflict)
     return conflict
@@ -38,7 +38,7 @@ def relaxations(conflict: Conflict) -> dict[str, tuple[float | None, str]]:
 def test_power_against_demand() -> None:
     """10 units need 10 servers of 300 W where there are 2500 W: 8 fit."""
     one = sku("s", {"web": 1.0}, 100.0, peak_w=300.0)
-    conflict = why(ask([work("web", 4.0, 10.0)], [one], [Site("ams", power_w=2500.0)]))
+    conflict = conflict_of(ask([work("web", 4.0, 10.0)], [one], [Site("ams", power_w=2500.0)]))
     assert conflict.smallest
     needed = relaxations(conflict)
     assert set(needed) == {"power at ams", "demand of web in 2028"}
@@ -56,28 +56,28 @@ def test_each_kind_of_limit_is_named_and_relaxed() -> None:
         (Site("ams", ports=5.0), "ports at ams", 3.0, "ports"),
         (Site("ams", budget=320.0), "budget of ams", 80.0, "EUR"),
     ):
-        needed = relaxations(why(ask([work("web", 4.0)], [one], [site])))
+        needed = relaxations(conflict_of(ask([work("web", 4.0)], [one], [site])))
         assert needed == {
             name: (pytest.approx(relax, rel=1e-4), unit),
             "demand of web in 2027": (pytest.approx(1, abs=1.001), "units"),
         }
     poor = ask([work("web", 4.0)], [one], [Site("ams")], budget=[250.0])
-    assert relaxations(why(poor))["budget of 2027"] == (pytest.approx(150, rel=1e-4), "EUR")
+    assert relaxations(conflict_of(poor))["budget of 2027"] == (pytest.approx(150, rel=1e-4), "EUR")
     late = ask([work("web", 1.0, 1.0)], [replace(one, lead=1)], [Site("ams")])
-    assert relaxations(why(late))["lead time of s"] == (1.0, "periods")
+    assert relaxations(conflict_of(late))["lead time of s"] == (1.0, "periods")
     old = sku("old", {"web": 1.0}, age_limit=4)
     aged = ask([work("web", 2.0, 2.0, 2.0)], [old], [Site("ams")], fleet=[Cohort("old", "ams", 2, 2)])
-    assert relaxations(why(aged))["age limit of old"] == (1.0, "periods")
+    assert relaxations(conflict_of(aged))["age limit of old"] == (1.0, "periods")
     crowded = ask([work("web", 4.0)], [one], [Site("ams", rack_units=9.0, spares=2)])
-    assert relaxations(why(crowded))["spares at ams"] == (2.0, "servers")
+    assert relaxations(conflict_of(crowded))["spares at ams"] == (2.0, "servers")
     bulk = ask([work("web", 1.0)], [replace(one, minimum_order=5)], [Site("ams", budget=320.0)])
-    assert relaxations(why(bulk))["minimum order of s"] == (2.0, "servers")
+    assert relaxations(conflict_of(bulk))["minimum order of s"] == (2.0, "servers")
 
 
 def test_survival_and_the_sites_of_a_workload() -> None:
     one = sku("s", {"web": 1.0}, 100.0)
     question = ask([work("web", 4.0, sites=frozenset({"ams"}))], [one], [Site("ams"), Site("fra")], survive=True)
-    needed = relaxations(why(question))
+    needed = relaxations(conflict_of(question))
     assert set(needed) == {"survival of a lost failure domain", "sites of web", "demand of web in 2027"}
     assert needed["survival of a lost failure domain"] == (1.0, "failure domains")
     assert needed["sites of web"] == (1.0, "more sites")
@@ -85,7 +85,7 @@ def test_survival_and_the_sites_of_a_workload() -> None:
 
 def test_two_separate_troubles_are_not_solved_by_easing_one() -> None:
     skus = [sku("a", {"web": 1.0}, 100.0, lead=1), sku("b", {"db": 1.0}, 100.0, lead=1)]
-    conflict = why(ask([work("web", 4.0, 4.0), work("db", 4.0, 4.0)], skus, [Site("ams")]))
+    conflict = conflict_of(ask([work("web", 4.0, 4.0), work("db", 4.0, 4.0)], skus, [Site("ams")]))
     assert names(conflict) in (
         {"demand of web in 2027", "lead time of a"},
         {"demand of db in 2027", "lead time of b"},
@@ -101,7 +101,7 @@ def test_two_separate_troubles_are_not_solved_by_easing_one() -> None:
 
 def test_the_margin_is_in_the_demand() -> None:
     one = sku("s", {"web": 1.0}, 100.0)
-    conflict = why(ask([work("web", 4.0)], [one], [Site("ams", budget=400.0)]), margin={"web": 1.5})  # type: ignore[arg-type]
+    conflict = conflict_of(ask([work("web", 4.0)], [one], [Site("ams", budget=400.0)]), margin={"web": 1.5})  # type: ignore[arg-type]
     needed = relaxations(conflict)
     assert needed["budget of ams"] == (pytest.approx(200, rel=1e-4), "EUR")
     assert needed["demand of web in 2027"] == (pytest.approx(4 / 3, rel=1e-4), "units")
@@ -120,30 +120,32 @@ def test_named_limits_cannot_hold_together_but_any_fewer_can() -> None:
         if isinstance(conflict, Plan):
             continue
         conflicts += 1
-        every = of.limits(question)
-        mine = [limit for limit in every if of.name(question, limit) in names(conflict)]
+        every = limits.limits(question)
+        mine = [limit for limit in every if limits.name(question, limit) in names(conflict)]
         assert len(mine) == len(conflict.limits), f"seed {seed}"
-        assert not possible(of.without(question, set(every) - set(mine))), f"seed {seed}"
+        assert not possible(limits.without(question, set(every) - set(mine))), f"seed {seed}"
         for limit in mine:
-            assert possible(of.without(question, set(every) - set(mine) | {limit})), f"seed {seed}: {limit}"
+            assert possible(limits.without(question, set(every) - set(mine) | {limit})), f"seed {seed}: {limit}"
         if conflict.smallest and len(every) < 7:
             for fewer in itertools.combinations(every, len(mine) - 1):
-                assert possible(of.without(question, set(every) - set(fewer))), f"seed {seed}: {fewer}"
+                assert possible(limits.without(question, set(every) - set(fewer))), f"seed {seed}: {fewer}"
         for limit, member in zip(
-            mine, sorted(conflict.limits, key=lambda t: [of.name(question, m) for m in mine].index(t.name)), strict=True
+            mine,
+            sorted(conflict.limits, key=lambda t: [limits.name(question, m) for m in mine].index(t.name)),
+            strict=True,
         ):
-            alone = possible(of.without(question, [limit]))
+            alone = possible(limits.without(question, [limit]))
             assert (member.relax is not None) == alone, f"seed {seed}: {limit}"
-            if member.relax is not None and limit[0] in of.AMOUNTS:
-                assert possible(of.loosened(question, limit, member.relax)), f"seed {seed}: {limit}"
-                assert not possible(of.loosened(question, limit, member.relax * 0.99)), f"seed {seed}: {limit}"
+            if member.relax is not None and limit[0] in limits.AMOUNTS:
+                assert possible(limits.loosened(question, limit, member.relax)), f"seed {seed}: {limit}"
+                assert not possible(limits.loosened(question, limit, member.relax * 0.99)), f"seed {seed}: {limit}"
     assert conflicts > 10
 
 
 def test_a_question_of_some_size_gets_its_conflict_in_time() -> None:
     question = planning.question(4, 6, 4, 6, 400, seed=1)
     sites = {k: replace(site, power_w=(site.power_w or 0) * 0.12) for k, site in question.sites.items()}
-    conflict = why(replace(question, sites=sites), seconds=30)
+    conflict = conflict_of(replace(question, sites=sites), seconds=30)
     assert any(name.startswith("power at") for name in names(conflict))
     assert any(name.startswith("demand of") for name in names(conflict))
     assert len(conflict.limits) < 15

@@ -386,5 +386,5 @@ def test_a_benchmark_that_few_have_does_not_switch_clustering_off() -> None:
 
 def test_families_go_by_the_name_with_which_cases_begin() -> None:
     cases = ["llama2-70b-99", "llama3.1-405b", "bert-99", "505.mcf_r", "525.x264_r"]
-    about = pd.DataFrame({"workload": "w", "case": cases}, index=cases)
-    assert list(families(about).values()) == ["w llama", "w llama", "w bert", "505.mcf_r", "525.x264_r"]
+    keys = pd.DataFrame({"workload": "w", "case": cases}, index=cases)
+    assert list(families(keys).values()) == ["w llama", "w llama", "w bert", "505.mcf_r", "525.x264_r"]

@@ -99,8 +99,8 @@ def test_hosts_that_were_never_loaded_down_to_the_service_give_a_bound() -> None
     """Check 7/s: ``side`` starts at 10/s with 640, so it does at least 640; SLOW does 8 x (20/8)^x."""
     share = math.log(7 / 5) / math.log(8 / 5)
     work = 20 ** (1 - share) * 8**share
-    assert (most := equivalence(side(2, 1, 0, 1), SLOW, 7)).bound is Bound.MOST
-    assert most.ratio and most.ratio.value == pytest.approx(work / 640)
+    assert (bound := equivalence(side(2, 1, 0, 1), SLOW, 7)).bound is Bound.MOST
+    assert bound.ratio and bound.ratio.value == pytest.approx(work / 640)
     assert (least := equivalence(SLOW, side(2, 1, 0, 1), 7)).bound is Bound.LEAST
     assert least.ratio and least.ratio.value == pytest.approx(640 / work)
     neither = equivalence(side(2, 1, 0, 1), side(2, 1, 0, 1), 7)

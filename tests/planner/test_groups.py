@@ -24,8 +24,8 @@ def cluster(bad: Callable[[set[str]], float], seed: int, noise: float = 0.02) ->
     return lambda group: [-0.1 * math.log(len(group)) - bad(set(group)) + float(rng.normal(0, noise))]
 
 
-def lost(*parts: set[str], by: float = SLOW) -> Callable[[set[str]], float]:
-    return lambda group: -math.log1p(-by) if any(part <= group for part in parts) else 0.0
+def lost(*parts: set[str], deficit: float = SLOW) -> Callable[[set[str]], float]:
+    return lambda group: -math.log1p(-deficit) if any(part <= group for part in parts) else 0.0
 
 
 def alone_not(_: Sequence[str]) -> Mapping[str, float]:
@@ -37,7 +37,7 @@ def solve(n: int, bad: Callable[[set[str]], float], seed: int = 1, **more: objec
     return isolate({}, names(n), alone_not, cluster(bad, seed), **options)  # type: ignore[arg-type]
 
 
-def of(suspicion: Suspicion, kind: str) -> list[tuple[str, ...]]:
+def members_of(suspicion: Suspicion, kind: str) -> list[tuple[str, ...]]:
     return sorted(f.members for f in suspicion.faults if f.kind == kind)
 
 
@@ -46,7 +46,7 @@ def test_a_slow_node_is_named_in_fewer_runs_than_there_are_pairs(n: int, host: s
     right = 0
     for seed in range(3):
         result = solve(n, lost({host}), seed)
-        assert set(of(result, "node")) <= {(host,)}
+        assert set(members_of(result, "node")) <= {(host,)}
         right += [(f.kind, f.members, f.reason) for f in result.faults] == [("node", (host,), Reason.ALL_PARTNERS)]
         assert n < 10 or result.runs < result.all_pairs
     assert right == 3
@@ -54,21 +54,21 @@ def test_a_slow_node_is_named_in_fewer_runs_than_there_are_pairs(n: int, host: s
 
 @pytest.mark.parametrize("ends", [("n001", "n005"), ("n012", "n050")])
 def test_a_slow_link_is_named_within_a_half_and_across(ends: tuple[str, str]) -> None:
-    assert all(of(solve(64, lost(set(ends)), seed), "link") == [ends] for seed in range(2))
+    assert all(members_of(solve(64, lost(set(ends)), seed), "link") == [ends] for seed in range(2))
 
 
 @pytest.mark.parametrize("faults", [[{"n003", "n040"}, {"n041", "n044"}], [{"n020"}, {"n007", "n055"}, {"n033"}]])
 def test_several_faults_are_named_within_two_log2_n_groups_each_and_four(faults: list[set[str]]) -> None:
-    result = solve(64, lost(*faults, by=0.1))
+    result = solve(64, lost(*faults, deficit=0.1))
     assert sorted(f.members for f in result.faults) == sorted(tuple(sorted(fault)) for fault in faults)
     assert result.named_after <= 2 * math.log2(64) * len(faults) + 4
 
 
 def test_two_nodes_of_which_one_is_far_slower() -> None:
-    bad = lambda group: max(lost({"n003"}, by=0.95)(group), lost({"n040"})(group))  # noqa: E731
+    bad = lambda group: max(lost({"n003"}, deficit=0.95)(group), lost({"n040"})(group))  # noqa: E731
     for seed in range(1):
         result = solve(64, bad, seed)
-        assert of(result, "node") == [("n003",), ("n040",)]
+        assert members_of(result, "node") == [("n003",), ("n040",)]
         assert result.faults[0].members == ("n003",) and result.faults[0].deficit > 0.9
 
 
@@ -84,12 +84,16 @@ def test_a_border_between_racks_is_named_as_one(racks: int) -> None:
         return 0.5 if {"r0", "r1"} <= {labels[m] for m in group} else 0.0
 
     result = solve(16, bad, labels=labels)
-    assert of(result, "border") == [("r0", "r1")] and not of(result, "node") and not of(result, "link")
+    assert (
+        members_of(result, "border") == [("r0", "r1")]
+        and not members_of(result, "node")
+        and not members_of(result, "link")
+    )
 
 
 def test_runs_that_fail() -> None:
     result = solve(8, lambda group: math.inf if "n002" in group else 0.0)
-    assert of(result, "node") == [("n002",)] and result.faults[0].deficit == 1
+    assert members_of(result, "node") == [("n002",)] and result.faults[0].deficit == 1
     blind = solve(8, lambda _: math.inf)
     assert blind.blind and not blind.faults
 
@@ -99,7 +103,7 @@ def test_groups_of_the_campaign_are_where_the_search_begins() -> None:
     run = cluster(lost({"n006"}), 3)
     measured = {frozenset(members[s : s + 4]): run(members[s : s + 4]) for s in range(0, 16, 4)}
     result = isolate(measured, members, alone_not, run, deficit=0.1, noise=0.02)
-    assert of(result, "node") == [("n006",)] and result.runs <= 10
+    assert members_of(result, "node") == [("n006",)] and result.runs <= 10
     sound = {group: [0.0] for group in measured}
     assert isolate(sound, members, alone_not, run, deficit=0.1, noise=0.02).runs == 0
 
@@ -108,9 +112,9 @@ def test_a_host_that_is_slow_alone_is_named_where_that_explains_its_groups() -> 
     def alone(hosts: Sequence[str]) -> dict[str, float]:
         return {h: -0.7 if h == "n001" else -0.3 if h == "n007" else 0.0 for h in hosts}
 
-    result = isolate({}, names(8), alone, cluster(lost({"n001"}, by=0.5), 1), deficit=0.1, noise=0.02)
+    result = isolate({}, names(8), alone, cluster(lost({"n001"}, deficit=0.5), 1), deficit=0.1, noise=0.02)
     assert [(f.members, f.reason) for f in result.faults] == [(("n001",), Reason.INTRA_HOST)] and result.alone == 8
-    slower = isolate({}, names(8), alone, cluster(lost({"n001"}, by=0.95), 1), deficit=0.1, noise=0.02)
+    slower = isolate({}, names(8), alone, cluster(lost({"n001"}, deficit=0.95), 1), deficit=0.1, noise=0.02)
     assert [(f.members, f.reason) for f in slower.faults] == [(("n001",), Reason.ALL_PARTNERS)]
 
 
@@ -121,7 +125,7 @@ def test_noise_comes_from_repeats_where_it_is_not_known() -> None:
         return [(-3.0 if "n005" in group else 0.0) + float(rng.normal(0, 0.2)) for _ in range(2)]
 
     result = isolate({}, names(8), alone_not, run, deficit=0.1)
-    assert of(result, "node") == [("n005",)] and len(result.faults) == 1 and not result.unclear
+    assert members_of(result, "node") == [("n005",)] and len(result.faults) == 1 and not result.unclear
 
 
 def test_a_pair_that_was_slow_once_is_no_link() -> None:
@@ -145,7 +149,7 @@ def test_a_host_is_not_named_by_what_sound_hosts_reach_alone_as_well() -> None:
     def alone(hosts: Sequence[str]) -> dict[str, float]:
         return {h: -0.9 if h in ("n001", "n006") else 0.1 * int(h[1:]) for h in hosts}
 
-    result = isolate({}, names(8), alone, cluster(lost({"n001"}, by=0.5), 1), deficit=0.1, noise=0.02)
+    result = isolate({}, names(8), alone, cluster(lost({"n001"}, deficit=0.5), 1), deficit=0.1, noise=0.02)
     assert [(f.members, f.reason) for f in result.faults] == [(("n001",), Reason.ALL_PARTNERS)]
     assert result.alone_vary == pytest.approx(math.exp(0.9 + 0.7))
 
@@ -154,8 +158,8 @@ def test_too_few_hosts_to_compare_name_nobody() -> None:
     assert solve(2, lost({"n001"})).faults == () and solve(1, lost()).runs == 0
 
 
-@pytest.mark.parametrize(("n", "most"), [(4, 20), (8, 30)])
-def test_who_makes_a_case_fail_is_not_hidden_by_runs_that_vary(n: int, most: int) -> None:
+@pytest.mark.parametrize(("n", "maximum"), [(4, 20), (8, 30)])
+def test_who_makes_a_case_fail_is_not_hidden_by_runs_that_vary(n: int, maximum: int) -> None:
     rng = np.random.default_rng(0)
 
     def together(group: Sequence[str]) -> list[float]:
@@ -165,4 +169,4 @@ def test_who_makes_a_case_fail_is_not_hidden_by_runs_that_vary(n: int, most: int
     for _ in range(5):
         result = isolate(everybody, names(n), alone_not, together, deficit=0.1)
         assert [(f.kind, f.members) for f in result.faults] == [("node", ("n002",))]
-        assert result.runs <= most and not result.open
+        assert result.runs <= maximum and not result.open

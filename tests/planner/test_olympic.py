@@ -25,7 +25,7 @@ def test_the_fastest_and_the_slowest_are_dropped() -> None:
     assert result.mean == 305.0  # (310 + 305 + 300) / 3
     assert (result.required, result.count, result.scored) == (5, 5, (0, 1, 2, 3, 4))
     assert result.dropped == (1, 2)  # 290 and 400
-    assert result.why == ""
+    assert result.reason == ""
 
 
 def test_of_three_runs_the_middle_one_is_left() -> None:
@@ -48,7 +48,7 @@ def test_one_run_that_did_not_converge_is_the_slowest() -> None:
 def test_two_runs_that_did_not_converge_make_no_result() -> None:
     result = olympic_mean("resnet", [110.0, None, 100.0, None, 120.0])
     assert result.mean is None
-    assert result.why == "2 runs did not converge, at most 1 may"
+    assert result.reason == "2 runs did not converge, at most 1 may"
 
 
 def test_unet3d_drops_four_at_each_end() -> None:
@@ -61,14 +61,14 @@ def test_unet3d_may_have_four_runs_that_did_not_converge() -> None:
     times: list[float | None] = [float(n) for n in range(1, 37)]
     assert olympic_mean("unet3d", [*times, None, None, None, None]).mean == 20.5
     lost = olympic_mean("unet3d", [None, *times[:35], None, None, None, None])
-    assert (lost.mean, lost.why) == (None, "5 runs did not converge, at most 4 may")
+    assert (lost.mean, lost.reason) == (None, "5 runs did not converge, at most 4 may")
 
 
 @pytest.mark.parametrize(("count", "words"), [(0, "0 were given"), (1, "1 was given"), (9, "9 were given")])
 def test_too_few_runs_make_no_mean(count: int, words: str) -> None:
     result = olympic_mean("bert", [60.0] * count)
     assert (result.mean, result.required, result.count) == (None, 10, count)
-    assert result.why == f"10 runs are needed, {words}"
+    assert result.reason == f"10 runs are needed, {words}"
     assert result.scored == result.dropped == ()
 
 
@@ -76,7 +76,7 @@ def test_of_more_runs_than_needed_the_middle_set_counts() -> None:
     # Sets of three: (1, 9, 5) -> 5, (9, 5, 7) -> 7, (5, 7, 6) -> 6. The middle of 5, 6, 7 is the third set.
     result = olympic_mean("gpt3", [1.0, 9.0, 5.0, 7.0, 6.0])
     assert (result.mean, result.scored, result.dropped) == (6.0, (2, 3, 4), (2, 3))
-    assert result.why == "runs 3 to 5 of 5: the middle set"
+    assert result.reason == "runs 3 to 5 of 5: the middle set"
 
 
 def test_of_two_middle_sets_the_slower_counts() -> None:
@@ -89,7 +89,7 @@ def test_a_set_with_too_many_lost_runs_is_infinitely_slow() -> None:
     # Sets of three: (5, None, None) -> none, (None, None, 7) -> none, (None, 7, 6) -> 7: the middle one is none.
     result = olympic_mean("gpt3", [5.0, None, None, 7.0, 6.0])
     assert result.mean is None
-    assert result.why == "of the 3 sets of 3 consecutive runs, the middle one has more than 1 that did not converge"
+    assert result.reason == "of the 3 sets of 3 consecutive runs, the middle one has more than 1 that did not converge"
     # With one more good run two of four sets are good; the slower of the two middle ones is none.
     assert olympic_mean("gpt3", [5.0, None, None, 7.0, 6.0, 8.0]).mean is None
     # (None, 7, 6) -> 7, (7, 6, 8) -> 7, (6, 8, 5) -> 6.
@@ -100,14 +100,14 @@ def test_a_set_with_too_many_lost_runs_is_infinitely_slow() -> None:
 def test_what_is_no_time_is_not_averaged(wrong: float) -> None:
     result = olympic_mean("gpt3", [5.0, wrong, 6.0])
     assert result.mean is None
-    assert result.why == f"{wrong!r} s (run 2) is no time to train"
+    assert result.reason == f"{wrong!r} s (run 2) is no time to train"
 
 
 @pytest.mark.parametrize("name", ["", "training", "BERT!", "ncf"])
 def test_a_benchmark_the_rules_do_not_name(name: str) -> None:
     result = olympic_mean(name, [1.0] * 50)
     assert (result.mean, result.required, result.count) == (None, None, 50)
-    assert result.why == f"the training rules name no number of runs for {name!r}"
+    assert result.reason == f"the training rules name no number of runs for {name!r}"
 
 
 def test_the_numbers_of_runs() -> None:

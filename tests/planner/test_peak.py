@@ -10,9 +10,9 @@ from fleetmark.base.facts import Cpu, Dimm, Facts, Gpu, Nic
 from planner import peak
 
 
-def facts(**own: Any) -> Facts:
-    about = {"time": 0.0, "hostname": "h", "user": "u", "root": False, "python": "/usr/bin/python3"}
-    return Facts(**{**about, "python_version": "3.11", "work_dir": "/w", **own})
+def facts(**changes: Any) -> Facts:
+    defaults = {"time": 0.0, "hostname": "h", "user": "u", "root": False, "python": "/usr/bin/python3"}
+    return Facts(**{**defaults, "python_version": "3.11", "work_dir": "/w", **changes})
 
 
 def modules(*slots: str, mts: int | None = 4800, kind: str = "DDR5") -> tuple[Dimm, ...]:
@@ -44,7 +44,7 @@ def test_the_slowest_module_sets_the_speed() -> None:
 
 
 @pytest.mark.parametrize(
-    "own",
+    "changes",
     [
         {},
         {"dimms": modules("CH0", mts=None)},
@@ -56,8 +56,8 @@ def test_the_slowest_module_sets_the_speed() -> None:
         {"dimms": (Dimm(slot="CH0", size=0),)},
     ],
 )
-def test_what_facts_do_not_tell_is_not_guessed(own: dict[str, Any]) -> None:
-    assert peak.memory(facts(**own)) is None
+def test_what_facts_do_not_tell_is_not_guessed(changes: dict[str, Any]) -> None:
+    assert peak.memory(facts(**changes)) is None
 
 
 def test_only_who_can_do_something_is_told_what() -> None:
@@ -108,7 +108,7 @@ def test_what_a_peak_of_the_cores_takes_for_true_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    "own",
+    "changes",
     [
         {"vendor": "GenuineIntel", "model": "Intel(R) Core(TM) i7-1165G7", "flags": AVX512},  # one unit, or two?
         {"vendor": "GenuineIntel", "model": "Xeon", "flags": ("sse2",)},
@@ -118,9 +118,9 @@ def test_what_a_peak_of_the_cores_takes_for_true_is_said() -> None:
         {"vendor": "GenuineIntel", "model": "Xeon", "flags": AVX2, "cores": None},
     ],
 )
-def test_cores_that_facts_do_not_tell_are_not_guessed(own: dict[str, Any]) -> None:
+def test_cores_that_facts_do_not_tell_are_not_guessed(changes: dict[str, Any]) -> None:
     known: dict[str, Any] = {"cores": 80, "max_hz": 3.4e9}
-    assert peak.component_peak(facts(cpu=Cpu(**(known | own))), "compute") is None
+    assert peak.component_peak(facts(cpu=Cpu(**(known | changes))), "compute") is None
 
 
 def test_a_guest_has_no_peak_of_its_cores() -> None:
@@ -129,9 +129,9 @@ def test_a_guest_has_no_peak_of_its_cores() -> None:
     assert peak.component_peak(facts(cpu=cpu, virtualisation="none"), "compute") is not None
 
 
-def gpus(name: str, **own: Any) -> tuple[Gpu, ...]:
+def gpus(name: str, **changes: Any) -> tuple[Gpu, ...]:
     link: dict[str, Any] = {"max_pcie_gen": 5, "max_pcie_width": 16}
-    return tuple(Gpu(index=n, name=name, vendor="nvidia", **(link | own)) for n in range(2))
+    return tuple(Gpu(index=n, name=name, vendor="nvidia", **(link | changes)) for n in range(2))
 
 
 @pytest.mark.parametrize(

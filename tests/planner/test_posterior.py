@@ -23,20 +23,20 @@ def counted(runs: list[tuple[str, float]]) -> dict[tuple[str, ...], float]:
     total, each = 0.0, dict.fromkeys(faults, 0.0)
     for number in range(FAULTS + 1):
         for chosen in combinations(faults, number):
-            nodes = sum(len(of) == 1 for of in chosen)
+            nodes = sum(len(fault) == 1 for fault in chosen)
             ways = math.comb(len(HOSTS), nodes) * math.comb(len(faults) - len(HOSTS), number - nodes)
             weight = BEFORE[number] * 2 ** (number - nodes) / (2 ** (number + 1) - 1) / ways
             for size in {len(group) for group, _ in runs}:
                 sound = [
-                    rate + DROP * any(set(of) <= set(group) for of in chosen)
+                    rate + DROP * any(set(fault) <= set(group) for fault in chosen)
                     for group, rate in runs
                     if len(group) == size
                 ]
                 weight *= math.exp(-sum((s - np.mean(sound)) ** 2 for s in sound) / (2 * NOISE**2))
             total += weight
-            for of in chosen:
-                each[of] += weight
-    return {of: weight / total for of, weight in each.items()}
+            for fault in chosen:
+                each[fault] += weight
+    return {fault: weight / total for fault, weight in each.items()}
 
 
 def learnt(runs: list[tuple[str, float]]) -> Posterior:
@@ -49,20 +49,20 @@ def learnt(runs: list[tuple[str, float]]) -> Posterior:
 @pytest.mark.parametrize("known", [5, 7])
 def test_odds_are_those_of_all_sets_counted_one_by_one(known: int) -> None:
     expected = counted(RUNS[:known])
-    of, odds = learnt(RUNS[:known]).likeliest([])
-    assert set(of) == set(max(expected, key=lambda fault: expected[fault]))
-    assert 1 / (1 + math.exp(-odds)) == pytest.approx(expected[tuple(sorted(of))], rel=0.02)
+    fault, odds = learnt(RUNS[:known]).likeliest([])
+    assert set(fault) == set(max(expected, key=expected.__getitem__))
+    assert 1 / (1 + math.exp(-odds)) == pytest.approx(expected[tuple(sorted(fault))], rel=0.02)
 
 
 def test_what_two_hosts_showed_settles_a_fault() -> None:
     posterior = learnt(RUNS)
-    of, _ = posterior.likeliest([])
-    posterior.settle(of, fault=False)
+    fault, _ = posterior.likeliest([])
+    posterior.settle(fault, fault=False)
     other, _ = posterior.likeliest([])
-    assert set(other) != set(of)
+    assert set(other) != set(fault)
     posterior = learnt(RUNS)
-    posterior.settle(of, fault=True)
-    assert posterior.likeliest([])[1] > 10 and posterior.more([of]) < posterior.more([])
+    posterior.settle(fault, fault=True)
+    assert posterior.likeliest([])[1] > 10 and posterior.more([fault]) < posterior.more([])
 
 
 def test_hosts_of_the_same_runs_are_one_class_so_that_thousands_cost_no_more() -> None:
@@ -95,10 +95,10 @@ def test_sets_that_were_dropped_come_back_when_runs_tell_them_apart(monkeypatch:
         posterior.learn(group, -DROP if any(link <= group for link in links) else 0.0)
     named: list[tuple[str, ...]] = []
     for _ in links:
-        of, odds = posterior.likeliest(named)
-        assert set(of) in links and odds > math.log(5)
-        posterior.settle(of, fault=True)
-        named.append(of)
+        fault, odds = posterior.likeliest(named)
+        assert set(fault) in links and odds > math.log(5)
+        posterior.settle(fault, fault=True)
+        named.append(fault)
     assert posterior.more(named) < 0.05
 
 

@@ -83,14 +83,14 @@ def test_latency_against_a_simulated_queue(slots: int, load: float, service_cv2:
 
 
 def test_a_target_inverted_is_met_exactly() -> None:
-    u, why = utilisation_for(0.05, 0.99, 0.01, 8)
-    assert 0 < u < 0.85 and "p99 latency of 50.0 ms" in why and "8 slots" in why
+    u, reason = utilisation_for(0.05, 0.99, 0.01, 8)
+    assert 0 < u < 0.85 and "p99 latency of 50.0 ms" in reason and "8 slots" in reason
     assert takes_longer(0.05, 8, u * 8, 0.01) == pytest.approx(0.01, rel=1e-4)
-    u, why = utilisation_for(0.012, None, 0.01, 4)
-    assert "mean latency" in why
+    u, reason = utilisation_for(0.012, None, 0.01, 4)
+    assert "mean latency" in reason
     assert mean_wait(4, 4 * u, 0.01) == pytest.approx(0.002, rel=1e-4)
-    u, why = utilisation_for(0.02, 0.99, 0.01, 8, wait=True)
-    assert "p99 wait" in why
+    u, reason = utilisation_for(0.02, 0.99, 0.01, 8, wait=True)
+    assert "p99 wait" in reason
     assert waits_longer(0.02, 8, 8 * u, 0.01) == pytest.approx(0.01, rel=1e-4)
 
 

@@ -19,8 +19,8 @@ RULES = {"spec": [Rule("rate", "base_ratio", "geometric", CASES)]}
 
 def frame(values: dict[tuple[str, str, int], float], **over: str) -> pd.DataFrame:
     """(host, case, repeat) to value, as measurements."""
-    about = {"workload": "spec", "metric": "base_ratio", "class": "cpu-int", **over}
-    return schema.frame(row(**about, host=h, case=c, repeat=r, value=v) for (h, c, r), v in values.items())
+    fields = {"workload": "spec", "metric": "base_ratio", "class": "cpu-int", **over}
+    return schema.frame(row(**fields, host=h, case=c, repeat=r, value=v) for (h, c, r), v in values.items())
 
 
 def test_geometric_mean_of_a_published_result() -> None:

@@ -37,7 +37,7 @@ def bought(plan: Plan) -> dict[str, int]:
     return {str(s): int(n) for s, n in plan.stock.groupby("sku")["buy"].sum().items() if n}
 
 
-def of(plan: Plan, column: str, sku: str, site: str = "ams") -> list[int]:
+def counts(plan: Plan, column: str, sku: str, site: str = "ams") -> list[int]:
     rows = plan.stock[(plan.stock["sku"] == sku) & (plan.stock["site"] == site)].sort_values("period")
     return [int(n) for n in rows[column]]
 
@@ -115,9 +115,9 @@ def test_costs_are_those_of_the_model() -> None:
 def test_lead_time_means_ordering_early_and_money_later_is_cheaper() -> None:
     one = sku("s", {"web": 1.0}, 100.0, lead=1)
     plan = exact(ask([work("web", 0.0, 2.0, 5.0)], [one], [Site("ams")], discount=0.1))
-    assert of(plan, "buy", "s") == [2, 3, 0]
-    assert of(plan, "arrive", "s") == [0, 2, 3]
-    assert of(plan, "installed", "s") == [0, 2, 5]
+    assert counts(plan, "buy", "s") == [2, 3, 0]
+    assert counts(plan, "arrive", "s") == [0, 2, 3]
+    assert counts(plan, "installed", "s") == [0, 2, 5]
     assert plan.objective == pytest.approx(200 + 300 / 1.1)
 
 
@@ -128,22 +128,26 @@ def test_servers_go_at_their_age_limit() -> None:
         [work("web", 3.0, 3.0, 3.0, 3.0)], [old, new], [Site("ams")], fleet=[Cohort("old", "ams", 3, 2)], discount=0.05
     )
     plan = exact(question)
-    assert of(plan, "installed", "old") == [3, 0, 0, 0]
-    assert of(plan, "buy", "new") == [0, 3, 0, 3]
-    assert of(plan, "retire", "new") == [0, 0, 0, 3]
+    assert counts(plan, "installed", "old") == [3, 0, 0, 0]
+    assert counts(plan, "buy", "new") == [0, 3, 0, 3]
+    assert counts(plan, "retire", "new") == [0, 0, 0, 3]
     assert plan.costs.loc[plan.costs["kind"] == "migration", "money"].tolist() == [0.0, 21.0, 0.0, 0.0]
 
 
 def test_an_order_is_none_or_the_least() -> None:
     one = sku("s", {"web": 1.0}, 10.0, minimum_order=4)
-    assert of(exact(ask([work("web", 1.0, 6.0)], [one], [Site("ams")], discount=0.5)), "buy", "s") == [6, 0]
-    assert of(exact(ask([work("web", 1.0, 8.0)], [one], [Site("ams")], discount=0.5)), "buy", "s") == [4, 4]
+    assert counts(exact(ask([work("web", 1.0, 6.0)], [one], [Site("ams")], discount=0.5)), "buy", "s") == [6, 0]
+    assert counts(exact(ask([work("web", 1.0, 8.0)], [one], [Site("ams")], discount=0.5)), "buy", "s") == [4, 4]
 
 
 def test_spares_stand_by_where_a_sku_is_in_use() -> None:
     one = sku("s", {"web": 1.0}, 10.0)
     plan = exact(ask([work("web", 3.0)], [one], [Site("ams", spares=2), Site("fra", spares=1)]))
-    assert (of(plan, "buy", "s", "fra"), of(plan, "active", "s", "fra"), of(plan, "buy", "s")) == ([4], [3], [0])
+    assert (counts(plan, "buy", "s", "fra"), counts(plan, "active", "s", "fra"), counts(plan, "buy", "s")) == (
+        [4],
+        [3],
+        [0],
+    )
 
 
 def test_a_lost_domain_is_survived() -> None:
@@ -160,10 +164,10 @@ def test_a_lost_domain_is_survived() -> None:
 def test_budgets_push_purchases_earlier_or_to_what_costs_more_to_run() -> None:
     one = sku("s", {"web": 1.0}, 10.0)
     question = ask([work("web", 1.0, 5.0)], [one], [Site("ams")], discount=0.5, budget=[None, 20.0])
-    assert of(exact(question), "buy", "s") == [3, 2]
+    assert counts(exact(question), "buy", "s") == [3, 2]
     dear = [Site("ams", budget=20.0), Site("fra", energy_price=1.0)]
     hot = replace(one, idle_w=100.0, peak_w=200.0)
-    assert of(exact(ask([work("web", 5.0)], [hot], dear)), "buy", "s") == [2]
+    assert counts(exact(ask([work("web", 5.0)], [hot], dear)), "buy", "s") == [2]
 
 
 def test_a_dedicated_workload_shares_no_server() -> None:
@@ -231,9 +235,9 @@ def test_100_small_questions_with_pools_have_the_cost_that_trying_everything_fin
 
 def test_a_margin_raises_demand_in_all_periods_or_in_each() -> None:
     question = ask([work("web", 10.0, 10.0)], [sku("s", {"web": 1.0}, 1.0)], [Site("ams")], discount=0.1)
-    assert of(exact(question, margin={"web": 1.25}), "buy", "s") == [13, 0]
+    assert counts(exact(question, margin={"web": 1.25}), "buy", "s") == [13, 0]
     plan = exact(question, margin={"web": [1.0, 1.5]})
-    assert of(plan, "buy", "s") == [10, 5]
+    assert counts(plan, "buy", "s") == [10, 5]
     assert (plan.factor("web", 0), plan.factor("web", 1), plan.factor("db", 0)) == (1.0, 1.5, 1.0)
 
 
@@ -344,7 +348,7 @@ def test_a_dear_and_useless_server_changes_nothing(question: Question) -> None:
     more = replace(question, skus={**question.skus, "c": useless})
     plan = exact(more)
     assert plan.objective == pytest.approx(exact(question).objective, rel=1e-6)
-    assert not of(plan, "installed", "c")[0]
+    assert not counts(plan, "installed", "c")[0]
 
 
 def broken(plan: Plan, row: dict[str, object], **values: object) -> Plan:
@@ -384,7 +388,7 @@ def test_the_check_finds_what_was_broken() -> None:
         broken(plan.__class__(**{**_fields(plan), "stock": plan.stock.astype({"buy": float})}), here, buy=8.5)
     )
     assert "more active than installed, less 1 spares" in faults(
-        broken(plan, here, active=int(of(plan, "installed", "a")[0]))
+        broken(plan, here, active=int(counts(plan, "installed", "a")[0]))
     )
     late = broken(broken(plan, {"sku": "old"}, retire=0), {"sku": "old", "site": "ams"}, installed=2)
     assert "old at ams in 2028: servers beyond their age limit are kept" in faults(late)
@@ -419,8 +423,8 @@ def _fields(plan: Plan) -> dict[str, object]:
     return {name: getattr(plan, name) for name in plan.__dataclass_fields__}
 
 
-def changed(question: Question, what: Sku) -> Question:
-    return replace(question, skus={**question.skus, what.name: what})
+def changed(question: Question, changed_sku: Sku) -> Question:
+    return replace(question, skus={**question.skus, changed_sku.name: changed_sku})
 
 
 def test_questions_that_make_no_sense_are_refused_in_a_sentence() -> None:

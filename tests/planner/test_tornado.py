@@ -36,8 +36,12 @@ def by_name(effects: list[Effect]) -> dict[str, Effect]:
 def test_each_input_by_hand() -> None:
     effects = tornado(question(), plan())
     assert [e.size for e in effects] == sorted((e.size for e in effects), reverse=True)
-    of = by_name(effects)
-    price, demand, worth = of["price of cheap"], of["demand of web"], of["worth of cheap for web"]
+    effect_by_name = by_name(effects)
+    price, demand, worth = (
+        effect_by_name["price of cheap"],
+        effect_by_name["demand of web"],
+        effect_by_name["worth of cheap for web"],
+    )
     assert (price.at_low, price.at_high) == pytest.approx((-1e5, 1e5))
     up = math.exp(1.6449 * 0.05)
     assert demand.known and (demand.at_low, demand.at_high) == pytest.approx(
@@ -45,10 +49,14 @@ def test_each_input_by_hand() -> None:
     )
     sure = math.exp(1.6449 * SE)
     assert (worth.at_low, worth.at_high) == pytest.approx((1e6 * (sure - 1), 1e6 * (1 / sure - 1)), rel=1e-3)
-    assert of["price of dear"].size == of["worth of dear for web"].size == pytest.approx(0, abs=1e-3)
-    use = of["utilisation of web"]
+    assert (
+        effect_by_name["price of dear"].size
+        == effect_by_name["worth of dear for web"].size
+        == pytest.approx(0, abs=1e-3)
+    )
+    use = effect_by_name["utilisation of web"]
     assert (use.low, use.high, use.at_high) == pytest.approx((0.9, 1.1, 1e6 * (1 / 1.1 - 1)))
-    assert "energy price" not in of
+    assert "energy price" not in effect_by_name
 
 
 def test_the_cap_of_utilisation_holds() -> None:
@@ -83,12 +91,12 @@ def test_an_end_without_a_plan_comes_first() -> None:
 def test_a_margin_is_not_counted_on_top_of_the_doubt_it_is_for() -> None:
     """110 servers fit, for a demand of 100 or 108.6 servers, but not for 108.6 and the margin."""
     q = replace(question(), sites={"a": Site("a", rack_units=115)})
-    of = by_name(tornado(q, replace(plan(), margin={"web": 1.1})))
+    effect_by_name = by_name(tornado(q, replace(plan(), margin={"web": 1.1})))
     up = math.exp(1.6449 * 0.05)
-    assert of["demand of web"].at_high == pytest.approx(1e6 * (up - 1), rel=1e-3)
-    assert of["worth of cheap for web"].at_low == pytest.approx(1e6 * (math.exp(1.6449 * SE) - 1), rel=1e-3)
-    assert of["price of cheap"].at_high == pytest.approx(1.1e5)  # a price is paid for the margin too
-    assert of["utilisation of web"].at_low is None  # and servers that do less need it still
+    assert effect_by_name["demand of web"].at_high == pytest.approx(1e6 * (up - 1), rel=1e-3)
+    assert effect_by_name["worth of cheap for web"].at_low == pytest.approx(1e6 * (math.exp(1.6449 * SE) - 1), rel=1e-3)
+    assert effect_by_name["price of cheap"].at_high == pytest.approx(1.1e5)  # a price is paid for the margin too
+    assert effect_by_name["utilisation of web"].at_low is None  # and servers that do less need it still
 
 
 def test_energy_and_few_inputs_in_little_time() -> None:

@@ -51,8 +51,8 @@ def without(sample: Sample, machine: str, *known: str) -> tuple[pd.DataFrame, Ma
     return history.drop(machine), families, {k: figure(history, machine, k) for k in known}
 
 
-def figure(of: Sample | pd.DataFrame, machine: str, benchmark: str) -> float:
-    history = of[0] if isinstance(of, tuple) else of
+def figure(sample: Sample | pd.DataFrame, machine: str, benchmark: str) -> float:
+    history = sample[0] if isinstance(sample, tuple) else sample
     return float(history[benchmark].to_dict()[machine])
 
 
@@ -63,7 +63,7 @@ def nearest(history: pd.DataFrame) -> str:
 
 
 def interval(p: Prediction) -> tuple[float, float, float]:
-    assert p.log is not None and p.log.interval is not None, p.why
+    assert p.log is not None and p.log.interval is not None, p.reason
     return p.log.value, *p.log.interval
 
 
@@ -108,7 +108,7 @@ def test_facts_count() -> None:
     assert interval(with_cores)[2] - interval(with_cores)[1] < 0.1
     assert interval(bare)[2] - interval(bare)[1] > 1
     far = transfer(*args, facts=cores.drop("m7"), known_facts={"cores": math.log(1000)})["rate"]
-    assert far.log is None and "cores (1000) lies more than 2 times beyond the record, 8 to 64" in far.why
+    assert far.log is None and "cores (1000) lies more than 2 times beyond the record, 8 to 64" in far.reason
 
 
 def test_a_large_family_does_not_drown_the_others() -> None:
@@ -136,10 +136,12 @@ def test_intervals_cover_machines_of_unseen_families(families: int, each: int, c
     """Family scatter, machine scatter, both; and so few families that Student's t takes over."""
     inside = []
     for seed in range(300):
-        history, of = machines(families + 1, each, common=common, noise=noise, seed=seed, loadings=0.1)
+        history, family_by_machine = machines(families + 1, each, common=common, noise=noise, seed=seed, loadings=0.1)
         new = str(history.index[-1])
-        rest = history[[of[str(m)] != of[new] for m in history.index]]
-        p = transfer(rest, of, {"b0": figure(history, new, "b0"), "b1": figure(history, new, "b1")}, ["b2"])["b2"]
+        rest = history[[family_by_machine[str(m)] != family_by_machine[new] for m in history.index]]
+        p = transfer(
+            rest, family_by_machine, {"b0": figure(history, new, "b0"), "b1": figure(history, new, "b1")}, ["b2"]
+        )["b2"]
         if p.log is not None:
             inside.append(interval(p)[1] <= figure(history, new, "b2") <= interval(p)[2])
     assert len(inside) > 280
@@ -149,7 +151,8 @@ def test_intervals_cover_machines_of_unseen_families(families: int, each: int, c
 def test_the_level_is_the_users() -> None:
     sample = machines(noise=0.1, families=25)
     halves = [
-        interval(transfer(*without(sample, "m3", "b0"), ["b2"], level=at)["b2"])[2] for at in (0.5, 0.8, 0.9, 0.95)
+        interval(transfer(*without(sample, "m3", "b0"), ["b2"], level=level)["b2"])[2]
+        for level in (0.5, 0.8, 0.9, 0.95)
     ]
     assert halves == sorted(halves) and len(set(halves)) == 4
 
@@ -213,8 +216,8 @@ class TestCannotTell:
         for families, each, expected in ((4, 10, "39 machines of 4 families"), (7, 1, "6 machines of 6 families")):
             p = transfer(*without(machines(families, each), "m0", "b0"), ["b2"])["b2"]
             assert p.log is None and p.ratio is None and not p.machines
-            assert expected in p.why and p.verdict == f"cannot tell: {p.why}"
-            assert f"{LEAST_MACHINES} machines of 5 families are needed" in p.why
+            assert expected in p.reason and p.verdict == f"cannot tell: {p.reason}"
+            assert f"{LEAST_MACHINES} machines of 5 families are needed" in p.reason
 
     def test_out_of_range(self) -> None:
         history, families, known = without(machines(noise=0.05), "m3", "b0", "b1")
@@ -222,7 +225,7 @@ class TestCannotTell:
         near = transfer(history, families, {"b0": top + 0.6}, ["b2"])["b2"]
         far = transfer(history, families, {"b0": top + 0.8}, ["b2"])["b2"]
         partly = transfer(history, families, known | {"b0": top + 0.8}, ["b2"])["b2"]
-        assert near.log is not None and far.log is None and "beyond the record" in far.why
+        assert near.log is not None and far.log is None and "beyond the record" in far.reason
         assert list(partly.votes) == ["b1"] and "b0" in partly.ignored
 
     def test_an_extrapolation_is_wider(self) -> None:
@@ -233,22 +236,22 @@ class TestCannotTell:
 
     def test_nothing_to_go_by(self) -> None:
         history, families, known = without(machines(), "m3", "b0")
-        assert "no machine on record has x" in transfer(history, families, known, ["x"])["x"].why
+        assert "no machine on record has x" in transfer(history, families, known, ["x"])["x"].reason
         for nothing in ({}, {"y": 1.0}, {"b2": 1.0}):
-            assert "none of the known figures" in transfer(history, families, nothing, ["b2"])["b2"].why
+            assert "none of the known figures" in transfer(history, families, nothing, ["b2"])["b2"].reason
         empty = transfer(history.assign(e=np.nan), families, known, ["e"])["e"]
-        assert "0 machines of 0 families" in empty.why
-        assert "0 machines" in transfer(history.iloc[:0], families, known, ["b2"])["b2"].why
+        assert "0 machines of 0 families" in empty.reason
+        assert "0 machines" in transfer(history.iloc[:0], families, known, ["b2"])["b2"].reason
         apart = history.copy()
         apart.loc[apart.index[:24], "b0"] = np.nan
         apart.loc[apart.index[24:], "b2"] = np.nan
-        assert "0 machines" in transfer(apart, families, known, ["b2"])["b2"].why
+        assert "0 machines" in transfer(apart, families, known, ["b2"])["b2"].reason
 
     def test_a_baseline_without_the_target_costs_only_the_ratio(self) -> None:
         history, families, known = without(machines(noise=0.05), "m3", "b0")
         history.loc["m8", "b2"] = np.nan
         p = transfer(history, families, known, ["b2"], baseline="m8")["b2"]
-        assert p.log is not None and p.ratio is None and p.why == "no ratio: the baseline m8 has no b2"
+        assert p.log is not None and p.ratio is None and p.reason == "no ratio: the baseline m8 has no b2"
 
     def test_a_constant_or_repeated_column_does_no_harm(self) -> None:
         history, families = machines(noise=0.05)
@@ -319,7 +322,7 @@ class TestReach:
 
 
 @cache
-def scores() -> dict[str, published.Score]:
+def scores() -> dict[str, published.TransferScore]:
     tasks = [t for t in published.tasks() if "architecture" not in t.name]
     return {t.name: published.run(t) for t in tasks}
 
@@ -367,8 +370,8 @@ class TestPublished:
     def test_mlperf_beats_the_geometric_mean(self) -> None:
         scenarios = scores()["MLPerf: from other scenarios of the model, chip left out"]
         models = scores()["MLPerf: from other models, chip left out"]
-        for score, most in ((scenarios, 0.21), (models, 0.24)):
-            assert score.error[0] <= most
+        for score, maximum in ((scenarios, 0.21), (models, 0.24)):
+            assert score.error[0] <= maximum
             assert score.gains["geometric mean"][1] > 0.04
             assert score.error[0] < score.rivals["geometric mean over all"][0] - 0.03
             assert 0.88 <= score.coverage[0] <= 0.935

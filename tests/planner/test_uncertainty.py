@@ -27,12 +27,12 @@ def question(
     sites: int = 1,
     **more: object,
 ) -> Question:
-    of = workloads or {"web": Workload("web", "old servers", (1000.0,), (0.0,), 0.65)}
+    by_name = workloads or {"web": Workload("web", "old servers", (1000.0,), (0.0,), 0.65)}
     worths = worth or {"new": {"web": Worth(1.83, SE)}}
     skus = {name: Sku(name, w, 10_000, 200, 500, 1) for name, w in worths.items()}
-    periods = [f"P{n}" for n in range(len(next(iter(of.values())).point))]
+    periods = [f"P{n}" for n in range(len(next(iter(by_name.values())).point))]
     names = [f"s{n}" for n in range(sites)]
-    result = Question("EUR", "2026-11-01", periods, 0.25, of, skus, {n: Site(n) for n in names})
+    result = Question("EUR", "2026-11-01", periods, 0.25, by_name, skus, {n: Site(n) for n in names})
     return replace(result, **more)  # type: ignore[arg-type]
 
 
@@ -170,18 +170,18 @@ def feasible(worth: np.ndarray, demand: np.ndarray, servers: Servers) -> bool:
     size = skus * sites * workloads
     index = np.arange(2 * size).reshape(2, *servers.may.shape)  # with everything up, and what is there in all
     rows, limits = [], []
-    for of, kept in [(0, np.ones((sites, workloads), dtype=bool)), *((1, kept) for kept in servers.kept)]:
+    for guest, kept in [(0, np.ones((sites, workloads), dtype=bool)), *((1, kept) for kept in servers.kept)]:
         for w in range(workloads):
-            if of and servers.guests[w]:
+            if guest and servers.guests[w]:
                 continue
             row = np.zeros(2 * size)
             for s in range(skus):
-                row[index[of, s, kept[:, w], w]] = -worth[s, w]
+                row[index[guest, s, kept[:, w], w]] = -worth[s, w]
             rows.append(row)
             limits.append(-demand[w])
-    for s, k, of in itertools.product(range(skus), range(sites), range(2)):
+    for s, k, guest in itertools.product(range(skus), range(sites), range(2)):
         row = np.zeros(2 * size)
-        row[index[of, s, k]] = np.where(servers.guests, 1 - of, 1)
+        row[index[guest, s, k]] = np.where(servers.guests, 1 - guest, 1)
         rows.append(row)
         limits.append(servers.count[s, k])
     for j in range(size):

@@ -26,7 +26,7 @@ from fleetmark.record.diagnosis.roofs import roofs_of
 from fleetmark.record.diagnosis.trials import Tried
 from fleetmark.record.diagnosis.tuning import tune
 from planner.diagnosis.partners import Fault, Reason, Suspicion
-from planner.diagnosis.trial import Change
+from planner.diagnosis.trial import TrialChange
 from planner.diagnosis.tuning.rules import RULES
 from planner.estimate import Estimate
 from planner.predict.transfer import Prediction
@@ -98,7 +98,7 @@ def _workload(_: Path) -> Document:
 
 
 def _testplan(root: Path) -> Document:
-    (root / "mine.yml").write_text("about: x\nworkloads:\n  stream:\n  fio:\n  mlc:\n")
+    (root / "mine.yml").write_text("description: x\nworkloads:\n  stream:\n  fio:\n  mlc:\n")
     suite, name = load_suite(str(root / "mine.yml")), str(root / "mine.yml")
     hosts = [(Host(f"h{n}", f"h{n}", f"h{n}"), facts(product=f"p{n}")) for n in range(2)]
     checked = [Checked(host, None, known, {}) for host, known in hosts]
@@ -112,7 +112,7 @@ def _gate(root: Path) -> Document:
         {"name": "bandwidth", "metric": "stream/*/triad", "at_least": "250 GB/s"},
         {"name": "ghost", "metric": "nothing/*/*", "at_least": 1, "severity": "warn"},
     ]
-    (root / "rules.yml").write_text(yaml.safe_dump({"about": "x", "rules": rules}))
+    (root / "rules.yml").write_text(yaml.safe_dump({"description": "x", "rules": rules}))
     return gate.document(hold(archive, read_rules(root / "rules.yml"), "rules.yml"))
 
 
@@ -137,9 +137,9 @@ def _tuning(root: Path) -> Document:
 
 def _trial(_: Path) -> Document:
     changes = (
-        Change("stream all-cores triad", Ratio(1.104, 1.09, 1.12), 3),
-        Change("fio randread iops", Ratio(0.9, 0.85, 0.95), 3),
-        Change("lmbench null", Ratio(1.0), 1),
+        TrialChange("stream all-cores triad", Ratio(1.104, 1.09, 1.12), 3),
+        TrialChange("fio randread iops", Ratio(0.9, 0.85, 0.95), 3),
+        TrialChange("lmbench null", Ratio(1.0), 1),
     )
     tried = Tried("a", "hugepages", ("thp",), ("always",), ("madvise",), changes, "trials/x", left="x was 1", lost=2)
     return trial.document(tried)

@@ -180,4 +180,4 @@ def test_the_latest_reference_with_something_in_common_stands_beside(tmp_path: P
 )
 def test_manifests_say_what_a_figure_is_held_against(workload: str, case: str, metric: str, of: str | None) -> None:
     held = declared.peak(workload, case, metric)
-    assert (held.of if held else None) == of
+    assert (held.part if held else None) == of

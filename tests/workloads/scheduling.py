@@ -19,12 +19,14 @@ def reason(workload: str, settings: dict[str, Any] | None = None, **host: Any) -
     return resolved if isinstance(resolved, str) else ""
 
 
-def scheduled(workload: str, count: int, own: Sequence[dict[str, Any]] = (), **settings: Any) -> dict[str, list[Step]]:
+def scheduled(
+    workload: str, count: int, changes: Sequence[dict[str, Any]] = (), **settings: Any
+) -> dict[str, list[Step]]:
     """The steps of ``count`` hosts, 10.0.0.1 and on; ``own``: facts in which they differ from the usual."""
-    differing = [*own, *({} for _ in range(count - len(own)))]
+    differing = [*changes, *({} for _ in range(count - len(changes)))]
     hosts = [
         (Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), facts(root=False, **each)) for n, each in enumerate(differing, 1)
     ]
-    suite = Suite(name="s", about="x", repeats=1, workloads={workload: Choice(set=settings)})
+    suite = Suite(name="s", description="x", repeats=1, workloads={workload: Choice(set=settings)})
     schedule = make_schedule(hosts, suite, {}, campaign="c1", seed=1, repeats=None)
     return {name: host.steps for name, host in schedule.hosts.items()}

@@ -48,12 +48,12 @@ MANIFEST = "acme/acme_bench.yml"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "at", "fault"),
+    ("old", "new", "text", "fault"),
     [
         ("kind: capacity", "knid: capacity", "knid:", "knid: is not a valid key (did you mean kind?)"),
         ("unit: 1/s", "unit: rps", "rate:", "metrics.rate.unit: 'rps' is not a base unit"),
         ("expect: 5", "expects: 5", "expects", "cases.0.expects: is not a valid key (did you mean expect?)"),
-        ("min: 1, about: The", "min: one, about: The", "rounds:", "parameters.rounds.min: "),
+        ("min: 1, description: The", "min: one, description: The", "rounds:", "parameters.rounds.min: "),
         ("{{ rounds }}", "{{ rounds + }}", "argv:", "is not a valid expression: unexpected 'end of print statement'"),
         ("licence: internal", "licence: [", "parameters:", "not YAML: expected ',' or ']'"),
         (
@@ -65,12 +65,12 @@ MANIFEST = "acme/acme_bench.yml"
         ("citation: none", "citation: none\nparser: acme_bnch", "parser:", "no parser reads its output"),
     ],
 )
-def test_a_fault_of_a_manifest_has_its_line(acme: Path, old: str, new: str, at: str, fault: str) -> None:
+def test_a_fault_of_a_manifest_has_its_line(acme: Path, old: str, new: str, text: str, fault: str) -> None:
     path = acme / "acme_bench.yml"
     change(path, old, new)
     faults, _ = checking.check(acme)
-    line = line_of(path, at)
-    assert any(text.startswith(f"{MANIFEST}:{line}: ") and fault in text for text in faults), faults
+    line = line_of(path, text)
+    assert any(one.startswith(f"{MANIFEST}:{line}: ") and fault in one for one in faults), faults
 
 
 def test_every_fault_is_reported_at_once(acme: Path) -> None:
@@ -84,7 +84,7 @@ def test_every_fault_is_reported_at_once(acme: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "at", "fault"),
+    ("old", "new", "text", "fault"),
     [
         (
             "    figures =",
@@ -102,11 +102,11 @@ def test_every_fault_is_reported_at_once(acme: Path) -> None:
         ),
     ],
 )
-def test_a_fault_of_a_parser_has_its_line(acme: Path, old: str, new: str, at: str, fault: str) -> None:
+def test_a_fault_of_a_parser_has_its_line(acme: Path, old: str, new: str, text: str, fault: str) -> None:
     path = acme / "parsers" / "acme_bench.py"
     change(path, old, new)
     ((reported,), _) = checking.check(acme)
-    assert reported.startswith(f"acme/parsers/acme_bench.py:{line_of(path, at)}: ") and fault in reported
+    assert reported.startswith(f"acme/parsers/acme_bench.py:{line_of(path, text)}: ") and fault in reported
 
 
 def test_a_parser_that_makes_figures_of_nothing_is_found(acme: Path) -> None:
@@ -121,9 +121,17 @@ def test_a_parser_that_makes_figures_of_nothing_is_found(acme: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "fault"),
     [
-        ("about: x\nworkloads:\n  acme_bench:\n    set: {roudns: 2}\n", 3, "acme_bench has no parameter 'roudns'"),
-        ("about: x\nworkloads:\n  nosuch:\n", 3, "no workload 'nosuch'"),
-        ("about: x\nrepeat: 2\nworkloads:\n  acme_bench:\n", 2, "repeat: is not a valid key (did you mean repeats?)"),
+        (
+            "description: x\nworkloads:\n  acme_bench:\n    set: {roudns: 2}\n",
+            3,
+            "acme_bench has no parameter 'roudns'",
+        ),
+        ("description: x\nworkloads:\n  nosuch:\n", 3, "no workload 'nosuch'"),
+        (
+            "description: x\nrepeat: 2\nworkloads:\n  acme_bench:\n",
+            2,
+            "repeat: is not a valid key (did you mean repeats?)",
+        ),
     ],
 )
 def test_a_fault_of_a_suite_has_its_line(acme: Path, text: str, line: int, fault: str) -> None:

@@ -24,7 +24,7 @@ from workloads import Choice, Suite
 )
 def test_mistakes_are_refused_before_any_host_is_touched(workload: str, settings: dict[str, Any], words: str) -> None:
     with pytest.raises(FleetmarkError, match=words):
-        settings_of(Suite(name="s", about="x", workloads={workload: Choice(set=settings)}), {})
+        settings_of(Suite(name="s", description="x", workloads={workload: Choice(set=settings)}), {})
 
 
 def test_what_a_host_lacks_is_one_sentence() -> None:

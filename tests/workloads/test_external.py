@@ -47,7 +47,7 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def campaign(root: Path, *outputs: bytes) -> tuple[Archive, list[Path]]:
     """Write a campaign of ``acme_bench`` on one host, with one step for each of ``outputs``."""
-    about = {
+    document = {
         "hosts": [{"name": "h1", "labels": {}}],
         "created": "2026-11-01T00:00:00Z",
         "suite": "acme_bench",
@@ -57,7 +57,7 @@ def campaign(root: Path, *outputs: bytes) -> tuple[Archive, list[Path]]:
         "versions": {"fleetmark": "0.1.0"},
         "extensions": external.recorded(["acme_bench"]),
     }
-    archive = Archive.create(root, "c1", about).writable()
+    archive = Archive.create(root, "c1", document).writable()
     folders = []
     for repeat, output in enumerate(outputs):
         step = asdict(Step(f"{repeat:05}", "acme_bench", "default", repeat, ("sh",), {}, 1.0, 5.0, output="stdout"))
@@ -70,7 +70,7 @@ def test_it_is_a_workload_as_ours_are(acme: Path) -> None:
     assert "acme_bench" in workloads.names() and workloads.load_suite("acme_bench").chosen()
     (step,) = scheduled("acme_bench", 1, rounds=7)["h1"]
     assert step.argv == ("sh", "-c", "echo requests/s: $((7 * 1000)); echo p99 ms: 1.5")
-    assert declared.about("acme_bench", "default", "response_p99", "app", "s", "lower").kind == "responsiveness"
+    assert declared.declaration("acme_bench", "default", "response_p99", "app", "s", "lower").kind == "responsiveness"
 
 
 def test_without_its_folder_it_is_unknown(acme: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def test_several_folders_and_their_suites(acme: Path, tmp_path: Path, monkeypatc
     skeleton.write("other", tmp_path / "b")
     (tmp_path / "b" / "suites").mkdir()
     (tmp_path / "b" / "suites" / "nightly.yml").write_text(
-        "about: x\nworkloads:\n  acme_bench:\n    set: {rounds: 2}\n  other:\n"
+        "description: x\nworkloads:\n  acme_bench:\n    set: {rounds: 2}\n  other:\n"
     )
     monkeypatch.setenv(extensions.VARIABLE, f"{acme}{os.pathsep}{tmp_path / 'b'}")
     assert {"acme_bench", "other"} <= set(workloads.names())
@@ -125,8 +125,8 @@ def test_a_folder_that_is_none_is_refused(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(extensions.VARIABLE, "")
-    why = refused(tmp_path, "parse", "last", "--workloads", str(tmp_path / folder))
-    assert why.startswith(f"--workloads {tmp_path / folder}: {problem}; name a folder with manifests")
+    sentence = refused(tmp_path, "parse", "last", "--workloads", str(tmp_path / folder))
+    assert sentence.startswith(f"--workloads {tmp_path / folder}: {problem}; name a folder with manifests")
 
 
 def test_its_roles_are_found_by_ansible_behind_the_users_own(acme: Path) -> None:
@@ -194,18 +194,20 @@ def test_a_record_never_decides_which_code_runs(acme: Path, tmp_path: Path, monk
     assert "2 measurements" in run(tmp_path / "r", "parse", "c1")
     monkeypatch.delenv(extensions.VARIABLE)
     archive = archive.writable()
-    about = archive.campaign()
+    recorded = archive.campaign()
     proof = tmp_path / "ran"
     evil = f"open({str(proof)!r}, 'w').close()\ndef parse(raw, command=()): pass\n"
     for place in (archive.path, tmp_path / "evil"):
         skeleton.write("acme_bench", place / "workloads")
         (place / "workloads" / "parsers" / "acme_bench.py").write_text(evil)
     evil_folder = str(tmp_path / "evil" / "workloads")
-    entry = {**about["extensions"][0], "path": evil_folder, "package": evil_folder}
-    archive.save_campaign({**about, "extensions": [entry], "command": ["fleetmark", "run", "--workloads", evil_folder]})
+    entry = {**recorded["extensions"][0], "path": evil_folder, "package": evil_folder}
+    archive.save_campaign(
+        {**recorded, "extensions": [entry], "command": ["fleetmark", "run", "--workloads", evil_folder]}
+    )
     archive.close()
-    why = refused(tmp_path / "r", "parse", "c1")
-    assert why == (
+    sentence = refused(tmp_path / "r", "parse", "c1")
+    assert sentence == (
         "c1: workload acme_bench comes from acme 1, which is not installed; "
         "pass its folder with --workloads DIR or FLEETMARK_WORKLOADS, or install its package"
     )
@@ -237,10 +239,10 @@ def installed(target: Path, module: str = "acme_bench_pkg") -> None:
     """Install a distribution with a workload into ``target``, as installing a wheel would."""
     skeleton.write("acme_bench", target / "acme_bench_pkg")
     (target / "acme_bench_pkg" / "__init__.py").write_text("raise RuntimeError('this package is never imported')\n")
-    about = target / "acme_benchmarks-2.5.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-benchmarks\nVersion: 2.5\n")
-    (about / "entry_points.txt").write_text(f"[fleetmark.workloads]\nacme = {module}\n")
+    info = target / "acme_benchmarks-2.5.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-benchmarks\nVersion: 2.5\n")
+    (info / "entry_points.txt").write_text(f"[fleetmark.workloads]\nacme = {module}\n")
 
 
 def fleetmark(*words: str, path: Path, cwd: Path) -> subprocess.CompletedProcess[str]:

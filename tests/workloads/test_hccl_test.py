@@ -24,7 +24,7 @@ TOOLS = {"make": "/usr/bin/make", "g++": "/usr/bin/g++"}
 def scheduled(folder: Path, *hosts: dict[str, Any], settings: str = "") -> Schedule:
     file = folder / "mine.yml"
     file.write_text(
-        f"about: x\nrepeats: 1\nworkloads:\n  hccl_test: {{set: {{collectives: [all_reduce]{settings}}}}}\n"
+        f"description: x\nrepeats: 1\nworkloads:\n  hccl_test: {{set: {{collectives: [all_reduce]{settings}}}}}\n"
     )
     npus = tuple(Gpu(index=n, name="Ascend 910B2C", vendor="huawei", driver="25.0") for n in range(8))
     software = {"cann": "8.0.RC2", "mpi": "Hydra 4.1.3"}

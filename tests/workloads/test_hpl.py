@@ -90,7 +90,7 @@ def test_two_hosts_run_one_problem_together(workload: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "host", "why"),
+    ("settings", "host", "words"),
     [
         ({"program": "/opt/x", "on": "gpu"}, MPI, "needs GPUs, but none were found"),
         (
@@ -102,19 +102,19 @@ def test_two_hosts_run_one_problem_together(workload: str) -> None:
         ({"program": "/opt/x", "memory_share": 0.97}, MPI, "needs memory_share below 0.96"),
     ],
 )
-def test_a_host_that_cannot_run_it_says_why(settings: dict[str, Any], host: dict[str, Any], why: str) -> None:
-    assert why in reason("hpl", settings, **host)
+def test_a_host_that_cannot_run_it_says_why(settings: dict[str, Any], host: dict[str, Any], words: str) -> None:
+    assert words in reason("hpl", settings, **host)
 
 
 @pytest.mark.parametrize(
-    ("settings", "why"),
+    ("settings", "words"),
     [
         ({}, "program, the absolute path of the benchmark on the hosts"),
         ({"program": "/opt/x", "launcher": "none", "nodes": ["2"]}, "nodes to be 1 with launcher none"),
     ],
 )
-def test_what_cannot_run_anywhere_is_refused_at_once(settings: dict[str, Any], why: str) -> None:
-    with pytest.raises(FleetmarkError, match=why):
+def test_what_cannot_run_anywhere_is_refused_at_once(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(FleetmarkError, match=words):
         scheduled("hpl", 1, [MPI], **settings)
 
 

@@ -74,7 +74,7 @@ def test_sources_and_their_checksum_are_asked_for(tmp_path: Path) -> None:
         ({}, r"kernel_build.source \(linux"),
         ({"source": str(archive), "source_sha256": "0" * 64}, "has sha256 2d711642"),
     ):
-        suite = Suite(name="s", about="x", workloads={"kernel_build": Choice(set=settings)})
+        suite = Suite(name="s", description="x", workloads={"kernel_build": Choice(set=settings)})
         with pytest.raises(FleetmarkError, match=words):
             settings_of(suite, {})
 

@@ -360,7 +360,7 @@ def test_without_an_endpoint_a_host_is_skipped() -> None:
     ],
 )
 def test_mistakes_are_refused_before_any_host_is_touched(settings: dict[str, Any], words: str) -> None:
-    suite = Suite(name="s", about="x", workloads={"llm_serve": Choice(set=settings)})
+    suite = Suite(name="s", description="x", workloads={"llm_serve": Choice(set=settings)})
     with pytest.raises(FleetmarkError, match=words) as refused:
         settings_of(suite, {})
     assert "sk-abcdef" not in str(refused.value)

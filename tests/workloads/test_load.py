@@ -26,7 +26,7 @@ def server(cores: int, service: float) -> Callable[[int], tuple[float, float]]:
 
 
 @pytest.mark.parametrize(
-    ("limit", "most", "expected"),
+    ("limit", "limit_clients", "expected"),
     [
         (0.010, 1024, range(8, 11)),  # beyond 8 the rate is the same: the fewest of those probed
         (0.001, 1024, range(8, 9)),
@@ -35,8 +35,10 @@ def server(cores: int, service: float) -> Callable[[int], tuple[float, float]]:
         (100.0, 1, range(1, 2)),
     ],
 )
-def test_the_search_ends_at_the_most_that_keep_the_limit(limit: float, most: int, expected: range | None) -> None:
-    clients = load.search(server(8, 0.001), limit, most)
+def test_the_search_ends_at_the_most_that_keep_the_limit(
+    limit: float, limit_clients: int, expected: range | None
+) -> None:
+    clients = load.search(server(8, 0.001), limit, limit_clients)
     assert clients in expected if expected else clients is None
 
 

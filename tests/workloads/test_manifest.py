@@ -44,7 +44,7 @@ def test_our_suites_load(name: str) -> None:
     ],
 )
 def test_values_take_their_parameters_type(kind: dict[str, Any], value: Any, expected: Any) -> None:
-    assert Parameter(about="", default=0, **kind).coerce(value, "here") == expected
+    assert Parameter(description="", default=0, **kind).coerce(value, "here") == expected
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_values_take_their_parameters_type(kind: dict[str, Any], value: Any, exp
 )
 def test_bad_values_are_refused_by_name(kind: dict[str, Any], value: Any, words: str) -> None:
     with pytest.raises(FleetmarkError, match=words):
-        Parameter(about="", default=0, **kind).coerce(value, "--set: w.p")
+        Parameter(description="", default=0, **kind).coerce(value, "--set: w.p")
 
 
 def test_unknown_names_get_a_suggestion() -> None:
@@ -85,12 +85,12 @@ def test_a_workload_is_a_suite_of_itself() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("about: x\nworkloads:\n  fio: {set: {runtime: never}}\n", "fio.runtime: 'never' is not a time"),
-        ("about: x\nworkloads:\n  fio: {sett: {}}\n", "fio.sett"),
-        ("about: x\nworkloads:\n  foi:\n", "did you mean fio"),
-        ("about: x\nworkloads: {}\n", "the list is empty"),
-        ("about: x\nrepeats: 0\nworkloads: {fio: }\n", "repeats"),
-        ("about: [x\n", "not YAML"),
+        ("description: x\nworkloads:\n  fio: {set: {runtime: never}}\n", "fio.runtime: 'never' is not a time"),
+        ("description: x\nworkloads:\n  fio: {sett: {}}\n", "fio.sett"),
+        ("description: x\nworkloads:\n  foi:\n", "did you mean fio"),
+        ("description: x\nworkloads: {}\n", "the list is empty"),
+        ("description: x\nrepeats: 0\nworkloads: {fio: }\n", "repeats"),
+        ("description: [x\n", "not YAML"),
         ("- a\n- b\n", "expected keys and values"),
         ("", "expected keys and values"),
     ],
@@ -112,8 +112,8 @@ def test_an_absent_suite_file_is_said_to_be_absent(tmp_path: Path) -> None:
 def test_a_manifest_with_an_unknown_unit_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "w.yml"
     file.write_text(
-        "title: t\nclass: disk\nabout: a\nlicence: l\ncitation: c\n"
-        "cases: [{name: c, argv: [true], expect: 1}]\nmetrics: {m: {unit: MB/s, better: higher, about: a}}\n"
+        "title: t\nclass: disk\ndescription: a\nlicence: l\ncitation: c\n"
+        "cases: [{name: c, argv: [true], expect: 1}]\nmetrics: {m: {unit: MB/s, better: higher, description: a}}\n"
     )
     with pytest.raises(FleetmarkError, match=r"metrics\.m\.unit.*not a base unit"):
         read_model(file, Manifest, name="w")

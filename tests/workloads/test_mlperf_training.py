@@ -54,9 +54,9 @@ def test_without_a_command_a_host_is_skipped_and_told_what_to_type(tmp_path: Pat
     planned_host = planned(tmp_path, {})
     assert not planned_host.steps
     assert not planned_host.deploy
-    why = planned_host.skipped["mlperf_training"]
-    assert why.startswith("needs mlperf_training.command: the shell command on the host that runs one training")
-    assert "--set 'mlperf_training.command=cd /srv/retinanet && ./run_and_time.sh'" in why
+    reason = planned_host.skipped["mlperf_training"]
+    assert reason.startswith("needs mlperf_training.command: the shell command on the host that runs one training")
+    assert "--set 'mlperf_training.command=cd /srv/retinanet && ./run_and_time.sh'" in reason
 
 
 def test_a_folder_of_logs_that_is_no_whole_path_is_refused_at_once(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def gpus(count: int, name: str = "NVIDIA H100", vendor: str = "nvidia") -> tuple
 def chosen(folder: Path, workload: str, settings: dict[str, Any]) -> Suite:
     file = folder / "mine.yml"
     quoted = ", ".join(f"{k}: {v!r}" for k, v in settings.items())
-    file.write_text(f"about: x\nrepeats: 1\nworkloads:\n  {workload}: {{set: {{{quoted}}}}}\n")
+    file.write_text(f"description: x\nrepeats: 1\nworkloads:\n  {workload}: {{set: {{{quoted}}}}}\n")
     return load_suite(str(file))
 
 

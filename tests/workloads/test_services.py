@@ -72,7 +72,7 @@ def test_a_debian_host_needs_no_root_for_what_is_unpacked() -> None:
     ],
 )
 def test_mistakes_are_refused_before_any_host_is_touched(workload: str, settings: dict[str, Any], words: str) -> None:
-    suite = Suite(name="s", about="x", workloads={workload: Choice(set=settings)})
+    suite = Suite(name="s", description="x", workloads={workload: Choice(set=settings)})
     with pytest.raises(FleetmarkError, match=words):
         settings_of(suite, {})
 
@@ -124,18 +124,18 @@ def test_shared_memory_is_for_one_host() -> None:
 def test_a_measuring_server_listens_on_an_address_that_is_certainly_its_hosts_own(workload: str) -> None:
     nics = (Nic(name="eth0", addresses=("10.0.0.2/24", "fe80::1/64")),)
     tools = {name: f"/usr/bin/{name}" for name in ("iperf", "iperf3")}
-    known = scheduled(workload, 2, own=[{"tools": tools}, {"tools": tools, "nics": nics}])
+    known = scheduled(workload, 2, changes=[{"tools": tools}, {"tools": tools, "nics": nics}])
     on_h2 = [s.argv for s in known["h2"] if s.serves]
     assert on_h2 and all(argv[argv.index("-B") + 1] == "10.0.0.2" for argv in on_h2)
     assert not any("-B" in s.argv for s in known["h1"]), "a name or a translated address cannot be bound"
-    (step, *_) = scheduled(workload, 1, own=[{"tools": tools}])["h1"]
+    (step, *_) = scheduled(workload, 1, changes=[{"tools": tools}])["h1"]
     assert step.serve and "127.0.0.1" in step.serve["argv"]
 
 
 def test_linpack_over_hosts_fits_the_memory_of_the_smallest() -> None:
     mpi = {"software": {"mpi": "Open MPI 4.1.4"}}
-    own = [mpi, {**mpi, "memory": 16 << 30, "memory_available": 15 << 30}]
-    steps = scheduled("hpcc", 2, own, nodes=["1", "2"], memory_share=0.25)
+    changes = [mpi, {**mpi, "memory": 16 << 30, "memory_available": 15 << 30}]
+    steps = scheduled("hpcc", 2, changes, nodes=["1", "2"], memory_share=0.25)
     memory = {
         (name, s.case): int(word.removeprefix("--memory="))
         for name, of_host in steps.items()

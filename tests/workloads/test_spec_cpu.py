@@ -38,13 +38,13 @@ COMPILERS = {"gcc": "/usr/bin/gcc", "g++": "/usr/bin/g++", "gfortran": "/usr/bin
 def suite(tmp_path: Path, release: int = 2017, **settings: Any) -> Any:
     file = tmp_path / "mine.yml"
     workload = {"set": {"tree": "/opt/cpu", **settings}}
-    file.write_text(yaml.safe_dump({"about": "x", "repeats": 1, "workloads": {f"spec_cpu{release}": workload}}))
+    file.write_text(yaml.safe_dump({"description": "x", "repeats": 1, "workloads": {f"spec_cpu{release}": workload}}))
     return load_suite(str(file))
 
 
-def plan(tmp_path: Path, release: int = 2017, about: Facts | None = None, **settings: Any) -> HostSchedule:
-    about = about or facts(tools=COMPILERS)
-    scheduled = make_schedule([(Host("h1", "10.0.0.1", "10.0.0.1"), about)], suite(tmp_path, release, **settings), {},
+def plan(tmp_path: Path, release: int = 2017, host_facts: Facts | None = None, **settings: Any) -> HostSchedule:
+    host_facts = host_facts or facts(tools=COMPILERS)
+    scheduled = make_schedule([(Host("h1", "10.0.0.1", "10.0.0.1"), host_facts)], suite(tmp_path, release, **settings), {},
                      campaign="c", seed=1, repeats=None)  # fmt: skip
     return scheduled.hosts["h1"]
 
@@ -132,16 +132,17 @@ def test_a_reportable_run_is_a_case_for_each_suite(tmp_path: Path) -> None:
 
 def test_memory_is_asked_for_by_copy(tmp_path: Path) -> None:
     small = facts(tools=COMPILERS, memory=60 * GiB)
-    assert plan(tmp_path, about=small).steps
+    assert plan(tmp_path, host_facts=small).steps
     assert (
         "needs 66.0 GB of memory for 33 copies and has 64.4 GB"
-        in plan(tmp_path, about=small, copies=33).skipped["spec_cpu2017"]
+        in plan(tmp_path, host_facts=small, copies=33).skipped["spec_cpu2017"]
     )
-    assert plan(tmp_path, about=small, copies=33, size="test").steps, "only the reference workload is that large"
-    assert plan(tmp_path, about=small, copies=99, suites="intspeed").steps
+    assert plan(tmp_path, host_facts=small, copies=33, size="test").steps, "only the reference workload is that large"
+    assert plan(tmp_path, host_facts=small, copies=99, suites="intspeed").steps
     tiny = facts(tools=COMPILERS, memory=8 * GiB)
     assert (
-        "needs 16.0 GB of memory for speed runs" in plan(tmp_path, about=tiny, suites="fpspeed").skipped["spec_cpu2017"]
+        "needs 16.0 GB of memory for speed runs"
+        in plan(tmp_path, host_facts=tiny, suites="fpspeed").skipped["spec_cpu2017"]
     )
     reason = plan(tmp_path, 2026, facts(tools=COMPILERS, memory=32 * GiB), suites="fpspeed").skipped["spec_cpu2026"]
     assert "needs 64.0 GB of memory for speed runs" in reason
@@ -154,11 +155,11 @@ def test_disk_is_asked_for_before_anything_is_installed(tmp_path: Path) -> None:
     room = {"tools": COMPILERS, "work_free": 40 * 10**9}
     assert (
         "needs 48.0 GB of free disk at /var/tmp/fleetmark-0"
-        in plan(tmp_path, about=facts(**room), **settings).skipped["spec_cpu2017"]
+        in plan(tmp_path, host_facts=facts(**room), **settings).skipped["spec_cpu2017"]
     )
     installed = facts(**room, cached=(f"spec_cpu/{settings['sha256'][:12]}/complete",))
-    assert plan(tmp_path, about=installed, **settings).steps
-    assert plan(tmp_path, about=facts(**room), disk="30GB", **settings).steps
+    assert plan(tmp_path, host_facts=installed, **settings).steps
+    assert plan(tmp_path, host_facts=facts(**room), disk="30GB", **settings).steps
 
 
 def test_an_ordinary_user_needs_a_tool_that_unpacks_and_compilers_that_are_there(tmp_path: Path) -> None:
@@ -169,17 +170,17 @@ def test_an_ordinary_user_needs_a_tool_that_unpacks_and_compilers_that_are_there
     user = facts(root=False, tools=bare)
     assert (
         "needs bsdtar, xorriso or 7z to unpack the medium"
-        in plan(tmp_path, about=user, **settings).skipped["spec_cpu2017"]
+        in plan(tmp_path, host_facts=user, **settings).skipped["spec_cpu2017"]
     )
-    assert plan(tmp_path, about=user).steps, "a tree needs none"
-    assert plan(tmp_path, about=facts(root=True, tools=bare), **settings).steps, "root may mount"
+    assert plan(tmp_path, host_facts=user).steps, "a tree needs none"
+    assert plan(tmp_path, host_facts=facts(root=True, tools=bare), **settings).steps, "root may mount"
     no_fortran = facts(root=False, tools={"gcc": "/usr/bin/gcc", "g++": "/usr/bin/g++"})
-    reason = plan(tmp_path, about=no_fortran).skipped["spec_cpu2017"]
+    reason = plan(tmp_path, host_facts=no_fortran).skipped["spec_cpu2017"]
     assert (
         reason
         == "needs gcc g++ gfortran: sudo apt-get install gcc g++ gfortran, or let Fleetmark do it as root (--become)"
     )
-    assert plan(tmp_path, about=no_fortran, cc="clang", cxx="clang++", fc="flang").steps
+    assert plan(tmp_path, host_facts=no_fortran, cc="clang", cxx="clang++", fc="flang").steps
 
 
 def test_what_changes_the_programs_makes_another_deployment(tmp_path: Path) -> None:
@@ -271,7 +272,7 @@ def config(tmp_path: Path, release: int, gcc: int, arch: str = "x86_64", **setti
 
 def flags(parsed: Config, benchmark: str, tune: str = "base") -> dict[str, str]:
     release = 2017 if benchmark[0] in "56" else 2026
-    return parsed.of(benchmark, tune, [s for s in SUITES if benchmark in benchmarks(release, s)])
+    return parsed.options(benchmark, tune, [s for s in SUITES if benchmark in benchmarks(release, s)])
 
 
 def test_2017_gets_what_each_gcc_needs(tmp_path: Path) -> None:
@@ -312,8 +313,11 @@ def test_threads_only_in_speed_runs(tmp_path: Path) -> None:
     assert "EXTRA_OPTIMIZE" not in flags(parsed, "519.lbm_r")
     assert flags(parsed, "627.cam4_s")["preENV_OMP_STACKSIZE"] == "120M"
     new = config(tmp_path, 2026, 14)
-    assert new.of("800.pot3d_s", "base", ["fpspeed", "doconcurrent"])["EXTRA_FOPTIMIZE"] == "-ftree-parallelize-loops=6"
-    assert new.of("801.xz_s", "base", ["intspeed", "cxxthreads"])["EXTRA_OPTIMIZE"] == "-pthread"
+    assert (
+        new.options("800.pot3d_s", "base", ["fpspeed", "doconcurrent"])["EXTRA_FOPTIMIZE"]
+        == "-ftree-parallelize-loops=6"
+    )
+    assert new.options("801.xz_s", "base", ["intspeed", "cxxthreads"])["EXTRA_OPTIMIZE"] == "-pthread"
     assert flags(new, "706.stockfish_r")["CXX"] == "g++ -std=c++17"
     assert flags(new, "767.nest_r")["PORTABILITY"] == "-fno-finite-math-only"
 

@@ -32,18 +32,18 @@ def gpus(number: int, vendor: str = "nvidia", name: str = "H100") -> dict[str, A
     }
 
 
-def on(name: str, **host: Any) -> HostSchedule:
+def host_schedule(name: str, **host: Any) -> HostSchedule:
     return schedule(name, **host).hosts["h1"]
 
 
 def chosen(name: str, **host: Any) -> set[str]:
     """Return the workloads that a suite runs or skips on a host, without those that its conditions exclude."""
-    planned = on(name, **host)
+    planned = host_schedule(name, **host)
     return {step.workload for step in planned.steps} | set(planned.skipped)
 
 
 def write(folder: Path, name: str, text: str) -> str:
-    (folder / f"{name}.yml").write_text(f"about: {name}\n{text}")
+    (folder / f"{name}.yml").write_text(f"description: {name}\n{text}")
     return str(folder / f"{name}.yml")
 
 
@@ -71,7 +71,7 @@ def test_a_server_is_compared_by_every_named_class() -> None:
     ],
 )
 def test_accelerators_are_measured_by_their_vendors_tools(host: dict[str, Any], more: set[str]) -> None:
-    planned = on("gpu", **host)
+    planned = host_schedule("gpu", **host)
     names = {step.workload for step in planned.steps} | {workloads.workload_of(e) for e in planned.skipped}
     assert names == ANYWHERE | more
 
@@ -91,7 +91,7 @@ def test_what_a_host_has_decides(name: str) -> None:
 
 
 def test_quick_takes_six_minutes_even_with_eight_accelerators() -> None:
-    planned = on("quick", **gpus(8))
+    planned = host_schedule("quick", **gpus(8))
     assert sum(step.expect_s for step in planned.steps) <= 360
     assert {s.case for s in planned.steps if s.workload == "torch_collectives"} == {"all_reduce"}
     (product,) = (s for s in planned.steps if s.workload == "torch_ops")
@@ -99,7 +99,7 @@ def test_quick_takes_six_minutes_even_with_eight_accelerators() -> None:
 
 
 def test_new_nodes_are_soaked() -> None:
-    burnin = [step.case for step in on("burnin", **gpus(2)).steps]
+    burnin = [step.case for step in host_schedule("burnin", **gpus(2)).steps]
     assert burnin.index("all-cores@before") < burnin.index("soak") < burnin.index("all-cores@after")
     assert {"stress", "stream"} <= chosen("acceptance")
 
@@ -122,10 +122,10 @@ def test_an_including_suite_overrides_what_it_includes(tmp_path: Path) -> None:
         tmp_path, "base", "repeats: 4\nworkloads:\n  stream: {set: {ntimes: 20, threads: 2}}\n  lmbench: {repeats: 7}\n"
     )
     mine = write(tmp_path, "mine", "include: [base.yml, selftest]\nworkloads:\n  stream: {set: {ntimes: 30}}\n  fio:\n")
-    own = load_suite(mine).chosen()
-    assert list(own) == ["stream", "lmbench", "selftest", "fio"]
-    assert own["stream"].set == {"ntimes": 30, "threads": 2}
-    assert [own[name].repeats for name in own] == [4, 7, 1, None]
+    chosen = load_suite(mine).chosen()
+    assert list(chosen) == ["stream", "lmbench", "selftest", "fio"]
+    assert chosen["stream"].set == {"ntimes": 30, "threads": 2}
+    assert [chosen[name].repeats for name in chosen] == [4, 7, 1, None]
     fixed = load_suite(write(tmp_path, "fixed", "repeats: 2\ninclude: [base.yml]\n")).chosen()
     assert (fixed["stream"].repeats, fixed["lmbench"].repeats) == (None, 7), "the suite's own repeats count"
     write(tmp_path, "middle", "include: [base.yml, selftest]\n")
@@ -147,7 +147,7 @@ def test_a_condition_of_a_suite_holds_for_all_its_workloads(tmp_path: Path) -> N
     mine = write(tmp_path, "mine", "where: facts.cpu.cores > 8\nworkloads:\n  selftest: {where: is_root}\n  stream:\n")
     assert chosen(mine, root=True) == {"selftest", "stream"}
     assert chosen(mine, root=False) == {"stream"}
-    assert on(mine, root=False).unmet == {"selftest": "(facts.cpu.cores > 8) and (is_root)"}
+    assert host_schedule(mine, root=False).unmet == {"selftest": "(facts.cpu.cores > 8) and (is_root)"}
 
 
 @pytest.mark.parametrize(
@@ -251,9 +251,9 @@ def test_names_of_variants_can_be_taken_apart() -> None:
 
 
 def test_figures_of_a_variant_mean_what_the_manifest_says() -> None:
-    about = ("write_clat_p99", "disk-iops", "s", Better.LOWER.value)
-    plain = declared.about("fio", "randwrite-4k-p99-2000us", *about)
-    variant = declared.about("fio", "randwrite-4k-p99-2000us@large", *about)
+    identity = ("write_clat_p99", "disk-iops", "s", Better.LOWER.value)
+    plain = declared.declaration("fio", "randwrite-4k-p99-2000us", *identity)
+    variant = declared.declaration("fio", "randwrite-4k-p99-2000us@large", *identity)
     assert plain.limit == variant.limit == 0.002
     assert variant.kind == plain.kind
     assert declared.keeps_limit("fio", "randwrite-4k-p99-2000us@large")
@@ -282,7 +282,7 @@ def test_a_suspect_variant_is_measured_again_as_that_variant(tmp_path: Path) -> 
 
 
 def test_what_nobody_gave_is_skipped_and_said() -> None:
-    planned = on("server")
+    planned = host_schedule("server")
     assert planned.skipped["spec_cpu2017"].startswith(MEDIUM)
     assert "fio" in {s.workload for s in planned.steps}
 

@@ -159,11 +159,11 @@ def test_a_tiny_run_is_right_in_every_precision(tmp_path: Path) -> None:
         "rows": {"tiny": {"rows": 20, "cols": 33}},
     }
     raw = bench(tmp_path, shapes, "--grade", "basic", "--operators", "mm,softmax,add", "--tokens", "32")
-    of = parsers.parse("torch_ops", raw.encode())
-    assert of.invalid is None
-    measured = {m.case for m in of.measurements if m.metric == "error"}
+    output = parsers.parse("torch_ops", raw.encode())
+    assert output.invalid is None
+    measured = {m.case for m in output.measurements if m.metric == "error"}
     assert {"mm/fp64/tiny", "mm/fp32/tiny", "mm/bf16/tiny", "softmax/bf16/tiny", "add/fp64/tiny"} <= measured
-    assert any(note.startswith("skipped mm/tf32: the device has no tf32") for note in of.notes)
+    assert any(note.startswith("skipped mm/tf32: the device has no tf32") for note in output.notes)
 
 
 @needs_torch
@@ -171,12 +171,12 @@ def test_a_wrong_operator_is_invalid_never_fast(tmp_path: Path) -> None:
     shapes = {"rows": {"tiny": {"rows": 20, "cols": 33}}}
     words = ("--grade", "fused", "--operators", "gelu,silu", "--precisions", "fp32")
     raw = bench(tmp_path, shapes, *words, program=("-c", INJECTED, str(FILES)))
-    of = parsers.parse("torch_ops", raw.encode())
-    assert of.invalid == "gelu/fp32/tiny computes a wrong result: it is no number"
-    assert of.invalid_cases == ("gelu/fp32/tiny",)
-    assert _status_of("gelu/fp32/tiny", of, Status.INVALID) == "invalid"
-    assert _status_of("silu/fp32/tiny", of, Status.INVALID) == "passed"
-    assert _status_of("silu/fp32/tiny", of, Status.FAILED) == "failed"
+    output = parsers.parse("torch_ops", raw.encode())
+    assert output.invalid == "gelu/fp32/tiny computes a wrong result: it is no number"
+    assert output.invalid_cases == ("gelu/fp32/tiny",)
+    assert _status_of("gelu/fp32/tiny", output, Status.INVALID) == "invalid"
+    assert _status_of("silu/fp32/tiny", output, Status.INVALID) == "passed"
+    assert _status_of("silu/fp32/tiny", output, Status.FAILED) == "failed"
 
 
 @needs_torch
@@ -235,9 +235,9 @@ def test_wrong_shapes_are_one_sentence(tmp_path: Path, text: str, error: str) ->
 
 def test_a_host_without_torch_is_skipped(tmp_path: Path) -> None:
     name = suite(tmp_path, "  torch_ops:\n")
-    of = schedule(name, torch={"python3": Torch(error="has no torch")}).hosts["h1"]
-    assert not of.steps
-    assert of.skipped["torch_ops"] == (
+    host = schedule(name, torch={"python3": Torch(error="has no torch")}).hosts["h1"]
+    assert not host.steps
+    assert host.skipped["torch_ops"] == (
         "needs a Python with torch: python3 has no torch; set torch_ops.python to an interpreter, a virtual environment, or "
         "docker:IMAGE (podman:, enroot:) on this host that has one"
     )
@@ -245,8 +245,8 @@ def test_a_host_without_torch_is_skipped(tmp_path: Path) -> None:
 
 def test_a_torch_without_the_device_says_so(tmp_path: Path) -> None:
     name = suite(tmp_path, "  torch_ops:\n")
-    of = schedule(name, torch={"python3": TORCH}, gpus=GPUS).hosts["h1"]
-    assert of.skipped["torch_ops"] == (
+    host = schedule(name, torch={"python3": TORCH}, gpus=GPUS).hosts["h1"]
+    assert host.skipped["torch_ops"] == (
         "needs a torch that sees an accelerator: python3 has torch 2.13.0, which sees none, though the host has 8 x H100; "
         "set torch_ops.python to one built for it, or torch_ops.device to cpu"
     )
@@ -291,8 +291,8 @@ def test_each_device_that_is_named_is_a_case(
 
 def test_a_device_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     name = suite(tmp_path, "  torch_ops:\n")
-    of = schedule(name, {"torch_ops": {"devices": "0,8"}}, torch={"python3": EIGHT}).hosts["h1"]
-    assert of.skipped["torch_ops"] == (
+    host = schedule(name, {"torch_ops": {"devices": "0,8"}}, torch={"python3": EIGHT}).hosts["h1"]
+    assert host.skipped["torch_ops"] == (
         "needs the devices 0, 8: torch sees 8 here, counted from 0; set torch_ops.devices"
     )
     with pytest.raises(FleetmarkError, match="devices to be numbers from 0, or all: it is first"):
@@ -317,9 +317,9 @@ def test_the_program_takes_the_device_that_is_named() -> None:
 def test_one_of_several_devices_is_no_capacity() -> None:
     from workloads import load
 
-    about = load("torch_ops").describe
-    entire = about("flops", ["basic-4096t-b32", "mm/bf16/x"], "gpu", "FLOP/s", "higher")
-    one = about("flops", ["basic-4096t-b32-gpu3", "mm/bf16/x"], "gpu", "FLOP/s", "higher")
+    describe = load("torch_ops").describe
+    entire = describe("flops", ["basic-4096t-b32", "mm/bf16/x"], "gpu", "FLOP/s", "higher")
+    one = describe("flops", ["basic-4096t-b32-gpu3", "mm/bf16/x"], "gpu", "FLOP/s", "higher")
     assert (entire.class_, entire.kind) == ("gpu-compute", "capacity")
     assert (one.class_, one.kind) == ("gpu-latency", "responsiveness")
 

@@ -55,7 +55,7 @@ class Node:
         return {"partition": self.partition} | {name: (rest or ["true"])[0] for name, *rest in parts if name}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Request:
     """Store a request for ``sbatch``. ``nodes``: None for all usable nodes; ``time``: in Slurm's format."""
 
@@ -141,9 +141,9 @@ def nodes(partition: str | None) -> list[Node]:
     default = next((row[1].rstrip("*") for row in rows if len(row) == 8 and row[1].endswith("*")), None)
     chosen = partition or default
     if chosen is None:
-        raise FleetmarkError(f"this cluster has no default partition: name one with --partition ({some(partitions)})")
+        raise FleetmarkError(f"this cluster has no default partition; choose one with --partition: {some(partitions)}")
     if chosen not in partitions:
-        raise FleetmarkError(f"--partition {chosen}: there is none of this name; there are {some(partitions)}")
+        raise FleetmarkError(f"--partition {chosen}: no such partition; use one of {some(partitions)}")
     return [node for node in listed if node.partition == chosen]
 
 

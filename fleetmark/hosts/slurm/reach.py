@@ -62,10 +62,10 @@ class SlurmReach(Reach):
         return self._open(argv, True)
 
     def _open(self, argv: Sequence[str], again: bool) -> Channel:
-        if why := self.job.why_over(self.host.name):
+        if reason := self.job.why_over(self.host.name):
             if argv[1].endswith("/follow.py") and (last := self._last(argv)) is not None:
-                return _Record(self.host.name, last, why)
-            raise ReachError(f"{self.host.name}: {why}")
+                return _Record(self.host.name, last, reason)
+            raise ReachError(f"{self.host.name}: {reason}")
         start = self.start_of_job()
         if self.job.state.is_waiting:
             raise ReachError(f"{self.host.name}: its Slurm job {self.job.id} waits to begin anew")
@@ -218,9 +218,9 @@ class _FileChannel(Channel):
             raise LinkLost(f"{self.host}: cannot read {self._folder / name}: {error.strerror}") from None
 
     def _if_lost(self) -> None:
-        if why := self._reach.job.why_over(self.host):
+        if reason := self._reach.job.why_over(self.host):
             if not self._read():
-                raise LinkLost(f"{self.host}: {why}")
+                raise LinkLost(f"{self.host}: {reason}")
         elif self._reach.job.state.is_waiting or self._reach.start_of_job() != self._of:
             raise LinkLost(f"{self.host}: its Slurm job was requeued")
 
@@ -228,9 +228,9 @@ class _FileChannel(Channel):
 class _Record(Channel):
     """Read the steps that the follower of a finished job left in the shared folder."""
 
-    def __init__(self, host: str, folder: Path, why: str) -> None:
+    def __init__(self, host: str, folder: Path, reason: str) -> None:
         super().__init__(host)
-        self._why = why
+        self._why = reason
         self._have: set[str] = set()
         self._files = [path for path in sorted(folder.glob("*out")) if path.name == "out" or "restart-" in path.name]
         try:

@@ -214,8 +214,8 @@ def _dialled(host: Host, target: Target, timeout: float) -> _Wire:
     try:
         addresses = socket.getaddrinfo(target.hostname, target.port, target.family, socket.SOCK_STREAM)
     except OSError as error:
-        why = f"its name {target.hostname} does not resolve ({error.strerror})"
-        raise ReachError(f"{host.name}: {why}; check ansible_host or the SSH configuration") from None
+        reason = f"its name {target.hostname} does not resolve ({error.strerror})"
+        raise ReachError(f"{host.name}: {reason}; check ansible_host or the SSH configuration") from None
     deadline = time.monotonic() + timeout
     refused: OSError | None = None
     for number, (family, kind, protocol, _, address) in enumerate(addresses):
@@ -230,14 +230,14 @@ def _dialled(host: Host, target: Target, timeout: float) -> _Wire:
             continue
         _notice_death(sock)
         return _Wire(sock)
-    where = f"{target.hostname} port {target.port}"
+    endpoint = f"{target.hostname} port {target.port}"
     if isinstance(refused, ConnectionRefusedError):
-        raise ReachError(f"{host.name}: {where} refuses connections; does sshd run there?")
+        raise ReachError(f"{host.name}: {endpoint} refuses connections; does sshd run there?")
     if isinstance(refused, TimeoutError):
         raise ReachError(
-            f"{host.name}: {where} did not answer within {timeout:g} s; is it up, and is this its address?"
+            f"{host.name}: {endpoint} did not answer within {timeout:g} s; is it up, and is this its address?"
         )
-    raise ReachError(f"{host.name}: {where} cannot be reached: {words_of(refused)}")
+    raise ReachError(f"{host.name}: {endpoint} cannot be reached: {words_of(refused)}")
 
 
 def _call(family: int, kind: int, protocol: int, address: Any, timeout: float) -> socket.socket:
@@ -306,12 +306,12 @@ def _handshake(
         time.sleep(0.05 if done.is_set() else 0)  # an ended proxy has written its last output
         if words := wire.complaint():
             raise ReachError(f"{host.name}: no way through {target.through}: {words}")
-    where = f"{target.hostname} port {target.port}" + (f" (through {target.through})" if target.through else "")
+    address = f"{target.hostname} port {target.port}" + (f" (through {target.through})" if target.through else "")
     if not done.is_set():
         raise ReachError(
-            f"{host.name}: {where} did not answer within {timeout:g} s; is it up, and is this its address?"
+            f"{host.name}: {address} did not answer within {timeout:g} s; is it up, and is this its address?"
         )
-    raise ReachError(f"{host.name}: {where} does not speak SSH with us: {words_of(error)}")
+    raise ReachError(f"{host.name}: {address} does not speak SSH with us: {words_of(error)}")
 
 
 class _Window(BufferedPipe):  # type: ignore[type-arg]

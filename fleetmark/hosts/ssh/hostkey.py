@@ -52,8 +52,10 @@ def check(host: Host, target: Target, known: Sequence[KnownKey], key: paramiko.P
         _remember(host, target, file, key)
         return True
     by_authority = any(k.marker == "@cert-authority" for k in known)
-    why = "is known by a certificate authority only, which Fleetmark cannot check" if by_authority else "is not known"
-    raise UnknownKey(host.name, f"its host key ({kind} {print_}) {why}", target, file)
+    reason = (
+        "is known by a certificate authority only, which Fleetmark cannot check" if by_authority else "is not known"
+    )
+    raise UnknownKey(host.name, f"its host key ({kind} {print_}) {reason}", target, file)
 
 
 def _revoking(host: Host, target: Target, kind: str, blob: bytes) -> list[Path]:
@@ -61,8 +63,8 @@ def _revoking(host: Host, target: Target, kind: str, blob: bytes) -> list[Path]:
     try:
         return [target.revoked] if target.revoked and is_revoked(kind, blob, target.revoked) else []
     except ValueError as error:
-        why = f"RevokedHostKeys {target.revoked} cannot be read ({error}), so no host key is trusted"
-        raise ReachError(f"{host.name}: {why}; mend the file, or take it out of the SSH configuration") from None
+        reason = f"RevokedHostKeys {target.revoked} cannot be read ({error}), so no host key is trusted"
+        raise ReachError(f"{host.name}: {reason}; mend the file, or take it out of the SSH configuration") from None
 
 
 def _remember(host: Host, target: Target, file: Path, key: paramiko.PKey) -> None:

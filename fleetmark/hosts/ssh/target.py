@@ -16,7 +16,7 @@ from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.reach import ReachError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Target:
     """One host with OpenSSH's configuration applied (ssh_config(5) names the settings).
 
@@ -44,16 +44,16 @@ class Target:
 
 
 class UnknownKey(ReachError):
-    """A host whose key is in no known_hosts. ``why`` is the reason without the host's name and the remedy."""
+    """Report a host whose key is not in any known_hosts file. ``why`` is the reason without the host and the remedy."""
 
-    def __init__(self, host: str, why: str, target: Target, file: Path) -> None:
-        self.why = why
+    def __init__(self, host: str, reason: str, target: Target, file: Path) -> None:
+        self.why = reason
         # ssh-keyscan cannot go through a bastion, and writes the host's name, not its alias.
         name = target.hostname.lower()
         plain = not target.proxy and target.key_name in (name, f"[{name}]:{target.port}")
         self.scan = Scan(target.port, file, target.hash_known_hosts, target.hostname) if plain else None
         trusted = ", or, where the network is trusted, add it as `fleetmark hosts` says" if self.scan else ""
-        super().__init__(f"{host}: {why}; log in once with ssh{trusted}")
+        super().__init__(f"{host}: {reason}; log in once with ssh{trusted}")
 
 
 @dataclass(frozen=True, slots=True)

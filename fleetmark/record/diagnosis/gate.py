@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -44,6 +44,7 @@ def shipped() -> list[str]:
 class RuleText(BaseModel, defer_build=True):
     """Validate one rule. ``metric``: shell-style patterns over workload/case/metric; ``hosts``: a selector."""
 
+    RENAMED: ClassVar = {"of": "reference"}
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
@@ -51,7 +52,7 @@ class RuleText(BaseModel, defer_build=True):
     hosts: str | None = None
     at_least: Amount | None = None
     at_most: Amount | None = None
-    of: Literal["cohort", "peak"] | Amount | None = None  # the reference of a share in at_least or at_most
+    reference: Literal["cohort", "peak"] | Amount | None = None  # of a share in at_least or at_most
     within: Amount | None = None  # maximum distance from the cohort's median in the worse direction
     repeats: int = Field(default=1, ge=1)
     severity: gate.Severity = gate.Severity.FAIL
@@ -67,9 +68,10 @@ class RuleText(BaseModel, defer_build=True):
 class Rules(BaseModel, defer_build=True):
     """Validate a rule file."""
 
+    RENAMED: ClassVar = {"about": "description"}
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    about: str = ""
+    description: str = ""
     rules: tuple[RuleText, ...] = Field(min_length=1, max_length=1_000)
 
 
@@ -108,22 +110,22 @@ def _bounds(rule: RuleText, *, higher: bool) -> tuple[gate.Bound, ...]:
     """Return the bounds of a rule for a metric. ``higher``: whether higher values are better."""
     bounds = []
     if rule.within is not None:
-        if rule.of not in (None, "cohort") or rule.at_least is not None or rule.at_most is not None:
+        if rule.reference not in (None, "cohort") or rule.at_least is not None or rule.at_most is not None:
             raise FleetmarkError("within: stands alone; it is of the cohort's median")
         share = _share(rule.within, "within")
         bounds.append(gate.Bound(1 - share if higher else 1 / (1 - share), "", higher, of_peers=True))
     for amount, least in ((rule.at_least, True), (rule.at_most, False)):
         if amount is None:
             continue
-        if rule.of is None:
+        if rule.reference is None:
             bounds.append(gate.Bound(*parse_quantity(amount), least=least))
-        elif rule.of == "peak":
-            bounds.append(gate.Bound(_share(amount, "of: peak"), "", least, of_peak=True))
-        elif rule.of == "cohort":
-            bounds.append(gate.Bound(_share(amount, "of: cohort"), "", least, of_peers=True))
+        elif rule.reference == "peak":
+            bounds.append(gate.Bound(_share(amount, "reference: peak"), "", least, of_peak=True))
+        elif rule.reference == "cohort":
+            bounds.append(gate.Bound(_share(amount, "reference: cohort"), "", least, of_peers=True))
         else:
-            full, unit = parse_quantity(rule.of)
-            bounds.append(gate.Bound(_share(amount, "of") * full, unit, least))
+            full, unit = parse_quantity(rule.reference)
+            bounds.append(gate.Bound(_share(amount, "reference") * full, unit, least))
     if not bounds:
         raise FleetmarkError("needs a bound: at_least, at_most or within")
     return tuple(bounds)
@@ -165,7 +167,7 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
 
 def _with_evidence(results: Sequence[gate.Result], rows: pd.DataFrame) -> Iterator[gate.Result]:
     """Yield the results. Add the raw file of the worst repeat to each violated rule."""
-    hosts = {r.host for r in results if r.verdict is gate.Verdict.BROKEN}
+    hosts = {r.host for r in results if r.verdict is gate.CheckVerdict.BROKEN}
     passed = rows[(rows["status"] == Status.PASSED) & rows["host"].isin(hosts)]
     of_host: dict[str, dict[str, list[tuple[float, str]]]] = {}
     for row in passed[[*METRIC, "host", "value", "raw"]].to_dict("records"):
@@ -173,7 +175,7 @@ def _with_evidence(results: Sequence[gate.Result], rows: pd.DataFrame) -> Iterat
         runs = of_host.setdefault(str(row["host"]), {}).setdefault(benchmark, [])
         runs.append((float(row["value"]), str(row["raw"])))
     for r in results:
-        runs = of_host.get(r.host, {}).get(r.benchmark, []) if r.verdict is gate.Verdict.BROKEN else []
+        runs = of_host.get(r.host, {}).get(r.benchmark, []) if r.verdict is gate.CheckVerdict.BROKEN else []
         worst = (min if r.least else max)(runs, default=(0.0, ""))
         yield replace(r, evidence=worst[1])
 
@@ -225,7 +227,7 @@ def _held(
                 int(row["n"]),
                 higher,
                 others,
-                _peak(row, host, facts) if rule.of == "peak" else None,
+                _peak(row, host, facts) if rule.reference == "peak" else None,
                 bits=bool(row["bits"]),
                 percent=bool(row["percent"]),
             )
@@ -250,12 +252,12 @@ def _peak(row: Mapping[Any, Any], host: str, facts: Mapping[str, Callable[[], Fa
     held = declared.peak(str(row["workload"]), str(row["case"]), str(row["metric"]))
     if held is None:
         return None
-    ends = str(row["subject"]).split(">") if held.of == "link" else [host]
+    ends = str(row["subject"]).split(">") if held.part == "link" else [host]
     known = [own for end in ends if end in facts and (own := facts[end]()) is not None]
-    if held.of != "link":
-        labels = json.loads(str(row["labels"])) if held.of == "ends" else {}
-        of = peak.between(labels.get("from", ""), labels.get("to", "")) if held.of == "ends" else held.of
-        top = peak.component_peak(known[0], of, held.which(str(row["case"]))) if known else None
+    if held.part != "link":
+        labels = json.loads(str(row["labels"])) if held.part == "ends" else {}
+        of = peak.between(labels.get("from", ""), labels.get("to", "")) if held.part == "ends" else held.part
+        top = peak.component_peak(known[0], of, held.peak_name(str(row["case"]))) if known else None
     else:
         top = peak.link(*known) if len(known) == len(ends) == _PAIR else None
     return top.rate / held.traffic if top else None

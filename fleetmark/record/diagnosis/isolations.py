@@ -180,7 +180,7 @@ def suite(
         settings = (archive.campaign().get("settings") or {}).get(entry, {})
     name = case or plain_case(asked.case)
     return {
-        "about": f"Who makes {asked.workload} {asked.case} slow in {archive.id}.",
+        "description": f"Who makes {asked.workload} {asked.case} slow in {archive.id}.",
         "repeats": repeats,
         "workloads": {
             entry: {

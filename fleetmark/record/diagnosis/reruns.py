@@ -79,7 +79,7 @@ def rerun(archive: Archive, diagnosis: Diagnosis) -> Rerun:
     about = archive.campaign()
     suite = {
         "name": "confirm",
-        "about": f"Repeats the slow cases of suspects in {archive.id}, with healthy hosts for comparison.",
+        "description": f"Repeats the slow cases of suspects in {archive.id}, with healthy hosts for comparison.",
         "repeats": LEAST_REPEATS,
         "workloads": {
             entry: {

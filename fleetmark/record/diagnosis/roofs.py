@@ -29,7 +29,7 @@ def _rates(measured: figures.Figures, hosts: list[str]) -> Iterator[Rate]:
     for row in range(len(table.keys)):
         about = table.benchmark(row)
         held = part_of(about["workload"], about["case"], about["metric"], about["unit"])
-        if held is not None and held.of != "link":  # a host's own loopback is no link
+        if held is not None and held.part != "link":  # a host's own loopback is no link
             for host, column in table.place.items():
                 if not np.isnan(table.values[row, column]):
                     yield _rate(host, about, table.value(row, float(table.values[row, column])))

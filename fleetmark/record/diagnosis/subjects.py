@@ -18,7 +18,7 @@ from fleetmark.record.diagnosis import read
 from fleetmark.record.diagnosis.table import Table, title
 from parsers.nccl.net import gpu_direct
 from planner.diagnosis.cohorts import kind_of
-from planner.diagnosis.trial import Change
+from planner.diagnosis.trial import TrialChange
 from planner.diagnosis.tuning.rule import Share, Subject
 from workloads import declared
 
@@ -33,7 +33,7 @@ _MTUS = range(1280, 9217)  # MTUs that may be recommended: from the minimum of I
 
 
 def subjects(
-    archive: Archive, facts: Mapping[str, Facts], trials: Mapping[str, Mapping[str, Sequence[Change]]]
+    archive: Archive, facts: Mapping[str, Facts], trials: Mapping[str, Mapping[str, Sequence[TrialChange]]]
 ) -> dict[str, Subject]:
     """Return every host that has facts. Raise FleetmarkError if the measurements are damaged."""
     table = headlines(archive)
@@ -77,7 +77,7 @@ def best_memory(table: Table) -> dict[str, float]:
     for row in np.flatnonzero(chosen):
         one = table.benchmark(int(row))
         held = declared.peak(one["workload"], one["case"], one["metric"])
-        chosen[row] = held is None or held.of == "memory"
+        chosen[row] = held is None or held.part == "memory"
     return _extreme(table, chosen)
 
 

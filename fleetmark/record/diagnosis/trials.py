@@ -22,7 +22,7 @@ from fleetmark.record.diagnosis.table import title
 from fleetmark.record.figures.pairs import peer
 from fleetmark.record.steps import Trial
 from fleetmark.record.view import read_measurements
-from planner.diagnosis.trial import Change, change
+from planner.diagnosis.trial import TrialChange, change
 from planner.diagnosis.tuning.rule import Rule
 from workloads import entry_of, plain_case
 
@@ -44,7 +44,7 @@ class Tried:
     items: tuple[str, ...]
     before: tuple[str, ...]
     after: tuple[str, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[TrialChange, ...]
     campaign: str
     refused: str = ""
     left: str = ""
@@ -88,7 +88,7 @@ def suite(archive: Archive, host: str, rule: Rule, patterns: Sequence[str], repe
         )
     settings = archive.campaign().get("settings") or {}
     return {
-        "about": f"Whether {rule.name} helps on {host}, beside {archive.id}.",
+        "description": f"Whether {rule.name} helps on {host}, beside {archive.id}.",
         "repeats": repeats,
         "workloads": {
             entry: {
@@ -196,7 +196,7 @@ def _run(step: Mapping[str, Any]) -> str:
     return f"{step['workload']}\n{step['case']}\n{step['repeat']}"
 
 
-def _changes(archive: Archive, host: str, sides: Sequence[bool], wrong: set[str]) -> list[Change]:
+def _changes(archive: Archive, host: str, sides: Sequence[bool], wrong: set[str]) -> list[TrialChange]:
     rows = read_measurements(archive)
     if rows.empty:
         return []

@@ -17,7 +17,7 @@ from fleetmark.record.figures.statement import RULES, groups, rule_of
 from fleetmark.record.values import Values, create_tables, described, ranges, source
 from fleetmark.record.values.engine import Engine, duckdb, literal
 from fleetmark.record.values.named import engine
-from workloads.declared import about
+from workloads.declared import declaration
 
 BENCHMARK = (*schema.KEY, "better", "class", "kind")  # campaigns of different versions may differ in the last three
 _IDENTITY = [*BENCHMARK, "members", "rule"]
@@ -137,7 +137,7 @@ def _with_kinds(keys: pd.DataFrame) -> pd.DataFrame:
     if not lacking.any():
         return keys
     columns = ["workload", "case", "metric", "class", "unit", "better"]
-    declared = [about(*values) for values in keys.loc[lacking, columns].itertuples(index=False, name=None)]
+    declared = [declaration(*values) for values in keys.loc[lacking, columns].itertuples(index=False, name=None)]
     keys.loc[lacking, ["class", "kind", "better"]] = [[a.class_, a.kind, str(a.better)] for a in declared]
     return keys
 

@@ -22,7 +22,7 @@ from fleetmark.record.sides.shared import groups
 from fleetmark.record.sides.titles import titled
 from fleetmark.record.values import DamagedFileError
 from planner.comparison import Side
-from workloads.declared import about, declares, keeps_limit
+from workloads.declared import declaration, declares, keeps_limit
 
 __all__ = ["PER", "powered", "side", "sides", "some"]
 
@@ -176,7 +176,7 @@ def _demoted(benchmarks: pd.DataFrame) -> pd.DataFrame:
     known = np.array([declares(w, m) for w, m in zip(benchmarks["workload"], benchmarks["metric"], strict=True)], bool)
     work = benchmarks[(benchmarks["kind"] == Kind.CAPACITY) & known]
     columns = ["workload", "case", "metric", "class", "unit", "better"]
-    described = [about(*values) for values in work[columns].itertuples(index=False, name=None)]
+    described = [declaration(*values) for values in work[columns].itertuples(index=False, name=None)]
     slow = [(place, a) for place, a in zip(work.index, described, strict=True) if a.kind == Kind.RESPONSIVENESS]
     if not slow:
         return benchmarks
@@ -189,7 +189,7 @@ def _demoted(benchmarks: pd.DataFrame) -> pd.DataFrame:
 def _declared(benchmarks: pd.DataFrame) -> pd.DataFrame:
     """Return ``benchmarks`` with the limit (NaN if none) and the quantity that manifests declare for each."""
     columns = ["workload", "case", "metric", "class", "unit", "better"]
-    described = [about(*values) for values in benchmarks[columns].itertuples(index=False, name=None)]
+    described = [declaration(*values) for values in benchmarks[columns].itertuples(index=False, name=None)]
     limits = [math.nan if a.limit is None else a.limit for a in described]
     return benchmarks.assign(limit=np.array(limits, float), quantity=[a.quantity for a in described])
 

@@ -77,7 +77,7 @@ def _gpu_direct(s: Subject) -> Message | None:
 def _set_persistence(s: Subject) -> Setting | None:
     items = tuple(
         Item(
-            "Enabled",
+            value="Enabled",
             read=("nvidia-smi", "-i", str(g.index), "--query-gpu=persistence_mode", "--format=csv,noheader"),
             match=r"^(Enabled|Disabled)\s*$",
             write=("nvidia-smi", "-i", str(g.index), "-pm", "{}"),

@@ -83,7 +83,7 @@ def _scheduler(s: Subject) -> Message | None:
 
 def _set_scheduler(s: Subject) -> Setting | None:
     names = _queued(s) or [d.name for d in s.facts.disks if d.scheduler and is_interface(d.name)]
-    items = tuple(Item("none", f"/sys/block/{name}/queue/scheduler") for name in names)
+    items = tuple(Item(value="none", path=f"/sys/block/{name}/queue/scheduler") for name in names)
     return Setting(items) if items else None
 
 

@@ -92,7 +92,7 @@ def _set_mtu(s: Subject) -> Setting | None:
 
 def _mtu_of(nic: Nic, value: str) -> Item:
     return Item(
-        value,
+        value=value,
         read=("ip", "-o", "link", "show", "dev", nic.name),
         match=r"\bmtu (\d+)\b",
         write=("ip", "link", "set", "dev", nic.name, "mtu", "{}"),
@@ -104,7 +104,7 @@ def _mtu_of(nic: Nic, value: str) -> Item:
 def _set_rings(s: Subject) -> Setting | None:
     items = tuple(
         Item(
-            str(nic.ring_max),
+            value=str(nic.ring_max),
             read=("ethtool", "-g", nic.name),
             match=r"(?s)Current hardware settings:.*?\nRX:\s*(\d+)",
             write=("ethtool", "-G", nic.name, "rx", "{}"),
@@ -118,7 +118,7 @@ def _set_rings(s: Subject) -> Setting | None:
 def _set_interrupts(s: Subject) -> Setting | None:
     cpus = {n.id: n.cpus for n in s.facts.numa}
     items = tuple(
-        Item(",".join(map(str, cpus[nic.numa_node])), f"/proc/irq/{number}/smp_affinity_list")
+        Item(value=",".join(map(str, cpus[nic.numa_node])), path=f"/proc/irq/{number}/smp_affinity_list")
         for nic in _of_network(s)
         if nic.numa_node is not None and cpus.get(nic.numa_node)
         for number in nic.irqs

@@ -56,7 +56,7 @@ def _clocksource(s: Subject) -> Message | None:
 
 
 def _mitigations(s: Subject) -> Message | None:
-    active = [n for n, how in s.facts.mitigations.items() if how.startswith("Mitigation")]
+    active = [n for n, state in s.facts.mitigations.items() if state.startswith("Mitigation")]
     return message("active mitigations: {n}", n=len(active)) if active else None
 
 
@@ -89,12 +89,14 @@ def _set_governor(s: Subject) -> Setting | None:
 def _set_boost(s: Subject) -> Setting | None:
     if s.facts.boost is None:
         return None
-    return Setting((Item("1", f"{_CPU}/cpufreq/boost"), Item("0", f"{_CPU}/intel_pstate/no_turbo")))
+    return Setting(
+        (Item(value="1", path=f"{_CPU}/cpufreq/boost"), Item(value="0", path=f"{_CPU}/intel_pstate/no_turbo"))
+    )
 
 
 def _set_idle(s: Subject) -> Setting | None:
     deep = [i.number for i in s.facts.idle_states if i.latency_s >= DEEP_S]
-    items = tuple(Item("1", f"{_CPU}/cpu[0-9]*/cpuidle/state{number}/disable") for number in deep)
+    items = tuple(Item(value="1", path=f"{_CPU}/cpu[0-9]*/cpuidle/state{number}/disable") for number in deep)
     return Setting(items) if items else None
 
 

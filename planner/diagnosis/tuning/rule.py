@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from fleetmark.base.facts import Facts
 from fleetmark.base.text import Message, message
-from planner.diagnosis.trial import Change
+from planner.diagnosis.trial import TrialChange
 from planner.diagnosis.tuning.setting import Setting
 
 KERNEL = "https://docs.kernel.org/admin-guide"
@@ -59,7 +59,7 @@ class Subject:
     slowed: Mapping[str, float] = field(default_factory=dict)
     collective: Share | None = None
     gpu_direct: bool | None = None
-    trials: Mapping[str, Sequence[Change]] = field(default_factory=dict)
+    trials: Mapping[str, Sequence[TrialChange]] = field(default_factory=dict)
 
     @property
     def physical(self) -> bool:

@@ -13,7 +13,7 @@ _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_,.:-]{0,63}")
 _INTERFACE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,15}")  # as the kernel takes them, without what a shell reads
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Item:
     """One thing to set to ``value`` (empty: the user's to say): the files that ``path`` names (a shell-style pattern),
     or what the command ``read`` prints at the one group of ``match`` and ``write`` sets, with the value for ``{}``.
@@ -44,22 +44,22 @@ class Setting:
 
     items: tuple[Item, ...]
 
-    def to(self, value: str) -> Setting:
-        """The same with another value. Raises FleetmarkError for what is no value of a setting."""
+    def with_value(self, value: str) -> Setting:
+        """Return the setting with another value. Raise FleetmarkError for an invalid value."""
         if not _VALUE.fullmatch(value):
-            raise FleetmarkError(f"--to {value}: no value of a setting: letters, digits and _ , . : - are")
+            raise FleetmarkError(f"--to {value}: not a valid value; use only letters, digits and _ , . : -")
         least = max(item.least for item in self.items)
         if least and not (re.fullmatch(r"[0-9]{1,9}", value) and int(value) >= least):
-            raise FleetmarkError(
-                f"--to {value}: name a number from {least}: what a smaller one takes does not come back"
-            )
+            raise FleetmarkError(f"--to {value}: a value below {least} cannot be undone; use at least {least}")
         return Setting(tuple(replace(item, value=value) for item in self.items))
 
-    def on(self, device: str) -> Setting:
-        """What of it concerns one interface or disk. Raises FleetmarkError where nothing does."""
+    def for_device(self, device: str) -> Setting:
+        """Return the part of the setting for one interface or disk. Raise FleetmarkError if it has no such part."""
         items = tuple(i for i in self.items if device in (*i.path.split("/"), *i.read))
         if not items:
-            raise FleetmarkError(f"--on {device}: the rule sets nothing of it; without --on it sets {self.shown}")
+            raise FleetmarkError(
+                f"--on {device}: the rule sets nothing on this device; without --on it sets {self.shown}"
+            )
         return Setting(items)
 
     @property
@@ -74,7 +74,7 @@ class Setting:
 
 def file(path: str, value: str) -> Setting:
     """One file, or all that a pattern names."""
-    return Setting((Item(value, path),))
+    return Setting((Item(value=value, path=path),))
 
 
 def is_interface(name: str) -> bool:

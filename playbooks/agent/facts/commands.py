@@ -83,13 +83,13 @@ class Asked:
         if status and self.variants:
             self.begin()
 
-    def give_up(self, why):
+    def give_up(self, reason):
         """End the command without an answer. A command stuck in the kernel, for example in a GPU driver, remains."""
         try:
             os.killpg(self.process.pid, 9)
         except OSError:  # the command has just ended, or sudo runs it as another user
             pass
-        self.process, self.result["err"] = None, why
+        self.process, self.result["err"] = None, reason
 
 
 def answers(asked):

@@ -366,9 +366,9 @@ def ask(options):
         to_run["sudo"] = [["sudo", "-n", "true"]]
     asked, refused, env = {}, {}, environment()
     for name, variants in to_run.items():
-        why = why_not(name, variants[0][0])
-        if why:
-            refused[name] = {"argv": variants[0], "rc": None, "out": "", "err": why}
+        reason = why_not(name, variants[0][0])
+        if reason:
+            refused[name] = {"argv": variants[0], "rc": None, "out": "", "err": reason}
         else:
             path = find(variants[0][0])
             asked[name] = Asked([[path, *argv[1:]] for argv in variants], options["seconds"], env)

@@ -135,7 +135,7 @@ def test_sizes_are_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "where"),
+    ("changed", "place"),
     [
         ({"hostname": None}, "hostname"),
         ({"hostname": "x" * 300}, "hostname"),
@@ -151,8 +151,8 @@ def test_sizes_are_bounded() -> None:
         ({"sudo": "yes"}, "sudo"),
     ],
 )
-def test_what_facts_py_never_prints_is_refused(changed: dict[str, Any], where: str) -> None:
-    assert f"damaged at {where}" in refused(document(**changed))
+def test_what_facts_py_never_prints_is_refused(changed: dict[str, Any], place: str) -> None:
+    assert f"damaged at {place}" in refused(document(**changed))
 
 
 def test_another_schema_is_refused_first() -> None:
@@ -230,10 +230,10 @@ def test_control_characters_do_not_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "where"),
+    ("changed", "place"),
     [
         ({"python_version": "../../../etc/3.11"}, "python_version"),  # part of a file's name on the controller
     ],
 )
-def test_words_that_leave_their_host_have_a_form(changed: dict[str, Any], where: str) -> None:
-    assert where in refused(document(**changed))
+def test_words_that_leave_their_host_have_a_form(changed: dict[str, Any], place: str) -> None:
+    assert place in refused(document(**changed))

@@ -45,8 +45,8 @@ def damaged(raw: bytes, seed: int) -> bytes:
                 words[chance.randrange(len(words))] = chance.choice(JUNK)
                 lines[n] = b" ".join(words)
             case _:
-                at = chance.randint(0, len(lines[n]))
-                lines[n] = lines[n][:at] + chance.choice(JUNK) + lines[n][at:]
+                position = chance.randint(0, len(lines[n]))
+                lines[n] = lines[n][:position] + chance.choice(JUNK) + lines[n][position:]
     return b"".join(lines)
 
 
@@ -63,9 +63,9 @@ def total(tool: str, raw: bytes) -> None:
 @pytest.mark.parametrize("tool", tools())
 @given(st.integers(0, 2**32), st.integers(0, 99))
 @settings(max_examples=150, deadline=None)
-def test_damaged_output(tool: str, seed: int, which: int) -> None:
+def test_damaged_output(tool: str, seed: int, number: int) -> None:
     samples = SAMPLES[tool] or [b'{"card0": {"Card series": "X", "VRAM Total Memory (B)": "1"}}']
-    total(tool, damaged(samples[which % len(samples)], seed))
+    total(tool, damaged(samples[number % len(samples)], seed))
 
 
 @pytest.mark.parametrize("tool", tools())

@@ -67,7 +67,7 @@ def test_types_of_parquet_and_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cell", "why"),
+    ("cell", "reason"),
     [
         (None, "no value"),
         ("  ", "no value"),
@@ -85,8 +85,8 @@ def test_types_of_parquet_and_json() -> None:
         ([1], "not a number"),
     ],
 )
-def test_what_is_no_figure_says_why(cell: object, why: str) -> None:
-    assert figure(cell) == (0.0, why)
+def test_what_is_no_figure_says_why(cell: object, reason: str) -> None:
+    assert figure(cell) == (0.0, reason)
 
 
 @pytest.mark.parametrize(

@@ -24,22 +24,22 @@ def read(*lines: str) -> Table:
 
 def test_a_row_is_a_type_and_a_column_a_figure() -> None:
     table = read(HEAD, SMALL, LARGE, SMALL)
-    of = {(r.machine, r.measurement.case): r for r in table.rows}
-    assert len(of) == len(table.rows) == 6 + 8
-    best = of["aws/m7i.large", "stress-ng div16"]
+    row_by_case = {(r.machine, r.measurement.case): r for r in table.rows}
+    assert len(row_by_case) == len(table.rows) == 6 + 8
+    best = row_by_case["aws/m7i.large", "stress-ng div16"]
     assert (best.measurement.value, best.measurement.unit, best.class_, best.place) == (
         1950,
         "1/s",
         "cpu-int",
         "line 2",
     )
-    assert of["aws/m7i.large", "stress-ng div16 1 core"].class_ == "cpu-int-speed"
-    assert of["aws/m7i.large", "bw_mem rd 256MB"].measurement.value == 20000.5e6
-    assert [of["gcp/a3", f"bw_mem rd {n}MB"].headline for n in (256, 512)] == [False, True]
-    assert of["gcp/a3", "llama-bench SmolLM pp512"].class_ == "llm-prompt"
-    assert of["gcp/a3", "llama-bench gemma tg128"].class_ == "llm-answer"
-    assert of["gcp/a3", "nvbandwidth host_to_device_memcpy_ce"].measurement.value == 55.5e9
-    assert of["gcp/a3", "nvbandwidth device_local_copy"].class_ == "gpu-memory"
+    assert row_by_case["aws/m7i.large", "stress-ng div16 1 core"].class_ == "cpu-int-speed"
+    assert row_by_case["aws/m7i.large", "bw_mem rd 256MB"].measurement.value == 20000.5e6
+    assert [row_by_case["gcp/a3", f"bw_mem rd {n}MB"].headline for n in (256, 512)] == [False, True]
+    assert row_by_case["gcp/a3", "llama-bench SmolLM pp512"].class_ == "llm-prompt"
+    assert row_by_case["gcp/a3", "llama-bench gemma tg128"].class_ == "llm-answer"
+    assert row_by_case["gcp/a3", "nvbandwidth host_to_device_memcpy_ce"].measurement.value == 55.5e9
+    assert row_by_case["gcp/a3", "nvbandwidth device_local_copy"].class_ == "gpu-memory"
     assert table.machines["gcp/a3"] == {
         "vendor": "gcp",
         "server": "a3",

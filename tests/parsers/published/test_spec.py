@@ -91,8 +91,8 @@ def test_a_join_by_name_does_not_give_one_chip_the_rate_of_two() -> None:
     apart = read(JOIN, "0,Acme,One,10,9,64,2,X 9,May-2025,0,200", "1,Acme,One,10,9,64,2,X 9,May-2025,0,101")
     for table in (mixed, apart):
         assert {p[1] for p in points(table)} == {"SPECspeed2017_int"}
-        why = "rate scores that may be of another number of chips: the join goes by names"
-        assert table.left_out[why] == 2
+        reason = "rate scores that may be of another number of chips: the join goes by names"
+        assert table.left_out[reason] == 2
 
 
 def test_a_join_says_by_its_name_what_it_is_of() -> None:

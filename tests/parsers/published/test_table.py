@@ -24,7 +24,7 @@ HEAD = "machine,benchmark,value,unit"
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "base", "expected", "of"),
+    ("value", "unit", "base", "expected", "label"),
     [
         ("2", "GB/s", "B/s", 2e9, ""),
         ("2", "MiB/s", "B/s", 2 * 2**20, ""),
@@ -47,10 +47,10 @@ HEAD = "machine,benchmark,value,unit"
         ("40", "1/s", "1/s", 40, ""),
     ],
 )
-def test_units(value: str, unit: str, base: str, expected: float, of: str) -> None:
+def test_units(value: str, unit: str, base: str, expected: float, label: str) -> None:
     (row,) = read(HEAD, f"h1,x,{value},{unit}").rows
     m = row.measurement
-    assert (m.unit, m.labels.get("of", "")) == (base, of)
+    assert (m.unit, m.labels.get("of", "")) == (base, label)
     assert m.value == pytest.approx(expected)
     assert m.better is (Better.LOWER if base in ("s", "J") else Better.HIGHER)
 

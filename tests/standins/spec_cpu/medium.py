@@ -37,13 +37,13 @@ def make(out: Path, release: int = 2017, behaviour: Mapping[str, Any] | None = N
         for source in ("runcpu.py", "specconfig.py", "specreports.py"):
             shutil.copy(HERE / source, kit / source)
         suites = json.loads((HERE / "benchmarks.json").read_text())[str(release)]
-        about = {
+        content = {
             "release": release,
             "version": "1.1.9" if release == 2017 else "1.0.1",
             "suites": suites,
             "seconds": 0.1,
         }
-        (kit / "standin.json").write_text(json.dumps({**about, **(behaviour or {})}))
+        (kit / "standin.json").write_text(json.dumps({**content, **(behaviour or {})}))
         if out.suffix in (".tar", ".tgz", ".xz"):
             with tarfile.open(out, "w") as tar:
                 tar.add(root, arcname=f"cpu{release}")

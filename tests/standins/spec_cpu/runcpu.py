@@ -57,12 +57,12 @@ def behaviour() -> dict[str, Any]:
 class Runcpu:
     """One call of runcpu."""
 
-    def __init__(self, options: argparse.Namespace, about: dict[str, Any]) -> None:
-        self.options, self.about = options, about
-        self.suites: dict[str, dict[str, str]] = about["suites"]
+    def __init__(self, options: argparse.Namespace, behaviour: dict[str, Any]) -> None:
+        self.options, self.behaviour = options, behaviour
+        self.suites: dict[str, dict[str, str]] = behaviour["suites"]
         names = {name: suite for suite, inside in self.suites.items() for name in inside}
         sections = {*names, *self.suites, "default", "specrate", "specspeed"}
-        if about["release"] >= 2026:
+        if behaviour["release"] >= 2026:
             sections |= {"openmp", "cxxthreads", "doconcurrent"}
         self.chosen: list[str] = []
         suites = set()
@@ -79,7 +79,7 @@ class Runcpu:
         many = options.copies if suite.endswith("rate") else options.threads
         full_suite = list(self.suites[suite])
         self.results = Results(
-            about["release"], about["version"], suite, full_suite, options.size, many, tunes, options.reportable
+            behaviour["release"], behaviour["version"], suite, full_suite, options.size, many, tunes, options.reportable
         )
         if options.reportable and not (
             options.size == "ref" and self.chosen == full_suite and options.iterations in (2, 3) and "base" in tunes
@@ -102,7 +102,7 @@ class Runcpu:
         self.log(f"Benchmarks selected: {', '.join(self.chosen)}")
         stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
         self.log(f"stack size (kbytes, -s) {'unlimited' if stack == resource.RLIM_INFINITY else stack // 1024}")
-        for key, value in self.config.of("", "", self.sets).items():
+        for key, value in self.config.options("", "", self.sets).items():
             if key.startswith("preENV_"):
                 os.environ[key.removeprefix("preENV_")] = value
                 self.log(f"{key.removeprefix('preENV_')} = {value}")
@@ -124,13 +124,13 @@ class Runcpu:
         return self.root / "benchspec" / "CPU" / name / kind
 
     def fate(self, name: str, tune: str) -> str | None:
-        ends = self.about.get("end", {})
+        ends = self.behaviour.get("end", {})
         fate: str | None = ends.get(f"{name} {tune}") or ends.get(name)
         return fate
 
     def build(self, name: str, tune: str) -> Path | None:
         """The benchmark's program; None where it does not compile."""
-        settings, label = self.config.of(name, tune, self.sets), self.config.label
+        settings, label = self.config.options(name, tune, self.sets), self.config.label
         languages = self.suites[self.results.suite][name].split(",")
         commands = {language: self.command(name, tune, settings, language) for language in languages}
         opthash = hashlib.sha256(json.dumps(commands).encode()).hexdigest()
@@ -138,24 +138,26 @@ class Runcpu:
         if program.exists() and self.config.built.get(f"{name}={tune}") == opthash:
             self.say(f"  Up to date {name} {tune} {label}")
             return program
-        where = self.place(name, "build") / f"build_{tune}_{label}.0000"
-        shutil.rmtree(where, ignore_errors=True)
-        where.mkdir(parents=True)
-        self.say(f"  Building {name} {tune} {label}: ({where.name}) [{now()}]")
-        with (where / "make.out").open("w") as out:
+        folder = self.place(name, "build") / f"build_{tune}_{label}.0000"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self.say(f"  Building {name} {tune} {label}: ({folder.name}) [{now()}]")
+        with (folder / "make.out").open("w") as out:
             for language, command in commands.items():
                 out.write(command + "\n")
                 out.flush()
-                (where / f"program.{LANGUAGES[language][2]}").write_text(LANGUAGES[language][3])
-                code = subprocess.call(["sh", "-c", command], cwd=where, stdout=out, stderr=out)
+                (folder / f"program.{LANGUAGES[language][2]}").write_text(LANGUAGES[language][3])
+                code = subprocess.call(["sh", "-c", command], cwd=folder, stdout=out, stderr=out)
                 if code:
-                    self.say(f"Error with make 'specmake build':\n  Please review this file:\n    \"{where}/make.out\"")
+                    self.say(
+                        f"Error with make 'specmake build':\n  Please review this file:\n    \"{folder}/make.out\""
+                    )
                     self.say(
                         f"  Command returned exit code {code}\n  Error with make!\n*** Error building {name} {tune}"
                     )
                     return None
         program.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(where / "program", program)
+        shutil.copy(folder / "program", program)
         self.config.note(name, tune, opthash)
         return program
 
@@ -173,31 +175,31 @@ class Runcpu:
 
     def measure(self, name: str, tune: str, program: Path, size: str, iteration: int) -> tuple[str, float]:
         """All copies once: how it ended, and the seconds it took."""
-        settings, fate, label = self.config.of(name, tune, self.sets), self.fate(name, tune), self.config.label
+        settings, fate, label = self.config.options(name, tune, self.sets), self.fate(name, tune), self.config.label
         rate = self.results.mode == "rate"
         copies = self.options.copies if rate else 1
         kind = size + self.results.mode if size == "ref" else size
         many = f"({copies} cop{'y' if copies == 1 else 'ies'})" if rate else f"threads:{self.options.threads}"
         self.say(f"  Running (#{iteration}) {name} {kind} ({size}) {tune} {label} {many} [{now()}]")
-        seconds = 1000 if fate == "hang" else self.about["seconds"]
+        seconds = 1000 if fate == "hang" else self.behaviour["seconds"]
         command = f"{program} {seconds:g} {'wrong' if fate == 'VE' else 'right'}{' 3' if fate == 'RE' else ''}"
         places = [self.place(name, "run") / f"run_{tune}_{kind}_{label}.{copy:04d}" for copy in range(copies)]
         began, running = time.time(), []
-        for copy, where in enumerate(places):
-            where.mkdir(parents=True, exist_ok=True)
+        for copy, folder in enumerate(places):
+            folder.mkdir(parents=True, exist_ok=True)
             line = self.submitted(settings, command, copy) if rate and "submit" in settings else command
             self.log(f"Submit command for copy {copy}: {line}")
-            with (where / "out").open("w") as out, (where / "program.err").open("w") as err:
+            with (folder / "out").open("w") as out, (folder / "program.err").open("w") as err:
                 err.write("something went wrong in the stand-in\n" if fate == "RE" else "")
                 err.flush()
-                running.append(subprocess.Popen(["sh", "-c", line], cwd=where, stdout=out, stderr=err))
+                running.append(subprocess.Popen(["sh", "-c", line], cwd=folder, stdout=out, stderr=err))
         codes = [child.wait() for child in running]
         took = time.time() - began
         status = "S"
         if any(codes):
             self.say(f"{name}: copy 0 non-zero return code (exit code={max(codes)}, signal=0)")
             status = "RE"
-        elif any((where / "out").read_text().strip() != "right" for where in places):
+        elif any((folder / "out").read_text().strip() != "right" for folder in places):
             (places[0] / "out.mis").write_text("0001:  right\n       wrong\n       ^\n")
             self.say(f"*** Miscompare of out; for details see\n    {places[0]}/out.mis")
             status = "VE"
@@ -269,10 +271,10 @@ def options_of(argv: list[str]) -> argparse.Namespace:
 
 
 def main() -> int:
-    about = behaviour()
-    print(f"SPEC CPU {about['release']}: a stand-in\n\nruncpu v6612", flush=True)
+    settings = behaviour()
+    print(f"SPEC CPU {settings['release']}: a stand-in\n\nruncpu v6612", flush=True)
     try:
-        runcpu = Runcpu(options_of(sys.argv[1:]), about)
+        runcpu = Runcpu(options_of(sys.argv[1:]), settings)
         runcpu.begin()
         try:
             runcpu.work()

@@ -59,26 +59,26 @@ class Config:
 
     def _line(self, line: str, number: int) -> None:
         if match := re.fullmatch(r"([\w.,-]+)(?:=(\w+))?(?:=[\w.-]+)?:", line):
-            who = set(match[1].split(","))
-            if unknown := who - self.names:
+            names = set(match[1].split(","))
+            if unknown := names - self.names:
                 raise Wrong(f"line {number} of the config file: unknown section specifier '{', '.join(unknown)}'")
             if match[2] not in (None, "default", "base", "peak"):
                 raise Wrong(f"line {number} of the config file: unknown tuning level '{match[2]}'")
-            self.sections.append((who, match[2] or "default", {}))
+            self.sections.append((names, match[2] or "default", {}))
         elif match := re.fullmatch(r"(\w+)\s*\+?=\s*(.*)", line):
             self.sections[-1][2][match[1]] = match[2]
         else:
             raise Wrong(f"line {number} of the config file makes no sense: '{line}'")
 
-    def of(self, benchmark: str, tune: str, sets: Iterable[str]) -> dict[str, str]:
-        """The settings of one benchmark: its own have priority over those of its sets, these over the rest."""
-        options: dict[str, str] = {}
+    def options(self, benchmark: str, tune: str, sets: Iterable[str]) -> dict[str, str]:
+        """Return the settings of a benchmark. Its section has priority over those of its sets, and these over the rest."""
+        chosen: dict[str, str] = {}
         for rank in ({"default"}, set(sets), {benchmark}):
             for level in ("default", tune):
-                for who, its, settings in self.sections:
-                    if its == level and who & rank:
-                        options |= settings
-        return options
+                for names, its, settings in self.sections:
+                    if its == level and names & rank:
+                        chosen |= settings
+        return chosen
 
     def note(self, benchmark: str, tune: str, opthash: str) -> None:
         self.built[f"{benchmark}={tune}"] = opthash

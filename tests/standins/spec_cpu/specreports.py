@@ -11,7 +11,7 @@ TUNES = ("base", "peak")
 EDGE = "INVALID RUN INVALID RUN INVALID RUN INVALID RUN INVALID RUN INVALID RUN"
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Results:
     """What became of every run: (benchmark, tune) to its status and seconds, iteration by iteration."""
 

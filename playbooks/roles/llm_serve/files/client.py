@@ -137,15 +137,15 @@ class Client:
 
     def sentence(self, answer, subject):
         problem = figures.failure(answer, exact=False)
-        where, detail = self.chosen.url, self.endpoint.hidden(figures.detail(answer, problem))
+        url, detail = self.chosen.url, self.endpoint.hidden(figures.detail(answer, problem))
         if answer.status in (401, 403):
             key = "refuses the key" if self.endpoint.secret else "wants a key: set llm_serve.key_file or key_env"
-            return "%s %s (HTTP %d)" % (where, key, answer.status)
+            return "%s %s (HTTP %d)" % (url, key, answer.status)
         if answer.status == 404:
-            return "%s does not know %s, or the model %s: %s" % (where, subject, self.model, detail)
+            return "%s does not know %s, or the model %s: %s" % (url, subject, self.model, detail)
         if problem == "no usage":
-            return "%s counts no tokens (stream_options.include_usage), so nothing can be measured" % where
-        return "%s does not answer %s: %s%s" % (where, subject, problem, ": " + detail if detail else "")
+            return "%s counts no tokens (stream_options.include_usage), so nothing can be measured" % url
+        return "%s does not answer %s: %s%s" % (url, subject, problem, ": " + detail if detail else "")
 
     # -- before any load
 
@@ -162,8 +162,8 @@ class Client:
                 return  # the endpoint lists no models; the first request will show whether it knows this one
             self.ended()
             if stream.clock() > until:
-                why = answer.problem + (": " + self.endpoint.hidden(answer.detail) if answer.detail else "")
-                raise prompts.Mistake("%s is not there after %g s (%s)" % (self.chosen.url, self.chosen.ready, why))
+                reason = answer.problem + (": " + self.endpoint.hidden(answer.detail) if answer.detail else "")
+                raise prompts.Mistake("%s is not there after %g s (%s)" % (self.chosen.url, self.chosen.ready, reason))
             time.sleep(0.25)
 
     def listed(self):

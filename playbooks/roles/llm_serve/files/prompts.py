@@ -78,16 +78,16 @@ def trace(path):
     return requests
 
 
-def entry(line, where):
+def entry(line, place):
     try:
         values = json.loads(line)
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):
-        raise Mistake('%s is no JSON object: write {"prompt_tokens": 512, "output_tokens": 128}' % where)
+        raise Mistake('%s is no JSON object: write {"prompt_tokens": 512, "output_tokens": 128}' % place)
     prompt = values.get("prompt")
     if prompt is not None and (not isinstance(prompt, str) or not prompt):
-        raise Mistake("%s: prompt is no text" % where)
+        raise Mistake("%s: prompt is no text" % place)
     counts = []
     for names, needed in zip(NAMES, (prompt is None, True)):  # noqa: B905
         name = next((n for n in names if n in values), names[0])
@@ -96,7 +96,7 @@ def entry(line, where):
             counts.append(None)
             continue
         if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_TOKENS:
-            raise Mistake("%s: %s is no whole number of 1 or more" % (where, name))
+            raise Mistake("%s: %s is no whole number of 1 or more" % (place, name))
         counts.append(count)
     return prompt, counts[0], counts[1]
 

@@ -93,8 +93,8 @@ def put_back(before):
             say(f"MLC left the prefetchers of {len(left)} CPUs changed; they are as they were before")
 
 
-def transfer(path, how, action):
-    file = os.open(str(path), how)
+def transfer(path, flags, action):
+    file = os.open(str(path), flags)
     try:
         return action(file)
     finally:

@@ -7,8 +7,8 @@ import load
 
 def command_of(clients, seconds, _):
     """Whole seconds, as wrk takes no parts of them."""
-    how = ["-t", str(load.threads(clients)), "-c", str(clients), "-d", "%ds" % max(1, round(seconds)), "--latency"]
-    return [chosen.command[0], *how, *chosen.command[1:]]
+    options = ["-t", str(load.threads(clients)), "-c", str(clients), "-d", "%ds" % max(1, round(seconds)), "--latency"]
+    return [chosen.command[0], *options, *chosen.command[1:]]
 
 
 def read(text):

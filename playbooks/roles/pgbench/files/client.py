@@ -12,8 +12,8 @@ LOG = "transactions"
 
 
 def program(name, *words):
-    where = ["-h", chosen.address, "-p", str(chosen.port), "-U", "bench"]
-    return [os.path.join(chosen.command[0], name), *where, *words]
+    connection = ["-h", chosen.address, "-p", str(chosen.port), "-U", "bench"]
+    return [os.path.join(chosen.command[0], name), *connection, *words]
 
 
 def prepare():
@@ -31,8 +31,8 @@ def command_of(clients, seconds, _):
     """With a log of every transaction: pgbench itself prints no percentiles."""
     for path in glob.glob(LOG + ".*"):
         os.unlink(path)
-    how = ["-b", chosen.script, "-M", "prepared", "-c", str(clients), "-j", str(load.threads(clients))]
-    return program("pgbench", *how, "-T", "%d" % max(1, round(seconds)), "-l", "--log-prefix", LOG, "bench")
+    options = ["-b", chosen.script, "-M", "prepared", "-c", str(clients), "-j", str(load.threads(clients))]
+    return program("pgbench", *options, "-T", "%d" % max(1, round(seconds)), "-l", "--log-prefix", LOG, "bench")
 
 
 def read(text):

@@ -45,8 +45,8 @@ if not os.path.exists(os.path.join(data, "complete")):
     shutil.rmtree(data, ignore_errors=True)
     os.mkdir(data, 0o700)
     os.chown(data, uid, gid)
-    how = ["-D", data, "-U", "fleetmark", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
-    ran = subprocess.run([*prefix, os.path.join(programs, "initdb"), *how], stdout=subprocess.DEVNULL, check=False)
+    options = ["-D", data, "-U", "fleetmark", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
+    ran = subprocess.run([*prefix, os.path.join(programs, "initdb"), *options], stdout=subprocess.DEVNULL, check=False)
     if ran.returncode:
         sys.exit(ran.returncode)  # initdb has printed the reason
     with open(os.path.join(data, "pg_hba.conf"), "w") as file:

@@ -34,31 +34,31 @@ def check(shapes):
 
 
 def _check_row(family, name, row):
-    where = "%s.%s" % (family, name)
+    place = "%s.%s" % (family, name)
     plain = isinstance(name, str) and 0 < len(name) <= 60 and name.replace("-", "").replace(".", "").isalnum()
     if not plain or not name.isascii():
-        raise Wrong("%s: a name is of letters, digits, dots and hyphens, 60 at most" % where)
+        raise Wrong("%s: a name is of letters, digits, dots and hyphens, 60 at most" % place)
     if not isinstance(row, dict):
-        raise Wrong("%s: it is no mapping of dimensions" % where)
+        raise Wrong("%s: it is no mapping of dimensions" % place)
     dims = FAMILIES[family]
     for key in dims:
         if key not in row:
-            raise Wrong("%s: %s is not given; %s has %s" % (where, key, family, ", ".join(dims)))
+            raise Wrong("%s: %s is not given; %s has %s" % (place, key, family, ", ".join(dims)))
         value = row[key]
         if value not in WORDS and (isinstance(value, bool) or not isinstance(value, int) or not 0 < value < LARGEST):
-            raise Wrong("%s.%s: %r is no whole number above 0, nor tokens or batch" % (where, key, value))
+            raise Wrong("%s.%s: %r is no whole number above 0, nor tokens or batch" % (place, key, value))
     for key in row:
         if key not in (*dims, *KEYS):
-            raise Wrong("%s: it has %r, which %s does not know" % (where, key, family))
+            raise Wrong("%s: it has %r, which %s does not know" % (place, key, family))
     if not isinstance(row.get("model", ""), str) or len(row.get("model", "")) > 100:
-        raise Wrong("%s.model: it is no short text" % where)
+        raise Wrong("%s.model: it is no short text" % place)
     operators = row.get("operators", [])
     if not isinstance(operators, list):
-        raise Wrong("%s.operators: it is no list" % where)
+        raise Wrong("%s.operators: it is no list" % place)
     known = [o.name for o in TABLE.values() if o.family == family]
     for operator in operators:
         if operator not in known:
-            raise Wrong("%s.operators: %r is none of %s's: %s" % (where, operator, family, ", ".join(known)))
+            raise Wrong("%s.operators: %r is none of %s's: %s" % (place, operator, family, ", ".join(known)))
 
 
 def cases(shapes, grade, patterns, chosen, tokens, batch):

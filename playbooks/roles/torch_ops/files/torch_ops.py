@@ -80,10 +80,10 @@ def environment(torch, device, clock, chosen):
     )
 
 
-def set_tf32(torch, on):
+def set_tf32(torch, is_on):
     """Allow or forbid rounding fp32 products to tf32."""
-    torch.backends.cuda.matmul.allow_tf32 = on
-    torch.backends.cudnn.allow_tf32 = on
+    torch.backends.cuda.matmul.allow_tf32 = is_on
+    torch.backends.cudnn.allow_tf32 = is_on
 
 
 def why_not(torch, device, index, precision):
@@ -154,8 +154,8 @@ class Bench:
     def find_peak(self, precision):
         """Measure the best rate of square products in ``precision``. Increase their size within the time budget."""
         torch, operator = self.torch, TABLE["mm"]
-        if why := why_not(torch, self.device, self.chosen.index, precision):
-            self.skip("mm/%s" % precision, why)
+        if reason := why_not(torch, self.device, self.chosen.index, precision):
+            self.skip("mm/%s" % precision, reason)
             return
         set_tf32(torch, precision == "tf32")
         best, n, best_size = 0.0, 128, 0
@@ -286,13 +286,13 @@ class Bench:
         words = "" if free is None else "; %.1f GiB free" % (free / 2**30)
         return "out of memory: %s%s" % (first_line(text), words)
 
-    def skip(self, name, why):
+    def skip(self, name, reason):
         self.counts["skipped"] += 1
-        say(skip=name, why=why[:300])
+        say(skip=name, why=reason[:300])
 
-    def fail(self, name, why):
+    def fail(self, name, reason):
         self.counts["failed"] += 1
-        say(fail=name, why=why[:300])
+        say(fail=name, why=reason[:300])
 
 
 def as_list(torch, results):

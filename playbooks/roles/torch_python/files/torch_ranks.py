@@ -88,9 +88,9 @@ class Group(object):
             return "port %d is in use on %s: choose another with port" % (port, self.name)
         if self.rank == 0:
             missing = [rank for rank in range(self.world) if not self.store or not self.store.check(["here/%d" % rank])]
-            who = "rank%s %s of %d" % ("s" if len(missing) > 1 else "", ", ".join(map(str, missing[:8])), self.world)
+            ranks = "rank%s %s of %d" % ("s" if len(missing) > 1 else "", ", ".join(map(str, missing[:8])), self.world)
             return "%s did not come to %s:%d within %g s: check address, port and firewalls, or name the interface" % (
-                who, host, port, options.patience,
+                ranks, host, port, options.patience,
             )  # fmt: skip
         return "%s does not reach %s:%d within %g s (%s): check address, port and firewalls, or name the interface" % (
             self.name, host, port, options.patience, first_line(error),
@@ -120,10 +120,10 @@ class Group(object):
                 time.sleep(POLL_S / 5)
             if self.store.check(["failed"]):
                 return self.store.get("failed").decode("utf-8", "replace")
-            where = " (rank %d on %s)" % (self.rank, self.name) if self.world > 1 else ""
-            self.store.set("failed", sentence + where)
+            suffix = " (rank %d on %s)" % (self.rank, self.name) if self.world > 1 else ""
+            self.store.set("failed", sentence + suffix)
             time.sleep(2 * POLL_S if self.rank else 0)  # wait until the first rank has read it
-            return sentence + where
+            return sentence + suffix
         except RuntimeError:
             return sentence
 

@@ -164,7 +164,7 @@ def timed(group, trainer, batches, budget, alone=False):
     losses.append(trainer.step(batches[0]))
     group.synchronize()
     steps = agree(max(LEAST, int(budget / max(time.perf_counter() - begin, 1e-4))))
-    each, from_ = [], time.time()
+    each, start = [], time.time()
     before = time.perf_counter()
     for n in range(steps):
         losses.append(trainer.step(batches[n % len(batches)]))
@@ -172,7 +172,7 @@ def timed(group, trainer, batches, budget, alone=False):
         now = time.perf_counter()
         each.append(now - before)
         before = now
-    return each, float(losses[0].item()), float(losses[-1].item()), (from_, time.time())
+    return each, float(losses[0].item()), float(losses[-1].item()), (start, time.time())
 
 
 def agreed(group, number):
