@@ -16,7 +16,6 @@ from fleetmark import __version__
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError, leave_out
 from fleetmark.base.files import decode_json
-from fleetmark.base.frames import stacked
 from fleetmark.base.inside import read_inside
 from fleetmark.base.text import message
 from fleetmark.record import references as reference
@@ -27,7 +26,7 @@ from fleetmark.record.pinned import REFERENCES
 from fleetmark.record.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
 from fleetmark.record.select import Machine
 from fleetmark.record.values import Values
-from fleetmark.record.values.engine import literal
+from fleetmark.record.values.engine import one_of
 from fleetmark.record.view import load_results, read_values
 
 _LEAST_RUNS = 12  # minimum number of runs per campaign whose telemetry is read
@@ -117,8 +116,7 @@ def measurements(root: Path, answer: Answer, workloads: Collection[str]) -> pd.D
             leave_out(f"{campaign}, whose figures are compared, in what stands behind them", error)
             continue
         parts += [values.under_names(called) for called in sides.values()]
-    listed = ", ".join(map(literal, sorted(workloads))) or "null"
-    return Values.together(parts).where(f"workload in ({listed})")
+    return Values.together(parts).where(one_of("workload", sorted(workloads)))
 
 
 def _merged(about: CampaignInfo, parts: Sequence[Results]) -> Results:
@@ -126,7 +124,7 @@ def _merged(about: CampaignInfo, parts: Sequence[Results]) -> Results:
     return Results(
         about,
         tuple(h for p in parts for h in p.hosts),
-        stacked([p.outcomes for p in parts]),
+        pd.concat([p.outcomes for p in parts], ignore_index=True),
         Values.together([p.values for p in parts]),
         telemetry.together([p.telemetry for p in parts]),
     )

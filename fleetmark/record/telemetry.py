@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.frames import among, stacked
 from fleetmark.base.measurement import Status
 from fleetmark.record import replies
 from fleetmark.record.archive import Archive
@@ -78,8 +77,8 @@ def read(archive: Archive, outcomes: pd.DataFrame, values: Values, most: int = M
 def together(parts: Sequence[Telemetry]) -> Telemetry:
     """Merge the telemetry of several campaigns."""
     return Telemetry(
-        stacked([Telemetry().samples, *(p.samples for p in parts)]),
-        stacked([Telemetry().extremes, *(p.extremes for p in parts)]),
+        pd.concat([Telemetry().samples, *(p.samples for p in parts)], ignore_index=True),
+        pd.concat([Telemetry().extremes, *(p.extremes for p in parts)], ignore_index=True),
         sum(p.read for p in parts),
         sum(p.available for p in parts),
         tuple(name for p in parts for name in p.damaged),
@@ -90,8 +89,8 @@ def _of_headlines(outcomes: pd.DataFrame, values: Values) -> pd.DataFrame:
     """Return the passed runs of the cases with a headline, or of all cases if none has one."""
     ran = outcomes[(outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")]
     heads = values.distinct("workload", "case", where="headline")
-    cases = {(w, c.split("/", maxsplit=1)[0]) for w, c in zip(heads["workload"], heads["case"], strict=True)}
-    of_headlines = among(ran, ["workload", "case"], cases)
+    cases = pd.MultiIndex.from_arrays([heads["workload"], heads["case"].str.split("/").str[0]])
+    of_headlines = pd.MultiIndex.from_frame(ran[["workload", "case"]]).isin(cases)
     return ran[of_headlines] if of_headlines.any() else ran
 
 

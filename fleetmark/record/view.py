@@ -13,7 +13,6 @@ import workloads
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.base.frames import plain, stacked
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import count, message
 from fleetmark.record import journal, store, telemetry
@@ -140,11 +139,6 @@ def _adapted(events: list[dict[str, Any]], until: dict[str, Any] | None) -> list
 _TELLING = ("standing", "class")  # without these columns, a figure may be mistaken for another kind
 
 
-def read_measurements(archive: Archive) -> pd.DataFrame:
-    """Return the campaign's measurements with the columns of ``base.schema``; empty if there are none yet."""
-    return read_values(archive).frame
-
-
 def read_values(archive: Archive) -> Values:
     """Open the measurements of a campaign or an import without reading them into memory."""
     return Values(schema.frame(), *_sources(archive))
@@ -187,7 +181,7 @@ def _with_scores(values: Values) -> Values:
     if not rules:
         return values
     parts = values.metrics({name: {rule.metric for rule in own} for name, own in rules.items()}, Status.INVALID)
-    return values.with_rows(stacked([scores(plain(part), rules) for part in parts]))
+    return values.with_rows(pd.concat([scores(part.astype(schema.PANDAS), rules) for part in parts]))
 
 
 def _info(

@@ -10,7 +10,9 @@ import pandas as pd
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
 from fleetmark.record.archive import Archive
-from fleetmark.record.view import read_measurements
+from fleetmark.record.values import PASSED
+from fleetmark.record.values.engine import literal
+from fleetmark.record.view import read_values
 from planner.diagnosis.panel import Group
 from workloads import load
 
@@ -40,9 +42,9 @@ def metric_of(archive: Archive, workload: str, case: str, metric: str) -> str:
 
     Raises FleetmarkError for one that nobody measured, and names those that there are.
     """
-    frame = read_measurements(archive)
-    own = frame[(frame["workload"] == workload) & (frame["case"] == case) & (frame["better"] != Better.NONE.value)]
-    ranked = own.sort_values("headline", ascending=False, kind="stable")["metric"]
+    where = f"{_is_of(workload, case)} and better <> '{Better.NONE}'"
+    names = read_values(archive).distinct("metric", "headline", where=where)
+    ranked = names.sort_values("headline", ascending=False, kind="stable")["metric"]
     measured = list(dict.fromkeys(map(str, ranked))) or [n for n, m in load(workload).metrics.items() if m.headline]
     if not metric and measured:
         return measured[0]
@@ -78,11 +80,15 @@ def alone(archive: Archive, workload: str, case: str, metric: str) -> dict[str, 
 
 
 def _rows(archive: Archive, workload: str, case: str, metric: str) -> pd.DataFrame:
-    frame = read_measurements(archive)
-    same = (frame["workload"] == workload) & (frame["case"] == case) & (frame["metric"] == metric)
-    rows = frame[same & (frame["status"] == Status.PASSED.value) & (frame["value"] > 0)]
+    where = f"{_is_of(workload, case)} and metric = {literal(metric)} and {PASSED} and value > 0"
+    rows = read_values(archive).where(where)
     sign = np.where(rows["better"] == Better.LOWER.value, -1.0, 1.0)
     return rows.assign(log=np.log(rows["value"].to_numpy(float)) * sign, members=rows["members"].astype(str))
+
+
+def _is_of(workload: str, case: str) -> str:
+    """Return the SQL condition that selects the values of a case."""
+    return f'workload = {literal(workload)} and "case" = {literal(case)}'
 
 
 def _per_repeat(rows: pd.DataFrame, by: str) -> list[tuple[str, int, float]]:

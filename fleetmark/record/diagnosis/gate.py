@@ -14,17 +14,19 @@ from typing import Any, Literal
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import Better, Status
+from fleetmark.base.measurement import Better
 from fleetmark.base.units import parse_quantity
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import kind_at
 from fleetmark.record.diagnosis.table import title
 from fleetmark.record.figures.hosts import METRIC, per_host
 from fleetmark.record.select import Machine, choose
-from fleetmark.record.values import Values
-from fleetmark.record.view import read_measurements
+from fleetmark.record.values import PASSED, Values
+from fleetmark.record.values.engine import one_of
+from fleetmark.record.view import read_values
 from planner import peak
 from planner.diagnosis import gate
 from planner.diagnosis.cohorts import cohorts
@@ -148,8 +150,8 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
     ]
     if only is not None:
         machines = choose(machines, only)
-    rows = read_measurements(archive)
-    measured = per_host(Values(rows)).frame
+    values = read_values(archive)
+    measured = per_host(values).frame
     by_host: dict[str, pd.DataFrame] = {str(h): rows for h, rows in measured.groupby("host", observed=True)}
     peers = _peers(archive, about)
     facts = {m.host: m.facts for m in machines}
@@ -160,20 +162,20 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
         except FleetmarkError as error:
             raise FleetmarkError(f"{file}: rule {rule.name!r}: {error}") from error
         results += _held(rule, [m.host for m in chosen], by_host, peers, facts)
-    return Acceptance(archive.id, file, tuple(_with_evidence(results, rows)))
+    return Acceptance(archive.id, file, tuple(_with_evidence(results, values)))
 
 
-def _with_evidence(results: Sequence[gate.Result], rows: pd.DataFrame) -> Iterator[gate.Result]:
+def _with_evidence(results: Sequence[gate.Result], values: Values) -> Iterator[gate.Result]:
     """Yield the results. Add the raw file of the worst repeat to each violated rule."""
     hosts = {r.host for r in results if r.verdict is gate.Verdict.BROKEN}
-    passed = rows[(rows["status"] == Status.PASSED) & rows["host"].isin(hosts)]
-    of_host: dict[str, dict[str, list[tuple[float, str]]]] = {}
+    runs_by_host: dict[str, dict[str, list[tuple[float, str]]]] = {}
+    passed = values.where(f"{PASSED} and {one_of('host', sorted(hosts))}") if hosts else schema.frame()
     for row in passed[[*METRIC, "host", "value", "raw"]].to_dict("records"):
         benchmark = title({name: str(row[name]) for name in METRIC})
-        runs = of_host.setdefault(str(row["host"]), {}).setdefault(benchmark, [])
+        runs = runs_by_host.setdefault(str(row["host"]), {}).setdefault(benchmark, [])
         runs.append((float(row["value"]), str(row["raw"])))
     for r in results:
-        runs = of_host.get(r.host, {}).get(r.benchmark, []) if r.verdict is gate.Verdict.BROKEN else []
+        runs = runs_by_host.get(r.host, {}).get(r.benchmark, []) if r.verdict is gate.Verdict.BROKEN else []
         worst = (min if r.least else max)(runs, default=(0.0, ""))
         yield replace(r, evidence=worst[1])
 

@@ -21,7 +21,9 @@ from fleetmark.record.diagnosis import read
 from fleetmark.record.diagnosis.table import title
 from fleetmark.record.figures.pairs import peer
 from fleetmark.record.steps import Trial
-from fleetmark.record.view import read_measurements
+from fleetmark.record.values import PASSED
+from fleetmark.record.values.engine import literal
+from fleetmark.record.view import read_values
 from planner.diagnosis.trial import Change, change
 from planner.diagnosis.tuning.rule import Rule
 from workloads import entry_of, plain_case
@@ -197,12 +199,8 @@ def _run(step: Mapping[str, Any]) -> str:
 
 
 def _changes(archive: Archive, host: str, sides: Sequence[bool], wrong: set[str]) -> list[Change]:
-    rows = read_measurements(archive)
-    if rows.empty:
-        return []
-    rows = rows[rows["headline"] & (rows["status"] == Status.PASSED.value) & (rows["better"] != Better.NONE.value)]
-    between = rows["subject"].str.contains(">", regex=False)
-    rows = rows[(rows["host"] == host) | between]
+    mine = f"(host = {literal(host)} or contains(subject, '>'))"
+    rows = read_values(archive).where(f"headline and {PASSED} and better <> '{Better.NONE}' and {mine}")
     changes = []
     for _, of in rows.groupby(_KEY, sort=False, observed=True):
         first = of.iloc[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base import schema
-from fleetmark.base.frames import distinct, plain, stacked
 from fleetmark.base.measurement import Centre
 from fleetmark.record.figures.pairs import pair_subjects
 from fleetmark.record.figures.statement import RULES, groups, rule_of, spread
@@ -58,15 +57,18 @@ class HostFigures:
         """Return all rows with the metric's columns and the host's name as categories. Iterate over many rows."""
         return self._named(self.rows)
 
-    def where(self, condition: Callable[[pd.DataFrame], npt.NDArray[np.bool_]]) -> pd.DataFrame:
-        """Return the rows that meet a ``condition``."""
-        return stacked([rows for part in self if len(rows := part[condition(part)])] or [next(iter(self)).iloc[:0]])
+    def where(self, names: Sequence[str], keys: Container[tuple[Any, ...]]) -> pd.DataFrame:
+        """Return the rows of the metrics whose columns ``names`` are among ``keys``."""
+        chosen = [key in keys for key in self.metrics[[*names]].itertuples(index=False, name=None)]
+        return self._named(self.rows[np.array(chosen, bool)[self.rows["metric"].to_numpy()]])
 
     def distinct(self, *names: str) -> list[tuple[Any, ...]]:
         """Return the distinct combinations of the columns ``names``, in the order of the rows."""
-        if set(names) <= set(self.metrics):
-            return distinct(self.metrics, names)
-        return list(dict.fromkeys(values for part in self for values in distinct(part, names)))
+        frame = self.metrics
+        if further := [name for name in names if name not in frame]:
+            frame = self.rows[["metric", *further]].drop_duplicates().join(frame.add_prefix("metric_"), on="metric")
+            names = tuple(name if name in further else f"metric_{name}" for name in names)
+        return list(frame[[*names]].drop_duplicates().itertuples(index=False, name=None))
 
     @cached_property
     def _coded(self) -> pd.DataFrame:
@@ -237,4 +239,4 @@ def per_generation(figures: HostFigures, generation: Mapping[str, str | None], r
     text["generation"] = np.array(names, dtype=object)[frame["generation"]]
     about = figures.metrics[[*METRIC, *_ABOUT]].iloc[frame["metric"]].reset_index(drop=True)
     columns = ["generation", *_FIGURES, "low_host", "low", "high_host", "high"]
-    return pd.concat([about, plain(frame.assign(**text))[columns]], axis=1)
+    return pd.concat([about, frame.assign(**text)[columns].astype({"rule": object, "interval": object})], axis=1)
