@@ -20,6 +20,7 @@ from fleetmark.record.compare import Question, compare
 from fleetmark.record.figures.hosts import HostFigures, merge_pairs, per_generation, per_host
 from fleetmark.record.results import status_counts
 from fleetmark.record.values import Values
+from fleetmark.record.values.host import numbered
 from fleetmark.record.view import load_results
 from planner.centre import Interval, ends, order_interval
 from tests import records
@@ -290,9 +291,9 @@ def on_record(root: Path, name: str = "c1") -> dict[str, Path]:
 
 def test_files_give_the_figures_of_memory(tmp_path: Path) -> None:
     files = on_record(tmp_path)
-    table = figures.read(files, [("c1", host) for host in VALUES])
+    table = figures.read(files, numbered(("c1", host) for host in VALUES))
     rows = table.rows.merge(table.keys["metric"], left_on="key", right_index=True)
-    over_files = {(table.machines[r][1], m): math.exp(v) for r, m, v in rows[["record", "metric", "log"]].to_numpy()}
+    over_files = {(table.hosts[r].name, m): math.exp(v) for r, m, v in rows[["record", "metric", "log"]].to_numpy()}
     stats = per_host(load_results(find(tmp_path, "c1")).values).frame
     in_memory = {(h, m): v for h, m, v in stats[["host", "metric", "value"]].to_numpy()}
     assert over_files == pytest.approx(in_memory)
@@ -306,10 +307,10 @@ def test_hosts_in_parts_give_the_same_figures(tmp_path: Path, monkeypatch: pytes
     measurements = sample.tiny(rows).values.frame
     file = tmp_path / "measurements.parquet"
     measurements.to_parquet(file)
-    machines = [("c", name) for name in names]
+    hosts = numbered(("c", name) for name in names)
 
     def read() -> pd.DataFrame:
-        return figures.read({"c": file}, machines, spread=True).rows.sort_values(["record", "key"], ignore_index=True)
+        return figures.read({"c": file}, hosts, spread=True).rows.sort_values(["record", "key"], ignore_index=True)
 
     at_once = read()
     assert len(at_once) == len(names)
@@ -321,13 +322,13 @@ def test_a_path_is_no_pattern(tmp_path: Path) -> None:
     root = tmp_path / "gen=a [1]*?"
     root.mkdir()
     files = on_record(root, "c[1]")
-    assert len(figures.read(files, [("c[1]", "a1")]).rows) == 2
+    assert len(figures.read(files, numbered([("c[1]", "a1")])).rows) == 2
 
 
 def test_what_is_not_scored_is_counted(tmp_path: Path) -> None:
     labels = {"h": {"gen": "x"}}
     archive = records.record(tmp_path, "c1", labels, {("h", records.TRIAD): [1.0, 0.0, -1.0, math.nan, 2.0]})
-    table = figures.read({"c1": archive.path / "measurements.parquet"}, [("c1", "h")])
+    table = figures.read({"c1": archive.path / "measurements.parquet"}, numbered([("c1", "h")]))
     assert table.rows["n"].tolist() == [2]
     assert table.left_out[["why", "n"]].to_numpy().tolist() == [["zero or negative", 3]]
 
@@ -352,4 +353,4 @@ def test_ends_are_those_of_the_tables() -> None:
 def test_a_path_that_goes_up_loses_no_host(tmp_path: Path, name: str) -> None:
     archive = records.record(tmp_path, name, {"h": {}}, {("h", records.TRIAD): [1.0, 2.0]})
     file = archive.path / ".." / name / "measurements.parquet"
-    assert list(figures.read({name: file}, [(name, "h")]).rows["n"]) == [2]
+    assert list(figures.read({name: file}, numbered([(name, "h")])).rows["n"]) == [2]

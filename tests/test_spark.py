@@ -13,6 +13,7 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.record import figures
+from fleetmark.record.values.host import numbered
 from tests import records
 from tests.commands import refused, run
 from tests.records import IOPS, MCF, NULL, TRIAD
@@ -56,18 +57,18 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ibis and Spark with pandas 3
 def test_spark_gives_the_figures_of_duckdb(tmp_path: Path, spark: None, monkeypatch: pytest.MonkeyPatch) -> None:
     files = on_record(tmp_path)
-    machines = [(campaign, host) for campaign in files for host in HOSTS]
+    hosts = numbered((campaign, host) for campaign in files for host in HOSTS)
 
     def ordered(frame: pd.DataFrame) -> pd.DataFrame:
         columns = sorted(frame.columns)
         return frame[columns].sort_values(["record", "key"], ignore_index=True).astype({"record": int, "key": int})
 
-    by_spark = figures.read(files, machines, which=figures.EVERYTHING, spread=True)
+    by_spark = figures.read(files, hosts, which=figures.EVERYTHING, spread=True)
     compared = run(tmp_path, *COMPARE)
     monkeypatch.delenv("FLEETMARK_ENGINE")
-    by_duckdb = figures.read(files, machines, which=figures.EVERYTHING, spread=True)
+    by_duckdb = figures.read(files, hosts, which=figures.EVERYTHING, spread=True)
     pd.testing.assert_frame_equal(by_spark.keys, by_duckdb.keys)
-    assert len(by_duckdb.rows) == len(machines) * 4
+    assert len(by_duckdb.rows) == len(hosts) * 4
     for ours, theirs in ((by_spark.rows, by_duckdb.rows), (by_spark.left_out, by_duckdb.left_out)):
         pd.testing.assert_frame_equal(ordered(ours), ordered(theirs), check_dtype=False, rtol=1e-12, atol=0)
     assert sorted(by_spark.left_out["n"]) == [4, 4]

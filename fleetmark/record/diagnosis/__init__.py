@@ -22,6 +22,7 @@ from fleetmark.record.diagnosis import pairs
 from fleetmark.record.diagnosis.baselines import Baseline, since, titled
 from fleetmark.record.diagnosis.table import BENCHMARK, Table, some, title
 from fleetmark.record.figures import Figures
+from fleetmark.record.values.host import numbered
 from planner.diagnosis import outliers, tails
 from planner.diagnosis.cohorts import Cohort, cohorts, difference, kind_of
 from planner.diagnosis.finding import Finding, Kind
@@ -91,8 +92,8 @@ def read(archive: Archive, *, everything: bool = False) -> tuple[figures.Figures
         raise FleetmarkError(f"{archive.id}: {_why_nothing(archive)}")
     hosts = [str(h["name"]) for h in archive.campaign()["hosts"]]
     which = figures.EVERYTHING if everything else figures.HEADLINES
-    machines = [(archive.id, host) for host in hosts]
-    return figures.read({archive.id: file}, machines, which=which, spread=True), hosts
+    listed = numbered((archive.id, host) for host in hosts)
+    return figures.read({archive.id: file}, listed, which=which, spread=True), hosts
 
 
 def _why_nothing(archive: Archive) -> str:
@@ -239,7 +240,7 @@ def _tails(table: Table, cohort: Cohort, columns: np.ndarray) -> list[Finding]:
     read: those of such hosts, and of a sample of the others."""
     enough = table.runs[:, columns] >= tails.LEAST_RUNS
     spread = np.where(enough, table.sd[:, columns], np.nan)
-    rows = np.flatnonzero(enough.sum(axis=1) >= tails.LEAST_HOSTS)
+    rows = np.flatnonzero((enough.sum(axis=1) >= tails.LEAST_HOSTS) & ~np.isnan(spread).all(axis=1))
     if not len(rows):
         return []
     usual = np.nanmedian(spread[rows], axis=1)

@@ -21,6 +21,7 @@ from fleetmark.record.sides.amounts import PER, amounts
 from fleetmark.record.sides.shared import groups
 from fleetmark.record.sides.titles import titled
 from fleetmark.record.values import DamagedFileError
+from fleetmark.record.values.host import Host
 from planner.comparison import Side
 from workloads.declared import about, declares, keeps_limit
 
@@ -66,8 +67,8 @@ def sides(
     A machine in several campaigns counts once, with its mean over them. Raise FleetmarkError if nothing is measured, if
     ``only`` matches nothing, or if no machine has a known amount of the unit ``per`` that divides capacity.
     """
-    every = list({(m.campaign, m.host): m for machines in chosen.values() for m in machines})
-    campaigns = sorted({campaign for campaign, _ in every})
+    every = _recorded(chosen)
+    campaigns = sorted({host.campaign for host in every})
     files = _files(root, campaigns)
     if not files:
         raise FleetmarkError(f"{', '.join(campaigns[:4])}: nothing measured; `fleetmark run --resume` continues one")
@@ -88,13 +89,18 @@ def sides(
 def powered(root: Path, chosen: Mapping[str, Sequence[Machine]]) -> frozenset[str]:
     """Return the titles of the sides with recorded power: measured during runs, or given as the label ``watts``."""
     labelled = {title for title, of in chosen.items() if any(m.labels.get("watts") for m in of)}
-    every = list({(m.campaign, m.host): m for machines in chosen.values() for m in machines})
-    files = _files(root, sorted({campaign for campaign, _ in every}))
+    every = _recorded(chosen)
+    files = _files(root, sorted({host.campaign for host in every}))
     if not files:
         return frozenset(labelled)
     record = _read(files, every, figures.POWER, spread=False)
-    places = {title: [(m.campaign, m.host) for m in of] for title, of in chosen.items()}
-    return frozenset(labelled | {title for title, of in places.items() if len(figures.of_side(record, of).rows)})
+    return frozenset(labelled | {title for title in chosen if len(figures.of_side(record, title).rows)})
+
+
+def _recorded(chosen: Mapping[str, Sequence[Machine]]) -> list[Host]:
+    """Return the hosts of all sides, side by side."""
+    listed = [(title, machine) for title, machines in chosen.items() for machine in machines]
+    return [Host(number, m.campaign, m.host, title) for number, (title, m) in enumerate(listed)]
 
 
 def _side(
@@ -109,7 +115,7 @@ def _side(
     values: bool,
     spread: bool,
 ) -> Side:
-    own = figures.of_side(record, [(m.campaign, m.host) for m in chosen])
+    own = figures.of_side(record, title)
     benchmarks, rows = _demoted(own.benchmarks), own.rows
     selected = np.array(
         [is_chosen("/".join(b), only) for b in benchmarks[["workload", "case", "metric"]].to_numpy()], bool
@@ -163,7 +169,7 @@ def _side(
         inferred=bool(np.isin(open_keys, compared).any()),
         repeats=under.repeats() if spread and not best else None,
         machines=under.rows.loc[under.rows["per"].notna(), ["record", "title"]],
-        values=_values(record, own, under.rows, chosen, names) if values and count_of <= MOST_VALUES else None,
+        values=_values(record, title, own, under.rows, names) if values and count_of <= MOST_VALUES else None,
         groups=None if best else groups(chosen, hosts),
     )
 
@@ -196,29 +202,30 @@ def _declared(benchmarks: pd.DataFrame) -> pd.DataFrame:
 
 def _values(
     record: figures.Figures,
+    title: str,
     own: figures.SideFigures,
     rows: pd.DataFrame,
-    chosen: Sequence[Machine],
     names: Mapping[tuple[str, str], str],
 ) -> pd.DataFrame:
     """Return every value behind ``rows`` with its part and the centre of its parts; see ``Side.values``."""
-    parts = own.parts[["record", "key", "benchmark", "rule"]].merge(
+    parts = own.parts[["record", "key", "benchmark"]].merge(
         rows[["record", "benchmark", "host", "title", "per"]], on=["record", "benchmark"]
     )
-    place = {m: n for n, m in enumerate(record.machines)}
-    of_record = np.array([place[m.campaign, m.host] for m in chosen])
-    parts = parts.assign(machine_of=parts["record"], record=of_record[parts["record"]])
+    first = next(host.id for host in record.hosts if host.side == title)
+    parts = parts.assign(record=parts["record"] + first)
     values = figures.values(record, parts).merge(parts, on=["record", "key"])
-    subjects = record.keys["subject"].to_numpy(object)
+    hosts = [record.hosts[number] for number in values["record"]]
+    described_by = record.keys.loc[values["key"], ["subject", "rule"]].reset_index(drop=True)
     described = own.benchmarks.loc[values["benchmark"]].reset_index(drop=True).drop(columns="subject")
     labelled = values.assign(
-        campaign=[chosen[n].campaign for n in values["machine_of"]],
-        machine=[names[chosen[n].campaign, chosen[n].host] for n in values["machine_of"]],
-        subject=subjects[values["key"]],
+        campaign=[host.campaign for host in hosts],
+        machine=[names[host.campaign, host.name] for host in hosts],
+        subject=described_by["subject"],
+        rule=described_by["rule"],
         centre=values.groupby(["record", "benchmark"], sort=False).ngroup(),
         part=values.groupby(["record", "key"], sort=False).ngroup(),
     )
-    kept = labelled.drop(columns=["record", "key", "benchmark", "machine_of"])
+    kept = labelled.drop(columns=["record", "key", "benchmark"])
     return pd.concat([kept, described], axis=1).astype({"host": object, "title": object, "rule": object})
 
 
@@ -236,11 +243,11 @@ def _files(root: Path, campaigns: Sequence[str]) -> dict[str, Path]:
     return files
 
 
-def _read(files: dict[str, Path], machines: Sequence[tuple[str, str]], which: str, spread: bool) -> figures.Figures:
-    """Return the figures of ``machines`` in ``files``. Damaged files are skipped and removed from ``files``."""
+def _read(files: dict[str, Path], hosts: Sequence[Host], which: str, spread: bool) -> figures.Figures:
+    """Return the figures of ``hosts`` in ``files``. Damaged files are skipped and removed from ``files``."""
     while True:
         try:
-            return figures.read(files, machines, which=which, spread=spread)
+            return figures.read(files, hosts, which=which, spread=spread)
         except DamagedFileError as error:
             if len(files) == 1:
                 raise
