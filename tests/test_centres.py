@@ -138,7 +138,8 @@ def _compare_hosts(frame: pd.DataFrame, kept: list[dict[str, Any]]) -> None:
     expected: dict[tuple[Any, ...], list[float]] = {}
     rules: dict[tuple[Any, ...], set[str]] = {}
     for r in kept:
-        if r["status"] == "passed" and math.isfinite(r["value"]):
+        scored = r["value"] > 0 or r["kind"] == "" or (r["kind"] == "guardrail" and r["value"] == 0)
+        if r["status"] == "passed" and math.isfinite(r["value"]) and scored:
             key = (r["host"], *(r[name] for name in METRIC))
             expected.setdefault(key, []).append(r["value"])
             rules.setdefault(key, set()).add("median" if r["centre"] == "median" else "geomean")

@@ -67,9 +67,9 @@ def test_interval_is_the_narrowest_that_covers(n: int) -> None:
     assert covered(rank) >= 0.95 > covered(rank + 1)
 
 
-def measured(values: list[float], centre: str = "", class_: str = "mem-bw") -> pd.Series:
+def measured(values: list[float], centre: str = "", class_: str = "mem-bw", kind: str = "capacity") -> pd.Series:
     """Return the figure of one host's repeats, computed by the rule ``centre``."""
-    measurements = sample.tiny({"h1": values}).values.frame.assign(**{"centre": centre, "class": class_})
+    measurements = sample.tiny({"h1": values}).values.frame.assign(**{"centre": centre, "class": class_, "kind": kind})
     return of_hosts(measurements).iloc[0]
 
 
@@ -85,8 +85,31 @@ def test_the_rule_of_the_metric_decides() -> None:
     assert measured([8.0, 1.0, 2.0, 4.0], "median")["value"] == 3.0
     assert measured([8.0, 1.0, 2.0, 4.0], "", "disk")["value"] == 3.0  # an earlier version's file
     assert measured([8.0, 1.0, 2.0, 4.0], "geomean", "disk")["value"] == pytest.approx(2 * math.sqrt(2))
-    assert measured([0.0, 1.0, 2.0])["value"] == 1.0  # no logarithm: the arithmetic mean
-    assert measured([0.0, 1.0, 2.0])["rule"] == Centre.MEAN
+    loss = measured([0.0, 1.0, 2.0], kind="guardrail")
+    assert (loss["value"], loss["rule"]) == (1.0, Centre.MEAN)  # no logarithm: the arithmetic mean
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "value"),
+    [("capacity", 2, math.sqrt(2)), ("responsiveness", 2, math.sqrt(2)), ("guardrail", 3, 1.0), ("", 3, 1.0)],
+)
+def test_a_zero_counts_only_where_it_can_be_a_result(kind: str, n: int, value: float) -> None:
+    row = of_hosts(sample.tiny({"h1": [0.0, 1.0, 2.0]}).values.frame.assign(kind=kind)).iloc[0]
+    assert (row["n"], row["value"]) == (n, pytest.approx(value))
+
+
+def test_a_report_and_a_comparison_leave_out_the_same_values(tmp_path: Path) -> None:
+    values = {"a": [0.0, 1.0, 4.0], "b": [-1.0, 9.0, 9.0]}
+    archive = records.record(
+        tmp_path, "c1", {h: {} for h in values}, {(h, records.TRIAD): v for h, v in values.items()}
+    )
+    results = load_results(archive)
+    by_host = per_host(results.values).frame.set_index("host")["value"].to_dict()
+    table = figures.read({"c1": archive.path / "measurements.parquet"}, numbered(("c1", h) for h in values))
+    compared = {table.hosts[r.record].name: math.exp(r.log) for r in table.rows.itertuples()}
+    assert by_host == pytest.approx({"a": 2.0, "b": 9.0})
+    assert compared == pytest.approx(by_host)
+    assert results.campaign.notes == ["stream all-cores: 2 values of triad left out: zero or negative"]
 
 
 def test_ten_repeats_have_an_interval() -> None:
@@ -110,7 +133,7 @@ def test_one_value_has_no_spread() -> None:
 
 
 def test_mean_of_zero_has_no_cv() -> None:
-    assert math.isnan(of_hosts(sample.tiny({"h1": [0.0, 0.0]}).values.frame).iloc[0]["cv"])
+    assert math.isnan(measured([0.0, 0.0], kind="guardrail")["cv"])
 
 
 @pytest.mark.parametrize("status", [s for s in Status if s is not Status.PASSED])
@@ -217,7 +240,7 @@ def test_nothing_gives_nothing() -> None:
     )
 )
 def test_agrees_with_a_plain_computation(rows: list[tuple[str, str, float]]) -> None:
-    base = sample.tiny({"x": [1.0]}).values.frame.iloc[0].to_dict()
+    base = sample.tiny({"x": [1.0]}).values.frame.iloc[0].to_dict() | {"kind": ""}  # descriptive: every value counts
     frame = pd.DataFrame([{**base, "host": h, "metric": m, "value": v} for h, m, v in rows])
     stats = of_hosts(frame.assign(centre=["median" if m == "m1" else "geomean" for m in frame["metric"]]))
     assert len(stats) == len({(h, m) for h, m, _ in rows})

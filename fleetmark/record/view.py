@@ -15,10 +15,11 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import count, message
+from fleetmark.base.words import word
 from fleetmark.record import journal, store, telemetry
 from fleetmark.record.archive import Archive
 from fleetmark.record.results import CampaignInfo, HostInfo, Results
-from fleetmark.record.values import Source, Values, source
+from fleetmark.record.values import REJECTED, Source, Values, source
 from planner.scores import Rule, scores
 from planner.stability import FOREIGN_CORES
 
@@ -42,7 +43,12 @@ def load_results(
     values = _with_scores(Values(schema.frame(), *sources))
     if facts is not None:
         outcomes = outcomes[outcomes["host"].isin(list(facts))].reset_index(drop=True)
-    notes = [*_lacking(archive, sources), *_disturbances(outcomes), *_adapted(events, about.get("until"))]
+    notes = [
+        *_lacking(archive, sources),
+        *_rejected(values),
+        *_disturbances(outcomes),
+        *_adapted(events, about.get("until")),
+    ]
     meanwhile = telemetry.read(archive, outcomes, values, telemetry_runs)
     if meanwhile.damaged:
         first, more = meanwhile.damaged[0], len(meanwhile.damaged)
@@ -163,6 +169,24 @@ def _lacking(archive: Archive, sources: Sequence[Source]) -> list[str]:
             campaign=archive.id,
             columns=", ".join(missing),
         )
+    ]
+
+
+def _rejected(values: Values) -> list[str]:
+    """Return a note on the values of each metric that passed but are not scored."""
+    statement = f'select workload, "case", metric, count(*) from every where {REJECTED} group by all order by min(row)'
+    with values.opened() as database:
+        rows = database.execute(statement).fetchall()
+    return [
+        message(
+            "{workload} {case}: {values} of {metric} left out: {why}",
+            workload=workload,
+            case=case,
+            values=count(number, "value"),
+            metric=metric,
+            why=word("zero or negative"),
+        )
+        for workload, case, metric, number in rows
     ]
 
 

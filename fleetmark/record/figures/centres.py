@@ -13,7 +13,7 @@ import pandas as pd
 
 from fleetmark.base import schema
 from fleetmark.base.measurement import Better, Centre, Kind, Status
-from fleetmark.record.figures.statement import RULES, groups, rule_of
+from fleetmark.record.figures.statement import RULES, groups, lowest, rule_of
 from fleetmark.record.values import Values, create_tables, described, ranges, source
 from fleetmark.record.values.engine import Engine, duckdb, literal
 from fleetmark.record.values.host import Host
@@ -119,15 +119,14 @@ def _opened(
 
 
 def _numbered(metrics: pd.DataFrame, describing: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return ``metrics`` with ``id``, ``rule`` and ``least``, and the keys whose row numbers are the ids."""
+    """Return ``metrics`` with ``id``, ``rule`` and ``lowest``, and the keys whose row numbers are the ids."""
     rules = [rule_of(*row).value for row in zip(metrics["centre"], metrics["class"], strict=True)]
     today = _with_kinds(metrics.assign(rule=rules))
     today = today if describing else today[today["better"] != Better.NONE]
     grouped = today.groupby(_IDENTITY)
-    # A guardrail may be zero: no loss is the best possible value.
-    least = (today["kind"] != Kind.GUARDRAIL).reindex(metrics.index, fill_value=True) * math.ulp(0.0)
+    values = today["kind"].map(lowest).reindex(metrics.index, fill_value=0.0)
     ids = grouped.ngroup().reindex(metrics.index, fill_value=-1)
-    return metrics.assign(id=ids, rule=rules, least=least), grouped["inferred"].any().reset_index()
+    return metrics.assign(id=ids, rule=rules, lowest=values), grouped["inferred"].any().reset_index()
 
 
 def _with_kinds(keys: pd.DataFrame) -> pd.DataFrame:

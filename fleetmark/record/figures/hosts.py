@@ -14,11 +14,11 @@ import pandas as pd
 from fleetmark.base import schema
 from fleetmark.base.measurement import Centre
 from fleetmark.record.figures.pairs import pair_subjects
-from fleetmark.record.figures.statement import RULES, groups, rule_of, spread
+from fleetmark.record.figures.statement import CENTRES, INTERVALS, RULES, groups, lowest, rule_of, spread
 from fleetmark.record.values import PASSED, Values, create_tables, described, ranges
 from fleetmark.record.values.database import connect
-from fleetmark.record.values.engine import Engine, in_memory, literal
-from planner.centre import Interval, ends
+from fleetmark.record.values.engine import Engine, in_memory
+from planner.centre import ends
 
 METRIC = list(schema.KEY)
 _ABOUT = list(schema.ABOUT)
@@ -108,8 +108,7 @@ def per_host(values: Values, rank: Rank = alphabet) -> HostFigures:
 
     ``rank``: gives the order of the values of METRIC columns and of hosts.
     """
-    with values.opened() as con:
-        database = in_memory(con)
+    with values.queried() as database:
         metrics, numbered = _ranked(described(database, PASSED), rank)
         listed = database.execute(f"select distinct file, host from every where {PASSED}").df()
         place, hosts = _places(listed["host"], "host", rank)
@@ -125,14 +124,14 @@ def per_host(values: Values, rank: Rank = alphabet) -> HostFigures:
 def _ranked(metrics: pd.DataFrame, rank: Rank) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a row per metric in the order of ``rank``, and ``metrics`` with the number of that row as ``id``.
 
-    The latter also has the ``rule`` and the ``least`` value that is scored.
+    The latter also has the ``rule`` and the ``lowest`` value that is scored.
     """
     ordered = metrics.sort_values(_ABOUT, kind="stable", ignore_index=True)  # a metric usually has only one kind
     rules = [rule_of(*row).value for row in zip(ordered["centre"], ordered["class"], strict=True)]
     number = ordered.groupby(METRIC, sort=False).ngroup().to_numpy()
     unique = ordered.drop_duplicates(METRIC)[[*METRIC, *_ABOUT]]
     order = _order(unique, rank)
-    numbered = ordered.assign(id=np.argsort(order)[number], rule=rules, least=-np.inf)
+    numbered = ordered.assign(id=np.argsort(order)[number], rule=rules, lowest=ordered["kind"].map(lowest))
     return unique.iloc[order].reset_index(drop=True), numbered
 
 
@@ -153,10 +152,11 @@ def _with_spread(database: Engine, grouped: Sequence[str], further: Sequence[str
     """Return the rows of groups with their spread, and text as categories. ``further``: additional columns to keep."""
     database.execute(f"create or replace temp table grouped as {' union all '.join(grouped)}")
     database.register("ends", ends(database.execute("select distinct n from grouped").df()["n"].tolist()))
-    texts = {"rule": Centre, "interval": Interval}
-    coded = [f"{name}::enum({', '.join(map(literal, of))}) as {name}" for name, of in texts.items()]
-    picked = [name for name in ("metric", "host", *_FIGURES, *further) if name not in texts]
-    frame: pd.DataFrame = database.execute(f"select {', '.join([*picked, *coded])} from ({spread('grouped')})").df()
+    picked = ", ".join(f"g.{name}" for name in ("metric", "host", "n", "value", *further))
+    frame: pd.DataFrame = database.execute(spread("grouped", picked)).df()
+    for name, words in (("rule", CENTRES), ("interval", INTERVALS)):
+        codes = frame.pop(f"{name}_number").to_numpy(np.int8)
+        frame[name] = pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype([word.value for word in words]))
     return frame
 
 

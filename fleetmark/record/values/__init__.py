@@ -20,12 +20,19 @@ import pyarrow as pa
 
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.measurement import Status
-from fleetmark.record.values import footer
+from fleetmark.base.measurement import Kind, Status
+from fleetmark.record.values import footer, named
 from fleetmark.record.values.database import FEW, connect
 from fleetmark.record.values.engine import Engine, in_memory, literal, one_of, quoted
 
-PASSED = f"status = '{Status.PASSED}' and isfinite(value)"  # in SQL: a value that counts
+# The SQL condition for a value that counts. A logarithm needs a value above zero. A guardrail may be zero, because no
+# loss is the best possible value, and a metric without a kind only describes.
+PASSED = (
+    f"status = '{Status.PASSED}' and isfinite(value) and "
+    f"(value > 0 or kind = '' or kind = '{Kind.GUARDRAIL}' and value = 0)"
+)
+# The SQL condition for a value that passed, but does not count.
+REJECTED = f"status = '{Status.PASSED}' and value <= 0 and kind <> '' and (kind <> '{Kind.GUARDRAIL}' or value < 0)"
 METRIC = (*schema.KEY, *schema.ABOUT, "members")  # the columns that describe a metric
 _MEND = "`fleetmark parse` rebuilds it from raw files; for a table, import it again"
 _AT_ONCE = 300_000  # number of values per batch
@@ -212,15 +219,15 @@ def create_tables(engine: Engine, hosts: pd.DataFrame, metrics: pd.DataFrame, wh
     """Create ``host``, ``metric`` and ``value`` from ``every``.
 
     ``hosts``: a row per ``file`` and ``host`` with its ``id``; other hosts are not read. ``metrics``: the rows of
-    ``described`` with an ``id`` (negative: not read), the ``rule``, and ``least``, the smallest value that is scored.
+    ``described`` with an ``id`` (negative: not read), the ``rule``, and ``lowest``, the smallest value that is scored.
     ``value`` has ``host_id``, ``metric_id``, ``rule``, ``scored``, and ``value``, which is NULL if it is not scored.
     """
     differing = [name for name in METRIC if metrics[name].nunique() > 1] or METRIC[:1]
-    engine.register("metric_frame", metrics.loc[metrics["id"] >= 0, [*METRIC, "id", "rule", "least"]])
+    engine.register("metric_frame", metrics.loc[metrics["id"] >= 0, [*METRIC, "id", "rule", "lowest"]])
     columns = ", ".join(f'"{name}"::{_SQL[name]} as "{name}"' for name in METRIC)
     engine.execute(
         f"create or replace temp table metric as select {columns}, id::int as id, rule::varchar as rule, "
-        "least::double as least from metric_frame"
+        "lowest::double as lowest from metric_frame"
     )
     engine.register("host_frame", hosts[["file", "host", "id"]])
     engine.execute(
@@ -228,7 +235,7 @@ def create_tables(engine: Engine, hosts: pd.DataFrame, metrics: pd.DataFrame, wh
         "select file::int as file, host::varchar as host, id::int as id from host_frame"
     )
     same = " and ".join(f'v."{name}" = m."{name}"' for name in differing)
-    scored = f"coalesce(v.status = '{Status.PASSED}' and v.value >= m.least and isfinite(v.value), false)"
+    scored = f"coalesce(v.status = '{Status.PASSED}' and v.value >= m.lowest and isfinite(v.value), false)"
     engine.execute(
         "create or replace temp view value as "
         f"select h.id as host_id, m.id as metric_id, m.rule, v.on_record, v.status, {scored} as scored, "
@@ -306,6 +313,16 @@ class Values:
                     self._database = connect(len(self))
                     create_every(in_memory(self._database), self.sources, "table")
                 yield self._database
+
+    @contextlib.contextmanager
+    def queried(self) -> Iterator[Engine]:
+        """Open the engine that the environment selects, in which ``every`` contains all values."""
+        if named.is_local():
+            with self.opened() as database:
+                yield in_memory(database)
+        else:
+            with named.engine() as engine, self.opened_in(engine):
+                yield engine
 
     @contextlib.contextmanager
     def opened_in(self, engine: Engine) -> Iterator[None]:
