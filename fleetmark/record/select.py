@@ -160,8 +160,8 @@ def distinct_names(machines: Sequence[Machine], *, by_id: bool = False) -> dict[
 def _marks(same: Sequence[Machine]) -> dict[str, str]:
     """Campaign to what distinguishes a machine from others of its name: its machine ID, else its address."""
     ids = {m.campaign: f.machine_id for m in same if (f := m.facts()) and f.machine_id}
-    at = {m.address: ids[m.campaign] for m in same if m.campaign in ids}
-    return {m.campaign: ids.get(m.campaign) or at.get(m.address) or m.address for m in same}
+    ids_by_address = {m.address: ids[m.campaign] for m in same if m.campaign in ids}
+    return {m.campaign: ids.get(m.campaign) or ids_by_address.get(m.address) or m.address for m in same}
 
 
 def _what_would(term: Term, machines: Sequence[Machine]) -> str:

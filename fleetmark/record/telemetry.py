@@ -31,8 +31,8 @@ _DEVICES = (
 _Run = tuple[str, str, str, int]  # host, workload, case, repeat
 
 
-def read(archive: Archive, outcomes: pd.DataFrame, values: Values, most: int = MOST_RUNS) -> Telemetry:
-    """Return the telemetry of at most ``most`` passed runs of headline cases.
+def read(archive: Archive, outcomes: pd.DataFrame, values: Values, limit: int = MOST_RUNS) -> Telemetry:
+    """Return the telemetry of at most ``limit`` passed runs of headline cases.
 
     The runs are spread evenly over the hosts of each workload. ``outcomes`` must have the column ``subject``.
     """
@@ -42,7 +42,7 @@ def read(archive: Archive, outcomes: pd.DataFrame, values: Values, most: int = M
     samples: list[tuple[Any, ...]] = []
     extremes: list[tuple[Any, ...]] = []
     damaged, read_, size = [], 0, 0
-    for host, workload, case, repeat, subject in _spread(runs, most):
+    for host, workload, case, repeat, subject in _spread(runs, limit):
         step = {"workload": workload, "case": case, "repeat": repeat, "subject": subject}
         folder = archive.raw_dir(host, step)
         file = folder / "result.json"
@@ -94,11 +94,11 @@ def _of_headlines(outcomes: pd.DataFrame, values: Values) -> pd.DataFrame:
     return ran[of_headlines] if of_headlines.any() else ran
 
 
-def _spread(runs: pd.DataFrame, most: int) -> Iterator[tuple[str, str, str, int, str]]:
-    """Yield at most ``most`` runs, equally many per workload, spread evenly over its hosts, cases and repeats."""
+def _spread(runs: pd.DataFrame, limit: int) -> Iterator[tuple[str, str, str, int, str]]:
+    """Yield at most ``limit`` runs, equally many per workload, spread evenly over its hosts, cases and repeats."""
     columns = ["host", "workload", "case", "repeat", "subject"]
     order = runs.sort_values(["workload", "host", "case", "repeat", "subject"], kind="stable")[columns]
-    share = max(1, most // max(1, order["workload"].nunique()))
+    share = max(1, limit // max(1, order["workload"].nunique()))
     for _, rows in order.groupby("workload", sort=True):
         picked = np.unique(np.linspace(0, len(rows) - 1, min(share, len(rows))).round().astype(int))
         yield from rows.iloc[picked].itertuples(index=False, name=None)

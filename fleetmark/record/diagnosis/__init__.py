@@ -54,11 +54,11 @@ class Diagnosis:
 
     def suspects(self) -> dict[str, list[Finding]]:
         """Host to what it is slow in and no repeat cleared, the worst host first."""
-        of: dict[str, list[Finding]] = {}
+        findings_by_host: dict[str, list[Finding]] = {}
         for finding in self.findings:
             if finding.host and finding.kind is not Kind.LINK and not finding.cleared:
-                of.setdefault(finding.host, []).append(finding)
-        return of
+                findings_by_host.setdefault(finding.host, []).append(finding)
+        return findings_by_host
 
     def links(self) -> list[Finding]:
         """The links that are slow and no repeat cleared, the worst first."""
@@ -111,27 +111,27 @@ def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | 
 
     Raises FleetmarkError where nothing was measured, and where a file is damaged.
     """
-    about = archive.campaign()
+    document = archive.campaign()
     measured, hosts = read(archive, everything=everything)
-    labels = {str(h["name"]): str((h.get("labels") or {}).get("gen") or "") for h in about["hosts"]}
-    of = partial(_facts, archive)
+    labels = {str(h["name"]): str((h.get("labels") or {}).get("gen") or "") for h in document["hosts"]}
+    facts_of_host = partial(_facts, archive)
     groups = cohorts({host: kind_at(archive, host, labels[host]) for host in hosts}, outliers.LEAST)
     table = Table(measured, hosts)
     findings, notes, judged, uncompared = [], [*_alone(groups)], 0, False
     for cohort in groups:
         if len(cohort.peers) < outliers.LEAST:
             continue
-        results, more, values = _cohort(table, cohort, of)
+        results, more, values = _cohort(table, cohort, facts_of_host)
         findings += results
         notes += more
         judged += values
-    own, more, values = pairs.judge(measured, hosts, groups)
-    findings += own
+    further, more, values = pairs.judge(measured, hosts, groups)
+    findings += further
     notes += more
     judged += values
     if against is not None:
-        own, more, values = since(table, against)
-        findings += own
+        further, more, values = since(table, against)
+        findings += further
         notes += more
         judged += values
         uncompared = not values
@@ -144,7 +144,7 @@ def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | 
         archive.id,
         archive.path.resolve(),
         store.name_of(archive.path.resolve().parent),
-        str(about.get("created", "")),
+        str(document.get("created", "")),
         len(hosts),
         len(table.keys),
         judged,
@@ -177,7 +177,7 @@ def _cohort(
     columns = np.array([table.place[host] for host in cohort.peers])
     values = table.values[:, columns]
     verdicts = outliers.judge(values, table.errors(columns), table.deficit)
-    own = set(cohort.hosts)
+    members = set(cohort.hosts)
     slow = [
         Finding(
             Kind.SLOW,
@@ -194,7 +194,7 @@ def _cohort(
             cohort=cohort.kind,
         )
         for r in verdicts.slow.to_dict("records")
-        if cohort.peers[int(r["column"])] in own
+        if cohort.peers[int(r["column"])] in members
     ]
     if cohort.mixed:  # its peers have their own turn
         return slow, [], 0
@@ -246,9 +246,9 @@ def _tails(table: Table, cohort: Cohort, columns: np.ndarray) -> list[Finding]:
     usual = np.nanmedian(spread[rows], axis=1)
     heavy = spread[rows] > np.maximum(_HEAVY * usual, tails.EFFECT)[:, None]
     parts = []
-    for row, of in zip(rows[heavy.any(axis=1)], heavy[heavy.any(axis=1)], strict=True):
-        others = np.flatnonzero(enough[row] & ~of)
-        chosen = np.concatenate([np.flatnonzero(of), others[:: max(1, len(others) // _SAMPLE)]])
+    for row, is_heavy in zip(rows[heavy.any(axis=1)], heavy[heavy.any(axis=1)], strict=True):
+        others = np.flatnonzero(enough[row] & ~is_heavy)
+        chosen = np.concatenate([np.flatnonzero(is_heavy), others[:: max(1, len(others) // _SAMPLE)]])
         parts.append(pd.DataFrame({"row": row, "record": columns[chosen], "key": table.keys[row]}))
     if not parts:
         return []
@@ -296,10 +296,10 @@ def _notes(table: Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.
             )
         )
     present = ~np.isnan(values)
-    of: dict[tuple[str, ...], list[int]] = {}
+    rows_by_missing: dict[tuple[str, ...], list[int]] = {}
     for row in np.flatnonzero((present.sum(axis=1) >= outliers.LEAST) & ~present.all(axis=1)):
         missing = tuple(np.array(cohort.peers)[~present[row]])
-        of.setdefault(missing, []).append(int(row))
+        rows_by_missing.setdefault(missing, []).append(int(row))
     notes += [
         message(
             "Not measured on {hosts} of {n} ({names}), so not judged there: {benchmarks}.",
@@ -308,7 +308,7 @@ def _notes(table: Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.
             names=some(missing),
             benchmarks=_titles(table, rows),
         )
-        for missing, rows in sorted(of.items(), key=lambda item: -len(item[0]))
+        for missing, rows in sorted(rows_by_missing.items(), key=lambda item: -len(item[0]))
     ]
     return notes
 
@@ -352,15 +352,15 @@ def _with_evidence(findings: Sequence[Finding], measured: Figures, hosts: Sequen
     place = {host: n for n, host in enumerate(hosts)}
     wanted: list[tuple[int, int, int]] = []
     for number, finding in enumerate(findings):
-        about = finding.benchmark
-        of = keys.get(tuple(about[name] for name in _UNPAIRED), [])
-        if about["subject"] != "pairs":
-            of = [(key, subject) for key, subject in of if subject == about["subject"]]
+        benchmark = finding.benchmark
+        keyed = keys.get(tuple(benchmark[name] for name in _UNPAIRED), [])
+        if benchmark["subject"] != "pairs":
+            keyed = [(key, subject) for key, subject in keyed if subject == benchmark["subject"]]
         if finding.kind in (Kind.NODE, Kind.LINK):
-            of = [(key, subject) for key, subject in of if _is_of(subject, finding)]
+            keyed = [(key, subject) for key, subject in keyed if _is_of(subject, finding)]
         record = place.get(finding.host or (finding.members or ("",))[0], -1)
         records = [record, place.get(finding.other, -1)] if finding.kind is Kind.LINK else [record]
-        wanted += [(number, r, key) for r in records if r >= 0 for key, _ in of]
+        wanted += [(number, r, key) for r in records if r >= 0 for key, _ in keyed]
     if not wanted:
         return list(findings)
     parts = pd.DataFrame(wanted, columns=["number", "record", "key"])
@@ -379,11 +379,11 @@ _UNPAIRED = tuple(name for name in BENCHMARK if name != "subject")
 
 def _by_benchmark(keys: pd.DataFrame) -> dict[tuple[str, ...], list[tuple[int, str]]]:
     """A benchmark without its subject to its keys, each with its subject."""
-    of: dict[tuple[str, ...], list[tuple[int, str]]] = {}
-    about = zip(*(keys[name].astype(str) for name in _UNPAIRED), strict=True)
-    for key, subject, benchmark in zip(keys.index, keys["subject"].astype(str), about, strict=True):
-        of.setdefault(benchmark, []).append((int(key), subject))
-    return of
+    keys_by_benchmark: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    benchmarks = zip(*(keys[name].astype(str) for name in _UNPAIRED), strict=True)
+    for key, subject, benchmark in zip(keys.index, keys["subject"].astype(str), benchmarks, strict=True):
+        keys_by_benchmark.setdefault(benchmark, []).append((int(key), subject))
+    return keys_by_benchmark
 
 
 def _is_of(subject: str, finding: Finding) -> bool:

@@ -75,7 +75,7 @@ def alone(archive: Archive, workload: str, case: str, metric: str) -> dict[str, 
     values: dict[str, list[float]] = {}
     for host, _, value in _per_repeat(rows[rows["members"] == ""], "host"):
         values.setdefault(host, []).append(value)
-    result = {host: float(np.median(of)) for host, of in values.items()}
+    result = {host: float(np.median(logs)) for host, logs in values.items()}
     return result | dict.fromkeys((host for host, _ in _broken(archive, workload, case)), FAILED)
 
 

@@ -143,17 +143,17 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
 
     Raise FleetmarkError if the selector matches no host, or if the campaign's measurements are damaged.
     """
-    about = archive.campaign()["hosts"]
+    listed = archive.campaign()["hosts"]
     machines = [
         Machine(archive.id, str(h["name"]), h.get("labels") or {}, cache(partial(_facts, archive, str(h["name"]))))
-        for h in about
+        for h in listed
     ]
     if only is not None:
         machines = choose(machines, only)
     values = read_values(archive)
     measured = per_host(values).frame
     by_host: dict[str, pd.DataFrame] = {str(h): rows for h, rows in measured.groupby("host", observed=True)}
-    peers = _peers(archive, about)
+    peers = _peers(archive, listed)
     facts = {m.host: m.facts for m in machines}
     results: list[gate.Result] = []
     for rule in rules.rules:
@@ -184,9 +184,9 @@ def _facts(archive: Archive, host: str) -> Facts | None:
     return archive.facts_of(host)
 
 
-def _peers(archive: Archive, about: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+def _peers(archive: Archive, listed: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
     """Return the hosts of each host's cohort, including the host itself."""
-    kinds = {str(h["name"]): kind_at(archive, str(h["name"]), (h.get("labels") or {}).get("gen") or "") for h in about}
+    kinds = {str(h["name"]): kind_at(archive, str(h["name"]), (h.get("labels") or {}).get("gen") or "") for h in listed}
     return {host: cohort.peers for cohort in cohorts(kinds, LEAST) for host in cohort.hosts}
 
 
@@ -212,11 +212,11 @@ def _held(
     expected = dict.fromkeys(key[:_TRIPLE] for host in hosts for key in named.get(host, {}))
     results = []
     for host in hosts:
-        own = named.get(host, {})
-        if not own:
+        rows_of_host = named.get(host, {})
+        if not rows_of_host:
             results.append(gate.missing(rule.name, rule.severity, host, rule.metric, near))
         by_side: dict[bool, list[gate.Value]] = {True: [], False: []}
-        for key, row in own.items():
+        for key, row in rows_of_host.items():
             others = [v for h, k, v in alike[_unpaired(key)] if (h, k) != (host, key) and h in peers.get(host, ())]
             higher = row["better"] != Better.LOWER.value
             named_so = title(dict(zip(METRIC, key, strict=True)))
@@ -236,7 +236,7 @@ def _held(
             if values:
                 ready = gate.Rule(rule.name, _bounds(rule, higher=higher), rule.severity, rule.repeats, LEAST)
                 results += gate.judge(ready, {host: values})
-        lacking = [key for key in expected if own and key not in {k[:_TRIPLE] for k in own}]
+        lacking = [key for key in expected if rows_of_host and key not in {k[:_TRIPLE] for k in rows_of_host}]
         results += [gate.missing(rule.name, rule.severity, host, " ".join(key)) for key in lacking]
     return results
 
@@ -253,11 +253,11 @@ def _peak(row: Mapping[Any, Any], host: str, facts: Mapping[str, Callable[[], Fa
     if held is None:
         return None
     ends = str(row["subject"]).split(">") if held.of == "link" else [host]
-    known = [own for end in ends if end in facts and (own := facts[end]()) is not None]
+    known = [facts_of_end for end in ends if end in facts and (facts_of_end := facts[end]()) is not None]
     if held.of != "link":
         labels = json.loads(str(row["labels"])) if held.of == "ends" else {}
-        of = peak.between(labels.get("from", ""), labels.get("to", "")) if held.of == "ends" else held.of
-        top = peak.component_peak(known[0], of, held.which(str(row["case"]))) if known else None
+        component = peak.between(labels.get("from", ""), labels.get("to", "")) if held.of == "ends" else held.of
+        top = peak.component_peak(known[0], component, held.which(str(row["case"]))) if known else None
     else:
         top = peak.link(*known) if len(known) == len(ends) == _PAIR else None
     return top.rate / held.traffic if top else None

@@ -85,17 +85,17 @@ def history(root: Path, metrics: Sequence[str], hosts: Sequence[str], *, everyth
         for i in order:
             if not np.isnan(table.values[row, i]):
                 columns.setdefault(machines[i][1], []).append(i)
-        for host, of in columns.items():
-            short += len(of) < LEAST_SERIES
-            series = table.values[row, of]
+        for host, positions in columns.items():
+            short += len(positions) < LEAST_SERIES
+            series = table.values[row, positions]
             result.append(
                 Series(
                     host,
                     benchmark,
-                    tuple(moment[machines[i][0]] for i in of),
-                    tuple(machines[i][0] for i in of),
+                    tuple(moment[machines[i][0]] for i in positions),
+                    tuple(machines[i][0] for i in positions),
                     tuple(table.value(row, float(v)) for v in series),
-                    tuple(changes(series, errors[row, of], float(table.deficit[row]))),
+                    tuple(changes(series, errors[row, positions], float(table.deficit[row]))),
                 )
             )
     if not result:

@@ -44,9 +44,9 @@ def judge(
     values were."""
     findings, notes, judged = [], [], 0
     kinds = {host: c.kind for c in groups for host in c.hosts}
-    for key, of in rows_of(measured, hosts).groupby(list(COLUMNS), sort=False):
+    for key, pairs in rows_of(measured, hosts).groupby(list(COLUMNS), sort=False):
         benchmark = dict(zip(COLUMNS, map(str, key), strict=True)) | {"subject": "pairs"}
-        if len({*of["a"], *of["b"]}) < outliers.LEAST:
+        if len({*pairs["a"], *pairs["b"]}) < outliers.LEAST:
             notes.append(
                 message(
                     "{benchmark} was measured between fewer than {least} hosts, so neither nodes nor links are judged.",
@@ -55,10 +55,10 @@ def judge(
                 )
             )
             continue
-        judged += len(of)
-        nodes, slow = links.judge(of[["a", "b", "value"]], len(hosts), outliers.LARGE)
+        judged += len(pairs)
+        nodes, slow = links.judge(pairs[["a", "b", "value"]], len(hosts), outliers.LARGE)
         sign = -1.0 if benchmark["better"] == Better.LOWER else 1.0
-        middle = float(of["value"].median())
+        middle = float(pairs["value"].median())
         for r in [*nodes.to_dict("records"), *slow.to_dict("records")]:
             node = "host" in r
             host = hosts[int(r["host"] if node else r["a"])]

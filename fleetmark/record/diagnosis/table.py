@@ -73,6 +73,6 @@ def title(benchmark: Mapping[str, str]) -> str:
     return " ".join(p for p in (*(benchmark[k] for k in ("workload", "case", "metric")), subject, labels) if p)
 
 
-def some(names: Sequence[str], most: int = _NAMED) -> str:
+def some(names: Sequence[str], limit: int = _NAMED) -> str:
     """The first of ``names``, and a sign that there are more."""
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+    return ", ".join(names[:limit]) + (", …" if len(names) > limit else "")

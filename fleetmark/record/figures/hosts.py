@@ -237,6 +237,6 @@ def per_generation(figures: HostFigures, generation: Mapping[str, str | None], r
     frame = frame.sort_values(["metric", "generation"], ignore_index=True)
     text = {name: np.array(figures.hosts, dtype=object)[frame[name]] for name in ("low_host", "high_host")}
     text["generation"] = np.array(names, dtype=object)[frame["generation"]]
-    about = figures.metrics[[*METRIC, *_ABOUT]].iloc[frame["metric"]].reset_index(drop=True)
+    described = figures.metrics[[*METRIC, *_ABOUT]].iloc[frame["metric"]].reset_index(drop=True)
     columns = ["generation", *_FIGURES, "low_host", "low", "high_host", "high"]
-    return pd.concat([about, frame.assign(**text)[columns].astype({"rule": object, "interval": object})], axis=1)
+    return pd.concat([described, frame.assign(**text)[columns].astype({"rule": object, "interval": object})], axis=1)

@@ -75,7 +75,7 @@ def sides(
     names = names or distinct_names([m for machines in chosen.values() for m in machines])
     label = {title: by if isinstance(by, str) else by[title] for title in chosen}
     hosts = {title: _hosts(title, machines, label[title], names) for title, machines in chosen.items()}
-    lone = [] if best else [title for title, of in hosts.items() if len(set(of)) == 1]
+    lone = [] if best else [title for title, names_of_side in hosts.items() if len(set(names_of_side)) == 1]
     spread = bool(lone) or (len(every) <= MOST_SPREAD and not best)
     record = _read(files, every, figures.EVERYTHING if only else figures.HEADLINES, spread)
     if only:
@@ -88,7 +88,7 @@ def sides(
 
 def powered(root: Path, chosen: Mapping[str, Sequence[Machine]]) -> frozenset[str]:
     """Return the titles of the sides with recorded power: measured during runs, or given as the label ``watts``."""
-    labelled = {title for title, of in chosen.items() if any(m.labels.get("watts") for m in of)}
+    labelled = {title for title, machines in chosen.items() if any(m.labels.get("watts") for m in machines)}
     every = _recorded(chosen)
     files = _files(root, sorted({host.campaign for host in every}))
     if not files:
@@ -115,13 +115,13 @@ def _side(
     values: bool,
     spread: bool,
 ) -> Side:
-    own = figures.of_side(record, title)
-    benchmarks, rows = _demoted(own.benchmarks), own.rows
+    figures_of_side = figures.of_side(record, title)
+    benchmarks, rows = _demoted(figures_of_side.benchmarks), figures_of_side.rows
     selected = np.array(
         [is_chosen("/".join(b), only) for b in benchmarks[["workload", "case", "metric"]].to_numpy()], bool
     )
     rows = rows if selected.all() else rows[selected[rows["benchmark"].to_numpy(int)]]
-    left_out = own.left_out[selected[own.left_out["benchmark"].to_numpy(int)]]
+    left_out = figures_of_side.left_out[selected[figures_of_side.left_out["benchmark"].to_numpy(int)]]
     described = left_out.merge(benchmarks[["workload", "case", "metric"]], left_on="benchmark", right_index=True)
     without = described.groupby(["workload", "case", "metric", "why"])["n"].sum()
     notes: list[str] = [
@@ -155,7 +155,11 @@ def _side(
     failed = {(w, c): why for w, c, _, why in without.index if (w, c) not in measured}
     count_of = int(under.rows["n"].sum())
     open_keys = np.flatnonzero(record.keys["inferred"])
-    compared = own.parts["key"][selected[own.parts["benchmark"].to_numpy(int)]] if len(open_keys) else []
+    compared = (
+        figures_of_side.parts["key"][selected[figures_of_side.parts["benchmark"].to_numpy(int)]]
+        if len(open_keys)
+        else []
+    )
     return Side(
         title,
         means,
@@ -169,7 +173,9 @@ def _side(
         inferred=bool(np.isin(open_keys, compared).any()),
         repeats=under.repeats() if spread and not best else None,
         machines=under.rows.loc[under.rows["per"].notna(), ["record", "title"]],
-        values=_values(record, title, own, under.rows, names) if values and count_of <= MOST_VALUES else None,
+        values=_values(record, title, figures_of_side, under.rows, names)
+        if values and count_of <= MOST_VALUES
+        else None,
         groups=None if best else groups(chosen, hosts),
     )
 
@@ -203,12 +209,12 @@ def _declared(benchmarks: pd.DataFrame) -> pd.DataFrame:
 def _values(
     record: figures.Figures,
     title: str,
-    own: figures.SideFigures,
+    figures_of_side: figures.SideFigures,
     rows: pd.DataFrame,
     names: Mapping[tuple[str, str], str],
 ) -> pd.DataFrame:
     """Return every value behind ``rows`` with its part and the centre of its parts; see ``Side.values``."""
-    parts = own.parts[["record", "key", "benchmark"]].merge(
+    parts = figures_of_side.parts[["record", "key", "benchmark"]].merge(
         rows[["record", "benchmark", "host", "title", "per"]], on=["record", "benchmark"]
     )
     first = next(host.id for host in record.hosts if host.side == title)
@@ -216,7 +222,7 @@ def _values(
     values = figures.values(record, parts).merge(parts, on=["record", "key"])
     hosts = [record.hosts[number] for number in values["record"]]
     described_by = record.keys.loc[values["key"], ["subject", "rule"]].reset_index(drop=True)
-    described = own.benchmarks.loc[values["benchmark"]].reset_index(drop=True).drop(columns="subject")
+    described = figures_of_side.benchmarks.loc[values["benchmark"]].reset_index(drop=True).drop(columns="subject")
     labelled = values.assign(
         campaign=[host.campaign for host in hosts],
         machine=[names[host.campaign, host.name] for host in hosts],
@@ -286,10 +292,10 @@ def _host(machine: Machine, by: str) -> str:
 
 def _traits(chosen: Sequence[Machine]) -> dict[str, list[str]]:
     values = {key: sorted({v for m in chosen if key in m.labels for v in m.labels[key].split("+")}) for key in TRAITS}
-    return {key: of for key, of in values.items() if of}
+    return {key: listed for key, listed in values.items() if listed}
 
 
-def some(titles: Iterable[str], most: int = 6) -> str:
+def some(titles: Iterable[str], limit: int = 6) -> str:
     """Return the first titles as text, and the number of further ones."""
     names = sorted(set(titles))
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")

@@ -251,7 +251,7 @@ def ranges(rows: int, hosts: Sequence[str], sizes: Sequence[tuple[int, int]] | N
     Each part is a range of host names, so that DuckDB skips row groups whose statistics exclude it.
     """
     names = sorted({*hosts}, key=str.encode)  # as DuckDB orders them
-    parts = min(len(names), max(min(-(-rows // size), most) for size, most in sizes or _SIZES))
+    parts = min(len(names), max(min(-(-rows // size), limit) for size, limit in sizes or _SIZES))
     if parts <= 1:
         return ["true"]
     starts = [names[n * len(names) // parts] for n in range(parts)]
