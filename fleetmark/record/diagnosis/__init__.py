@@ -1,4 +1,4 @@
-"""A campaign's hosts held against their peers: from the record to findings with their raw evidence."""
+"""Compare the hosts of a campaign with their peers, and return findings with their raw evidence."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ _HEAVY = 2.0  # times the usual spread of runs, from which on a host's distribut
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a campaign shows of its hosts. ``root``: what ``--results`` names for the folder it lies in. ``hosts``: how
-    many; ``judged``: how many values were held against others; ``benchmarks``: how many. ``findings``: the hosts with
-    the largest deficits first. ``notes``: what could not be judged, and why. ``uncompared``: a baseline was named, and
-    nothing could be held against it.
+    """Store the diagnosis of a campaign.
+
+    ``root``: the value of ``--results`` for the campaign's folder. ``hosts``, ``benchmarks`` and ``judged``: numbers of
+    hosts, benchmarks and compared values. ``findings``: the hosts with the largest deficits come first. ``notes``: what
+    could not be judged, and why. ``uncompared``: whether a baseline was named that has nothing in common.
     """
 
     campaign: str
@@ -53,7 +54,7 @@ class Diagnosis:
     uncompared: bool = False
 
     def suspects(self) -> dict[str, list[Finding]]:
-        """Host to what it is slow in and no repeat cleared, the worst host first."""
+        """Return the findings of each host that no repeat cleared, with the worst host first."""
         findings_by_host: dict[str, list[Finding]] = {}
         for finding in self.findings:
             if finding.host and finding.kind is not Kind.LINK and not finding.cleared:
@@ -83,9 +84,9 @@ class Diagnosis:
 
 
 def read(archive: Archive, *, everything: bool = False) -> tuple[figures.Figures, list[str]]:
-    """The figures of a campaign, its headlines or ``everything``, and the names of its hosts.
+    """Return the figures of a campaign, its headlines or ``everything``, and the names of its hosts.
 
-    Raises FleetmarkError where nothing was measured, and where a file is damaged.
+    Raise FleetmarkError if nothing was measured, or if a file is damaged.
     """
     file = archive.inside("measurements.parquet")
     if not file.exists():
@@ -97,7 +98,7 @@ def read(archive: Archive, *, everything: bool = False) -> tuple[figures.Figures
 
 
 def _why_nothing(archive: Archive) -> str:
-    """Why a campaign has no measurements."""
+    """Return why a campaign has no measurements."""
     events = journal.read(archive)[1]
     if events and not any(event["e"] == "ended" for event in events):
         resume = f"fleetmark run --resume {archive.id}"
@@ -106,10 +107,10 @@ def _why_nothing(archive: Archive) -> str:
 
 
 def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | None = None) -> Diagnosis:
-    """Hold every host of a campaign against the others of its cohort, in its headlines or in ``everything``; and with
-    ``against`` each host against what it measured then.
+    """Compare every host of a campaign with the others of its cohort, in headlines or in ``everything``.
 
-    Raises FleetmarkError where nothing was measured, and where a file is damaged.
+    With ``against``, also compare each host with its values in that baseline. Raise FleetmarkError if nothing was
+    measured, or if a file is damaged.
     """
     document = archive.campaign()
     measured, hosts = read(archive, everything=everything)
@@ -156,7 +157,7 @@ def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | 
 
 
 def kind_at(archive: Archive, host: str, label: str) -> tuple[str, str]:
-    """The kind and firmware of a host on record. Damaged facts are left out with a warning."""
+    """Return the kind and firmware of a host on record. Skip damaged facts with a warning."""
     try:
         return kind_of(archive.identity_of(host), label)
     except FleetmarkError as error:
@@ -208,7 +209,7 @@ def _cohort(
 def _groups(
     table: Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.Verdicts, facts: Callable[[str], Facts | None]
 ) -> list[Finding]:
-    """The benchmarks in which the cohort performs in two groups, and the facts that tell these apart."""
+    """Return the benchmarks in which the cohort forms two groups, and the facts in which these differ."""
     findings = []
     modes = verdicts.modes
     for row, upper, low, high in zip(modes.rows, modes.upper, modes.low, modes.high, strict=True):
@@ -236,8 +237,10 @@ def _groups(
 
 
 def _tails(table: Table, cohort: Cohort, columns: np.ndarray) -> list[Finding]:
-    """The hosts of the cohort whose slow runs are slower than others'. Only where single runs spread unusually are they
-    read: those of such hosts, and of a sample of the others."""
+    """Return the hosts of the cohort whose slow runs are slower than those of others.
+
+    Single runs are read only for benchmarks with an unusual spread: those of such hosts and of a sample of the others.
+    """
     enough = table.runs[:, columns] >= tails.LEAST_RUNS
     spread = np.where(enough, table.sd[:, columns], np.nan)
     rows = np.flatnonzero((enough.sum(axis=1) >= tails.LEAST_HOSTS) & ~np.isnan(spread).all(axis=1))
@@ -277,7 +280,7 @@ def _tails(table: Table, cohort: Cohort, columns: np.ndarray) -> list[Finding]:
 
 
 def _notes(table: Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.Verdicts) -> list[Message]:
-    """What could not be judged of the cohort: constant benchmarks, those of too few hosts, hosts without figures."""
+    """Return notes on constant benchmarks, benchmarks of too few hosts, and hosts without figures."""
     notes = []
     if verdicts.constant:
         notes.append(
@@ -318,7 +321,7 @@ def _titles(table: Table, rows: Sequence[int]) -> str:
 
 
 def _alone(groups: Sequence[Cohort]) -> list[Message]:
-    """Of cohorts that are too small to judge anyone."""
+    """Return notes on cohorts that are too small."""
     notes = []
     for cohort in groups:
         n = len(cohort.peers)
@@ -347,7 +350,7 @@ def _alone(groups: Sequence[Cohort]) -> list[Message]:
 
 
 def _with_evidence(findings: Sequence[Finding], measured: Figures, hosts: Sequence[str]) -> list[Finding]:
-    """The findings with the raw files that they rest on, those of the worst values first."""
+    """Return the findings with their raw files; files of the worst values come first."""
     keys = _by_benchmark(measured.keys)
     place = {host: n for n, host in enumerate(hosts)}
     wanted: list[tuple[int, int, int]] = []
@@ -378,7 +381,7 @@ _UNPAIRED = tuple(name for name in BENCHMARK if name != "subject")
 
 
 def _by_benchmark(keys: pd.DataFrame) -> dict[tuple[str, ...], list[tuple[int, str]]]:
-    """A benchmark without its subject to its keys, each with its subject."""
+    """Return the keys of each benchmark without its subject; each key with its subject."""
     keys_by_benchmark: dict[tuple[str, ...], list[tuple[int, str]]] = {}
     benchmarks = zip(*(keys[name].astype(str) for name in _UNPAIRED), strict=True)
     for key, subject, benchmark in zip(keys.index, keys["subject"].astype(str), benchmarks, strict=True):
@@ -393,7 +396,7 @@ def _is_of(subject: str, finding: Finding) -> bool:
 
 
 def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
-    """The diagnosis for programs: base units, shares as fractions."""
+    """Return the diagnosis as data for JSON output, with base units and with shares as fractions."""
     return {
         "campaign": diagnosis.campaign,
         "path": str(diagnosis.path),
@@ -410,7 +413,7 @@ def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def finding_as_json(f: Finding) -> dict[str, Any]:
-    """One finding for programs."""
+    """Return a finding as data for JSON output."""
     always = {
         "kind": f.kind.value,
         "host": f.host,

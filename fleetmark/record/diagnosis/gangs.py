@@ -1,4 +1,4 @@
-"""Cases that several hosts run together, on record: which groups ran them, how fast, and which runs failed."""
+"""Read cases that several hosts ran together: the groups, their rates, and the failed runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BROKEN = (Status.FAILED.value, Status.LOST.value, Status.INVALID.value)
 
 
 def groups(archive: Archive) -> dict[tuple[str, str], dict[tuple[str, str], tuple[str, ...]]]:
-    """Workload and case to who ran it together: the first host and the subject of its steps, to all members."""
+    """Return the groups of each (workload, case): the first host and the subject of its steps, with all members."""
     cases: dict[tuple[str, str], dict[tuple[str, str], tuple[str, ...]]] = {}
     for host in archive.host_names():
         for step in (archive.job(host) or {"steps": []})["steps"]:
@@ -31,16 +31,16 @@ def groups(archive: Archive) -> dict[tuple[str, str], dict[tuple[str, str], tupl
 
 
 def repeats(archive: Archive, workload: str, case: str) -> int:
-    """How often each group was to run the case."""
+    """Return the number of planned repeats of the case."""
     leads = {host for host, _ in groups(archive).get((workload, case), {})}
     steps = (step for host in leads for step in (archive.job(host) or {"steps": []})["steps"])
     return 1 + max((int(s["repeat"]) for s in steps if (s["workload"], s["case"]) == (workload, case)), default=0)
 
 
 def metric_of(archive: Archive, workload: str, case: str, metric: str) -> str:
-    """``metric``, or the first that the groups measured, headlines first; of a case that always failed, the workload's.
+    """Return ``metric``, or the first measured metric if it is empty; headlines come first.
 
-    Raises FleetmarkError for one that nobody measured, and names those that there are.
+    For a case that always failed, return a headline of its workload. Raise FleetmarkError if no group measured it.
     """
     where = f"{_is_of(workload, case)} and better <> '{Better.NONE}'"
     names = read_values(archive).distinct("metric", "headline", where=where)
@@ -57,7 +57,7 @@ def metric_of(archive: Archive, workload: str, case: str, metric: str) -> str:
 
 
 def rates(archive: Archive, workload: str, case: str, metric: str) -> dict[Group, list[float]]:
-    """The rates of each group, oriented logarithms, one for each repeat; FAILED for one that failed."""
+    """Return an oriented logarithm for each repeat of each group; FAILED for a failed repeat."""
     rows = _rows(archive, workload, case, metric)
     leads = groups(archive).get((workload, case), {})
     result: dict[Group, list[float]] = {frozenset(members): [] for members in leads.values()}
@@ -70,7 +70,7 @@ def rates(archive: Archive, workload: str, case: str, metric: str) -> dict[Group
 
 
 def alone(archive: Archive, workload: str, case: str, metric: str) -> dict[str, float]:
-    """The rate of each host that ran the case by itself, an oriented logarithm; FAILED where it failed."""
+    """Return an oriented logarithm for each host that ran the case alone; FAILED if it failed."""
     rows = _rows(archive, workload, case, metric)
     values: dict[str, list[float]] = {}
     for host, _, value in _per_repeat(rows[rows["members"] == ""], "host"):
@@ -92,13 +92,13 @@ def _is_of(workload: str, case: str) -> str:
 
 
 def _per_repeat(rows: pd.DataFrame, by: str) -> list[tuple[str, int, float]]:
-    """A mean over the labels of each repeat."""
+    """Return the mean over the labels of each repeat."""
     means = rows.groupby([rows[by].astype(str), "repeat"], sort=True)["log"].mean()
     return [(str(key), int(repeat), float(value)) for (key, repeat), value in zip(means.index, means, strict=True)]
 
 
 def _broken(archive: Archive, workload: str, case: str) -> list[tuple[str, str]]:
-    """Host and subject of the runs that ended without a result."""
+    """Return the host and subject of the runs that ended without a result."""
     last = {
         (str(e["host"]), str(e["subject"]), e["repeat"]): e["status"]
         for e in archive.journal()

@@ -1,4 +1,4 @@
-"""What hosts measured with one another: rows of pairs, and the nodes and links that are slow in them."""
+"""Find slow nodes and links in what hosts measured with one another."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ COLUMNS = tuple(c for c in BENCHMARK if c != "subject")
 
 
 def rows_of(measured: Figures, hosts: Sequence[str]) -> pd.DataFrame:
-    """A row per pair and benchmark: COLUMNS, ``a`` and ``b`` (numbers of hosts), ``value`` (oriented logarithm), ``n``
-    repeats. Both directions are rows of their own.
+    """Return a row per pair, direction and benchmark.
+
+    Its columns are COLUMNS, ``a`` and ``b`` (positions of hosts), ``value`` (oriented logarithm) and ``n`` (repeats).
     """
     between = measured.keys[measured.keys["subject"].str.contains(">", regex=False)]
     place = {host: n for n, host in enumerate(hosts)}
@@ -40,8 +41,7 @@ def rows_of(measured: Figures, hosts: Sequence[str]) -> pd.DataFrame:
 def judge(
     measured: Figures, hosts: Sequence[str], groups: Sequence[Cohort]
 ) -> tuple[list[Finding], list[Message], int]:
-    """Nodes and links that are slow in what hosts measured with one another, what could not be judged, and how many
-    values were."""
+    """Return slow nodes and links, notes on benchmarks that cannot be judged, and the number of judged values."""
     findings, notes, judged = [], [], 0
     kinds = {host: c.kind for c in groups for host in c.hosts}
     for key, pairs in rows_of(measured, hosts).groupby(list(COLUMNS), sort=False):

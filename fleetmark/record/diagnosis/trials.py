@@ -1,4 +1,4 @@
-"""Trials of settings on record: what to run for one, and what each changed, by pairs of runs."""
+"""Plan trials of settings, and read from pairs of runs what each setting changed."""
 
 from __future__ import annotations
 
@@ -35,10 +35,13 @@ _KEY = ["host", "workload", "case", "metric", "subject", "labels"]
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What one trial showed. ``items``: what was set, a line each; ``before``, ``after``: the values as read on the
-    host without and with it; ``changes``: the benchmarks, the largest change first; ``campaign``: its path below the
-    campaign that it is about. ``refused``: why nothing could be set; ``left``: what could not be put back;
-    ``cleared``: what an interrupted one had left, which was put back; ``lost``: runs that did not pass.
+    """Store the result of a trial.
+
+    ``items``: the settings, a line each; ``before``, ``after``: the values on the host without and with the setting;
+    ``changes``: the benchmarks, with the largest change first; ``campaign``: the path of the trial below the campaign
+    whose host it tries. ``refused``: why nothing could be set; ``left``: values that could not be restored;
+    ``cleared``: values that an interrupted trial left and that were restored; ``lost``: the number of runs that did not
+    pass.
     """
 
     host: str
@@ -56,11 +59,10 @@ class Tried:
 
 
 def suite(archive: Archive, host: str, rule: Rule, patterns: Sequence[str], repeats: int) -> dict[str, Any]:
-    """The suite, as its file has it, that runs on ``host`` again what shows whether the rule's setting helps: the cases
-    whose headlines it measured in the rule's classes, those that ``patterns`` (WORKLOAD/CASE) choose where there are
-    any. A case between hosts runs with one partner.
+    """Return the suite that shows on ``host`` whether the rule's setting helps, as in a suite file.
 
-    Raises FleetmarkError where the campaign measured none of them there.
+    It has the measured cases with headlines in the rule's classes, or those that match ``patterns`` (WORKLOAD/CASE). A
+    case between hosts runs with one partner. Raise FleetmarkError if the campaign measured none of them on the host.
     """
     measured, names = read(archive)
     known = set(names)
@@ -106,31 +108,31 @@ def suite(archive: Archive, host: str, rule: Rule, patterns: Sequence[str], repe
 
 
 def _group(host: str, subject: str, known: set[str]) -> tuple[str, ...]:
-    """The hosts of a measurement."""
+    """Return the hosts of a measurement."""
     other = peer(host, subject, known) if ">" in subject else None
     return (host,) if other is None else (host, other)
 
 
 def hosts_of(wanted: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    """The hosts that take part in a suite."""
+    """Return the hosts that take part in a suite."""
     members = {h for c in wanted["workloads"].values() for groups in c["hosts"].values() for g in groups for h in g}
     return tuple(name for name in names if name in members)
 
 
 def trials(archive: Archive) -> list[Archive]:
-    """The trials of a campaign's hosts, oldest first."""
+    """Return the trials of a campaign's hosts, oldest first."""
     return campaigns_inside(archive, FOLDER)
 
 
 def unfinished(archive: Archive, host: str, rule: str, items: Sequence[Mapping[str, Any]]) -> Archive | None:
-    """The last trial of a rule's setting on a host, where it still owes something."""
+    """Return the last trial of a rule's setting on a host if it is unfinished."""
     asked = host, rule, json.loads(json.dumps(items))
     matches = [t for t in trials(archive) if (a := _about(t)) and (a.host, a.rule, list(a.items)) == asked]
     return matches[-1] if matches and not summarise(matches[-1]).finished else None
 
 
 def _about(archive: Archive) -> Trial | None:
-    """What a trial's campaign tries; None where it says nothing that can be read."""
+    """Return the trial that a campaign describes; None if its description cannot be read."""
     try:
         return _TRIAL.validate_python(archive.campaign().get("trial"))
     except (FleetmarkError, ValidationError):
@@ -138,7 +140,7 @@ def _about(archive: Archive) -> Trial | None:
 
 
 def tried(archive: Archive) -> dict[str, dict[str, Tried]]:
-    """Host and rule to the newest trial that measured something."""
+    """Return the newest trial with results by host and rule."""
     result: dict[str, dict[str, Tried]] = {}
     for trial in trials(archive):
         if _about(trial) is not None and (outcome := of_trial(trial)).changes:
@@ -147,7 +149,7 @@ def tried(archive: Archive) -> dict[str, dict[str, Tried]]:
 
 
 def of_trial(archive: Archive) -> Tried:
-    """What a trial showed. Runs count whose setting was read back after them as it should be."""
+    """Return the result of a trial. A run counts if the right setting was read back after it."""
     trial = _about(archive)
     if trial is None:
         raise FleetmarkError(f"{archive.path / 'campaign.json'}: damaged: it does not say what was tried")
@@ -217,7 +219,7 @@ def _changes(archive: Archive, host: str, sides: Sequence[bool], wrong: set[str]
 
 
 def _pairs(by_repeat: Mapping[int, float], sides: Sequence[bool]) -> list[tuple[float, float]]:
-    """(without, with) of each block of two runs that has both."""
+    """Return the values (without, with) of each complete block of two runs."""
     pairs = []
     for first in range(0, len(sides) - 1, 2):
         if first in by_repeat and first + 1 in by_repeat:
