@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,16 @@ def test_a_report_and_a_comparison_leave_out_the_same_values(tmp_path: Path) -> 
     assert by_host == pytest.approx({"a": 2.0, "b": 9.0})
     assert compared == pytest.approx(by_host)
     assert results.campaign.notes == ["stream all-cores: 2 values of triad left out: zero or negative"]
+
+
+def test_a_report_lists_few_of_many_metrics_with_rejected_values(tmp_path: Path) -> None:
+    benches = [replace(records.TRIAD, metric=f"m{n}") for n in range(9)]
+    archive = records.record(tmp_path, "c1", {"h": {}}, {("h", b): [0.0, 1.0] for b in benches})
+    notes = load_results(archive).campaign.notes
+    assert notes[5:] == [
+        "stream all-cores: 1 value of m5 left out: zero or negative",
+        "Values of 3 more metrics left out: zero or negative.",
+    ]
 
 
 def test_ten_repeats_have_an_interval() -> None:

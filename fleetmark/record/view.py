@@ -23,7 +23,7 @@ from fleetmark.record.values import REJECTED, Source, Values, source
 from planner.scores import Rule, scores
 from planner.stability import FOREIGN_CORES
 
-SHOWN = 6  # maximum number of unstable cases to list
+SHOWN = 6  # maximum number of unstable cases, and of metrics with rejected values, to list
 _NO_FACTS = message("the campaign holds no facts of it, nor why it gave none")
 
 
@@ -180,17 +180,22 @@ def _rejected(values: Values) -> list[str]:
     statement = f'select workload, "case", metric, count(*) from every where {REJECTED} group by all order by min(row)'
     with values.opened() as database:
         rows = database.execute(statement).fetchall()
-    return [
+    why = word("zero or negative")
+    notes: list[str] = [
         message(
             "{workload} {case}: {values} of {metric} left out: {why}",
             workload=workload,
             case=case,
             values=count(number, "value"),
             metric=metric,
-            why=word("zero or negative"),
+            why=why,
         )
-        for workload, case, metric, number in rows
+        for workload, case, metric, number in rows[:SHOWN]
     ]
+    if len(rows) > SHOWN:
+        more = count(len(rows) - SHOWN, "more metric")
+        notes.append(message("Values of {metrics} left out: {why}.", metrics=more, why=why))
+    return notes
 
 
 def _with_scores(values: Values) -> Values:
