@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from fleetmark.base import schema
 from fleetmark.base.facts import Cpu, Facts
 from fleetmark.record.archive import Archive
@@ -103,6 +105,11 @@ def row(**columns: Any) -> dict[str, Any]:
     """A row of a measurement; columns that are not given are as usual."""
     usual = {**schema.DEFAULTS, **USUAL, "headline": True, "value": 1.0}
     return schema.checked({**usual, **columns, "value": float(columns.get("value", 1.0))})
+
+
+def plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return ``frame`` with text instead of categories."""
+    return frame.astype(dict.fromkeys(frame.select_dtypes("category").columns, object))
 
 
 def _facts(cores: int, machine_id: str | None) -> Facts:

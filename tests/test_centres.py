@@ -19,6 +19,7 @@ from fleetmark.base import schema
 from fleetmark.record import figures
 from fleetmark.record.figures.hosts import METRIC, per_host
 from fleetmark.record.values import Values, source
+from fleetmark.record.values.host import numbered
 from tests.records import row
 
 OPTIONAL = ("subject", "standing", "kind", "centre", "members", "labels", "class", "raw")
@@ -74,8 +75,8 @@ def test_figures_are_those_of_a_plain_computation(
             files[campaign] = Path(folder) / f"{campaign}.parquet"
             write(files[campaign], rows, *without)
             kept += [filled(r, *without) for r in rows]
-        machines = [(campaign, host) for campaign in files for host in ("h1", "h2", "it's", "absent")]
-        table = figures.read(files, machines, which=figures.EVERYTHING, spread=True)
+        hosts = numbered((campaign, host) for campaign in files for host in ("h1", "h2", "it's", "absent"))
+        table = figures.read(files, hosts, which=figures.EVERYTHING, spread=True)
         for campaign, file in files.items():
             values[campaign] = per_host(Values(schema.frame(), source(file, campaign))).frame
         parts = figures.values(table, table.rows)
@@ -105,7 +106,8 @@ def _compare_machines(table: figures.Figures, parts: pd.DataFrame, kept: list[di
     def key_of(record: int, key: int) -> tuple[Any, ...]:
         keys = table.keys.loc[key]
         return (
-            *table.machines[record],
+            table.hosts[record].campaign,
+            table.hosts[record].name,
             *(keys[name] for name in METRIC),
             keys["members"],
             keys["rule"],
@@ -136,7 +138,8 @@ def _compare_hosts(frame: pd.DataFrame, kept: list[dict[str, Any]]) -> None:
     expected: dict[tuple[Any, ...], list[float]] = {}
     rules: dict[tuple[Any, ...], set[str]] = {}
     for r in kept:
-        if r["status"] == "passed" and math.isfinite(r["value"]):
+        scored = r["value"] > 0 or r["kind"] == "" or (r["kind"] == "guardrail" and r["value"] == 0)
+        if r["status"] == "passed" and math.isfinite(r["value"]) and scored:
             key = (r["host"], *(r[name] for name in METRIC))
             expected.setdefault(key, []).append(r["value"])
             rules.setdefault(key, set()).add("median" if r["centre"] == "median" else "geomean")

@@ -16,13 +16,12 @@ import pytest
 
 from benchmarks.comparison import record as large
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.frames import stacked
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence, journal
 from fleetmark.record.archive import Archive
 from fleetmark.record.results import Results
 from fleetmark.record.values import Values
-from fleetmark.record.view import load_results, read_measurements
+from fleetmark.record.view import load_results, read_values
 from fleetmark.verbs import reference
 from reports import html, markdown, report, xlsx
 from reports.campaign.telemetry import meanwhile
@@ -169,7 +168,7 @@ def test_missing_values_of_text_are_empty_not_nan(tmp_path: Path) -> None:
         return table.set_column(table.schema.get_field_index("labels"), "labels", [frame["labels"].tolist()])
 
     rewritten(archive, blank)
-    assert set(read_measurements(archive)["labels"]) == {"{}"}
+    assert set(read_values(archive).where("true")["labels"]) == {"{}"}
 
 
 @pytest.mark.parametrize(
@@ -364,15 +363,6 @@ def test_without_telemetry_there_is_none(tmp_path: Path) -> None:
 # --- size ------------------------------------------------------------------------------------------------------------
 
 
-def test_stacked_frames_keep_their_categories() -> None:
-    one = pd.DataFrame({"x": pd.Categorical(["a", "b"]), "y": [1, 2]})
-    two = pd.DataFrame({"x": pd.Categorical(["c", "a"]), "y": [3, 4]})
-    both = stacked([one, two])
-    assert isinstance(both["x"].dtype, pd.CategoricalDtype)
-    assert both.astype({"x": object}).to_numpy().tolist() == [["a", 1], ["b", 2], ["c", 3], ["a", 4]]
-    assert stacked([one, two.astype({"x": object})])["x"].tolist() == ["a", "b", "c", "a"]
-
-
 @pytest.mark.parametrize("sides", [("gen=old", "gen=new"), ("campaign=c1", "campaign=c2")])
 def test_a_comparisons_documents_never_hold_all_values(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sides: tuple[str, str]
@@ -397,10 +387,10 @@ def test_three_hundred_thousand_rows_take_little_room(tmp_path: Path) -> None:
     answer = comparing.compare(comparing.Question(tmp_path, "gen=a", ["gen=b"]))
     together, parts = evidence.gather(tmp_path, answer, [], WHEN)
     document = report.of_comparison(answer, together, parts)
-    assert len(together.values.frame) == 300_000 and len(document.view.stats) == 60_000
-    assert together.values.frame.memory_usage(deep=True).sum() < 300_000 * 50
+    values = together.values.where("true")
+    assert len(values) == 300_000 and len(document.view.stats) == 60_000
+    assert values.memory_usage(deep=True).sum() < 300_000 * 50
     row = document.view.generational.iloc[0]
-    values = together.values.frame
     mine = values[(values["host"] == "h0") & (values["workload"] == row["workload"]) & (values["case"] == row["case"])]
     stats = document.view.stats.set_index(["host", "workload", "case", "metric"])["value"]
     expected = mine.loc[mine["metric"] == row["metric"], "value"]

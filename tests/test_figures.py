@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Centre, Status
 from fleetmark.record import figures
 from fleetmark.record.campaigns import find
@@ -21,9 +21,11 @@ from fleetmark.record.compare import Question, compare
 from fleetmark.record.figures.hosts import HostFigures, merge_pairs, per_generation, per_host
 from fleetmark.record.results import status_counts
 from fleetmark.record.values import Values
+from fleetmark.record.values.host import numbered
 from fleetmark.record.view import load_results
 from planner.centre import Interval, ends, order_interval
 from tests import records
+from tests.records import plain
 from tests.reports import sample
 
 
@@ -66,9 +68,9 @@ def test_interval_is_the_narrowest_that_covers(n: int) -> None:
     assert covered(rank) >= 0.95 > covered(rank + 1)
 
 
-def measured(values: list[float], centre: str = "", class_: str = "mem-bw") -> pd.Series:
+def measured(values: list[float], centre: str = "", class_: str = "mem-bw", kind: str = "capacity") -> pd.Series:
     """Return the figure of one host's repeats, computed by the rule ``centre``."""
-    measurements = sample.tiny({"h1": values}).values.frame.assign(**{"centre": centre, "class": class_})
+    measurements = sample.tiny({"h1": values}).values.frame.assign(**{"centre": centre, "class": class_, "kind": kind})
     return of_hosts(measurements).iloc[0]
 
 
@@ -84,8 +86,41 @@ def test_the_rule_of_the_metric_decides() -> None:
     assert measured([8.0, 1.0, 2.0, 4.0], "median")["value"] == 3.0
     assert measured([8.0, 1.0, 2.0, 4.0], "", "disk")["value"] == 3.0  # an earlier version's file
     assert measured([8.0, 1.0, 2.0, 4.0], "geomean", "disk")["value"] == pytest.approx(2 * math.sqrt(2))
-    assert measured([0.0, 1.0, 2.0])["value"] == 1.0  # no logarithm: the arithmetic mean
-    assert measured([0.0, 1.0, 2.0])["rule"] == Centre.MEAN
+    loss = measured([0.0, 1.0, 2.0], kind="guardrail")
+    assert (loss["value"], loss["rule"]) == (1.0, Centre.MEAN)  # no logarithm: the arithmetic mean
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "value"),
+    [("capacity", 2, math.sqrt(2)), ("responsiveness", 2, math.sqrt(2)), ("guardrail", 3, 1.0), ("", 3, 1.0)],
+)
+def test_a_zero_counts_only_where_it_can_be_a_result(kind: str, n: int, value: float) -> None:
+    row = of_hosts(sample.tiny({"h1": [0.0, 1.0, 2.0]}).values.frame.assign(kind=kind)).iloc[0]
+    assert (row["n"], row["value"]) == (n, pytest.approx(value))
+
+
+def test_a_report_and_a_comparison_leave_out_the_same_values(tmp_path: Path) -> None:
+    values = {"a": [0.0, 1.0, 4.0], "b": [-1.0, 9.0, 9.0]}
+    archive = records.record(
+        tmp_path, "c1", {h: {} for h in values}, {(h, records.TRIAD): v for h, v in values.items()}
+    )
+    results = load_results(archive)
+    by_host = per_host(results.values).frame.set_index("host")["value"].to_dict()
+    table = figures.read({"c1": archive.path / "measurements.parquet"}, numbered(("c1", h) for h in values))
+    compared = {table.hosts[r.record].name: math.exp(r.log) for r in table.rows.itertuples()}
+    assert by_host == pytest.approx({"a": 2.0, "b": 9.0})
+    assert compared == pytest.approx(by_host)
+    assert results.campaign.notes == ["stream all-cores: 2 values of triad left out: zero or negative"]
+
+
+def test_a_report_lists_few_of_many_metrics_with_rejected_values(tmp_path: Path) -> None:
+    benches = [replace(records.TRIAD, metric=f"m{n}") for n in range(9)]
+    archive = records.record(tmp_path, "c1", {"h": {}}, {("h", b): [0.0, 1.0] for b in benches})
+    notes = load_results(archive).campaign.notes
+    assert notes[5:] == [
+        "stream all-cores: 1 value of m5 left out: zero or negative",
+        "Values of 3 more metrics left out: zero or negative.",
+    ]
 
 
 def test_ten_repeats_have_an_interval() -> None:
@@ -109,7 +144,7 @@ def test_one_value_has_no_spread() -> None:
 
 
 def test_mean_of_zero_has_no_cv() -> None:
-    assert math.isnan(of_hosts(sample.tiny({"h1": [0.0, 0.0]}).values.frame).iloc[0]["cv"])
+    assert math.isnan(measured([0.0, 0.0], kind="guardrail")["cv"])
 
 
 @pytest.mark.parametrize("status", [s for s in Status if s is not Status.PASSED])
@@ -216,7 +251,7 @@ def test_nothing_gives_nothing() -> None:
     )
 )
 def test_agrees_with_a_plain_computation(rows: list[tuple[str, str, float]]) -> None:
-    base = sample.tiny({"x": [1.0]}).values.frame.iloc[0].to_dict()
+    base = sample.tiny({"x": [1.0]}).values.frame.iloc[0].to_dict() | {"kind": ""}  # descriptive: every value counts
     frame = pd.DataFrame([{**base, "host": h, "metric": m, "value": v} for h, m, v in rows])
     stats = of_hosts(frame.assign(centre=["median" if m == "m1" else "geomean" for m in frame["metric"]]))
     assert len(stats) == len({(h, m) for h, m, _ in rows})
@@ -271,7 +306,7 @@ def test_figures_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = list(stats)
     assert [len(part) for part in parts] == [2] * 5
     pd.testing.assert_frame_equal(pd.concat(map(plain, parts), ignore_index=True), plain(stats.frame))
-    assert len(stats.where(lambda part: part["metric"].to_numpy() == "m3")) == 2
+    assert len(stats.where(["metric"], {("m3",)})) == 2
     assert stats.distinct("metric") == [(f"m{n}",) for n in range(5)]
     assert stats.distinct("interval") == [(Interval.RANGE,), (Interval.NONE,)]
 
@@ -290,9 +325,9 @@ def on_record(root: Path, name: str = "c1") -> dict[str, Path]:
 
 def test_files_give_the_figures_of_memory(tmp_path: Path) -> None:
     files = on_record(tmp_path)
-    table = figures.read(files, [("c1", host) for host in VALUES])
+    table = figures.read(files, numbered(("c1", host) for host in VALUES))
     rows = table.rows.merge(table.keys["metric"], left_on="key", right_index=True)
-    over_files = {(table.machines[r][1], m): math.exp(v) for r, m, v in rows[["record", "metric", "log"]].to_numpy()}
+    over_files = {(table.hosts[r].name, m): math.exp(v) for r, m, v in rows[["record", "metric", "log"]].to_numpy()}
     stats = per_host(load_results(find(tmp_path, "c1")).values).frame
     in_memory = {(h, m): v for h, m, v in stats[["host", "metric", "value"]].to_numpy()}
     assert over_files == pytest.approx(in_memory)
@@ -306,10 +341,10 @@ def test_hosts_in_parts_give_the_same_figures(tmp_path: Path, monkeypatch: pytes
     measurements = sample.tiny(rows).values.frame
     file = tmp_path / "measurements.parquet"
     measurements.to_parquet(file)
-    machines = [("c", name) for name in names]
+    hosts = numbered(("c", name) for name in names)
 
     def read() -> pd.DataFrame:
-        return figures.read({"c": file}, machines, spread=True).rows.sort_values(["record", "key"], ignore_index=True)
+        return figures.read({"c": file}, hosts, spread=True).rows.sort_values(["record", "key"], ignore_index=True)
 
     at_once = read()
     assert len(at_once) == len(names)
@@ -321,13 +356,13 @@ def test_a_path_is_no_pattern(tmp_path: Path) -> None:
     root = tmp_path / "gen=a [1]*?"
     root.mkdir()
     files = on_record(root, "c[1]")
-    assert len(figures.read(files, [("c[1]", "a1")]).rows) == 2
+    assert len(figures.read(files, numbered([("c[1]", "a1")])).rows) == 2
 
 
 def test_what_is_not_scored_is_counted(tmp_path: Path) -> None:
     labels = {"h": {"gen": "x"}}
     archive = records.record(tmp_path, "c1", labels, {("h", records.TRIAD): [1.0, 0.0, -1.0, math.nan, 2.0]})
-    table = figures.read({"c1": archive.path / "measurements.parquet"}, [("c1", "h")])
+    table = figures.read({"c1": archive.path / "measurements.parquet"}, numbered([("c1", "h")]))
     assert table.rows["n"].tolist() == [2]
     assert table.left_out[["why", "n"]].to_numpy().tolist() == [["zero or negative", 3]]
 
@@ -352,4 +387,4 @@ def test_ends_are_those_of_the_tables() -> None:
 def test_a_path_that_goes_up_loses_no_host(tmp_path: Path, name: str) -> None:
     archive = records.record(tmp_path, name, {"h": {}}, {("h", records.TRIAD): [1.0, 2.0]})
     file = archive.path / ".." / name / "measurements.parquet"
-    assert list(figures.read({name: file}, [(name, "h")]).rows["n"]) == [2]
+    assert list(figures.read({name: file}, numbered([(name, "h")])).rows["n"]) == [2]

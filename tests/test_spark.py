@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import shutil
 from pathlib import Path
@@ -13,6 +14,11 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.record import figures
+from fleetmark.record.archive import Archive
+from fleetmark.record.figures.hosts import per_host
+from fleetmark.record.values import spark as spark_module
+from fleetmark.record.values.host import numbered
+from fleetmark.record.view import load_results
 from tests import records
 from tests.commands import refused, run
 from tests.records import IOPS, MCF, NULL, TRIAD
@@ -56,22 +62,41 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ibis and Spark with pandas 3
 def test_spark_gives_the_figures_of_duckdb(tmp_path: Path, spark: None, monkeypatch: pytest.MonkeyPatch) -> None:
     files = on_record(tmp_path)
-    machines = [(campaign, host) for campaign in files for host in HOSTS]
+    hosts = numbered((campaign, host) for campaign in files for host in HOSTS)
 
     def ordered(frame: pd.DataFrame) -> pd.DataFrame:
         columns = sorted(frame.columns)
         return frame[columns].sort_values(["record", "key"], ignore_index=True).astype({"record": int, "key": int})
 
-    by_spark = figures.read(files, machines, which=figures.EVERYTHING, spread=True)
+    by_spark = figures.read(files, hosts, which=figures.EVERYTHING, spread=True)
     compared = run(tmp_path, *COMPARE)
     monkeypatch.delenv("FLEETMARK_ENGINE")
-    by_duckdb = figures.read(files, machines, which=figures.EVERYTHING, spread=True)
+    by_duckdb = figures.read(files, hosts, which=figures.EVERYTHING, spread=True)
     pd.testing.assert_frame_equal(by_spark.keys, by_duckdb.keys)
-    assert len(by_duckdb.rows) == len(machines) * 4
+    assert len(by_duckdb.rows) == len(hosts) * 4
     for ours, theirs in ((by_spark.rows, by_duckdb.rows), (by_spark.left_out, by_duckdb.left_out)):
         pd.testing.assert_frame_equal(ordered(ours), ordered(theirs), check_dtype=False, rtol=1e-12, atol=0)
     assert sorted(by_spark.left_out["n"]) == [4, 4]
     pd.testing.assert_frame_equal(table(compared), table(run(tmp_path, *COMPARE)), rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ibis and Spark with pandas 3
+def test_a_report_by_spark_is_that_of_duckdb(tmp_path: Path, spark: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_record(tmp_path)
+    used: list[str] = []
+    opened = spark_module.engine
+    monkeypatch.setattr(spark_module, "engine", lambda name: used.append(name) or opened(name))
+    by_spark = json.loads(run(tmp_path, "report", "c1", "--format", "json"))
+    assert used == ["spark-local[2]"]
+    monkeypatch.delenv("FLEETMARK_ENGINE")
+    by_duckdb = json.loads(run(tmp_path, "report", "c1", "--format", "json"))
+    assert by_spark == by_duckdb and len(by_duckdb["measurements"]) == len(HOSTS) * 4 * 5 + 1
+    figures_of = {}
+    for engine in ("spark-local[2]", "duckdb"):
+        monkeypatch.setenv("FLEETMARK_ENGINE", engine)
+        figures_of[engine] = records.plain(per_host(load_results(Archive(tmp_path / "c1")).values).frame)
+    assert {"order", "student", "range"} >= set(figures_of["duckdb"]["interval"]) >= {"range"}
+    pd.testing.assert_frame_equal(*figures_of.values(), check_dtype=False, rtol=1e-12)
 
 
 def test_an_engine_that_there_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

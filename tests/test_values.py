@@ -15,7 +15,6 @@ import pytest
 
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.frames import plain
 from fleetmark.record import values as values_module
 from fleetmark.record.figures import hosts as figures
 from fleetmark.record.figures.hosts import METRIC
@@ -24,6 +23,7 @@ from fleetmark.record.values import PASSED, DamagedFileError, Values, source
 from fleetmark.verbs import report as verb
 from reports import html, report
 from reports.campaign.view import view
+from tests.records import plain
 from tests.reports import sample
 
 

@@ -92,8 +92,12 @@ def summarise(archive: Archive) -> Summary:
     """What campaign.json and the journal say, as far as they can be read."""
     fields: dict[str, Any] = {}
     try:
-        about = archive.campaign()
-        fields |= {"created": about.get("created", ""), "suite": about.get("suite", ""), "hosts": len(about["hosts"])}
+        document = archive.campaign()
+        fields |= {
+            "created": document.get("created", ""),
+            "suite": document.get("suite", ""),
+            "hosts": len(document["hosts"]),
+        }
         statuses, finished = _last_statuses(archive)
         fields |= {"statuses": statuses, "finished": finished}
         archive.look_over()

@@ -125,24 +125,24 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     pinned = None if q.reference is None else reference.load(q.root, q.reference)
     every = machines(q.root)
     chosen, called, names = _chosen(q, every, pinned)
-    by = {title: _by(q, of) for title, of in chosen.items()}
+    by = {title: _by(q, machines_of_side) for title, machines_of_side in chosen.items()}
     rest_first = dict(sorted(chosen.items(), key=lambda item: called.selectors[item[0]] == q.baseline))
-    of = sides(q.root, rest_first, only=q.only, per=q.per, by=by, best=q.best, names=names, values=values)
+    sides_by_title = sides(q.root, rest_first, only=q.only, per=q.per, by=by, best=q.best, names=names, values=values)
     weights, pairing = None, Pairing.SAME_HOSTS if q.paired else Pairing.APART
     if pinned is not None:
         first, weights = pinned.side, pinned.weights
         pairing = Pairing.APART if len(first.means) > 1 else Pairing.PINNED
     else:
-        first = of[called.short[str(q.baseline)]]
-    others = [of[called.short[candidate]] for candidate in dict.fromkeys(q.candidates)]
+        first = sides_by_title[called.short[str(q.baseline)]]
+    others = [sides_by_title[called.short[candidate]] for candidate in dict.fromkeys(q.candidates)]
     _all_matched(q.only, [first, *others])
     panel = panel_of(q.panel, (str(t) for s in (first, *others) for t in s.benchmarks.index)) if q.panel else None
     kinds = None
     if q.reference is None:
         kinds = kinds_of([m for machines_of in chosen.values() for m in machines_of], q.root, q.only)
 
-    mixed = [m for title, of_side in chosen.items() for m in parted(title, of_side, of[title], names)]
-    notes = [*called.notes, *_publishers(q, by, chosen, of), *([pinned.error] if pinned else [])]
+    mixed = [m for title, of_side in chosen.items() for m in parted(title, of_side, sides_by_title[title], names)]
+    notes = [*called.notes, *_publishers(q, by, chosen, sides_by_title), *([pinned.error] if pinned else [])]
     alike = pinned is not None or q.paired or q.best or q.per in ("socket", "core", "thread", "gpu")
     matching = Matching(
         partial(
@@ -164,7 +164,7 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
 
     def against(base: Side, rest: Sequence[Side], drop: Drop | None = None) -> Comparison:
         result = matching.compare(base, rest, drop)
-        several = {title: label for title, label in by.items() if len(of[title].means) < len(chosen[title])}
+        several = {title: label for title, label in by.items() if len(sides_by_title[title].means) < len(chosen[title])}
         labels = several | ({pinned.side.title: pinned.by} if pinned else {})
         grouped = {title: label for title, label in labels.items() if label != "host"}
         warnings = [*result.warnings, *(m.text for m in mixed)]
@@ -208,13 +208,13 @@ def _chosen(
 ) -> tuple[dict[str, Sequence[Machine]], naming.Names, dict[tuple[str, str], str]]:
     """Return the machines of each side by title, with prices, the names of the sides, and the names of hosts."""
     selected = {c: choose(every, c) for c in dict.fromkeys([*filter(None, [q.baseline]), *q.candidates])}
-    everyone = [m for of in selected.values() for m in of]
+    everyone = [m for group in selected.values() for m in group]
     names = distinct_names(everyone, by_id=q.paired or q.per != "server")
     for candidate in q.candidates:
         if q.baseline is not None:
             _apart(q.baseline, selected[q.baseline], candidate, selected[candidate], names, q.paired)
     called = naming.names(selected, q.names, [pinned.side.title] if pinned else ())
-    chosen = priced({called.short[selector]: of for selector, of in selected.items()}, q.prices, called.selectors)
+    chosen = priced({called.short[selector]: group for selector, group in selected.items()}, q.prices, called.selectors)
     chosen = exchanged(chosen, q.rates)
     if q.per == "money":
         check_alike(chosen)
@@ -234,7 +234,11 @@ def _cases(result: Comparison) -> dict[str, list[str]]:
         for name, e in candidate.classes.items():
             titles.setdefault(name, set()).update(e.weights)
     case_of = result.benchmarks["case"]
-    return {name: sorted({str(case_of[t]) for t in of if t in case_of}) for name, of in titles.items() if of}
+    return {
+        name: sorted({str(case_of[t]) for t in titles_of_class if t in case_of})
+        for name, titles_of_class in titles.items()
+        if titles_of_class
+    }
 
 
 def _compared(result: Comparison) -> list[tuple[str, str]]:
@@ -265,20 +269,20 @@ def _by(q: Question, chosen: Sequence[Machine]) -> str:
 
 
 def _publishers(
-    q: Question, by: Mapping[str, str], chosen: Mapping[str, Sequence[Machine]], of: Mapping[str, Side]
+    q: Question, by: Mapping[str, str], chosen: Mapping[str, Sequence[Machine]], sides_by_title: Mapping[str, Side]
 ) -> Iterator[Message]:
     """Yield a note if machines of one publisher count as one host by default."""
     for title, label in by.items():
         if (
             q.by is None
             and label in (*imports.PUBLISHERS, imports.BY_TABLE)
-            and len(of[title].means) < len(chosen[title])
+            and len(sides_by_title[title].means) < len(chosen[title])
         ):
             yield message(
                 "{side}: {machines} count as {hosts}, those of one {label} together (--by host undoes it)",
                 side=title,
                 machines=count(len(chosen[title]), "machine"),
-                hosts=count(len(of[title].means), "host"),
+                hosts=count(len(sides_by_title[title].means), "host"),
                 label=label,
             )
 

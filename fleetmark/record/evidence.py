@@ -16,7 +16,6 @@ from fleetmark import __version__
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError, leave_out
 from fleetmark.base.files import decode_json
-from fleetmark.base.frames import stacked
 from fleetmark.base.inside import read_inside
 from fleetmark.base.text import message
 from fleetmark.record import references as reference
@@ -27,7 +26,7 @@ from fleetmark.record.pinned import REFERENCES
 from fleetmark.record.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
 from fleetmark.record.select import Machine
 from fleetmark.record.values import Values
-from fleetmark.record.values.engine import literal
+from fleetmark.record.values.engine import one_of
 from fleetmark.record.view import load_results, read_values
 
 _LEAST_RUNS = 12  # minimum number of runs per campaign whose telemetry is read
@@ -40,13 +39,13 @@ def gather(root: Path, answer: Answer, command: Sequence[str], created: str) -> 
     because their campaigns may no longer exist. Raise FleetmarkError if a campaign is damaged.
     """
     names = _names(answer)
-    of: dict[str, dict[str, dict[str, Machine]]] = {}  # campaign, side, host
+    machines_by_campaign: dict[str, dict[str, dict[str, Machine]]] = {}  # campaign, side, host
     for side, machines in answer.machines.items():
         for m in machines:
-            of.setdefault(m.campaign, {}).setdefault(side, {})[m.host] = m
-    runs = max(_LEAST_RUNS, telemetry.MOST_RUNS // max(1, len(of)))
+            machines_by_campaign.setdefault(m.campaign, {}).setdefault(side, {})[m.host] = m
+    runs = max(_LEAST_RUNS, telemetry.MOST_RUNS // max(1, len(machines_by_campaign)))
     parts: list[Results] = []
-    for campaign, sides in sorted(of.items()):
+    for campaign, sides in sorted(machines_by_campaign.items()):
         archive, chosen = Archive(root / campaign), {h: m for hosts in sides.values() for h, m in hosts.items()}
         try:
             results = (
@@ -55,7 +54,7 @@ def gather(root: Path, answer: Answer, command: Sequence[str], created: str) -> 
                 else load_results(archive, {h: m.facts for h, m in chosen.items()}, runs)
             )
         except FleetmarkError as error:
-            if campaign == max(of) and not parts:
+            if campaign == max(machines_by_campaign) and not parts:
                 raise
             leave_out(f"{campaign}, whose figures are compared, in what stands behind them", error)
             continue
@@ -68,7 +67,7 @@ def gather(root: Path, answer: Answer, command: Sequence[str], created: str) -> 
         parts.append(
             replace(part, telemetry=replace(part.telemetry, read=t.read, available=t.available, damaged=t.damaged))
         )
-    about = CampaignInfo(
+    info = CampaignInfo(
         id="comparison",
         created=created,
         suite="",
@@ -80,7 +79,7 @@ def gather(root: Path, answer: Answer, command: Sequence[str], created: str) -> 
         wall_s=0.0,
         workloads=tuple(dict.fromkeys(w for p in parts for w in p.campaign.workloads)),
     )
-    together = _merged(about, parts)
+    together = _merged(info, parts)
     hosts = {h.name: h for h in together.hosts}  # keep the latest facts of each host
     return replace(together, hosts=tuple(hosts.values())), tuple(parts)
 
@@ -105,28 +104,27 @@ def measurements(root: Path, answer: Answer, workloads: Collection[str]) -> pd.D
     Skip a damaged campaign with a warning.
     """
     names = _names(answer)
-    of: dict[str, dict[str, dict[str, str]]] = {}  # campaign, side, host
+    names_by_campaign: dict[str, dict[str, dict[str, str]]] = {}  # campaign, side, host
     for side, machines in answer.machines.items():
         for m in machines:
-            of.setdefault(m.campaign, {}).setdefault(side, {})[m.host] = names[side, m.campaign, m.host]
+            names_by_campaign.setdefault(m.campaign, {}).setdefault(side, {})[m.host] = names[side, m.campaign, m.host]
     parts = []
-    for campaign, sides in sorted(of.items()):
+    for campaign, sides in sorted(names_by_campaign.items()):
         try:
             values = read_values(Archive(root / campaign))
         except FleetmarkError as error:
             leave_out(f"{campaign}, whose figures are compared, in what stands behind them", error)
             continue
         parts += [values.under_names(called) for called in sides.values()]
-    listed = ", ".join(map(literal, sorted(workloads))) or "null"
-    return Values.together(parts).where(f"workload in ({listed})")
+    return Values.together(parts).where(one_of("workload", sorted(workloads)))
 
 
-def _merged(about: CampaignInfo, parts: Sequence[Results]) -> Results:
+def _merged(info: CampaignInfo, parts: Sequence[Results]) -> Results:
     """Merge the results of several sides or campaigns."""
     return Results(
-        about,
+        info,
         tuple(h for p in parts for h in p.hosts),
-        stacked([p.outcomes for p in parts]),
+        pd.concat([p.outcomes for p in parts], ignore_index=True),
         Values.together([p.values for p in parts]),
         telemetry.together([p.telemetry for p in parts]),
     )
@@ -184,24 +182,24 @@ def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> R
     """Return an imported table as the results of a campaign."""
     file = archive.path / "import.json"
     try:
-        about = decode_json(read_inside(file, archive.path))
-        about = {name: about[name] for name in ("created", "kind", "source", "fleetmark", "notes", "sha256")}
+        document = decode_json(read_inside(file, archive.path))
+        document = {name: document[name] for name in ("created", "kind", "source", "fleetmark", "notes", "sha256")}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FleetmarkError(f"{file}: damaged ({error!r}); delete {file.parent} and import again") from error
     values = read_values(archive)
     info = CampaignInfo(
         id=campaign,
-        created=about["created"],
+        created=document["created"],
         suite="",
         seed=0,
-        command=("fleetmark", "import", about["kind"], about["source"]),
-        fleetmark_version=about["fleetmark"],
+        command=("fleetmark", "import", document["kind"], document["source"]),
+        fleetmark_version=document["fleetmark"],
         path=archive.path.resolve(),
         finished=True,
         wall_s=0.0,
         workloads=tuple(sorted(values.distinct("workload")["workload"])),
-        notes=tuple(about["notes"]),
-        hashes={about["source"]: about["sha256"]},
+        notes=tuple(document["notes"]),
+        hashes={document["source"]: document["sha256"]},
     )
     reason = message("imported figures come without facts")
     hosts = tuple(HostInfo(m.host, labels=m.labels, reason=reason) for m in machines)

@@ -79,8 +79,8 @@ _KINDS: Mapping[str, _Importer] = {
 TRAITS = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.TRAITS))
 MODEL = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.MODEL))
 KIND = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.KIND))
-COUNTS = {label: of for kind in _KINDS.values() for label, of in kind.COUNTS.items()}
-UNIFORM = {label: about for kind in _KINDS.values() for label, about in kind.UNIFORM.items()}
+COUNTS = {label: amount for kind in _KINDS.values() for label, amount in kind.COUNTS.items()}
+UNIFORM = {label: trait for kind in _KINDS.values() for label, trait in kind.UNIFORM.items()}
 SIZES = {**spec.SIZES, **mlperf.SIZES, **sparecores.SIZES}  # machine label -> what it counts
 _CREDITS: Mapping[str, _Credit] = {"mlperf": mlperf.credit, "spec": spec.credit}
 BY_TABLE = "publisher"  # counts as one host if tables define publishers differently
@@ -165,7 +165,7 @@ def _one(root: Path, kind: str, path: Path, machine: str = "", labels: Mapping[s
     except FleetmarkError as error:
         raise FleetmarkError(f"{path}: {error}") from error
     folder = root / FOLDER / f"{kind}-{_stem(path.name, kind)}-{place}"
-    about: dict[str, Any] = {
+    document: dict[str, Any] = {
         "schema": SCHEMA,
         "kind": kind,
         "source": os.fsencode(path.absolute()).decode(errors="replace"),
@@ -179,13 +179,13 @@ def _one(root: Path, kind: str, path: Path, machine: str = "", labels: Mapping[s
         "notes": list(published.notes),
         "machines": {name: dict(labels) for name, labels in published.machines.items()},
     }
-    rows = _measurements(f"{FOLDER}/{folder.name}", published, about["created"])
+    rows = _measurements(f"{FOLDER}/{folder.name}", published, document["created"])
     Archive(folder, root).write_measurements(rows)
     try:
-        replace_inside(folder / "import.json", root, json.dumps(about, indent=1, ensure_ascii=False), private=False)
+        replace_inside(folder / "import.json", root, json.dumps(document, indent=1, ensure_ascii=False), private=False)
     except OSError as error:
         raise FleetmarkError(f"cannot write {folder / 'import.json'}: {error.strerror}") from error
-    return Import(folder, about, new=True)
+    return Import(folder, document, new=True)
 
 
 def _described(published: Table, machine: str, labels: Mapping[str, str]) -> Table:
@@ -195,7 +195,7 @@ def _described(published: Table, machine: str, labels: Mapping[str, str]) -> Tab
             f"it has {len(published.machines)} machines, which cannot all be {machine}: leave --machine out"
         )
     rows = [replace(row, machine=machine) for row in published.rows] if machine else published.rows
-    machines = {machine or name: {**of, **labels} for name, of in published.machines.items()}
+    machines = {machine or name: {**traits, **labels} for name, traits in published.machines.items()}
     return replace(published, machines=machines, rows=rows)
 
 
@@ -267,7 +267,7 @@ def published_by(machine: Machine) -> str | None:
 def micro(class_cases: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Return the names of classes that contain one micro-benchmark only. ``class_cases``: the cases by class."""
     names = {class_: {sparecores.MICRO.get(case, "") for case in cases} for class_, cases in class_cases.items()}
-    return {class_: of.pop() for class_, of in names.items() if len(of) == 1 and "" not in of}
+    return {class_: labels.pop() for class_, labels in names.items() if len(labels) == 1 and "" not in labels}
 
 
 def credits(root: Path, chosen: Sequence[Machine], figures: Sequence[tuple[str, str]]) -> list[Message]:
@@ -298,12 +298,12 @@ def _no_facts() -> Facts | None:
 
 def _about(file: Path) -> dict[str, Any]:
     try:
-        about: dict[str, Any] = decode_json(read_inside(file, file.parent.parent.parent))
-        version = about["schema"]
-        for labels in about["machines"].values():
+        document: dict[str, Any] = decode_json(read_inside(file, file.parent.parent.parent))
+        version = document["schema"]
+        for labels in document["machines"].values():
             labels.items()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FleetmarkError(f"{file}: damaged ({error!r}); delete {file.parent} and import again") from error
     if version != SCHEMA:
         raise FleetmarkError(f"{file}: schema {version} is not one this version of Fleetmark reads ({SCHEMA})")
-    return about
+    return document

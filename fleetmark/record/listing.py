@@ -73,8 +73,8 @@ def _lines(summary: Summary) -> list[str]:
     hosts = Archive(summary.path).campaign().get("jobs", {})
     files = [*_FILES, *(f"{kind}/{safe_name(host)}.json" for host in hosts for kind in ("facts", "jobs"))]
     values = {name: getattr(summary, name) for name in _FIELDS} | {"statuses": dict(summary.statuses)}
-    about = {"campaign": summary.campaign, "stamp": _stamp(summary.path, files), "files": files}
-    return [json.dumps({**about, **values})]
+    entry = {"campaign": summary.campaign, "stamp": _stamp(summary.path, files), "files": files}
+    return [json.dumps({**entry, **values})]
 
 
 def _stamp(folder: Path, files: Sequence[str]) -> str:
@@ -82,8 +82,8 @@ def _stamp(folder: Path, files: Sequence[str]) -> str:
     states = []
     for name in files:
         try:
-            about = os.lstat(f"{folder}/{name}")
-            states.append(f"{about.st_size} {about.st_mtime_ns} {about.st_ino}")
+            state = os.lstat(f"{folder}/{name}")
+            states.append(f"{state.st_size} {state.st_mtime_ns} {state.st_ino}")
         except OSError:
             states.append("-")
     return hashlib.blake2b(" ".join(states).encode(), digest_size=12).hexdigest()

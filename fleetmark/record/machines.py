@@ -1,4 +1,4 @@
-"""The machines on record: every host of every campaign, and those of imported tables."""
+"""List the machines on record: hosts of campaigns and machines of imported tables."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fleetmark.record.select import Machine
 
 
 def machines(root: Path) -> list[Machine]:
-    """Every host of every campaign under ``root``, and every machine of the tables imported there.
+    """Return every host of every campaign under ``root``, and every machine of the tables imported there.
 
-    What is damaged is left out, with a LeftOut warning. Raises FleetmarkError where there is no such folder, and where
-    nothing on record can be read.
+    Skip damaged files with a LeftOut warning. Raise FleetmarkError if the folder does not exist, or if nothing on
+    record can be read.
     """
     if not root.is_dir():
         raise FleetmarkError(f"{root}: no such folder, so there is nothing on record; name another with --results")

@@ -40,7 +40,7 @@ class _Side:
 
     selector: str
     terms: tuple[Term, ...]
-    own: tuple[Term, ...]
+    distinguishing: tuple[Term, ...]
     machines: Sequence[Machine]
 
 
@@ -52,8 +52,15 @@ def names(chosen: Mapping[str, Sequence[Machine]], wished: Sequence[str] = (), t
     """
     _check(wished, len(chosen), taken)
     terms = {selector: parse(selector) for selector in chosen}
-    shared = [t for t in next(iter(terms.values())) if len(chosen) > 1 and all(t in of for of in terms.values())]
-    sides = [_Side(s, of, tuple(t for t in of if t not in shared), chosen[s]) for (s, of) in terms.items()]
+    shared = [
+        t
+        for t in next(iter(terms.values()))
+        if len(chosen) > 1 and all(t in terms_of_side for terms_of_side in terms.values())
+    ]
+    sides = [
+        _Side(s, terms_of_side, tuple(t for t in terms_of_side if t not in shared), chosen[s])
+        for (s, terms_of_side) in terms.items()
+    ]
     fixed = {selector: name for selector, name in zip(chosen, wished, strict=False) if name}
     short = {s.selector: s.selector for s in sides}
     for level in (_kind, _values, _conditions):
@@ -81,11 +88,11 @@ def _check(wished: Sequence[str], sides: int, taken: Sequence[str]) -> None:
 
 def _kind(side: _Side) -> str:
     """What kind of machines the side has, and how many processors or accelerators each has."""
-    own = [t for t in side.own if t.operator == "="]
+    equal_terms = [t for t in side.distinguishing if t.operator == "="]
     every = [t for t in side.terms if t.operator == "="]
     counts = {_COUNTS[t.key]: t.value for t in every if t.key in _COUNTS and t.value.isdecimal()}
-    counted = {_COUNTS[t.key] for t in own if t.key in _COUNTS}
-    kinds = [t for t in every if t.key in _KIND and (t in own or t.key in counted)]
+    counted = {_COUNTS[t.key] for t in equal_terms if t.key in _COUNTS}
+    kinds = [t for t in every if t.key in _KIND and (t in equal_terms or t.key in counted)]
     parts = []
     for t in kinds:
         count = counts.get(t.key) or (next(iter(counts.values())) if len(kinds) == len(counts) == 1 else "")
@@ -97,12 +104,12 @@ def _kind(side: _Side) -> str:
 def _values(side: _Side) -> str:
     """The kind, and the values of all other conditions that the other sides lack."""
     kind = _kind(side)
-    rest = [t for t in side.own or side.terms if t.key not in _COUNTS and not (kind and t.key in _KIND)]
+    rest = [t for t in side.distinguishing or side.terms if t.key not in _COUNTS and not (kind and t.key in _KIND)]
     return ", ".join(filter(None, [kind, *(_term(side, t) for t in rest)]))
 
 
 def _conditions(side: _Side) -> str:
-    return _written(side.own or side.terms)
+    return _written(side.distinguishing or side.terms)
 
 
 def _term(side: _Side, term: Term) -> str:
@@ -138,6 +145,6 @@ def _notes(sides: Sequence[_Side], short: Mapping[str, str], shared: Sequence[Te
     """The conditions that names do not show: those of all sides once, then each side's own."""
     notes = [message("all sides: {terms}", terms=_written(shared))] if shared else []
     for side in sides:
-        if short[side.selector] != side.selector and len(side.own) > 1:
-            notes.append(message("{side}: {terms}", side=short[side.selector], terms=_written(side.own)))
+        if short[side.selector] != side.selector and len(side.distinguishing) > 1:
+            notes.append(message("{side}: {terms}", side=short[side.selector], terms=_written(side.distinguishing)))
     return notes

@@ -52,7 +52,7 @@ def exchanged(chosen: Mapping[str, Sequence[Machine]], rates: Sequence[str]) -> 
         match = _RATE.fullmatch(text)
         if match is None or not 0 < float(match[2]) < math.inf or match[1] == match[3]:
             raise FleetmarkError(f"--rate {text}: not an exchange rate with a date; write USD=0.92 EUR 2026-11-01")
-        result = {title: [_exchanged(m, match) for m in of] for title, of in result.items()}
+        result = {title: [_exchanged(m, match) for m in machines] for title, machines in result.items()}
     return result
 
 
@@ -74,11 +74,13 @@ def _exchanged(machine: Machine, rate: re.Match[str]) -> Machine:
 def check_alike(chosen: Mapping[str, Sequence[Machine]]) -> None:
     """Raise FleetmarkError if prices have several currencies or billing terms, which cannot be compared."""
     kinds = {
-        title: sorted({_kind(m) for m in of if m.labels.get("price") and m.labels.get("currency")})
-        for title, of in chosen.items()
+        title: sorted({_kind(m) for m in machines if m.labels.get("price") and m.labels.get("currency")})
+        for title, machines in chosen.items()
     }
-    if len({kind for of in kinds.values() for kind in of}) > 1:
-        shown = "; ".join(f"{title} {', '.join(of)}" for title, of in kinds.items() if of)
+    if len({kind for kinds_of_side in kinds.values() for kind in kinds_of_side}) > 1:
+        shown = "; ".join(
+            f"{title} {', '.join(kinds_of_side)}" for title, kinds_of_side in kinds.items() if kinds_of_side
+        )
         raise FleetmarkError(
             f"--per money: prices have several currencies or terms ({shown}); give all sides one "
             "currency and one term with --price, or convert a currency with --rate 'USD=0.92 EUR 2026-11-01'"

@@ -82,9 +82,9 @@ def profile(root: Path, target: str, resources: Sequence[str], select: str | Non
     if len(titles) > 1:
         raise FleetmarkError(f"--target {target} is {len(titles)} benchmarks: {some(titles)}; narrow it to one")
     title = titles[0]
-    about = side.benchmarks.loc[title]
-    if ", " in str(about["unit"]):
-        raise FleetmarkError(f"--target {target} is in {about['unit']}: one unit is needed")
+    benchmark = side.benchmarks.loc[title]
+    if ", " in str(benchmark["unit"]):
+        raise FleetmarkError(f"--target {target} is in {benchmark['unit']}: one unit is needed")
     fitted_resources = {name: _resource(side, name, pattern) for name, pattern in patterns.items()}
     if overlapping := [n for n, r in fitted_resources.items() if title in r.benchmarks]:
         raise FleetmarkError(f"--resource {overlapping[0]}: {title} is the target itself; it cannot explain itself")
@@ -100,7 +100,7 @@ def profile(root: Path, target: str, resources: Sequence[str], select: str | Non
             f"{f' ({why})' if why else ''}"
         )
     fitted = bottleneck.fit({m: rates[m] for m in used}, {m: float(times[m]) for m in used})
-    unit = "1/s" if about["better"] == Better.LOWER else str(about["unit"])
+    unit = "1/s" if benchmark["better"] == Better.LOWER else str(benchmark["unit"])
     records = [key for key, name in names.items() if name in used]
     return Profiled(title, unit, fitted_resources, fitted, selection, records, left_out)
 
@@ -132,12 +132,12 @@ def _names(chosen: Sequence[Machine]) -> dict[tuple[str, str], str]:
     return names
 
 
-def _matching(side: Side, pattern: str, what: str) -> list[str]:
+def _matching(side: Side, pattern: str, option: str) -> list[str]:
     keys = side.benchmarks["workload"] + "/" + side.benchmarks["case"] + "/" + side.benchmarks["metric"]
     titles = [str(t) for t, key in keys.items() if fnmatch.fnmatchcase(str(key), pattern)]
     if not titles:
         raise FleetmarkError(
-            f"{what} {pattern} matches no benchmark of {side.title}; it is a pattern over workload/case/metric, as "
+            f"{option} {pattern} matches no benchmark of {side.title}; it is a pattern over workload/case/metric, as "
             "`fleetmark report --format json` has them"
         )
     return titles
@@ -260,11 +260,11 @@ def upgrades(texts: Sequence[str]) -> list[Upgrade]:
     """Upgrades such as ``mem=1.2@800``: factors of resources, and the price. Raises FleetmarkError for other text."""
     parsed = []
     for text in texts:
-        factors, at, money = text.partition("@")
+        factors, separator, money = text.partition("@")
         pairs = [part.partition("=") for part in factors.split(",")]
         try:
             by_resource = {name.strip(): float(factor) for name, _, factor in pairs}
-            parsed.append(Upgrade(text, by_resource, float(money) if at else None))
+            parsed.append(Upgrade(text, by_resource, float(money) if separator else None))
         except ValueError:
             raise FleetmarkError(
                 f"--upgrade {text}: write it as resource=factor@money, such as mem=1.2@800 or cpu=2,mem=1.5@4000"

@@ -92,10 +92,10 @@ def save(
     weights, means = _weights(side, kinds), _means(side)
     rows = [
         {"title": title, "mean": float(means[str(title)]), "hosts": int(side.means[title].count())}
-        | {key: about[key] for key in _ABOUT}
-        | {key: None if math.isnan(about[key]) else about[key] for key in _SIZES}
+        | {key: benchmark[key] for key in _ABOUT}
+        | {key: None if math.isnan(benchmark[key]) else benchmark[key] for key in _SIZES}
         | {"weight": weights[str(title)], "of_hosts": _of_hosts(side.means[title])}
-        for title, about in side.benchmarks.to_dict("index").items()
+        for title, benchmark in side.benchmarks.to_dict("index").items()
     ]
     content = {
         "selector": side.title,
@@ -118,8 +118,8 @@ def _means(side: Side) -> pd.Series:
     """Return the mean of the side's hosts by title. If hosts lack benchmarks, use the model of comparisons."""
     means = side.means.mean()
     scored = side.benchmarks[side.benchmarks["kind"] != Kind.GUARDRAIL]
-    for _, of in scored.groupby("class"):
-        titles = [str(title) for title in of.index]
+    for _, benchmarks in scored.groupby("class"):
+        titles = [str(title) for title in benchmarks.index]
         with contextlib.suppress(mixed.TooFewError):
             means.update(pd.Series(mixed.fit(side.means.reindex(columns=titles).to_numpy(float)).means, titles))
     return means

@@ -79,10 +79,10 @@ def best_of(rates: Iterable[Rate], facts: Mapping[str, Facts]) -> Best:
 def roofs(facts: Mapping[str, Facts], hosts: Sequence[str], best: Best) -> Iterator[Roof]:
     """Yield every part that was measured or has a known peak, host by host."""
     for host in hosts:
-        own = best.get(host, {})
+        rates_of_host = best.get(host, {})
         known = facts.get(host)
-        for part in sorted({*own, *(_with_peak(known) if known else ())}, key=_order):
-            rate, unit, benchmark = own.get(part, (None, "FLOP/s" if "compute" in part[0] else "B/s", ""))
+        for part in sorted({*rates_of_host, *(_with_peak(known) if known else ())}, key=_order):
+            rate, unit, benchmark = rates_of_host.get(part, (None, "FLOP/s" if "compute" in part[0] else "B/s", ""))
             yield Roof(host, part[0], part[1], rate, _peak(known, part) if known else None, unit, benchmark)
 
 
@@ -92,24 +92,24 @@ def _order(part: Part) -> tuple[int, str]:
 
 def _with_peak(facts: Facts) -> Iterator[Part]:
     """Yield the parts whose peak is known from facts, measured or not."""
-    for of in ("compute", "memory", "link", "pcie", "gpu_link", "device_memory"):
-        called = "fp64" if of == "compute" else ""
-        if peak.component_peak(facts, of, called) is not None:
-            yield of, called
+    for component in ("compute", "memory", "link", "pcie", "gpu_link", "device_memory"):
+        called = "fp64" if component == "compute" else ""
+        if peak.component_peak(facts, component, called) is not None:
+            yield component, called
 
 
 def _peak(facts: Facts, part: Part) -> Peak | None:
-    of, called = part
-    if of == "device_compute" and called not in ("bf16", "fp16", ""):
+    component, called = part
+    if component == "device_compute" and called not in ("bf16", "fp16", ""):
         return None
-    return peak.component_peak(facts, of, called)
+    return peak.component_peak(facts, component, called)
 
 
-def _part(of: str, called: str, class_: str, facts: Facts | None) -> Part:
+def _part(component: str, called: str, class_: str, facts: Facts | None) -> Part:
     """Return the part of the host, or of its accelerator if the benchmark can run on both."""
     on_device = class_.startswith("gpu") or bool(facts and facts.gpus)
-    if of in _ON_DEVICES and not on_device:
-        return _ON_DEVICES[of], called if of == "device_compute" else ""
-    if of == "compute" and class_.startswith("gpu"):
+    if component in _ON_DEVICES and not on_device:
+        return _ON_DEVICES[component], called if component == "device_compute" else ""
+    if component == "compute" and class_.startswith("gpu"):
         return "device_compute", called
-    return of, called if of in ("compute", "cache", "device_compute") else ""
+    return component, called if component in ("compute", "cache", "device_compute") else ""

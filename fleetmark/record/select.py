@@ -1,4 +1,4 @@
-"""Which machines a comparison is about: ``gen=icelake``, ``site=ams,cpu.cores>=64`` over labels and facts."""
+"""Select machines by labels and facts: ``gen=icelake``, ``site=ams,cpu.cores>=64``."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SHOWN = 8  # values named where nothing matches
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A host of one campaign, or a machine of one imported table, and what it can be chosen by.
+    """Store a host of a campaign, or a machine of an imported table, with the values that selectors use.
 
-    ``facts`` is called only when a selector needs them: a large archive has many. ``address``: where it was reached.
+    ``facts`` reads the facts; it is called only if a selector needs them. ``address``: the address of the host.
     """
 
     campaign: str
@@ -39,7 +39,7 @@ class Machine:
     address: str = ""
 
     def values(self, key: str) -> list[str]:
-        """What stands under ``key``: ``host``, ``campaign``, a label, or a path into the facts (``gpus.name``)."""
+        """Return the values of ``key``: ``host``, ``campaign``, a label, or a path into the facts (``gpus.name``)."""
         if key in ("host", "campaign"):
             return [self.host if key == "host" else self.campaign]
         if key in self.labels:
@@ -50,7 +50,7 @@ class Machine:
 
 
 def _leaves(value: Any, path: Sequence[str]) -> Iterable[str]:
-    """The scalars at ``path``; a list on the way gives those of each of its items."""
+    """Yield the scalars at ``path``; for a list, those of each item."""
     if isinstance(value, tuple | list):
         for item in value:
             yield from _leaves(item, path)
@@ -63,7 +63,7 @@ def _leaves(value: Any, path: Sequence[str]) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One condition: ``key``, one of = != >= <= > <, and a value; = and != take shell-style patterns."""
+    """Store a condition: a key, an operator (= != >= <= > <) and a value; = and != accept shell-style patterns."""
 
     key: str
     operator: str
@@ -90,7 +90,7 @@ def _number(text: str) -> float | None:
 
 
 def parse(text: str) -> tuple[Term, ...]:
-    """The conditions of a selector, all of which must hold. Raises FleetmarkError saying how one is written."""
+    """Return the conditions of a selector, which must all hold. Raise FleetmarkError for an invalid one."""
     terms = []
     for part in _NEXT.split(text):
         match = _TERM.fullmatch(part)
@@ -106,7 +106,7 @@ def parse(text: str) -> tuple[Term, ...]:
 
 
 def choose(machines: Sequence[Machine], text: str) -> list[Machine]:
-    """The machines that ``text`` selects. Raises FleetmarkError that says what would match where nothing does."""
+    """Return the machines that ``text`` selects. If none match, raise FleetmarkError with values that would."""
     terms = parse(text)
     if not machines:
         raise FleetmarkError(f"selector {text!r}: there is nothing on record; `fleetmark run` or `import` first")
@@ -126,7 +126,7 @@ def _any_has(key: str, machines: Sequence[Machine]) -> bool:
 
 
 def _is_path(model: Any, path: Sequence[str]) -> bool:
-    """Whether facts have a place of that name, whether or not any host has a value."""
+    """Return whether facts have that path, even if no host has a value."""
     field = model.model_fields.get(path[0])
     if field is None or len(path) == 1:
         return field is not None
@@ -136,10 +136,10 @@ def _is_path(model: Any, path: Sequence[str]) -> bool:
 
 
 def distinct_names(machines: Sequence[Machine], *, by_id: bool = False) -> dict[tuple[str, str], str]:
-    """(campaign, host) to a distinct name: the host's, and more where different machines have one name.
+    """Return a distinct name for each (campaign, host): the host's, extended if different machines share it.
 
-    Machines of one name and one address are one; facts are read where the addresses differ (a machine may have moved)
-    and, with ``by_id``, wherever a name stands in several campaigns (one address may serve two sites).
+    Machines with the same name and address are the same. Facts are read if addresses differ, because a machine may have
+    moved. With ``by_id``, they are read for every name in several campaigns, because two sites may use one address.
     """
     of_name: dict[str, list[Machine]] = {}
     for machine in {(m.campaign, m.host): m for m in machines}.values():
@@ -158,10 +158,10 @@ def distinct_names(machines: Sequence[Machine], *, by_id: bool = False) -> dict[
 
 
 def _marks(same: Sequence[Machine]) -> dict[str, str]:
-    """Campaign to what distinguishes a machine from others of its name: its machine ID, else its address."""
+    """Return the machine ID, or else the address, of the machine in each campaign."""
     ids = {m.campaign: f.machine_id for m in same if (f := m.facts()) and f.machine_id}
-    at = {m.address: ids[m.campaign] for m in same if m.campaign in ids}
-    return {m.campaign: ids.get(m.campaign) or at.get(m.address) or m.address for m in same}
+    ids_by_address = {m.address: ids[m.campaign] for m in same if m.campaign in ids}
+    return {m.campaign: ids.get(m.campaign) or ids_by_address.get(m.address) or m.address for m in same}
 
 
 def _what_would(term: Term, machines: Sequence[Machine]) -> str:

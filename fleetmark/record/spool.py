@@ -41,8 +41,8 @@ class Spool:
                 files = sorted((e.name, *_state(e.stat(follow_symlinks=False))) for e in entries)
         except OSError:
             return None
-        of = [self._reader, self._archive.id, self._archive.named(folder), files]
-        return hashlib.sha256(json.dumps(of).encode()).hexdigest().encode()
+        identity = [self._reader, self._archive.id, self._archive.named(folder), files]
+        return hashlib.sha256(json.dumps(identity).encode()).hexdigest().encode()
 
     def get(self, key: bytes | None) -> Any:
         """The document of ``key``; None where there is none, or it is damaged."""

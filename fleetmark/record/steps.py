@@ -69,7 +69,7 @@ def _is_item(item: Mapping[str, Any]) -> Mapping[str, Any]:
     words = [item.get(name) for name in ("read", "write")]
     command = isinstance(item.get("match"), str) and all(isinstance(w, list | tuple) and w for w in words)
     if command:
-        command = all(isinstance(word, str) for of in words for word in of or ())
+        command = all(isinstance(word, str) for command_words in words for word in command_words or ())
     if not isinstance(item.get("value"), str) or not (command or (isinstance(item.get("path"), str) and item["path"])):
         raise ValueError("names no file or command that is set to a value")
     return item

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.frames import among, stacked
 from fleetmark.base.measurement import Status
 from fleetmark.record import replies
 from fleetmark.record.archive import Archive
@@ -32,8 +31,8 @@ _DEVICES = (
 _Run = tuple[str, str, str, int]  # host, workload, case, repeat
 
 
-def read(archive: Archive, outcomes: pd.DataFrame, values: Values, most: int = MOST_RUNS) -> Telemetry:
-    """Return the telemetry of at most ``most`` passed runs of headline cases.
+def read(archive: Archive, outcomes: pd.DataFrame, values: Values, limit: int = MOST_RUNS) -> Telemetry:
+    """Return the telemetry of at most ``limit`` passed runs of headline cases.
 
     The runs are spread evenly over the hosts of each workload. ``outcomes`` must have the column ``subject``.
     """
@@ -43,7 +42,7 @@ def read(archive: Archive, outcomes: pd.DataFrame, values: Values, most: int = M
     samples: list[tuple[Any, ...]] = []
     extremes: list[tuple[Any, ...]] = []
     damaged, read_, size = [], 0, 0
-    for host, workload, case, repeat, subject in _spread(runs, most):
+    for host, workload, case, repeat, subject in _spread(runs, limit):
         step = {"workload": workload, "case": case, "repeat": repeat, "subject": subject}
         folder = archive.raw_dir(host, step)
         file = folder / "result.json"
@@ -78,8 +77,8 @@ def read(archive: Archive, outcomes: pd.DataFrame, values: Values, most: int = M
 def together(parts: Sequence[Telemetry]) -> Telemetry:
     """Merge the telemetry of several campaigns."""
     return Telemetry(
-        stacked([Telemetry().samples, *(p.samples for p in parts)]),
-        stacked([Telemetry().extremes, *(p.extremes for p in parts)]),
+        pd.concat([Telemetry().samples, *(p.samples for p in parts)], ignore_index=True),
+        pd.concat([Telemetry().extremes, *(p.extremes for p in parts)], ignore_index=True),
         sum(p.read for p in parts),
         sum(p.available for p in parts),
         tuple(name for p in parts for name in p.damaged),
@@ -90,16 +89,16 @@ def _of_headlines(outcomes: pd.DataFrame, values: Values) -> pd.DataFrame:
     """Return the passed runs of the cases with a headline, or of all cases if none has one."""
     ran = outcomes[(outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")]
     heads = values.distinct("workload", "case", where="headline")
-    cases = {(w, c.split("/", maxsplit=1)[0]) for w, c in zip(heads["workload"], heads["case"], strict=True)}
-    of_headlines = among(ran, ["workload", "case"], cases)
+    cases = pd.MultiIndex.from_arrays([heads["workload"], heads["case"].str.split("/").str[0]])
+    of_headlines = pd.MultiIndex.from_frame(ran[["workload", "case"]]).isin(cases)
     return ran[of_headlines] if of_headlines.any() else ran
 
 
-def _spread(runs: pd.DataFrame, most: int) -> Iterator[tuple[str, str, str, int, str]]:
-    """Yield at most ``most`` runs, equally many per workload, spread evenly over its hosts, cases and repeats."""
+def _spread(runs: pd.DataFrame, limit: int) -> Iterator[tuple[str, str, str, int, str]]:
+    """Yield at most ``limit`` runs, equally many per workload, spread evenly over its hosts, cases and repeats."""
     columns = ["host", "workload", "case", "repeat", "subject"]
     order = runs.sort_values(["workload", "host", "case", "repeat", "subject"], kind="stable")[columns]
-    share = max(1, most // max(1, order["workload"].nunique()))
+    share = max(1, limit // max(1, order["workload"].nunique()))
     for _, rows in order.groupby("workload", sort=True):
         picked = np.unique(np.linspace(0, len(rows) - 1, min(share, len(rows))).round().astype(int))
         yield from rows.iloc[picked].itertuples(index=False, name=None)

@@ -13,17 +13,17 @@ import workloads
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.base.frames import plain, stacked
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import count, message
+from fleetmark.base.words import word
 from fleetmark.record import journal, store, telemetry
 from fleetmark.record.archive import Archive
 from fleetmark.record.results import CampaignInfo, HostInfo, Results
-from fleetmark.record.values import Source, Values, source
+from fleetmark.record.values import REJECTED, Source, Values, source
 from planner.scores import Rule, scores
 from planner.stability import FOREIGN_CORES
 
-SHOWN = 6  # maximum number of unstable cases to list
+SHOWN = 6  # maximum number of unstable cases, and of metrics with rejected values, to list
 _NO_FACTS = message("the campaign holds no facts of it, nor why it gave none")
 
 
@@ -37,21 +37,26 @@ def load_results(
     ``facts``: a function by host that reads its facts; ``telemetry_runs``: maximum number of runs whose samples are
     read. Raise FleetmarkError if a file of the campaign is damaged.
     """
-    about = _campaign_file(archive)
+    document = _campaign_file(archive)
     outcomes, events, last = journal.read(archive)
     sources = _sources(archive, facts)
     values = _with_scores(Values(schema.frame(), *sources))
     if facts is not None:
         outcomes = outcomes[outcomes["host"].isin(list(facts))].reset_index(drop=True)
-    notes = [*_lacking(archive, sources), *_disturbances(outcomes), *_adapted(events, about.get("until"))]
+    notes = [
+        *_lacking(archive, sources),
+        *_rejected(values),
+        *_disturbances(outcomes),
+        *_adapted(events, document.get("until")),
+    ]
     meanwhile = telemetry.read(archive, outcomes, values, telemetry_runs)
     if meanwhile.damaged:
         first, more = meanwhile.damaged[0], len(meanwhile.damaged)
         notes.append(
             message("The telemetry of {runs} cannot be read, first {file}.", runs=count(more, "run"), file=first)
         )
-    info = _info(archive, about, events, last or about["created"], values, notes)
-    return Results(info, _hosts(archive, about, events, facts), outcomes, values, meanwhile)
+    info = _info(archive, document, events, last or document["created"], values, notes)
+    return Results(info, _hosts(archive, document, events, facts), outcomes, values, meanwhile)
 
 
 _REQUIRED = ("created", "suite", "seed", "command", "versions", "workloads", "hosts")
@@ -59,18 +64,18 @@ _REQUIRED = ("created", "suite", "seed", "command", "versions", "workloads", "ho
 
 def _campaign_file(archive: Archive) -> dict[str, Any]:
     """Return campaign.json. Raise FleetmarkError if an entry is missing or has the wrong type."""
-    file, about = archive.path / "campaign.json", Archive.open(archive.path).campaign()
-    lacking = [name for name in _REQUIRED if name not in about]
+    file, document = archive.path / "campaign.json", Archive.open(archive.path).campaign()
+    lacking = [name for name in _REQUIRED if name not in document]
     if lacking:
         raise FleetmarkError(f"{file}: lacks {', '.join(lacking)}; restore it, or leave the campaign out")
     try:
-        datetime.fromisoformat(about["created"])
-        for host in about["hosts"]:
+        datetime.fromisoformat(document["created"])
+        for host in document["hosts"]:
             dict(host["labels"], **{str(host["name"]): host["name"]})
-        _ = about["versions"]["fleetmark"]
+        _ = document["versions"]["fleetmark"]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FleetmarkError(f"{file}: damaged ({error!r}); restore it, or leave the campaign out") from error
-    return about
+    return document
 
 
 def _disturbances(outcomes: pd.DataFrame) -> list[str]:
@@ -98,18 +103,18 @@ def _adapted(events: list[dict[str, Any]], until: dict[str, Any] | None) -> list
     """Describe the adaptive repeats: the target width, the unstable cases, and the rejected repeats."""
     if not until:
         return []
-    of: dict[str, list[dict[str, Any]]] = {"enough": [], "unstable": [], "rejected": []}
+    events_by_kind: dict[str, list[dict[str, Any]]] = {"enough": [], "unstable": [], "rejected": []}
     for event in events:
-        of.setdefault(event["e"], []).append(event)
+        events_by_kind.setdefault(event["e"], []).append(event)
     width = f"±{until['ci']:.2g}"
     notes: list[str] = [
         message(
             "Repeated until the interval of each median was within {width}: {cases}.",
             width=width,
-            cases=count(len(of["enough"]), "case"),
+            cases=count(len(events_by_kind["enough"]), "case"),
         )
     ]
-    for e in of["unstable"][:SHOWN]:
+    for e in events_by_kind["unstable"][:SHOWN]:
         half = e["half_width"]
         notes.append(
             message(
@@ -121,16 +126,19 @@ def _adapted(events: list[dict[str, Any]], until: dict[str, Any] | None) -> list
                 repeats=count(e["repeats"], "repeat"),
             )
         )
-    if len(of["unstable"]) > SHOWN:
+    if len(events_by_kind["unstable"]) > SHOWN:
         notes.append(
-            message("And {cases}: see journal.jsonl.", cases=count(len(of["unstable"]) - SHOWN, "more unstable case"))
+            message(
+                "And {cases}: see journal.jsonl.",
+                cases=count(len(events_by_kind["unstable"]) - SHOWN, "more unstable case"),
+            )
         )
-    if of["rejected"]:
-        first = of["rejected"][0]
+    if events_by_kind["rejected"]:
+        first = events_by_kind["rejected"][0]
         notes.append(
             message(
                 "Rejected {blocks}, kept and not counted; the first: {workload} repeat {repeat} on {host}, {reason}.",
-                blocks=count(len(of["rejected"]), "block"),
+                blocks=count(len(events_by_kind["rejected"]), "block"),
                 **{name: first[name] for name in ("workload", "repeat", "host", "reason")},
             )
         )
@@ -138,11 +146,6 @@ def _adapted(events: list[dict[str, Any]], until: dict[str, Any] | None) -> list
 
 
 _TELLING = ("standing", "class")  # without these columns, a figure may be mistaken for another kind
-
-
-def read_measurements(archive: Archive) -> pd.DataFrame:
-    """Return the campaign's measurements with the columns of ``base.schema``; empty if there are none yet."""
-    return read_values(archive).frame
 
 
 def read_values(archive: Archive) -> Values:
@@ -172,6 +175,29 @@ def _lacking(archive: Archive, sources: Sequence[Source]) -> list[str]:
     ]
 
 
+def _rejected(values: Values) -> list[str]:
+    """Return a note on the values of each metric that passed but are not scored."""
+    statement = f'select workload, "case", metric, count(*) from every where {REJECTED} group by all order by min(row)'
+    with values.opened() as database:
+        rows = database.execute(statement).fetchall()
+    why = word("zero or negative")
+    notes: list[str] = [
+        message(
+            "{workload} {case}: {values} of {metric} left out: {why}",
+            workload=workload,
+            case=case,
+            values=count(number, "value"),
+            metric=metric,
+            why=why,
+        )
+        for workload, case, metric, number in rows[:SHOWN]
+    ]
+    if len(rows) > SHOWN:
+        more = count(len(rows) - SHOWN, "more metric")
+        notes.append(message("Values of {metrics} left out: {why}.", metrics=more, why=why))
+    return notes
+
+
 def _with_scores(values: Values) -> Values:
     """Return ``values`` followed by the scores that the manifests of their workloads define."""
     known = set(workloads.names())
@@ -183,16 +209,18 @@ def _with_scores(values: Values) -> Values:
         for name in values.distinct("workload")["workload"]
         if name in known
     }
-    rules = {name: own for name, own in rules.items() if own}
+    rules = {name: rules_of_workload for name, rules_of_workload in rules.items() if rules_of_workload}
     if not rules:
         return values
-    parts = values.metrics({name: {rule.metric for rule in own} for name, own in rules.items()}, Status.INVALID)
-    return values.with_rows(stacked([scores(plain(part), rules) for part in parts]))
+    parts = values.metrics(
+        {name: {rule.metric for rule in rules_of_workload} for name, rules_of_workload in rules.items()}, Status.INVALID
+    )
+    return values.with_rows(pd.concat([scores(part.astype(schema.PANDAS), rules) for part in parts]))
 
 
 def _info(
     archive: Archive,
-    about: dict[str, Any],
+    document: dict[str, Any],
     events: list[dict[str, Any]],
     last: str,
     values: Values,
@@ -205,19 +233,19 @@ def _info(
     }
     return CampaignInfo(
         id=archive.id,
-        created=about["created"],
-        suite=about["suite"],
-        seed=about["seed"],
-        command=about["command"],
-        fleetmark_version=about["versions"]["fleetmark"],
+        created=document["created"],
+        suite=document["suite"],
+        seed=document["seed"],
+        command=document["command"],
+        fleetmark_version=document["versions"]["fleetmark"],
         path=archive.path.resolve(),
         root=store.name_of(archive.path.resolve().parent),
         finished=bool(ended) and ended[-1]["owed"] == 0,
-        wall_s=(_moment(last) - _moment(about["created"])).total_seconds(),
-        workloads=about["workloads"],
+        wall_s=(_moment(last) - _moment(document["created"])).total_seconds(),
+        workloads=document["workloads"],
         notes=notes,
-        tool_versions={w: v for w, v in versions.items() if v} | about["versions"],
-        hashes=_hashes(archive, about),
+        tool_versions={w: v for w, v in versions.items() if v} | document["versions"],
+        hashes=_hashes(archive, document),
     )
 
 
@@ -226,14 +254,14 @@ def _moment(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _hashes(archive: Archive, about: dict[str, Any]) -> dict[str, str]:
+def _hashes(archive: Archive, document: dict[str, Any]) -> dict[str, str]:
     """Return the SHA-256 of the measurements, and of the manifests and programs that ran the campaign."""
     file = archive.path / "measurements.parquet"
-    own = {}
+    hashes = {}
     if file.exists():
         with file.open("rb") as source:
-            own = {file.name: hashlib.file_digest(source, "sha256").hexdigest()}
-    return own | {str(name): str(value) for name, value in (about.get("sha256") or {}).items()}
+            hashes = {file.name: hashlib.file_digest(source, "sha256").hexdigest()}
+    return hashes | {str(name): str(value) for name, value in (document.get("sha256") or {}).items()}
 
 
 def _login(host: Mapping[str, Any]) -> tuple[str, ...]:
@@ -247,11 +275,15 @@ def _login(host: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _hosts(
     archive: Archive,
-    about: dict[str, Any],
+    document: dict[str, Any],
     events: list[dict[str, Any]],
     facts: Mapping[str, Callable[[], Facts | None]] | None,
 ) -> tuple[HostInfo, ...]:
-    known = archive.facts() if facts is None else {host: of for host, read in facts.items() if (of := read())}
+    known = (
+        archive.facts()
+        if facts is None
+        else {host: facts_of_host for host, read in facts.items() if (facts_of_host := read())}
+    )
     gone = {e["host"]: e.get("reason") for e in events if e["e"] == "unreachable"}
     for host in (host for e in events if e["e"] == "joined" for host in e["hosts"]):
         gone.pop(host, None)
@@ -265,6 +297,6 @@ def _hosts(
             reachable=h["name"] in known,
             reason=gone.get(h["name"]) or (None if h["name"] in known else _NO_FACTS),
         )
-        for h in about["hosts"]
+        for h in document["hosts"]
         if facts is None or h["name"] in facts
     )

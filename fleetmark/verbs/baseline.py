@@ -12,6 +12,7 @@ from fleetmark.record.campaigns import find
 from fleetmark.record.commands import command
 from fleetmark.record.diagnosis import baselines, read
 from fleetmark.record.references import Reference
+from fleetmark.record.values.host import numbered
 from fleetmark.verbs import documents
 from fleetmark.verbs.documents import Documents
 from reports.kit import format as fmt
@@ -53,8 +54,8 @@ def _of_reference(root: Path, pinned: Reference, everything: bool) -> tuple[figu
             raise FleetmarkError(f"{title} is from {campaign}, which is no campaign under {root}; restore it there")
         files[campaign] = find(root, campaign).inside("measurements.parquet")
     selection = figures.EVERYTHING if everything else figures.HEADLINES
-    machines = [(campaign, host) for host, campaign in last.items()]
-    return figures.read(files, machines, which=selection, spread=True), list(last)
+    hosts = numbered((campaign, host) for host, campaign in last.items())
+    return figures.read(files, hosts, which=selection, spread=True), list(last)
 
 
 def show(root: Path, form: str, console: Console, files: Documents) -> None:

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fleetmark.base.frames import mapped, numbered, plain
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
 from fleetmark.record.figures.hosts import METRIC
@@ -165,8 +164,9 @@ class Deviations:
 
 def _deviations(frame: pd.DataFrame, generation: Mapping[str, str | None]) -> pd.DataFrame:
     frame = frame[frame["value"].to_numpy() > 0]
-    frame = frame.assign(generation=mapped(frame["host"], generation))
-    values, group = frame["value"].to_numpy(float), numbered(frame, [*METRIC, "generation"])
+    frame = frame.assign(generation=frame["host"].astype(object).map(generation).fillna(""))
+    values = frame["value"].to_numpy(float)
+    group = frame.groupby([*METRIC, "generation"], sort=False, observed=True).ngroup().to_numpy()
     middle = _medians(values, group)
     ratio = values / middle
     lower = frame["better"].to_numpy() == Better.LOWER
@@ -174,9 +174,10 @@ def _deviations(frame: pd.DataFrame, generation: Mapping[str, str | None]) -> pd
     return frame.assign(group=group, middle=middle, peers=np.bincount(group)[group], deviation=deviation)
 
 
-def _medians(values: npt.NDArray[np.float64], group: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+def _medians(values: npt.NDArray[np.float64], group: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the median of its group for each value."""
-    return pd.Series(values, copy=False).groupby(group).median().to_numpy()[group]
+    medians: npt.NDArray[Any] = pd.Series(values, copy=False).groupby(group).median().to_numpy()[group]
+    return medians
 
 
 def chosen(metrics: Sequence[Metric], limit: int, always: Container[Metric] = ()) -> list[Metric]:
@@ -277,7 +278,8 @@ def _apart(frame: pd.DataFrame, peered: npt.NDArray[np.bool_]) -> Iterator[pd.Da
     size = np.abs(frame["deviation"].to_numpy())
     far = peered & (size >= np.maximum(APART, _NOISE * _medians(size, frame["group"].to_numpy())))
     if far.any():
-        yield plain(frame.loc[far, [*METRIC, "host", "generation", "deviation"]]).assign(size=size[far])
+        rows = frame.loc[far, [*METRIC, "host", "generation", "deviation"]]
+        yield rows.astype(dict.fromkeys([*METRIC, "host"], object)).assign(size=size[far])
 
 
 def sentence(u: Unlike, peers: str) -> str:

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fleetmark.base.frames import among
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import joined, message
 from fleetmark.base.words import word
@@ -240,7 +239,7 @@ def _against(view: View, name: str, split: Callable[[str, str], tuple[str, float
         return
     table = pd.DataFrame(parts, columns=["workload", name, "rest", "x"])
     known = {(workload, text) for workload, text, *_ in parts}
-    merged = view.of_merged.where(lambda part: among(part, ["workload", name], known))
+    merged = view.of_merged.where(["workload", name], known)
     frames = []
     for frame in (merged, view.generational):
         kept = frame.merge(table, on=["workload", name])
@@ -302,7 +301,7 @@ def _loaded(view: View, _: Language) -> Iterator[Drawn]:
     loading = _loading(view)
     if not loading:
         return
-    merged = view.of_merged.where(lambda part: among(part, ["workload"], loading))
+    merged = view.of_merged.where(["workload"], loading)
     both = [_with_bandwidth(frame, side) for frame, side in ((merged, "host"), (view.generational, "generation"))]
     generational = dict(by_metric(both[1]))
     for metric, rows in by_metric(both[0]):

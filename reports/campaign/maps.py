@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from fleetmark.base.frames import among
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, joined, message
 from fleetmark.record.figures.metric import Metric
@@ -90,7 +89,7 @@ def of_devices(view: View, _: Language) -> Iterator[Drawn]:
     mapped = {pair for pair in view.of_hosts.distinct("workload", "metric") if declared.between_devices(*pair)}
     if not mapped:
         return
-    stats = view.of_hosts.where(lambda part: among(part, ["workload", "metric"], mapped))
+    stats = view.of_hosts.where(["workload", "metric"], mapped)
     cells: dict[Any, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
     columns = ["workload", "case", "metric", "standing", "unit", "better", "bits", "percent"]
     for key, rows in groups(stats, columns):

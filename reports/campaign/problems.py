@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import message
 from fleetmark.record.archive import safe_name
@@ -33,9 +32,9 @@ class Problem:
 
 def problems(results: Results) -> list[Problem]:
     """Every run that did not pass is in exactly one of these, and so is a host never reached, even without runs."""
-    outcomes = plain(results.outcomes[results.outcomes["status"] != Status.PASSED])
+    outcomes = results.outcomes[results.outcomes["status"] != Status.PASSED]
     # Reasons that differ only in a measured number (1.42 or 1.47 foreign cores) are one cause.
-    alike = outcomes["reason"].map(lambda r: re.sub(r"\d+\.\d+", "#", _reason(r)))
+    alike = outcomes["reason"].astype(object).map(lambda r: re.sub(r"\d+\.\d+", "#", _reason(r)))
     causes = []
     for (status, _), rows in outcomes.groupby([outcomes["status"], alike], sort=False):
         hosts = tuple(sorted(rows["host"].unique(), key=fmt.natural))

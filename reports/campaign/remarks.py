@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import Message, count, message
 from fleetmark.record.results import Results
@@ -41,7 +40,7 @@ def remarks(results: Results) -> Remarks:
     have = (outcomes["status"] == Status.PASSED).to_numpy() & notes.notna().to_numpy() & notes.to_numpy().astype(bool)
     if not have.any():
         return NONE
-    noted = plain(outcomes.loc[have, ["workload", "host", "notes"]]).explode("notes")
+    noted = outcomes.loc[have, ["workload", "host", "notes"]].explode("notes")
     noted["alike"] = noted["notes"].map(lambda note: re.sub(r"\d+\.\d+", "#", str(note)))
     noted = noted.rename_axis("run").reset_index().drop_duplicates(["run", "alike"])
     runs = noted["alike"].value_counts(sort=False).sort_values(ascending=False, kind="stable")

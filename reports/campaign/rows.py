@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fleetmark.base.frames import numbered
-
 
 class _Columns(dict[str, npt.NDArray[Any]]):
     """The columns of ``frame``, its rows in an ``order``, read when they are first asked for."""
@@ -61,7 +59,7 @@ def all_of(frame: pd.DataFrame) -> Rows:
 
 def groups(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Any, Rows]]:
     """``frame``'s rows group by group, in the order in which the groups first occur; the key is a tuple."""
-    number = numbered(frame, keys)
+    number = frame.groupby([*keys], sort=False, observed=True, dropna=False).ngroup().to_numpy()
     order = np.argsort(number, kind="stable")
     columns = _Columns(frame, order)
     starts = np.flatnonzero(np.diff(number[order], prepend=-1))

@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from fleetmark.base.frames import distinct, plain
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import message
 from fleetmark.record.figures.metric import Metric
@@ -184,7 +183,8 @@ def coverage(view: View) -> list[tuple[str, list[tuple[int, int] | None]]]:
 
 def failed(results: Results) -> pd.DataFrame:
     """Return every run that did not pass, worst first."""
-    outcomes = plain(results.outcomes[results.outcomes["status"] != Status.PASSED])
+    outcomes = results.outcomes[results.outcomes["status"] != Status.PASSED]
+    outcomes = outcomes.astype(dict.fromkeys(("host", "workload", "case", "status"), object))  # sorted as text
     rank = outcomes["status"].map({s: i for i, s in enumerate(WORST_FIRST)})
     return outcomes.assign(rank=rank).sort_values(["rank", "host", "workload", "case", "repeat"], kind="stable")
 
@@ -216,5 +216,9 @@ def wide(view: View, most: int = ROWS) -> bool:
 
 def intervals(view: View, *, per_host: bool) -> set[Interval]:
     """Return the kinds of spread that the tables of all metrics show."""
-    shown = view.of_hosts.distinct("interval") if per_host else distinct(view.generational, ["interval"])
+    shown = (
+        view.of_hosts.distinct("interval")
+        if per_host
+        else [(interval,) for interval in view.generational["interval"].unique()]
+    )
     return {Interval(i) for (i,) in shown}

@@ -8,7 +8,6 @@ from functools import cached_property, partial
 
 import pandas as pd
 
-from fleetmark.base.frames import among, distinct, plain
 from fleetmark.base.measurement import Centre, Standing, Status
 from fleetmark.base.text import joined, message
 from fleetmark.record.figures import hosts as figures
@@ -155,7 +154,8 @@ def by_metric(frame: pd.DataFrame) -> Iterator[tuple[Metric, Rows]]:
 
 def of_metrics(frame: pd.DataFrame, metrics: Iterable[Metric]) -> pd.DataFrame:
     """Return the rows of ``frame`` whose metric is among ``metrics``."""
-    return frame[among(frame, METRIC, {metric.columns for metric in metrics})]
+    known = {metric.columns for metric in metrics}
+    return frame[[columns in known for columns in frame[METRIC].itertuples(index=False, name=None)]]
 
 
 def point(metric: Metric) -> str:
@@ -180,13 +180,13 @@ def headlines(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _without_curves(chosen: pd.DataFrame) -> pd.DataFrame:
     """Return ``chosen`` with only the largest size of each metric measured over many sizes (a curve)."""
-    split = {text: curve_point(text) for (text,) in distinct(chosen, ["labels"])}
+    split = {text: curve_point(text) for text in chosen["labels"].unique()}
     if not any(split.values()):
         return chosen
-    sized = plain(chosen[chosen["labels"].isin([text for text, point in split.items() if point is not None])])
+    sized = chosen[chosen["labels"].isin([text for text, point in split.items() if point is not None])]
     if sized.empty:
         return chosen
-    parts = sized["labels"].map(split)
+    parts = sized["labels"].astype(object).map(split)
     size, rest = parts.str[1].astype(float), parts.str[0]
     line = [sized["workload"], sized["case"], sized["metric"], rest]
     inner = (size.groupby(line).transform("nunique") >= CURVE) & (size < size.groupby(line).transform("max"))

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base import schema
-from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Centre, Status
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
@@ -149,8 +148,9 @@ def _scored(view: View) -> pd.DataFrame:
     """
     order = view.stats.reset_index(names="place")[["place", *METRIC, "host"]]
     m = (
-        plain(view.results.values.where(PASSED))
-        .merge(plain(order), on=[*METRIC, "host"])
+        view.results.values.where(PASSED)
+        .astype(schema.PANDAS)
+        .merge(order, on=[*METRIC, "host"])
         .sort_values(["place", "repeat"], kind="stable", ignore_index=True)
     )
     return m.assign(merged=pair_subjects(m, view.generation))
@@ -344,7 +344,7 @@ def _spreads(sheet: Sheet, layout: _Layout, raw: Sheet) -> None:
 def _ends(layout: _Layout) -> dict[tuple[Metric, str], tuple[str, str]]:
     """Return the hosts with the lowest and highest value of each metric and generation. Ties go to the leftmost."""
     of = {h.name: h.generation or "" for h in layout.view.hosts}
-    merged = plain(layout.view.merged[[*METRIC, "host", "value"]])
+    merged = layout.view.merged[[*METRIC, "host", "value"]].astype({"host": object})
     merged = merged.assign(generation=merged["host"].map(of), column=merged["host"].map(layout.columns))
     merged = merged.sort_values("column", kind="stable", ignore_index=True)
     values = merged.groupby([*METRIC, "generation"], sort=False, observed=True)["value"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from fleetmark.base.frames import plain
 from fleetmark.record.figures import hosts
 from reports.campaign.front import front
 from reports.campaign.view import headlines, meaning, view
+from tests.records import plain
 from tests.reports import sample
 
 

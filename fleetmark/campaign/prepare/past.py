@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts, Identity
 from fleetmark.base.measurement import Status
@@ -17,7 +15,9 @@ from fleetmark.record import journal
 from fleetmark.record.archive import Archive
 from fleetmark.record.campaigns import campaigns
 from fleetmark.record.documents import KEY, key_of
-from fleetmark.record.view import read_measurements
+from fleetmark.record.values import PASSED
+from fleetmark.record.values.engine import one_of
+from fleetmark.record.view import read_values
 
 MOST_CAMPAIGNS = 30  # the newest campaigns
 MOST_HOSTS = 100  # per campaign
@@ -118,12 +118,12 @@ def _spreads(archive: Archive, hosts: Mapping[str, Kind]) -> Iterator[tuple[str,
     """Yield host, workload, case, metric and spread for each headline metric of ``hosts`` with enough repeats."""
     if not hosts or not archive.inside("measurements.parquet").exists():
         return
-    rows = read_measurements(archive)
-    rows = rows[rows["headline"] & (rows["status"] == Status.PASSED) & rows["host"].isin(list(hosts))]
-    keys = ["host", "workload", "case", "metric", "subject", "labels"]
-    for (host, workload, case, metric, *_), values in rows.groupby(keys, observed=True)["value"]:
-        array = values.to_numpy(float)
-        mean = float(np.mean(array))
-        if len(array) >= LEAST_REPEATS and mean:
-            spread = float(np.std(array, ddof=1) / abs(mean))
-            yield str(host), str(workload), str(case).partition("/")[0], f"{case}/{metric}", spread
+    statement = f"""
+        select host, workload, "case", metric, stddev_samp(value) / abs(avg(value)) from every
+        where headline and {PASSED} and {one_of("host", hosts)}
+        group by host, workload, "case", metric, subject, labels
+        having count(*) >= {LEAST_REPEATS} and avg(value) <> 0"""
+    with read_values(archive).opened() as database:
+        rows = database.execute(statement).fetchall()
+    for host, workload, case, metric, spread in rows:
+        yield host, workload, case.partition("/")[0], f"{case}/{metric}", spread

@@ -101,8 +101,8 @@ class StoredCampaign:
         parts = (host, step["workload"], step["case"], leaf)
         return self.path.joinpath("raw", *map(safe_name, parts))
 
-    def _read(self, file: Path, most: int | None = None) -> bytes:
-        return read_inside(file, self.path, most)
+    def _read(self, file: Path, limit_bytes: int | None = None) -> bytes:
+        return read_inside(file, self.path, limit_bytes)
 
     def inside(self, name: str) -> Path:
         """Return the path of the campaign file ``name``, for a library that needs a path.
@@ -295,9 +295,9 @@ class StoredCampaign:
         except (OSError, NoReply) as error:
             raise FleetmarkError(f"{self.named(file)} cannot be read: {fault(error)}") from error
 
-    def tail(self, folder: Path, name: str, most: int) -> bytes:
-        """Return the last ``most`` bytes of a raw file, or nothing if it cannot be read."""
-        return self._tail(folder / safe_name(name), most)
+    def tail(self, folder: Path, name: str, limit_bytes: int) -> bytes:
+        """Return the last ``limit_bytes`` bytes of a raw file, or nothing if it cannot be read."""
+        return self._tail(folder / safe_name(name), limit_bytes)
 
     def _head(self, path: Path) -> bytes:
         """Return the first byte of a file."""
@@ -307,11 +307,11 @@ class StoredCampaign:
         except OSError:
             return b""
 
-    def _tail(self, path: Path, most: int) -> bytes:
+    def _tail(self, path: Path, limit_bytes: int) -> bytes:
         try:
             with open_inside(path, self.path) as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - most))
-                return file.read(most)
+                file.seek(max(0, file.seek(0, os.SEEK_END) - limit_bytes))
+                return file.read(limit_bytes)
         except OSError:
             return b""
 

@@ -1,4 +1,4 @@
-"""A campaign's hosts held against their peers: from the record to findings with their raw evidence."""
+"""Compare the hosts of a campaign with their peers, and return findings with their raw evidence."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from fleetmark.record.diagnosis import pairs
 from fleetmark.record.diagnosis.baselines import Baseline, since, titled
 from fleetmark.record.diagnosis.table import BENCHMARK, Table, some, title
 from fleetmark.record.figures import Figures
+from fleetmark.record.values.host import numbered
 from planner.diagnosis import outliers, tails
 from planner.diagnosis.cohorts import Cohort, cohorts, difference, kind_of
 from planner.diagnosis.finding import Finding, Kind
@@ -33,10 +34,11 @@ _HEAVY = 2.0  # times the usual spread of runs, from which on a host's distribut
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a campaign shows of its hosts. ``root``: what ``--results`` names for the folder it lies in. ``hosts``: how
-    many; ``judged``: how many values were held against others; ``benchmarks``: how many. ``findings``: the hosts with
-    the largest deficits first. ``notes``: what could not be judged, and why. ``uncompared``: a baseline was named, and
-    nothing could be held against it.
+    """Store the diagnosis of a campaign.
+
+    ``root``: the value of ``--results`` for the campaign's folder. ``hosts``, ``benchmarks`` and ``judged``: numbers of
+    hosts, benchmarks and compared values. ``findings``: the hosts with the largest deficits come first. ``notes``: what
+    could not be judged, and why. ``uncompared``: whether a baseline was named that has nothing in common.
     """
 
     campaign: str
@@ -52,12 +54,12 @@ class Diagnosis:
     uncompared: bool = False
 
     def suspects(self) -> dict[str, list[Finding]]:
-        """Host to what it is slow in and no repeat cleared, the worst host first."""
-        of: dict[str, list[Finding]] = {}
+        """Return the findings of each host that no repeat cleared, with the worst host first."""
+        findings_by_host: dict[str, list[Finding]] = {}
         for finding in self.findings:
             if finding.host and finding.kind is not Kind.LINK and not finding.cleared:
-                of.setdefault(finding.host, []).append(finding)
-        return of
+                findings_by_host.setdefault(finding.host, []).append(finding)
+        return findings_by_host
 
     def links(self) -> list[Finding]:
         """The links that are slow and no repeat cleared, the worst first."""
@@ -82,21 +84,21 @@ class Diagnosis:
 
 
 def read(archive: Archive, *, everything: bool = False) -> tuple[figures.Figures, list[str]]:
-    """The figures of a campaign, its headlines or ``everything``, and the names of its hosts.
+    """Return the figures of a campaign, its headlines or ``everything``, and the names of its hosts.
 
-    Raises FleetmarkError where nothing was measured, and where a file is damaged.
+    Raise FleetmarkError if nothing was measured, or if a file is damaged.
     """
     file = archive.inside("measurements.parquet")
     if not file.exists():
         raise FleetmarkError(f"{archive.id}: {_why_nothing(archive)}")
     hosts = [str(h["name"]) for h in archive.campaign()["hosts"]]
     which = figures.EVERYTHING if everything else figures.HEADLINES
-    machines = [(archive.id, host) for host in hosts]
-    return figures.read({archive.id: file}, machines, which=which, spread=True), hosts
+    listed = numbered((archive.id, host) for host in hosts)
+    return figures.read({archive.id: file}, listed, which=which, spread=True), hosts
 
 
 def _why_nothing(archive: Archive) -> str:
-    """Why a campaign has no measurements."""
+    """Return why a campaign has no measurements."""
     events = journal.read(archive)[1]
     if events and not any(event["e"] == "ended" for event in events):
         resume = f"fleetmark run --resume {archive.id}"
@@ -105,32 +107,32 @@ def _why_nothing(archive: Archive) -> str:
 
 
 def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | None = None) -> Diagnosis:
-    """Hold every host of a campaign against the others of its cohort, in its headlines or in ``everything``; and with
-    ``against`` each host against what it measured then.
+    """Compare every host of a campaign with the others of its cohort, in headlines or in ``everything``.
 
-    Raises FleetmarkError where nothing was measured, and where a file is damaged.
+    With ``against``, also compare each host with its values in that baseline. Raise FleetmarkError if nothing was
+    measured, or if a file is damaged.
     """
-    about = archive.campaign()
+    document = archive.campaign()
     measured, hosts = read(archive, everything=everything)
-    labels = {str(h["name"]): str((h.get("labels") or {}).get("gen") or "") for h in about["hosts"]}
-    of = partial(_facts, archive)
+    labels = {str(h["name"]): str((h.get("labels") or {}).get("gen") or "") for h in document["hosts"]}
+    facts_of_host = partial(_facts, archive)
     groups = cohorts({host: kind_at(archive, host, labels[host]) for host in hosts}, outliers.LEAST)
     table = Table(measured, hosts)
     findings, notes, judged, uncompared = [], [*_alone(groups)], 0, False
     for cohort in groups:
         if len(cohort.peers) < outliers.LEAST:
             continue
-        results, more, values = _cohort(table, cohort, of)
+        results, more, values = _cohort(table, cohort, facts_of_host)
         findings += results
         notes += more
         judged += values
-    own, more, values = pairs.judge(measured, hosts, groups)
-    findings += own
+    further, more, values = pairs.judge(measured, hosts, groups)
+    findings += further
     notes += more
     judged += values
     if against is not None:
-        own, more, values = since(table, against)
-        findings += own
+        further, more, values = since(table, against)
+        findings += further
         notes += more
         judged += values
         uncompared = not values
@@ -143,7 +145,7 @@ def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | 
         archive.id,
         archive.path.resolve(),
         store.name_of(archive.path.resolve().parent),
-        str(about.get("created", "")),
+        str(document.get("created", "")),
         len(hosts),
         len(table.keys),
         judged,
@@ -155,7 +157,7 @@ def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | 
 
 
 def kind_at(archive: Archive, host: str, label: str) -> tuple[str, str]:
-    """The kind and firmware of a host on record. Damaged facts are left out with a warning."""
+    """Return the kind and firmware of a host on record. Skip damaged facts with a warning."""
     try:
         return kind_of(archive.identity_of(host), label)
     except FleetmarkError as error:
@@ -176,7 +178,7 @@ def _cohort(
     columns = np.array([table.place[host] for host in cohort.peers])
     values = table.values[:, columns]
     verdicts = outliers.judge(values, table.errors(columns), table.deficit)
-    own = set(cohort.hosts)
+    members = set(cohort.hosts)
     slow = [
         Finding(
             Kind.SLOW,
@@ -193,7 +195,7 @@ def _cohort(
             cohort=cohort.kind,
         )
         for r in verdicts.slow.to_dict("records")
-        if cohort.peers[int(r["column"])] in own
+        if cohort.peers[int(r["column"])] in members
     ]
     if cohort.mixed:  # its peers have their own turn
         return slow, [], 0
@@ -207,7 +209,7 @@ def _cohort(
 def _groups(
     table: Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.Verdicts, facts: Callable[[str], Facts | None]
 ) -> list[Finding]:
-    """The benchmarks in which the cohort performs in two groups, and the facts that tell these apart."""
+    """Return the benchmarks in which the cohort forms two groups, and the facts in which these differ."""
     findings = []
     modes = verdicts.modes
     for row, upper, low, high in zip(modes.rows, modes.upper, modes.low, modes.high, strict=True):
@@ -235,19 +237,21 @@ def _groups(
 
 
 def _tails(table: Table, cohort: Cohort, columns: np.ndarray) -> list[Finding]:
-    """The hosts of the cohort whose slow runs are slower than others'. Only where single runs spread unusually are they
-    read: those of such hosts, and of a sample of the others."""
+    """Return the hosts of the cohort whose slow runs are slower than those of others.
+
+    Single runs are read only for benchmarks with an unusual spread: those of such hosts and of a sample of the others.
+    """
     enough = table.runs[:, columns] >= tails.LEAST_RUNS
     spread = np.where(enough, table.sd[:, columns], np.nan)
-    rows = np.flatnonzero(enough.sum(axis=1) >= tails.LEAST_HOSTS)
+    rows = np.flatnonzero((enough.sum(axis=1) >= tails.LEAST_HOSTS) & ~np.isnan(spread).all(axis=1))
     if not len(rows):
         return []
     usual = np.nanmedian(spread[rows], axis=1)
     heavy = spread[rows] > np.maximum(_HEAVY * usual, tails.EFFECT)[:, None]
     parts = []
-    for row, of in zip(rows[heavy.any(axis=1)], heavy[heavy.any(axis=1)], strict=True):
-        others = np.flatnonzero(enough[row] & ~of)
-        chosen = np.concatenate([np.flatnonzero(of), others[:: max(1, len(others) // _SAMPLE)]])
+    for row, is_heavy in zip(rows[heavy.any(axis=1)], heavy[heavy.any(axis=1)], strict=True):
+        others = np.flatnonzero(enough[row] & ~is_heavy)
+        chosen = np.concatenate([np.flatnonzero(is_heavy), others[:: max(1, len(others) // _SAMPLE)]])
         parts.append(pd.DataFrame({"row": row, "record": columns[chosen], "key": table.keys[row]}))
     if not parts:
         return []
@@ -276,7 +280,7 @@ def _tails(table: Table, cohort: Cohort, columns: np.ndarray) -> list[Finding]:
 
 
 def _notes(table: Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.Verdicts) -> list[Message]:
-    """What could not be judged of the cohort: constant benchmarks, those of too few hosts, hosts without figures."""
+    """Return notes on constant benchmarks, benchmarks of too few hosts, and hosts without figures."""
     notes = []
     if verdicts.constant:
         notes.append(
@@ -295,10 +299,10 @@ def _notes(table: Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.
             )
         )
     present = ~np.isnan(values)
-    of: dict[tuple[str, ...], list[int]] = {}
+    rows_by_missing: dict[tuple[str, ...], list[int]] = {}
     for row in np.flatnonzero((present.sum(axis=1) >= outliers.LEAST) & ~present.all(axis=1)):
         missing = tuple(np.array(cohort.peers)[~present[row]])
-        of.setdefault(missing, []).append(int(row))
+        rows_by_missing.setdefault(missing, []).append(int(row))
     notes += [
         message(
             "Not measured on {hosts} of {n} ({names}), so not judged there: {benchmarks}.",
@@ -307,7 +311,7 @@ def _notes(table: Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.
             names=some(missing),
             benchmarks=_titles(table, rows),
         )
-        for missing, rows in sorted(of.items(), key=lambda item: -len(item[0]))
+        for missing, rows in sorted(rows_by_missing.items(), key=lambda item: -len(item[0]))
     ]
     return notes
 
@@ -317,7 +321,7 @@ def _titles(table: Table, rows: Sequence[int]) -> str:
 
 
 def _alone(groups: Sequence[Cohort]) -> list[Message]:
-    """Of cohorts that are too small to judge anyone."""
+    """Return notes on cohorts that are too small."""
     notes = []
     for cohort in groups:
         n = len(cohort.peers)
@@ -346,20 +350,20 @@ def _alone(groups: Sequence[Cohort]) -> list[Message]:
 
 
 def _with_evidence(findings: Sequence[Finding], measured: Figures, hosts: Sequence[str]) -> list[Finding]:
-    """The findings with the raw files that they rest on, those of the worst values first."""
+    """Return the findings with their raw files; files of the worst values come first."""
     keys = _by_benchmark(measured.keys)
     place = {host: n for n, host in enumerate(hosts)}
     wanted: list[tuple[int, int, int]] = []
     for number, finding in enumerate(findings):
-        about = finding.benchmark
-        of = keys.get(tuple(about[name] for name in _UNPAIRED), [])
-        if about["subject"] != "pairs":
-            of = [(key, subject) for key, subject in of if subject == about["subject"]]
+        benchmark = finding.benchmark
+        keyed = keys.get(tuple(benchmark[name] for name in _UNPAIRED), [])
+        if benchmark["subject"] != "pairs":
+            keyed = [(key, subject) for key, subject in keyed if subject == benchmark["subject"]]
         if finding.kind in (Kind.NODE, Kind.LINK):
-            of = [(key, subject) for key, subject in of if _is_of(subject, finding)]
+            keyed = [(key, subject) for key, subject in keyed if _is_of(subject, finding)]
         record = place.get(finding.host or (finding.members or ("",))[0], -1)
         records = [record, place.get(finding.other, -1)] if finding.kind is Kind.LINK else [record]
-        wanted += [(number, r, key) for r in records if r >= 0 for key, _ in of]
+        wanted += [(number, r, key) for r in records if r >= 0 for key, _ in keyed]
     if not wanted:
         return list(findings)
     parts = pd.DataFrame(wanted, columns=["number", "record", "key"])
@@ -377,12 +381,12 @@ _UNPAIRED = tuple(name for name in BENCHMARK if name != "subject")
 
 
 def _by_benchmark(keys: pd.DataFrame) -> dict[tuple[str, ...], list[tuple[int, str]]]:
-    """A benchmark without its subject to its keys, each with its subject."""
-    of: dict[tuple[str, ...], list[tuple[int, str]]] = {}
-    about = zip(*(keys[name].astype(str) for name in _UNPAIRED), strict=True)
-    for key, subject, benchmark in zip(keys.index, keys["subject"].astype(str), about, strict=True):
-        of.setdefault(benchmark, []).append((int(key), subject))
-    return of
+    """Return the keys of each benchmark without its subject; each key with its subject."""
+    keys_by_benchmark: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    benchmarks = zip(*(keys[name].astype(str) for name in _UNPAIRED), strict=True)
+    for key, subject, benchmark in zip(keys.index, keys["subject"].astype(str), benchmarks, strict=True):
+        keys_by_benchmark.setdefault(benchmark, []).append((int(key), subject))
+    return keys_by_benchmark
 
 
 def _is_of(subject: str, finding: Finding) -> bool:
@@ -392,7 +396,7 @@ def _is_of(subject: str, finding: Finding) -> bool:
 
 
 def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
-    """The diagnosis for programs: base units, shares as fractions."""
+    """Return the diagnosis as data for JSON output, with base units and with shares as fractions."""
     return {
         "campaign": diagnosis.campaign,
         "path": str(diagnosis.path),
@@ -409,7 +413,7 @@ def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def finding_as_json(f: Finding) -> dict[str, Any]:
-    """One finding for programs."""
+    """Return a finding as data for JSON output."""
     always = {
         "kind": f.kind.value,
         "host": f.host,

@@ -1,4 +1,4 @@
-"""Cases that several hosts run together, on record: which groups ran them, how fast, and which runs failed."""
+"""Read cases that several hosts ran together: the groups, their rates, and the failed runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pandas as pd
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
 from fleetmark.record.archive import Archive
-from fleetmark.record.view import read_measurements
+from fleetmark.record.values import PASSED
+from fleetmark.record.values.engine import literal
+from fleetmark.record.view import read_values
 from planner.diagnosis.panel import Group
 from workloads import load
 
@@ -19,7 +21,7 @@ BROKEN = (Status.FAILED.value, Status.LOST.value, Status.INVALID.value)
 
 
 def groups(archive: Archive) -> dict[tuple[str, str], dict[tuple[str, str], tuple[str, ...]]]:
-    """Workload and case to who ran it together: the first host and the subject of its steps, to all members."""
+    """Return the groups of each (workload, case): the first host and the subject of its steps, with all members."""
     cases: dict[tuple[str, str], dict[tuple[str, str], tuple[str, ...]]] = {}
     for host in archive.host_names():
         for step in (archive.job(host) or {"steps": []})["steps"]:
@@ -29,20 +31,20 @@ def groups(archive: Archive) -> dict[tuple[str, str], dict[tuple[str, str], tupl
 
 
 def repeats(archive: Archive, workload: str, case: str) -> int:
-    """How often each group was to run the case."""
+    """Return the number of planned repeats of the case."""
     leads = {host for host, _ in groups(archive).get((workload, case), {})}
     steps = (step for host in leads for step in (archive.job(host) or {"steps": []})["steps"])
     return 1 + max((int(s["repeat"]) for s in steps if (s["workload"], s["case"]) == (workload, case)), default=0)
 
 
 def metric_of(archive: Archive, workload: str, case: str, metric: str) -> str:
-    """``metric``, or the first that the groups measured, headlines first; of a case that always failed, the workload's.
+    """Return ``metric``, or the first measured metric if it is empty; headlines come first.
 
-    Raises FleetmarkError for one that nobody measured, and names those that there are.
+    For a case that always failed, return a headline of its workload. Raise FleetmarkError if no group measured it.
     """
-    frame = read_measurements(archive)
-    own = frame[(frame["workload"] == workload) & (frame["case"] == case) & (frame["better"] != Better.NONE.value)]
-    ranked = own.sort_values("headline", ascending=False, kind="stable")["metric"]
+    where = f"{_is_of(workload, case)} and better <> '{Better.NONE}'"
+    names = read_values(archive).distinct("metric", "headline", where=where)
+    ranked = names.sort_values("headline", ascending=False, kind="stable")["metric"]
     measured = list(dict.fromkeys(map(str, ranked))) or [n for n, m in load(workload).metrics.items() if m.headline]
     if not metric and measured:
         return measured[0]
@@ -55,7 +57,7 @@ def metric_of(archive: Archive, workload: str, case: str, metric: str) -> str:
 
 
 def rates(archive: Archive, workload: str, case: str, metric: str) -> dict[Group, list[float]]:
-    """The rates of each group, oriented logarithms, one for each repeat; FAILED for one that failed."""
+    """Return an oriented logarithm for each repeat of each group; FAILED for a failed repeat."""
     rows = _rows(archive, workload, case, metric)
     leads = groups(archive).get((workload, case), {})
     result: dict[Group, list[float]] = {frozenset(members): [] for members in leads.values()}
@@ -68,31 +70,35 @@ def rates(archive: Archive, workload: str, case: str, metric: str) -> dict[Group
 
 
 def alone(archive: Archive, workload: str, case: str, metric: str) -> dict[str, float]:
-    """The rate of each host that ran the case by itself, an oriented logarithm; FAILED where it failed."""
+    """Return an oriented logarithm for each host that ran the case alone; FAILED if it failed."""
     rows = _rows(archive, workload, case, metric)
     values: dict[str, list[float]] = {}
     for host, _, value in _per_repeat(rows[rows["members"] == ""], "host"):
         values.setdefault(host, []).append(value)
-    result = {host: float(np.median(of)) for host, of in values.items()}
+    result = {host: float(np.median(logs)) for host, logs in values.items()}
     return result | dict.fromkeys((host for host, _ in _broken(archive, workload, case)), FAILED)
 
 
 def _rows(archive: Archive, workload: str, case: str, metric: str) -> pd.DataFrame:
-    frame = read_measurements(archive)
-    same = (frame["workload"] == workload) & (frame["case"] == case) & (frame["metric"] == metric)
-    rows = frame[same & (frame["status"] == Status.PASSED.value) & (frame["value"] > 0)]
+    where = f"{_is_of(workload, case)} and metric = {literal(metric)} and {PASSED} and value > 0"
+    rows = read_values(archive).where(where)
     sign = np.where(rows["better"] == Better.LOWER.value, -1.0, 1.0)
     return rows.assign(log=np.log(rows["value"].to_numpy(float)) * sign, members=rows["members"].astype(str))
 
 
+def _is_of(workload: str, case: str) -> str:
+    """Return the SQL condition that selects the values of a case."""
+    return f'workload = {literal(workload)} and "case" = {literal(case)}'
+
+
 def _per_repeat(rows: pd.DataFrame, by: str) -> list[tuple[str, int, float]]:
-    """A mean over the labels of each repeat."""
+    """Return the mean over the labels of each repeat."""
     means = rows.groupby([rows[by].astype(str), "repeat"], sort=True)["log"].mean()
     return [(str(key), int(repeat), float(value)) for (key, repeat), value in zip(means.index, means, strict=True)]
 
 
 def _broken(archive: Archive, workload: str, case: str) -> list[tuple[str, str]]:
-    """Host and subject of the runs that ended without a result."""
+    """Return the host and subject of the runs that ended without a result."""
     last = {
         (str(e["host"]), str(e["subject"]), e["repeat"]): e["status"]
         for e in archive.journal()

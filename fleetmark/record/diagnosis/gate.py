@@ -14,17 +14,19 @@ from typing import Any, ClassVar, Literal
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import Better, Status
+from fleetmark.base.measurement import Better
 from fleetmark.base.units import parse_quantity
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import kind_at
 from fleetmark.record.diagnosis.table import title
 from fleetmark.record.figures.hosts import METRIC, per_host
 from fleetmark.record.select import Machine, choose
-from fleetmark.record.values import Values
-from fleetmark.record.view import read_measurements
+from fleetmark.record.values import PASSED, Values
+from fleetmark.record.values.engine import one_of
+from fleetmark.record.view import read_values
 from planner import peak
 from planner.diagnosis import gate
 from planner.diagnosis.cohorts import cohorts
@@ -143,17 +145,17 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
 
     Raise FleetmarkError if the selector matches no host, or if the campaign's measurements are damaged.
     """
-    about = archive.campaign()["hosts"]
+    listed = archive.campaign()["hosts"]
     machines = [
         Machine(archive.id, str(h["name"]), h.get("labels") or {}, cache(partial(_facts, archive, str(h["name"]))))
-        for h in about
+        for h in listed
     ]
     if only is not None:
         machines = choose(machines, only)
-    rows = read_measurements(archive)
-    measured = per_host(Values(rows)).frame
+    values = read_values(archive)
+    measured = per_host(values).frame
     by_host: dict[str, pd.DataFrame] = {str(h): rows for h, rows in measured.groupby("host", observed=True)}
-    peers = _peers(archive, about)
+    peers = _peers(archive, listed)
     facts = {m.host: m.facts for m in machines}
     results: list[gate.Result] = []
     for rule in rules.rules:
@@ -162,20 +164,20 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
         except FleetmarkError as error:
             raise FleetmarkError(f"{file}: rule {rule.name!r}: {error}") from error
         results += _held(rule, [m.host for m in chosen], by_host, peers, facts)
-    return Acceptance(archive.id, file, tuple(_with_evidence(results, rows)))
+    return Acceptance(archive.id, file, tuple(_with_evidence(results, values)))
 
 
-def _with_evidence(results: Sequence[gate.Result], rows: pd.DataFrame) -> Iterator[gate.Result]:
+def _with_evidence(results: Sequence[gate.Result], values: Values) -> Iterator[gate.Result]:
     """Yield the results. Add the raw file of the worst repeat to each violated rule."""
     hosts = {r.host for r in results if r.verdict is gate.CheckVerdict.BROKEN}
-    passed = rows[(rows["status"] == Status.PASSED) & rows["host"].isin(hosts)]
-    of_host: dict[str, dict[str, list[tuple[float, str]]]] = {}
+    runs_by_host: dict[str, dict[str, list[tuple[float, str]]]] = {}
+    passed = values.where(f"{PASSED} and {one_of('host', sorted(hosts))}") if hosts else schema.frame()
     for row in passed[[*METRIC, "host", "value", "raw"]].to_dict("records"):
         benchmark = title({name: str(row[name]) for name in METRIC})
-        runs = of_host.setdefault(str(row["host"]), {}).setdefault(benchmark, [])
+        runs = runs_by_host.setdefault(str(row["host"]), {}).setdefault(benchmark, [])
         runs.append((float(row["value"]), str(row["raw"])))
     for r in results:
-        runs = of_host.get(r.host, {}).get(r.benchmark, []) if r.verdict is gate.CheckVerdict.BROKEN else []
+        runs = runs_by_host.get(r.host, {}).get(r.benchmark, []) if r.verdict is gate.CheckVerdict.BROKEN else []
         worst = (min if r.least else max)(runs, default=(0.0, ""))
         yield replace(r, evidence=worst[1])
 
@@ -184,9 +186,9 @@ def _facts(archive: Archive, host: str) -> Facts | None:
     return archive.facts_of(host)
 
 
-def _peers(archive: Archive, about: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+def _peers(archive: Archive, listed: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
     """Return the hosts of each host's cohort, including the host itself."""
-    kinds = {str(h["name"]): kind_at(archive, str(h["name"]), (h.get("labels") or {}).get("gen") or "") for h in about}
+    kinds = {str(h["name"]): kind_at(archive, str(h["name"]), (h.get("labels") or {}).get("gen") or "") for h in listed}
     return {host: cohort.peers for cohort in cohorts(kinds, LEAST) for host in cohort.hosts}
 
 
@@ -212,11 +214,11 @@ def _held(
     expected = dict.fromkeys(key[:_TRIPLE] for host in hosts for key in named.get(host, {}))
     results = []
     for host in hosts:
-        own = named.get(host, {})
-        if not own:
+        rows_of_host = named.get(host, {})
+        if not rows_of_host:
             results.append(gate.missing(rule.name, rule.severity, host, rule.metric, near))
         by_side: dict[bool, list[gate.Value]] = {True: [], False: []}
-        for key, row in own.items():
+        for key, row in rows_of_host.items():
             others = [v for h, k, v in alike[_unpaired(key)] if (h, k) != (host, key) and h in peers.get(host, ())]
             higher = row["better"] != Better.LOWER.value
             named_so = title(dict(zip(METRIC, key, strict=True)))
@@ -236,7 +238,7 @@ def _held(
             if values:
                 ready = gate.Rule(rule.name, _bounds(rule, higher=higher), rule.severity, rule.repeats, LEAST)
                 results += gate.judge(ready, {host: values})
-        lacking = [key for key in expected if own and key not in {k[:_TRIPLE] for k in own}]
+        lacking = [key for key in expected if rows_of_host and key not in {k[:_TRIPLE] for k in rows_of_host}]
         results += [gate.missing(rule.name, rule.severity, host, " ".join(key)) for key in lacking]
     return results
 
@@ -253,11 +255,11 @@ def _peak(row: Mapping[Any, Any], host: str, facts: Mapping[str, Callable[[], Fa
     if held is None:
         return None
     ends = str(row["subject"]).split(">") if held.part == "link" else [host]
-    known = [own for end in ends if end in facts and (own := facts[end]()) is not None]
+    known = [facts_of_end for end in ends if end in facts and (facts_of_end := facts[end]()) is not None]
     if held.part != "link":
         labels = json.loads(str(row["labels"])) if held.part == "ends" else {}
-        of = peak.between(labels.get("from", ""), labels.get("to", "")) if held.part == "ends" else held.part
-        top = peak.component_peak(known[0], of, held.peak_name(str(row["case"]))) if known else None
+        component = peak.between(labels.get("from", ""), labels.get("to", "")) if held.part == "ends" else held.part
+        top = peak.component_peak(known[0], component, held.peak_name(str(row["case"]))) if known else None
     else:
         top = peak.link(*known) if len(known) == len(ends) == _PAIR else None
     return top.rate / held.traffic if top else None

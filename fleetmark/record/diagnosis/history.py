@@ -15,6 +15,7 @@ from fleetmark.record import figures
 from fleetmark.record.archive import Archive
 from fleetmark.record.campaigns import campaigns
 from fleetmark.record.diagnosis.table import Table, title
+from fleetmark.record.values.host import numbered
 from planner.diagnosis.history import LEAST_SERIES, Change, changes
 
 MOST = 2000  # maximum number of campaigns to read
@@ -71,7 +72,7 @@ def history(root: Path, metrics: Sequence[str], hosts: Sequence[str], *, everyth
     if not machines:
         raise FleetmarkError(f"{root}: no campaign there has {', '.join(hosts) or 'measured anything'}")
     places = [f"{campaign}/{host}" for campaign, host in machines]
-    table = Table(figures.read(files, machines, which=which, spread=True), places)
+    table = Table(figures.read(files, numbered(machines), which=which, spread=True), places)
     moment = {a.id: str(a.campaign().get("created", "")) for a in archives}
     order = sorted(range(len(machines)), key=lambda i: (machines[i][1], moment[machines[i][0]], machines[i][0]))
     result, short = [], 0
@@ -84,17 +85,17 @@ def history(root: Path, metrics: Sequence[str], hosts: Sequence[str], *, everyth
         for i in order:
             if not np.isnan(table.values[row, i]):
                 columns.setdefault(machines[i][1], []).append(i)
-        for host, of in columns.items():
-            short += len(of) < LEAST_SERIES
-            series = table.values[row, of]
+        for host, positions in columns.items():
+            short += len(positions) < LEAST_SERIES
+            series = table.values[row, positions]
             result.append(
                 Series(
                     host,
                     benchmark,
-                    tuple(moment[machines[i][0]] for i in of),
-                    tuple(machines[i][0] for i in of),
+                    tuple(moment[machines[i][0]] for i in positions),
+                    tuple(machines[i][0] for i in positions),
                     tuple(table.value(row, float(v)) for v in series),
-                    tuple(changes(series, errors[row, of], float(table.deficit[row]))),
+                    tuple(changes(series, errors[row, positions], float(table.deficit[row]))),
                 )
             )
     if not result:

@@ -58,11 +58,11 @@ class Isolated:
         They are from runs of its hosts alone or in pairs, or else from all further runs. If there are none, they are
         the campaign's own files.
         """
-        own = set(fault.members)
+        members = set(fault.members)
         few = [
             name
             for name, groups in zip(self.campaigns, self.ran, strict=False)
-            if any(len(group) <= PAIR and own <= group for group in groups)
+            if any(len(group) <= PAIR and members <= group for group in groups)
         ]
         return [f"{name}/raw" for name in few or self.campaigns] or ["raw"]
 
@@ -86,8 +86,8 @@ def question(archive: Archive, text: str, label: str | None = None) -> Question:
     rows = pairs.rows_of(*_figures(archive))
     rows = rows[rows["better"] != Better.NONE.value]
     listed = sorted(f"{w}/{c}" for w, c in {*zip(rows["workload"], rows["case"], strict=True), *together})
-    own = rows[(rows["workload"] == workload) & (rows["case"] == case)]
-    metrics = list(dict.fromkeys(own["metric"]))
+    rows_of_case = rows[(rows["workload"] == workload) & (rows["case"] == case)]
+    metrics = list(dict.fromkeys(rows_of_case["metric"]))
     if not metrics or (metric and metric not in metrics):
         choices = ", ".join(listed) if listed else "none: no case ran between two hosts or more"
         raise FleetmarkError(f"--isolate {text}: no hosts of {archive.id} ran this case together; there is {choices}")
@@ -104,9 +104,9 @@ def _directions(archive: Archive, asked: Question) -> tuple[dict[Pair, list[floa
     """Return the rates of each pair, one per direction, and the names of all hosts."""
     measured, names = _figures(archive)
     rows = pairs.rows_of(measured, names)
-    own = (rows["workload"] == asked.workload) & (rows["case"] == asked.case) & (rows["metric"] == asked.metric)
+    is_chosen = (rows["workload"] == asked.workload) & (rows["case"] == asked.case) & (rows["metric"] == asked.metric)
     result: dict[Pair, list[float]] = {}
-    for a, b, value in rows.loc[own, ["a", "b", "value"]].itertuples(index=False, name=None):
+    for a, b, value in rows.loc[is_chosen, ["a", "b", "value"]].itertuples(index=False, name=None):
         result.setdefault(frozenset((names[int(a)], names[int(b)])), []).append(float(value))
     return result, names
 
@@ -116,14 +116,14 @@ def noise(archive: Archive, asked: Question) -> float:
 
     Return 0 if no pair has both directions.
     """
-    both = [abs(of[0] - of[1]) for of in _directions(archive, asked)[0].values() if len(of) == 2]
+    both = [abs(rates[0] - rates[1]) for rates in _directions(archive, asked)[0].values() if len(rates) == 2]
     return float(np.median(both)) / _MEDIAN_DIFFERENCE if both else 0.0
 
 
 def rates(archive: Archive, asked: Question) -> dict[Pair, float]:
     """Return the slower direction of each pair as an oriented logarithm, or FAILED if a direction failed."""
     directions, names = _directions(archive, asked)
-    result = {pair: min(of) for pair, of in directions.items()}
+    result = {pair: min(rates) for pair, rates in directions.items()}
     known = set(names)
     for host, subject in _failed(archive, asked):
         other = peer(host, subject, known)
@@ -135,8 +135,10 @@ def rates(archive: Archive, asked: Question) -> dict[Pair, float]:
 def alone(archive: Archive, asked: Question) -> dict[str, float]:
     """Return the rate of each host alone as an oriented logarithm, or FAILED if the run failed."""
     table = Table(*_figures(archive))
-    about = table.about
-    same = (about["workload"] == asked.workload) & (about["case"] == asked.case) & (about["metric"] == asked.metric)
+    metrics = table.about
+    same = (
+        (metrics["workload"] == asked.workload) & (metrics["case"] == asked.case) & (metrics["metric"] == asked.metric)
+    )
     result = {
         host: float(table.values[row, column])
         for row in np.flatnonzero(same.to_numpy(bool))
@@ -198,12 +200,12 @@ def before(archive: Archive, wanted: Mapping[str, Any], nth: int = -1) -> tuple[
 
     If there are several, return the last or the ``nth`` one.
     """
-    own = []
+    campaigns_begun = []
     for begun in campaigns_inside(archive, FOLDER):
         read = begun.campaign().get("suite_as_read") or {}
-        of = {name: (choice or {}).get("hosts") for name, choice in (read.get("workloads") or {}).items()}
-        if of == {name: choice["hosts"] for name, choice in wanted["workloads"].items()}:
-            own.append(begun)
-    if not own or nth >= len(own):
+        hosts_by_entry = {name: (choice or {}).get("hosts") for name, choice in (read.get("workloads") or {}).items()}
+        if hosts_by_entry == {name: choice["hosts"] for name, choice in wanted["workloads"].items()}:
+            campaigns_begun.append(begun)
+    if not campaigns_begun or nth >= len(campaigns_begun):
         return None
-    return own[nth], summarise(own[nth]).finished
+    return campaigns_begun[nth], summarise(campaigns_begun[nth]).finished

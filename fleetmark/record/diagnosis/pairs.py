@@ -1,4 +1,4 @@
-"""What hosts measured with one another: rows of pairs, and the nodes and links that are slow in them."""
+"""Find slow nodes and links in what hosts measured with one another."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ COLUMNS = tuple(c for c in BENCHMARK if c != "subject")
 
 
 def rows_of(measured: Figures, hosts: Sequence[str]) -> pd.DataFrame:
-    """A row per pair and benchmark: COLUMNS, ``a`` and ``b`` (numbers of hosts), ``value`` (oriented logarithm), ``n``
-    repeats. Both directions are rows of their own.
+    """Return a row per pair, direction and benchmark.
+
+    Its columns are COLUMNS, ``a`` and ``b`` (positions of hosts), ``value`` (oriented logarithm) and ``n`` (repeats).
     """
     between = measured.keys[measured.keys["subject"].str.contains(">", regex=False)]
     place = {host: n for n, host in enumerate(hosts)}
@@ -40,13 +41,12 @@ def rows_of(measured: Figures, hosts: Sequence[str]) -> pd.DataFrame:
 def judge(
     measured: Figures, hosts: Sequence[str], groups: Sequence[Cohort]
 ) -> tuple[list[Finding], list[Message], int]:
-    """Nodes and links that are slow in what hosts measured with one another, what could not be judged, and how many
-    values were."""
+    """Return slow nodes and links, notes on benchmarks that cannot be judged, and the number of judged values."""
     findings, notes, judged = [], [], 0
     kinds = {host: c.kind for c in groups for host in c.hosts}
-    for key, of in rows_of(measured, hosts).groupby(list(COLUMNS), sort=False):
+    for key, pairs in rows_of(measured, hosts).groupby(list(COLUMNS), sort=False):
         benchmark = dict(zip(COLUMNS, map(str, key), strict=True)) | {"subject": "pairs"}
-        if len({*of["a"], *of["b"]}) < outliers.LEAST:
+        if len({*pairs["a"], *pairs["b"]}) < outliers.LEAST:
             notes.append(
                 message(
                     "{benchmark} was measured between fewer than {least} hosts, so neither nodes nor links are judged.",
@@ -55,10 +55,10 @@ def judge(
                 )
             )
             continue
-        judged += len(of)
-        nodes, slow = links.judge(of[["a", "b", "value"]], len(hosts), outliers.LARGE)
+        judged += len(pairs)
+        nodes, slow = links.judge(pairs[["a", "b", "value"]], len(hosts), outliers.LARGE)
         sign = -1.0 if benchmark["better"] == Better.LOWER else 1.0
-        middle = float(of["value"].median())
+        middle = float(pairs["value"].median())
         for r in [*nodes.to_dict("records"), *slow.to_dict("records")]:
             node = "host" in r
             host = hosts[int(r["host"] if node else r["a"])]

@@ -76,23 +76,23 @@ def rerun(archive: Archive, diagnosis: Diagnosis) -> Rerun:
         before = _runs(table, finding) if finding.kind is Kind.TAIL else 0
         least = OF_PAIRS if finding.kind in (Kind.NODE, Kind.LINK) else LEAST_REPEATS
         repeats[entry] = max(repeats.get(entry, 0), least, 2 * before)
-    about = archive.campaign()
+    document = archive.campaign()
     suite = {
         "name": "confirm",
         "description": f"Repeats the slow cases of suspects in {archive.id}, with healthy hosts for comparison.",
         "repeats": LEAST_REPEATS,
         "workloads": {
             entry: {
-                "set": dict((about.get("settings") or {}).get(entry, {})),
+                "set": dict((document.get("settings") or {}).get(entry, {})),
                 **container_of(archive, entry),
-                "cases": [glob.escape(case) for case in of],
+                "cases": [glob.escape(case) for case in cases],
                 "repeats": repeats[entry],
-                "hosts": {case: [list(group) for group in each] for case, each in of.items()},
+                "hosts": {case: [list(group) for group in each] for case, each in cases.items()},
             }
-            for entry, of in groups.items()
+            for entry, cases in groups.items()
         },
     }
-    taking_part = {h for of in groups.values() for each in of.values() for group in each for h in group}
+    taking_part = {h for cases in groups.values() for each in cases.values() for group in each for h in group}
     return Rerun(suite, tuple(h for h in names if h in taking_part), tuple(notes))
 
 
@@ -155,7 +155,8 @@ def settled(archive: Archive, diagnosis: Diagnosis) -> Diagnosis:
     guilty = {h for f in diagnosis.findings if can_be_settled(f) for h in (f.host, f.other) if h}
     before = Table(*read(archive, everything=True))
     findings = [
-        replace(f, settled=seen.of(f, guilty, _runs(before, f))) if can_be_settled(f) else f for f in diagnosis.findings
+        replace(f, settled=seen.settled(f, guilty, _runs(before, f))) if can_be_settled(f) else f
+        for f in diagnosis.findings
     ]
     return replace(diagnosis, findings=tuple(findings))
 
@@ -168,7 +169,7 @@ class _Repeats:
         self.pairs = pairs.rows_of(measured, names)
         self.names, self.campaign = names, campaign
 
-    def of(self, finding: Finding, guilty: set[str], before: int) -> Settled | None:
+    def settled(self, finding: Finding, guilty: set[str], before: int) -> Settled | None:
         """What the repeat says of a finding; None where it did not measure it."""
         if finding.kind in (Kind.NODE, Kind.LINK):
             result = self._pairs(finding, guilty)
@@ -186,9 +187,9 @@ class _Repeats:
     def _alone(self, finding: Finding, row: int, column: int, peers: list[int], before: int) -> Settled | None:
         values = self.table.values[row]
         if finding.kind is Kind.TAIL:
-            own, *others = (self._single(row, c) for c in (column, *peers))
+            suspect, *others = (self._single(row, c) for c in (column, *peers))
             n = min((len(o) for o in others), default=0)
-            return settle_tail(own, np.array([o[:n] for o in others]), before) if n else None
+            return settle_tail(suspect, np.array([o[:n] for o in others]), before) if n else None
         error = float(self.table.errors(np.arange(len(values)))[row, column])
         spread = float(np.nan_to_num(error))
         if finding.kind is Kind.REGRESSION:
@@ -215,17 +216,17 @@ class _Repeats:
         ends = [{self.names[a], self.names[b]} for a, b in zip(rows["a"], rows["b"], strict=True)]
         suspects = {finding.host, finding.other} - {""}
         link = finding.kind is Kind.LINK
-        own = [suspects == e if link else finding.host in e and not (e - suspects) & guilty for e in ends]
+        is_suspect = [suspects == e if link else finding.host in e and not (e - suspects) & guilty for e in ends]
         sound = [
             bool(suspects & e) and not (e - suspects) & guilty and suspects != e if link else not e & guilty
             for e in ends
         ]
         values = rows["value"].to_numpy(float)
-        if not any(own) or not any(sound):
+        if not any(is_suspect) or not any(sound):
             return None
-        runs = int(rows["n"].to_numpy(int)[own].sum())
+        runs = int(rows["n"].to_numpy(int)[is_suspect].sum())
         deficit = LARGE * (2 if link else 1)
-        return settle(float(np.median(values[own])), values[sound], _spread(finding), deficit, runs)
+        return settle(float(np.median(values[is_suspect])), values[sound], _spread(finding), deficit, runs)
 
 
 def _spread(finding: Finding) -> float:

@@ -27,18 +27,18 @@ def _rates(measured: figures.Figures, hosts: list[str]) -> Iterator[Rate]:
     """The rates of single hosts, and for both its ends those of a pair."""
     table = Table(measured, hosts)
     for row in range(len(table.keys)):
-        about = table.benchmark(row)
-        held = part_of(about["workload"], about["case"], about["metric"], about["unit"])
+        benchmark = table.benchmark(row)
+        held = part_of(benchmark["workload"], benchmark["case"], benchmark["metric"], benchmark["unit"])
         if held is not None and held.part != "link":  # a host's own loopback is no link
             for host, column in table.place.items():
                 if not np.isnan(table.values[row, column]):
-                    yield _rate(host, about, table.value(row, float(table.values[row, column])))
+                    yield _rate(host, benchmark, table.value(row, float(table.values[row, column])))
     for pair in pairs.rows_of(measured, hosts).to_dict("records"):
-        about = {str(name): str(text) for name, text in pair.items()} | {"subject": "pairs"}
+        benchmark = {str(name): str(text) for name, text in pair.items()} | {"subject": "pairs"}
         for end in ("a", "b"):
-            yield _rate(hosts[int(pair[end])], about, float(np.exp(pair["value"])))
+            yield _rate(hosts[int(pair[end])], benchmark, float(np.exp(pair["value"])))
 
 
-def _rate(host: str, about: dict[str, str], value: float) -> Rate:
-    workload, case, metric = about["workload"], about["case"], about["metric"]
-    return Rate(host, workload, case, metric, about["class"], about["unit"], value, title(about))
+def _rate(host: str, benchmark: dict[str, str], value: float) -> Rate:
+    workload, case, metric = benchmark["workload"], benchmark["case"], benchmark["metric"]
+    return Rate(host, workload, case, metric, benchmark["class"], benchmark["unit"], value, title(benchmark))

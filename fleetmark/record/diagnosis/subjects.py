@@ -46,10 +46,10 @@ def subjects(
     mtus = _mtus(facts)
     return {
         host: Subject(
-            own,
+            facts_of_host,
             memory_bandwidth=best.get(host),
             remote_bandwidth=remote.get(host),
-            mtus=mtus.get(kind_of(own)[0], {}),
+            mtus=mtus.get(kind_of(facts_of_host)[0], {}),
             responsive=host in responsive,
             stolen=runs.get(host, _Runs()).stolen,
             waited=runs.get(host, _Runs()).waited,
@@ -59,7 +59,7 @@ def subjects(
             gpu_direct=direct.get(host),
             trials=trials.get(host, {}),
         )
-        for host, own in facts.items()
+        for host, facts_of_host in facts.items()
     }
 
 
@@ -70,9 +70,11 @@ def headlines(archive: Archive) -> Table | None:
 
 def best_memory(table: Table) -> dict[str, float]:
     """Return the best main-memory bandwidth of each host in B/s. Accelerator memory does not count."""
-    about = table.about
+    metrics = table.about
     chosen = (
-        ((about["class"] == MEMORY) & (about["unit"] == "B/s") & (about["subject"] == "host")).to_numpy(bool).copy()
+        ((metrics["class"] == MEMORY) & (metrics["unit"] == "B/s") & (metrics["subject"] == "host"))
+        .to_numpy(bool)
+        .copy()
     )
     for row in np.flatnonzero(chosen):
         one = table.benchmark(int(row))
@@ -90,34 +92,34 @@ def _extreme(table: Table, chosen: np.ndarray) -> dict[str, float]:
 
 def _remote(table: Table) -> dict[str, float]:
     """Return each host's lowest bandwidth to a remote NUMA node, as a share of the local bandwidth."""
-    about = table.about
-    rows = np.flatnonzero(((about["class"] == CORE) & (about["unit"] == "B/s")).to_numpy(bool))
-    own: dict[tuple[str, str, str], float] = {}
+    metrics = table.about
+    rows = np.flatnonzero(((metrics["class"] == CORE) & (metrics["unit"] == "B/s")).to_numpy(bool))
+    local: dict[tuple[str, str, str], float] = {}
     others: list[tuple[tuple[str, str, str], float]] = []
     for row in rows:
-        labels = json.loads(about.iloc[row]["labels"])
+        labels = json.loads(metrics.iloc[row]["labels"])
         if not {"from", "to"} <= labels.keys():
             continue
-        case = str(about.iloc[row]["case"])
+        case = str(metrics.iloc[row]["case"])
         for host, column in table.place.items():
             key, value = (host, case, str(labels["from"])), float(table.values[row, column])
             if np.isnan(value):
                 continue
             if labels["from"] == labels["to"]:
-                own[key] = value
+                local[key] = value
             else:
                 others.append((key, value))
     shares: dict[str, float] = {}
     for key, value in others:
-        if key in own:
-            shares[key[0]] = min(shares.get(key[0], np.inf), float(np.exp(value - own[key])))
+        if key in local:
+            shares[key[0]] = min(shares.get(key[0], np.inf), float(np.exp(value - local[key])))
     return shares
 
 
 def _collectives(table: Table, facts: Mapping[str, Facts]) -> dict[str, Share]:
     """Return each host's lowest share of its peers' bandwidth, over the collectives that it ran alone."""
-    about = table.about
-    rows = np.flatnonzero(((about["class"] == COLLECTIVE) & (about["unit"] == "B/s")).to_numpy(bool))
+    metrics = table.about
+    rows = np.flatnonzero(((metrics["class"] == COLLECTIVE) & (metrics["unit"] == "B/s")).to_numpy(bool))
     of_kind: dict[str, list[str]] = {}
     for host, own_facts in facts.items():
         of_kind.setdefault(kind_of(own_facts)[0], []).append(host)
@@ -129,17 +131,17 @@ def _collectives(table: Table, facts: Mapping[str, Facts]) -> dict[str, Share]:
                 peers = [values[p] for p in hosts if p != host and p in values]
                 if len(peers) < PEERS:
                     continue
-                own, usual = float(np.exp(values[host])), float(np.exp(np.median(peers)))
+                rate, usual = float(np.exp(values[host])), float(np.exp(np.median(peers)))
                 before = lowest.get(host)
-                if before is None or own / usual < before.value / before.usual:
-                    lowest[host] = Share(title(table.benchmark(int(row))), own, usual, len(peers))
+                if before is None or rate / usual < before.value / before.usual:
+                    lowest[host] = Share(title(table.benchmark(int(row))), rate, usual, len(peers))
     return lowest
 
 
 def _responsive(table: Table) -> set[str]:
     """Return the hosts with a measured latency."""
-    about = table.about
-    rows = ((about["unit"] == "s") & about["class"].isin(list(CLASSES))).to_numpy(bool)
+    metrics = table.about
+    rows = ((metrics["unit"] == "s") & metrics["class"].isin(list(CLASSES))).to_numpy(bool)
     measured = ~np.isnan(table.values[rows]).all(axis=0) if rows.any() else np.zeros(len(table.hosts), bool)
     return {host for host, n in table.place.items() if measured[n]}
 
@@ -162,16 +164,16 @@ class _Runs:
 def _runs(archive: Archive) -> dict[str, _Runs]:
     result: dict[str, _Runs] = {}
     for host, telemetry in _telemetry(archive):
-        own = result.setdefault(host, _Runs())
+        runs = result.setdefault(host, _Runs())
         means = {name: extremes.mean for name, extremes in telemetry.summary.items()}
-        own.stolen = _highest(own.stolen, means.get("cpu_steal"))
+        runs.stolen = _highest(runs.stolen, means.get("cpu_steal"))
         if (telemetry.foreign_cores or 0.0) >= _BUSY:
-            own.waited = _highest(own.waited, means.get("psi_cpu_some"))
+            runs.waited = _highest(runs.waited, means.get("psi_cpu_some"))
         if means.get("cpu_busy", 0.0) >= _LOADED:
-            own.clock = _highest(own.clock, means.get("clock_hz_mean"))
+            runs.clock = _highest(runs.clock, means.get("clock_hz_mean"))
         for device in telemetry.gpus.devices if telemetry.gpus else ():
             for reason, share in device.slowed.items():
-                own.slowed[reason] = max(own.slowed.get(reason, 0.0), share)
+                runs.slowed[reason] = max(runs.slowed.get(reason, 0.0), share)
     return result
 
 
@@ -198,8 +200,8 @@ def _direct(archive: Archive, table: Table) -> dict[str, bool]:
 
     A single log without it makes the result False.
     """
-    about = table.measured.keys
-    workloads = set(about.loc[about["class"] == COLLECTIVE, "workload"])
+    metrics = table.measured.keys
+    workloads = set(metrics.loc[metrics["class"] == COLLECTIVE, "workload"])
     if not workloads or not (archive.path / "raw").is_dir():
         return {}
     result: dict[str, bool] = {}
@@ -225,14 +227,14 @@ def _mtus(facts: Mapping[str, Facts]) -> dict[str, dict[float, Counter[int]]]:
     A host counts once, however many active interfaces it has. It does not count if two of its MTUs are equally
     frequent.
     """
-    of: dict[str, dict[float, Counter[int]]] = {}
-    for own in facts.values():
+    counts_by_kind: dict[str, dict[float, Counter[int]]] = {}
+    for host_facts in facts.values():
         speeds: dict[float, Counter[int]] = {}
-        for nic in own.nics:
+        for nic in host_facts.nics:
             if nic.state == "up" and nic.speed and nic.mtu and nic.mtu in _MTUS:
                 speeds.setdefault(nic.speed, Counter())[nic.mtu] += 1
         for speed, mtus in speeds.items():
             (mtu, count), *others = mtus.most_common(2)
             if not others or others[0][1] < count:
-                of.setdefault(kind_of(own)[0], {}).setdefault(speed, Counter())[mtu] += 1
-    return of
+                counts_by_kind.setdefault(kind_of(host_facts)[0], {}).setdefault(speed, Counter())[mtu] += 1
+    return counts_by_kind

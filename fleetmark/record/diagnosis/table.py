@@ -1,4 +1,4 @@
-"""The figures of single hosts as matrices, for those who hold hosts against each other."""
+"""Arrange the figures of single hosts as matrices, to compare hosts with each other."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ _NAMED = 6  # hosts that a sentence names
 
 
 class Table:
-    """The figures of single hosts as matrices, benchmarks x hosts: oriented logarithms (higher is better), their
-    standard errors by the repeats of all hosts, and the deficits that matter."""
+    """Store figures of single hosts as matrices of benchmarks x hosts.
+
+    ``values``: oriented logarithms (higher is better); ``deficit``: the smallest deficit that matters, by benchmark.
+    """
 
     def __init__(self, measured: Figures, hosts: Sequence[str]) -> None:
         self.measured = measured
@@ -50,7 +52,7 @@ class Table:
         self.deficit = np.where(tailed, outliers.LARGE, outliers.SMALL)
 
     def errors(self, columns: np.ndarray) -> np.ndarray:
-        """The standard error of each value: the usual spread of runs over the root of their number."""
+        """Return the standard error of each value: the median spread of runs over the root of their number."""
         with np.errstate(invalid="ignore"):
             known = ~np.isnan(self.sd[:, columns]).all(axis=1)
         usual = np.full(len(self.values), np.nan)
@@ -62,17 +64,17 @@ class Table:
         return dict(zip(BENCHMARK, self._names[row], strict=True))
 
     def value(self, row: int, oriented: float) -> float:
-        """An oriented logarithm as a value in the base unit."""
+        """Return an oriented logarithm as a value in the base unit."""
         return float(np.exp(oriented * self.sign[row]))
 
 
 def title(benchmark: Mapping[str, str]) -> str:
-    """A benchmark in one line: workload, case, metric, and what else tells it from others."""
+    """Return a benchmark in one line: workload, case, metric, subject and labels."""
     labels = " ".join(f"{k}={v}" for k, v in json.loads(benchmark["labels"]).items())
     subject = benchmark["subject"] if benchmark["subject"] != "host" else ""
     return " ".join(p for p in (*(benchmark[k] for k in ("workload", "case", "metric")), subject, labels) if p)
 
 
-def some(names: Sequence[str], most: int = _NAMED) -> str:
-    """The first of ``names``, and a sign that there are more."""
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+def some(names: Sequence[str], limit: int = _NAMED) -> str:
+    """Return the first of ``names``, with an ellipsis if there are more."""
+    return ", ".join(names[:limit]) + (", …" if len(names) > limit else "")

@@ -1,4 +1,4 @@
-"""Trials of settings on record: what to run for one, and what each changed, by pairs of runs."""
+"""Plan trials of settings, and read from pairs of runs what each setting changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from fleetmark.record.diagnosis import read
 from fleetmark.record.diagnosis.table import title
 from fleetmark.record.figures.pairs import peer
 from fleetmark.record.steps import Trial
-from fleetmark.record.view import read_measurements
+from fleetmark.record.values import PASSED
+from fleetmark.record.values.engine import literal
+from fleetmark.record.view import read_values
 from planner.diagnosis.trial import TrialChange, change
 from planner.diagnosis.tuning.rule import Rule
 from workloads import entry_of, plain_case
@@ -33,10 +35,13 @@ _KEY = ["host", "workload", "case", "metric", "subject", "labels"]
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What one trial showed. ``items``: what was set, a line each; ``before``, ``after``: the values as read on the
-    host without and with it; ``changes``: the benchmarks, the largest change first; ``campaign``: its path below the
-    campaign that it is about. ``refused``: why nothing could be set; ``left``: what could not be put back;
-    ``cleared``: what an interrupted one had left, which was put back; ``lost``: runs that did not pass.
+    """Store the result of a trial.
+
+    ``items``: the settings, a line each; ``before``, ``after``: the values on the host without and with the setting;
+    ``changes``: the benchmarks, with the largest change first; ``campaign``: the path of the trial below the campaign
+    whose host it tries. ``refused``: why nothing could be set; ``left``: values that could not be restored;
+    ``cleared``: values that an interrupted trial left and that were restored; ``lost``: the number of runs that did not
+    pass.
     """
 
     host: str
@@ -54,21 +59,20 @@ class Tried:
 
 
 def suite(archive: Archive, host: str, rule: Rule, patterns: Sequence[str], repeats: int) -> dict[str, Any]:
-    """The suite, as its file has it, that runs on ``host`` again what shows whether the rule's setting helps: the cases
-    whose headlines it measured in the rule's classes, those that ``patterns`` (WORKLOAD/CASE) choose where there are
-    any. A case between hosts runs with one partner.
+    """Return the suite that shows on ``host`` whether the rule's setting helps, as in a suite file.
 
-    Raises FleetmarkError where the campaign measured none of them there.
+    It has the measured cases with headlines in the rule's classes, or those that match ``patterns`` (WORKLOAD/CASE). A
+    case between hosts runs with one partner. Raise FleetmarkError if the campaign measured none of them on the host.
     """
     measured, names = read(archive)
     known = set(names)
-    about = measured.keys.to_dict("records")
+    metrics = measured.keys.to_dict("records")
     of_key: dict[int, list[str]] = {}
     for key, record in measured.rows[["key", "record"]].itertuples(index=False, name=None):
         of_key.setdefault(int(key), []).append(names[int(record)])
     groups: dict[str, dict[str, tuple[str, ...]]] = {}
     for key, hosts in of_key.items():
-        row = about[key]
+        row = metrics[key]
         workload, case, subject = str(row["workload"]), str(row["case"]).split("/")[0], str(row["subject"])
         group = next((g for one in hosts if host in (g := _group(one, subject, known))), None)
         if group is None or row["members"] or row["better"] == Better.NONE.value:
@@ -79,12 +83,12 @@ def suite(archive: Archive, host: str, rule: Rule, patterns: Sequence[str], repe
             continue
         groups.setdefault(entry_of(workload, case), {}).setdefault(plain_case(case), group)
     if not groups:
-        what = (
+        scope = (
             f"of {', '.join(patterns)}" if patterns else f"in {', '.join(rule.classes)}" if rule.classes else "at all"
         )
         raise FleetmarkError(
-            f"{archive.id}: it measured no headline {what} on {host}, so nothing would show whether {rule.name} helps; "
-            "run such a suite first, or name its cases by --case"
+            f"{archive.id}: it measured no headline {scope} on {host}, so nothing would show whether {rule.name} "
+            "helps; run such a suite first, or name its cases by --case"
         )
     settings = archive.campaign().get("settings") or {}
     return {
@@ -94,41 +98,41 @@ def suite(archive: Archive, host: str, rule: Rule, patterns: Sequence[str], repe
             entry: {
                 "set": dict(settings.get(entry, {})),
                 **container_of(archive, entry),
-                "cases": [glob.escape(case) for case in of],
+                "cases": [glob.escape(case) for case in cases],
                 "repeats": repeats,
-                "hosts": {case: [list(group)] for case, group in of.items()},
+                "hosts": {case: [list(group)] for case, group in cases.items()},
             }
-            for entry, of in groups.items()
+            for entry, cases in groups.items()
         },
     }
 
 
 def _group(host: str, subject: str, known: set[str]) -> tuple[str, ...]:
-    """The hosts of a measurement."""
+    """Return the hosts of a measurement."""
     other = peer(host, subject, known) if ">" in subject else None
     return (host,) if other is None else (host, other)
 
 
 def hosts_of(wanted: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    """The hosts that take part in a suite."""
-    of = {h for c in wanted["workloads"].values() for groups in c["hosts"].values() for g in groups for h in g}
-    return tuple(name for name in names if name in of)
+    """Return the hosts that take part in a suite."""
+    members = {h for c in wanted["workloads"].values() for groups in c["hosts"].values() for g in groups for h in g}
+    return tuple(name for name in names if name in members)
 
 
 def trials(archive: Archive) -> list[Archive]:
-    """The trials of a campaign's hosts, oldest first."""
+    """Return the trials of a campaign's hosts, oldest first."""
     return campaigns_inside(archive, FOLDER)
 
 
 def unfinished(archive: Archive, host: str, rule: str, items: Sequence[Mapping[str, Any]]) -> Archive | None:
-    """The last trial of a rule's setting on a host, where it still owes something."""
+    """Return the last trial of a rule's setting on a host if it is unfinished."""
     asked = host, rule, json.loads(json.dumps(items))
-    own = [t for t in trials(archive) if (a := _about(t)) and (a.host, a.rule, list(a.items)) == asked]
-    return own[-1] if own and not summarise(own[-1]).finished else None
+    matches = [t for t in trials(archive) if (a := _about(t)) and (a.host, a.rule, list(a.items)) == asked]
+    return matches[-1] if matches and not summarise(matches[-1]).finished else None
 
 
 def _about(archive: Archive) -> Trial | None:
-    """What a trial's campaign tries; None where it says nothing that can be read."""
+    """Return the trial that a campaign describes; None if its description cannot be read."""
     try:
         return _TRIAL.validate_python(archive.campaign().get("trial"))
     except (FleetmarkError, ValidationError):
@@ -136,20 +140,20 @@ def _about(archive: Archive) -> Trial | None:
 
 
 def tried(archive: Archive) -> dict[str, dict[str, Tried]]:
-    """Host and rule to the newest trial that measured something."""
+    """Return the newest trial with results by host and rule."""
     result: dict[str, dict[str, Tried]] = {}
-    for own in trials(archive):
-        if _about(own) is not None and (outcome := of_trial(own)).changes:
+    for trial in trials(archive):
+        if _about(trial) is not None and (outcome := of_trial(trial)).changes:
             result.setdefault(outcome.host, {})[outcome.rule] = outcome
     return result
 
 
 def of_trial(archive: Archive) -> Tried:
-    """What a trial showed. Runs count whose setting was read back after them as it should be."""
-    about = _about(archive)
-    if about is None:
+    """Return the result of a trial. A run counts if the right setting was read back after it."""
+    trial = _about(archive)
+    if trial is None:
         raise FleetmarkError(f"{archive.path / 'campaign.json'}: damaged: it does not say what was tried")
-    host, sides = about.host, list(about.sides)
+    host, sides = trial.host, list(trial.sides)
     values: dict[bool, set[str]] = {False: set(), True: set()}
     refused = ""
     wrong: set[str] = set()
@@ -178,8 +182,8 @@ def of_trial(archive: Archive) -> Tried:
     lost = sum(number for status, number in summary.statuses.items() if status != Status.PASSED.value)
     return Tried(
         host,
-        about.rule,
-        tuple(item.get("path") or " ".join(w for w in item["write"] if w != "{}") for item in about.items),
+        trial.rule,
+        tuple(item.get("path") or " ".join(w for w in item["write"] if w != "{}") for item in trial.items),
         tuple(sorted(values[False])),
         tuple(sorted(values[True])),
         tuple(_changes(archive, host, sides, wrong)),
@@ -197,19 +201,15 @@ def _run(step: Mapping[str, Any]) -> str:
 
 
 def _changes(archive: Archive, host: str, sides: Sequence[bool], wrong: set[str]) -> list[TrialChange]:
-    rows = read_measurements(archive)
-    if rows.empty:
-        return []
-    rows = rows[rows["headline"] & (rows["status"] == Status.PASSED.value) & (rows["better"] != Better.NONE.value)]
-    between = rows["subject"].str.contains(">", regex=False)
-    rows = rows[(rows["host"] == host) | between]
+    mine = f"(host = {literal(host)} or contains(subject, '>'))"
+    rows = read_values(archive).where(f"headline and {PASSED} and better <> '{Better.NONE}' and {mine}")
     changes = []
-    for _, of in rows.groupby(_KEY, sort=False, observed=True):
-        first = of.iloc[0]
+    for _, runs in rows.groupby(_KEY, sort=False, observed=True):
+        first = runs.iloc[0]
         case = str(first["case"]).split("/")[0]
         by_repeat = {
             int(repeat): float(value)
-            for repeat, value in zip(of["repeat"], of["value"], strict=True)
+            for repeat, value in zip(runs["repeat"], runs["value"], strict=True)
             if _run({"workload": first["workload"], "case": case, "repeat": repeat}) not in wrong
         }
         benchmark = {name: str(first[name]) for name in (*_KEY, "unit")}
@@ -219,10 +219,10 @@ def _changes(archive: Archive, host: str, sides: Sequence[bool], wrong: set[str]
 
 
 def _pairs(by_repeat: Mapping[int, float], sides: Sequence[bool]) -> list[tuple[float, float]]:
-    """(without, with) of each block of two runs that has both."""
+    """Return the values (without, with) of each complete block of two runs."""
     pairs = []
-    for at in range(0, len(sides) - 1, 2):
-        if at in by_repeat and at + 1 in by_repeat:
-            one, other = by_repeat[at], by_repeat[at + 1]
-            pairs.append((other, one) if sides[at] else (one, other))
+    for first in range(0, len(sides) - 1, 2):
+        if first in by_repeat and first + 1 in by_repeat:
+            one, other = by_repeat[first], by_repeat[first + 1]
+            pairs.append((other, one) if sides[first] else (one, other))
     return pairs

@@ -40,17 +40,17 @@ def tune(archive: Archive) -> Tuning:
     names = archive.host_names()
     facts = archive.facts()
     newest = tried(archive)
-    changes = {host: {rule: t.changes for rule, t in own.items()} for host, own in newest.items()}
+    changes = {host: {rule: t.changes for rule, t in trials_by_rule.items()} for host, trials_by_rule in newest.items()}
     seen = subjects(archive, facts, changes)
-    of: dict[tuple[str, str], tuple[Rule, Message, list[str]]] = {}
+    hosts_by_advice: dict[tuple[str, str], tuple[Rule, Message, list[str]]] = {}
     for host, subject in seen.items():
         for rule in RULES:
             evidence = rule.evidence(subject)
             if evidence is not None:
-                of.setdefault((rule.name, evidence), (rule, evidence, []))[2].append(host)
+                hosts_by_advice.setdefault((rule.name, evidence), (rule, evidence, []))[2].append(host)
     advice = [
         Advice(rule, evidence, tuple(hosts), tuple(t for h in hosts if (t := newest.get(h, {}).get(rule.name))))
-        for rule, evidence, hosts in of.values()
+        for rule, evidence, hosts in hosts_by_advice.values()
     ]
     advice.sort(key=lambda a: (not a.rule.measured, a.rule.number, -len(a.hosts)))
     without = tuple(n for n in names if n not in facts)

@@ -13,9 +13,10 @@ import pandas as pd
 
 from fleetmark.base import schema
 from fleetmark.base.measurement import Better, Centre, Kind, Status
-from fleetmark.record.figures.statement import RULES, groups, rule_of
+from fleetmark.record.figures.statement import RULES, groups, lowest, rule_of
 from fleetmark.record.values import Values, create_tables, described, ranges, source
 from fleetmark.record.values.engine import Engine, duckdb, literal
+from fleetmark.record.values.host import Host
 from fleetmark.record.values.named import engine
 from workloads.declared import declaration
 
@@ -37,9 +38,9 @@ POWER = of_metrics("power", DEVICES_POWER)
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Store figures by machine and benchmark. ``record`` and ``key`` are positions in ``machines`` and ``keys``.
+    """Store figures by host and benchmark. ``record`` and ``key`` are positions in ``hosts`` and ``keys``.
 
-    ``machines``: the (campaign, host) pairs. ``keys``: a row per benchmark and subject, with the columns BENCHMARK,
+    ``keys``: a row per benchmark and subject, with the columns BENCHMARK,
     ``members``, ``rule`` (a Centre) and ``inferred`` (whether a file did not declare its kind). ``rows``: ``record``,
     ``key``, the number ``n`` of values, and ``log``, the natural logarithm of their centre. With the spread, also
     ``log_sd``, the standard deviation of the values' logarithms, and ``error``, the standard error of the centre
@@ -47,7 +48,7 @@ class Figures:
     ``files``: the Parquet file of each campaign. ``which``: the SQL condition that selected the rows.
     """
 
-    machines: Sequence[tuple[str, str]]
+    hosts: Sequence[Host]
     keys: pd.DataFrame
     rows: pd.DataFrame
     left_out: pd.DataFrame
@@ -57,23 +58,23 @@ class Figures:
 
 def read(
     files: Mapping[str, Path],
-    machines: Sequence[tuple[str, str]],
+    hosts: Sequence[Host],
     *,
     which: str = HEADLINES,
     spread: bool = False,
     describing: bool = False,
 ) -> Figures:
-    """Return the figures of ``machines``, given as (campaign, host), from the rows that meet the condition ``which``.
+    """Return the figures of ``hosts`` from the rows that meet the condition ``which``.
 
     ``files``: the file of each campaign. ``spread``: add the standard deviation and error. ``describing``: include
     metrics that have no better direction. Raise DamagedFileError if a file is not a complete Parquet file or lacks a
     required column.
     """
-    with _opened(engine, files, machines, which, describing) as (con, keys, number):
+    with _opened(engine, files, hosts, which, describing) as (con, keys, number):
         zeros = bool((keys["kind"] == Kind.GUARDRAIL).any())
         rules = [rule for rule in RULES if rule in set(keys["rule"])] or RULES[:1]
         # Process one rule and one range of hosts at a time to save memory.
-        parts = ranges(number, [host for _, host in machines])
+        parts = ranges(number, [host.name for host in hosts])
         rows = _joined([_centres(con, rule, spread, zeros, part) for part in parts for rule in rules])
         left_out = pd.DataFrame({"record": [], "key": [], "why": [], "n": []})
         if rows["unscored"].any():
@@ -82,7 +83,7 @@ def read(
             left_out = con.execute(f"select {columns} from value where not scored group by all").df()
     del rows["unscored"]
     rows = rows if (rows["n"] > 0).all() else rows[rows["n"] > 0]
-    return Figures(machines, keys, rows, left_out, files, which)
+    return Figures(hosts, keys, rows, left_out, files, which)
 
 
 def values(figures: Figures, parts: pd.DataFrame) -> pd.DataFrame:
@@ -90,7 +91,7 @@ def values(figures: Figures, parts: pd.DataFrame) -> pd.DataFrame:
 
     The columns are ``record``, ``key``, ``value``, ``repeat``, ``time``, ``tool_version`` and ``raw`` (a path).
     """
-    with _opened(duckdb, figures.files, figures.machines, figures.which) as (con, _keys, _number):
+    with _opened(duckdb, figures.files, figures.hosts, figures.which) as (con, _keys, _number):
         con.register("parts", parts[["record", "key"]])  # the same rows give the same keys again
         frame: pd.DataFrame = con.execute(
             "select host_id as record, metric_id as key, value, repeat, time, tool_version, raw from value "
@@ -103,31 +104,29 @@ def values(figures: Figures, parts: pd.DataFrame) -> pd.DataFrame:
 def _opened(
     opener: Callable[[], AbstractContextManager[Engine]],
     files: Mapping[str, Path],
-    machines: Sequence[tuple[str, str]],
+    hosts: Sequence[Host],
     which: str,
     describing: bool = False,
 ) -> Iterator[tuple[Engine, pd.DataFrame, int]]:
-    """Open the tables of ``machines``; yield their database, the keys, and the number of values in ``files``."""
+    """Open the tables of ``hosts``; yield their database, the keys, and the number of values in ``files``."""
     values = Values(schema.frame(), *(source(path, campaign) for campaign, path in files.items()))
     place = {campaign: n for n, campaign in enumerate(files)}
-    listed = [(place[campaign], host, n) for n, (campaign, host) in enumerate(machines) if campaign in place]
-    hosts = pd.DataFrame(listed, columns=["file", "host", "id"])
+    listed = [(place[host.campaign], host.name, host.id) for host in hosts if host.campaign in place]
     with opener() as con, values.opened_in(con):
         metrics, keys = _numbered(described(con, which), describing)
-        create_tables(con, hosts, metrics, which)
+        create_tables(con, pd.DataFrame(listed, columns=["file", "host", "id"]), metrics, which)
         yield con, keys, len(values)
 
 
 def _numbered(metrics: pd.DataFrame, describing: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return ``metrics`` with ``id``, ``rule`` and ``least``, and the keys whose row numbers are the ids."""
+    """Return ``metrics`` with ``id``, ``rule`` and ``lowest``, and the keys whose row numbers are the ids."""
     rules = [rule_of(*row).value for row in zip(metrics["centre"], metrics["class"], strict=True)]
     today = _with_kinds(metrics.assign(rule=rules))
     today = today if describing else today[today["better"] != Better.NONE]
     grouped = today.groupby(_IDENTITY)
-    # A guardrail may be zero: no loss is the best possible value.
-    least = (today["kind"] != Kind.GUARDRAIL).reindex(metrics.index, fill_value=True) * math.ulp(0.0)
+    values = today["kind"].map(lowest).reindex(metrics.index, fill_value=0.0)
     ids = grouped.ngroup().reindex(metrics.index, fill_value=-1)
-    return metrics.assign(id=ids, rule=rules, least=least), grouped["inferred"].any().reset_index()
+    return metrics.assign(id=ids, rule=rules, lowest=values), grouped["inferred"].any().reset_index()
 
 
 def _with_kinds(keys: pd.DataFrame) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,14 +12,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base import schema
-from fleetmark.base.frames import distinct, plain, stacked
 from fleetmark.base.measurement import Centre
 from fleetmark.record.figures.pairs import pair_subjects
-from fleetmark.record.figures.statement import RULES, groups, rule_of, spread
+from fleetmark.record.figures.statement import CENTRES, INTERVALS, RULES, groups, lowest, rule_of, spread
 from fleetmark.record.values import PASSED, Values, create_tables, described, ranges
 from fleetmark.record.values.database import connect
-from fleetmark.record.values.engine import Engine, in_memory, literal
-from planner.centre import Interval, ends
+from fleetmark.record.values.engine import Engine, in_memory
+from planner.centre import ends
 
 METRIC = list(schema.KEY)
 _ABOUT = list(schema.ABOUT)
@@ -58,15 +57,18 @@ class HostFigures:
         """Return all rows with the metric's columns and the host's name as categories. Iterate over many rows."""
         return self._named(self.rows)
 
-    def where(self, condition: Callable[[pd.DataFrame], npt.NDArray[np.bool_]]) -> pd.DataFrame:
-        """Return the rows that meet a ``condition``."""
-        return stacked([rows for part in self if len(rows := part[condition(part)])] or [next(iter(self)).iloc[:0]])
+    def where(self, names: Sequence[str], keys: Container[tuple[Any, ...]]) -> pd.DataFrame:
+        """Return the rows of the metrics whose columns ``names`` are among ``keys``."""
+        chosen = [key in keys for key in self.metrics[[*names]].itertuples(index=False, name=None)]
+        return self._named(self.rows[np.array(chosen, bool)[self.rows["metric"].to_numpy()]])
 
     def distinct(self, *names: str) -> list[tuple[Any, ...]]:
         """Return the distinct combinations of the columns ``names``, in the order of the rows."""
-        if set(names) <= set(self.metrics):
-            return distinct(self.metrics, names)
-        return list(dict.fromkeys(values for part in self for values in distinct(part, names)))
+        frame = self.metrics
+        if further := [name for name in names if name not in frame]:
+            frame = self.rows[["metric", *further]].drop_duplicates().join(frame.add_prefix("metric_"), on="metric")
+            names = tuple(name if name in further else f"metric_{name}" for name in names)
+        return list(frame[[*names]].drop_duplicates().itertuples(index=False, name=None))
 
     @cached_property
     def _coded(self) -> pd.DataFrame:
@@ -106,8 +108,7 @@ def per_host(values: Values, rank: Rank = alphabet) -> HostFigures:
 
     ``rank``: gives the order of the values of METRIC columns and of hosts.
     """
-    with values.opened() as con:
-        database = in_memory(con)
+    with values.queried() as database:
         metrics, numbered = _ranked(described(database, PASSED), rank)
         listed = database.execute(f"select distinct file, host from every where {PASSED}").df()
         place, hosts = _places(listed["host"], "host", rank)
@@ -123,14 +124,14 @@ def per_host(values: Values, rank: Rank = alphabet) -> HostFigures:
 def _ranked(metrics: pd.DataFrame, rank: Rank) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a row per metric in the order of ``rank``, and ``metrics`` with the number of that row as ``id``.
 
-    The latter also has the ``rule`` and the ``least`` value that is scored.
+    The latter also has the ``rule`` and the ``lowest`` value that is scored.
     """
     ordered = metrics.sort_values(_ABOUT, kind="stable", ignore_index=True)  # a metric usually has only one kind
     rules = [rule_of(*row).value for row in zip(ordered["centre"], ordered["class"], strict=True)]
     number = ordered.groupby(METRIC, sort=False).ngroup().to_numpy()
     unique = ordered.drop_duplicates(METRIC)[[*METRIC, *_ABOUT]]
     order = _order(unique, rank)
-    numbered = ordered.assign(id=np.argsort(order)[number], rule=rules, least=-np.inf)
+    numbered = ordered.assign(id=np.argsort(order)[number], rule=rules, lowest=ordered["kind"].map(lowest))
     return unique.iloc[order].reset_index(drop=True), numbered
 
 
@@ -151,10 +152,11 @@ def _with_spread(database: Engine, grouped: Sequence[str], further: Sequence[str
     """Return the rows of groups with their spread, and text as categories. ``further``: additional columns to keep."""
     database.execute(f"create or replace temp table grouped as {' union all '.join(grouped)}")
     database.register("ends", ends(database.execute("select distinct n from grouped").df()["n"].tolist()))
-    texts = {"rule": Centre, "interval": Interval}
-    coded = [f"{name}::enum({', '.join(map(literal, of))}) as {name}" for name, of in texts.items()]
-    picked = [name for name in ("metric", "host", *_FIGURES, *further) if name not in texts]
-    frame: pd.DataFrame = database.execute(f"select {', '.join([*picked, *coded])} from ({spread('grouped')})").df()
+    picked = ", ".join(f"g.{name}" for name in ("metric", "host", "n", "value", *further))
+    frame: pd.DataFrame = database.execute(spread("grouped", picked)).df()
+    for name, words in (("rule", CENTRES), ("interval", INTERVALS)):
+        codes = frame.pop(f"{name}_number").to_numpy(np.int8)
+        frame[name] = pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype([word.value for word in words]))
     return frame
 
 
@@ -235,6 +237,6 @@ def per_generation(figures: HostFigures, generation: Mapping[str, str | None], r
     frame = frame.sort_values(["metric", "generation"], ignore_index=True)
     text = {name: np.array(figures.hosts, dtype=object)[frame[name]] for name in ("low_host", "high_host")}
     text["generation"] = np.array(names, dtype=object)[frame["generation"]]
-    about = figures.metrics[[*METRIC, *_ABOUT]].iloc[frame["metric"]].reset_index(drop=True)
+    described = figures.metrics[[*METRIC, *_ABOUT]].iloc[frame["metric"]].reset_index(drop=True)
     columns = ["generation", *_FIGURES, "low_host", "low", "high_host", "high"]
-    return pd.concat([about, plain(frame.assign(**text))[columns]], axis=1)
+    return pd.concat([described, frame.assign(**text)[columns].astype({"rule": object, "interval": object})], axis=1)

@@ -1,4 +1,4 @@
-"""What was measured between two hosts, ``h1>h2``: which it is of, and what it is called in a summary."""
+"""Find the hosts of a pair, ``h1>h2``, and name pairs in a summary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 
 
 def peer(host: str, subject: str, hosts: Container[str]) -> str | None:
-    """The other host of a pair, None where ``subject`` is no pair with ``host``. Names may hold ``>`` themselves."""
+    """Return the other host of a pair, or None if ``subject`` is not a pair with ``host``. Names may contain ``>``."""
     for other in (
         subject.removeprefix(f"{host}>") if subject.startswith(f"{host}>") else host,
         subject.removesuffix(f">{host}") if subject.endswith(f">{host}") else host,
@@ -20,8 +20,10 @@ def peer(host: str, subject: str, hosts: Container[str]) -> str | None:
 
 
 def pair_subjects(frame: pd.DataFrame, generation: Mapping[str, str | None]) -> pd.Series:
-    """The ``subject`` of each row of ``frame`` (which has ``host`` too), pairs as ``to GENERATION`` of the peer (``to
-    others`` for peers without one); same index. ``generation`` names every host: only names in it make a pair.
+    """Return the ``subject`` of each row of ``frame``, which also has ``host``. The index stays the same.
+
+    A pair becomes ``to GENERATION`` of the peer, or ``to others`` if it has none. Only hosts in ``generation`` form
+    pairs.
     """
     code, subjects = pd.factorize(frame["subject"])
     pairs = np.flatnonzero(np.array([">" in s for s in subjects] or [False])[code])

@@ -1,33 +1,41 @@
-"""The one SQL statement that makes figures of values: the centre by the metric's rule, how many, the spread."""
+"""Define the SQL statement that computes figures of values: their centre, number and spread."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 
-from fleetmark.base.measurement import Centre
+from fleetmark.base.measurement import Centre, Kind
 from planner.centre import LEAST, Interval
 
-RULES = (Centre.GEOMEAN, Centre.MEDIAN)  # that a metric can have; an arithmetic mean stands in where it must
-MEDIANS_OF_OLD = ("disk", "net")  # how classes begin whose figures are medians where a file names no rule
+RULES = (Centre.GEOMEAN, Centre.MEDIAN)  # the rules that a metric can have
+MEDIAN_CLASSES = ("disk", "net")  # start of classes with medians, for files that do not name a rule
+# How the values of a median, of a geometric mean, and of an arithmetic mean are spread, by number in SQL.
+INTERVALS = (Interval.NONE, Interval.RANGE, Interval.ORDER, Interval.STUDENT)
+CENTRES = (Centre.GEOMEAN, Centre.MEDIAN, Centre.MEAN)
 
 
 def rule_of(centre: str, class_: str) -> Centre:
-    """The rule of a metric, of what its rows say."""
+    """Return the rule of a metric from what its rows declare."""
     if centre in RULES:
         return Centre(centre)
-    return Centre.MEDIAN if class_.partition("-")[0] in MEDIANS_OF_OLD else Centre.GEOMEAN
+    return Centre.MEDIAN if class_.partition("-")[0] in MEDIAN_CLASSES else Centre.GEOMEAN
 
 
-def groups(rows: str, by: str, rule: Centre, about: Sequence[str] = ()) -> str:
-    """A row per group of those ``rows`` whose rule is ``rule``; they have the columns ``by``, ``rule`` and ``value``
-    (NULL where it is not scored). ``about``: further columns, text that is the same within a group.
+def lowest(kind: str) -> float:
+    """Return the smallest value of a metric that is scored: ``PASSED`` in Python, for kinds that a file lacks."""
+    return {"": -math.inf, Kind.GUARDRAIL.value: 0.0}.get(kind, math.ulp(0.0))
 
-    ``n`` values that are scored and ``unscored`` ones that are not; ``value``, their centre, and its natural logarithm
-    ``log``. Where no geometric mean exists (a value that is not positive) the arithmetic one stands, and ``rule`` says
-    so. ``mean``, ``sd``, ``log_sd`` (of logarithms), ``low``, ``high``, and ``ordered``, the values of a median. What a
-    query does not ask for DuckDB does not work out.
+
+def groups(rows: str, by: str, rule: Centre) -> str:
+    """Return a SELECT with a row per group of those ``rows`` whose rule is ``rule``.
+
+    ``rows`` have the columns ``by``, ``rule`` and ``value`` (NULL if it is not scored). The result has the number ``n``
+    of scored values and the number ``unscored``; ``value``, their centre, and its natural logarithm ``log``; ``mean``,
+    ``sd``, ``log_sd`` (of logarithms), ``low``, ``high``, and ``ordered``, the values of a median.
+
+    If a scored value is not positive, which only guardrails and descriptive metrics have, no geometric mean exists.
+    ``value`` is then the arithmetic mean, and ``rule`` says so. DuckDB computes only columns that a query uses.
     """
-    names = "".join(f'min("{name}") as "{name}", ' for name in about)
     if rule is Centre.MEDIAN:
         log, ordered = "ln(nullif(median(value), 0))", "list_sort(list(value) filter (where value is not null))"
         value, resolved = "median(value)", f"'{rule}'"
@@ -36,31 +44,32 @@ def groups(rows: str, by: str, rule: Centre, about: Sequence[str] = ()) -> str:
         value = f"case when count(value) = 1 then min(value) when min(value) <= 0 then avg(value) else exp({log}) end"
         resolved = f"case when min(value) <= 0 then '{Centre.MEAN}' else '{rule}' end"
     return f"""
-        select {by}, {names}count(value)::int as n, (count(*) - count(value))::int as unscored, {value} as value,
+        select {by}, count(value)::int as n, (count(*) - count(value))::int as unscored, {value} as value,
             {log} as log, {resolved} as rule, avg(value) as mean, stddev_samp(value) as sd,
             stddev_samp(ln(value)) filter (where value > 0) as log_sd, min(value) as low, max(value) as high,
             {ordered} as ordered
         from ({rows}) where rule = '{rule}' group by {by}"""
 
 
-def spread(table: str) -> str:
-    """The rows of ``table``, a table of ``groups``, with ``lo``, ``hi``, ``interval`` and ``cv``.
+def spread(table: str, columns: str) -> str:
+    """Return a SELECT of ``columns`` of ``table``, which has rows of ``groups``, with their spread.
 
-    The table ``ends`` (``planner.centre.ends``) has what depends on the number of values alone.
+    It adds ``lo``, ``hi``, ``cv``, and the positions of the rule in CENTRES (``rule_number``) and of the interval in
+    INTERVALS (``interval_number``). The table ``ends`` (``planner.centre.ends``) has the constants of each ``n``.
     """
+    lo, hi = (
+        f"""case when g.n = 1 then null
+                 when g.n < {LEAST} then g.{extreme}
+                 when g.rule = '{Centre.MEDIAN}' then g.ordered[e.{end}_rank]
+                 when g.rule = '{Centre.GEOMEAN}' then exp(g.log {sign} e.half * g.log_sd)
+                 else g.mean {sign} e.half * g.sd end as {end}"""
+        for end, extreme, sign in (("lo", "low", "-"), ("hi", "high", "+"))
+    )
+    rules = " ".join(f"when '{rule}' then {number}" for number, rule in enumerate(CENTRES))
+    none, extremes, order, student = range(len(INTERVALS))
     return f"""
-        select g.* exclude (unscored, ordered, mean, sd, log, log_sd),
-            case when g.n = 1 then null
-                 when g.n < {LEAST} then g.low
-                 when g.rule = '{Centre.MEDIAN}' then g.ordered[e.lo_rank]
-                 when g.rule = '{Centre.GEOMEAN}' then exp(g.log - e.half * g.log_sd)
-                 else g.mean - e.half * g.sd end as lo,
-            case when g.n = 1 then null
-                 when g.n < {LEAST} then g.high
-                 when g.rule = '{Centre.MEDIAN}' then g.ordered[e.hi_rank]
-                 when g.rule = '{Centre.GEOMEAN}' then exp(g.log + e.half * g.log_sd)
-                 else g.mean + e.half * g.sd end as hi,
-            case when g.n = 1 then '{Interval.NONE}' when g.n < {LEAST} then '{Interval.RANGE}'
-                 when g.rule = '{Centre.MEDIAN}' then '{Interval.ORDER}' else '{Interval.STUDENT}' end as interval,
+        select {columns}, {lo}, {hi}, case g.rule {rules} end::int as rule_number,
+            case when g.n = 1 then {none} when g.n < {LEAST} then {extremes}
+                 when g.rule = '{Centre.MEDIAN}' then {order} else {student} end::int as interval_number,
             case when g.mean <> 0 then g.sd / abs(g.mean) end as cv
-        from {table} g join ends e using (n)"""
+        from {table} g join ends e on g.n = e.n"""

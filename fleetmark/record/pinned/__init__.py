@@ -66,9 +66,9 @@ class Shelf:
 
     def find(self, root: Path, name: str) -> Path:
         """Return the path of ``name`` (the latest version) or ``name@2``. Raise FleetmarkError if there is none."""
-        base, at, version = name.partition("@")
+        base, separator, version = name.partition("@")
         versions = sorted(v for n, v in self.versions(root) if n == base)
-        if not versions or (at and version not in map(str, versions)):
+        if not versions or (separator and version not in map(str, versions)):
             names = sorted({n for n, _ in self.versions(root)})
             numbers = ", ".join(map(str, versions))
             have = f"{base} has versions {numbers}" if versions else f"there are {', '.join(names)}"

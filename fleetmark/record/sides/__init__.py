@@ -21,6 +21,7 @@ from fleetmark.record.sides.amounts import PER, amounts
 from fleetmark.record.sides.shared import groups
 from fleetmark.record.sides.titles import titled
 from fleetmark.record.values import DamagedFileError
+from fleetmark.record.values.host import Host
 from planner.comparison import Side
 from workloads.declared import declaration, declares, keeps_limit
 
@@ -66,15 +67,15 @@ def sides(
     A machine in several campaigns counts once, with its mean over them. Raise FleetmarkError if nothing is measured, if
     ``only`` matches nothing, or if no machine has a known amount of the unit ``per`` that divides capacity.
     """
-    every = list({(m.campaign, m.host): m for machines in chosen.values() for m in machines})
-    campaigns = sorted({campaign for campaign, _ in every})
+    every = _recorded(chosen)
+    campaigns = sorted({host.campaign for host in every})
     files = _files(root, campaigns)
     if not files:
         raise FleetmarkError(f"{', '.join(campaigns[:4])}: nothing measured; `fleetmark run --resume` continues one")
     names = names or distinct_names([m for machines in chosen.values() for m in machines])
     label = {title: by if isinstance(by, str) else by[title] for title in chosen}
     hosts = {title: _hosts(title, machines, label[title], names) for title, machines in chosen.items()}
-    lone = [] if best else [title for title, of in hosts.items() if len(set(of)) == 1]
+    lone = [] if best else [title for title, names_of_side in hosts.items() if len(set(names_of_side)) == 1]
     spread = bool(lone) or (len(every) <= MOST_SPREAD and not best)
     record = _read(files, every, figures.EVERYTHING if only else figures.HEADLINES, spread)
     if only:
@@ -87,14 +88,19 @@ def sides(
 
 def powered(root: Path, chosen: Mapping[str, Sequence[Machine]]) -> frozenset[str]:
     """Return the titles of the sides with recorded power: measured during runs, or given as the label ``watts``."""
-    labelled = {title for title, of in chosen.items() if any(m.labels.get("watts") for m in of)}
-    every = list({(m.campaign, m.host): m for machines in chosen.values() for m in machines})
-    files = _files(root, sorted({campaign for campaign, _ in every}))
+    labelled = {title for title, machines in chosen.items() if any(m.labels.get("watts") for m in machines)}
+    every = _recorded(chosen)
+    files = _files(root, sorted({host.campaign for host in every}))
     if not files:
         return frozenset(labelled)
     record = _read(files, every, figures.POWER, spread=False)
-    places = {title: [(m.campaign, m.host) for m in of] for title, of in chosen.items()}
-    return frozenset(labelled | {title for title, of in places.items() if len(figures.of_side(record, of).rows)})
+    return frozenset(labelled | {title for title in chosen if len(figures.of_side(record, title).rows)})
+
+
+def _recorded(chosen: Mapping[str, Sequence[Machine]]) -> list[Host]:
+    """Return the hosts of all sides, side by side."""
+    listed = [(title, machine) for title, machines in chosen.items() for machine in machines]
+    return [Host(number, m.campaign, m.host, title) for number, (title, m) in enumerate(listed)]
 
 
 def _side(
@@ -109,13 +115,13 @@ def _side(
     values: bool,
     spread: bool,
 ) -> Side:
-    own = figures.of_side(record, [(m.campaign, m.host) for m in chosen])
-    benchmarks, rows = _demoted(own.benchmarks), own.rows
+    figures_of_side = figures.of_side(record, title)
+    benchmarks, rows = _demoted(figures_of_side.benchmarks), figures_of_side.rows
     selected = np.array(
         [is_chosen("/".join(b), only) for b in benchmarks[["workload", "case", "metric"]].to_numpy()], bool
     )
     rows = rows if selected.all() else rows[selected[rows["benchmark"].to_numpy(int)]]
-    left_out = own.left_out[selected[own.left_out["benchmark"].to_numpy(int)]]
+    left_out = figures_of_side.left_out[selected[figures_of_side.left_out["benchmark"].to_numpy(int)]]
     described = left_out.merge(benchmarks[["workload", "case", "metric"]], left_on="benchmark", right_index=True)
     without = described.groupby(["workload", "case", "metric", "why"])["n"].sum()
     notes: list[str] = [
@@ -149,7 +155,11 @@ def _side(
     failed = {(w, c): why for w, c, _, why in without.index if (w, c) not in measured}
     count_of = int(under.rows["n"].sum())
     open_keys = np.flatnonzero(record.keys["inferred"])
-    compared = own.parts["key"][selected[own.parts["benchmark"].to_numpy(int)]] if len(open_keys) else []
+    compared = (
+        figures_of_side.parts["key"][selected[figures_of_side.parts["benchmark"].to_numpy(int)]]
+        if len(open_keys)
+        else []
+    )
     return Side(
         title,
         means,
@@ -163,7 +173,9 @@ def _side(
         inferred=bool(np.isin(open_keys, compared).any()),
         repeats=under.repeats() if spread and not best else None,
         machines=under.rows.loc[under.rows["per"].notna(), ["record", "title"]],
-        values=_values(record, own, under.rows, chosen, names) if values and count_of <= MOST_VALUES else None,
+        values=_values(record, title, figures_of_side, under.rows, names)
+        if values and count_of <= MOST_VALUES
+        else None,
         groups=None if best else groups(chosen, hosts),
     )
 
@@ -196,29 +208,30 @@ def _declared(benchmarks: pd.DataFrame) -> pd.DataFrame:
 
 def _values(
     record: figures.Figures,
-    own: figures.SideFigures,
+    title: str,
+    figures_of_side: figures.SideFigures,
     rows: pd.DataFrame,
-    chosen: Sequence[Machine],
     names: Mapping[tuple[str, str], str],
 ) -> pd.DataFrame:
     """Return every value behind ``rows`` with its part and the centre of its parts; see ``Side.values``."""
-    parts = own.parts[["record", "key", "benchmark", "rule"]].merge(
+    parts = figures_of_side.parts[["record", "key", "benchmark"]].merge(
         rows[["record", "benchmark", "host", "title", "per"]], on=["record", "benchmark"]
     )
-    place = {m: n for n, m in enumerate(record.machines)}
-    of_record = np.array([place[m.campaign, m.host] for m in chosen])
-    parts = parts.assign(machine_of=parts["record"], record=of_record[parts["record"]])
+    first = next(host.id for host in record.hosts if host.side == title)
+    parts = parts.assign(record=parts["record"] + first)
     values = figures.values(record, parts).merge(parts, on=["record", "key"])
-    subjects = record.keys["subject"].to_numpy(object)
-    described = own.benchmarks.loc[values["benchmark"]].reset_index(drop=True).drop(columns="subject")
+    hosts = [record.hosts[number] for number in values["record"]]
+    described_by = record.keys.loc[values["key"], ["subject", "rule"]].reset_index(drop=True)
+    described = figures_of_side.benchmarks.loc[values["benchmark"]].reset_index(drop=True).drop(columns="subject")
     labelled = values.assign(
-        campaign=[chosen[n].campaign for n in values["machine_of"]],
-        machine=[names[chosen[n].campaign, chosen[n].host] for n in values["machine_of"]],
-        subject=subjects[values["key"]],
+        campaign=[host.campaign for host in hosts],
+        machine=[names[host.campaign, host.name] for host in hosts],
+        subject=described_by["subject"],
+        rule=described_by["rule"],
         centre=values.groupby(["record", "benchmark"], sort=False).ngroup(),
         part=values.groupby(["record", "key"], sort=False).ngroup(),
     )
-    kept = labelled.drop(columns=["record", "key", "benchmark", "machine_of"])
+    kept = labelled.drop(columns=["record", "key", "benchmark"])
     return pd.concat([kept, described], axis=1).astype({"host": object, "title": object, "rule": object})
 
 
@@ -236,11 +249,11 @@ def _files(root: Path, campaigns: Sequence[str]) -> dict[str, Path]:
     return files
 
 
-def _read(files: dict[str, Path], machines: Sequence[tuple[str, str]], which: str, spread: bool) -> figures.Figures:
-    """Return the figures of ``machines`` in ``files``. Damaged files are skipped and removed from ``files``."""
+def _read(files: dict[str, Path], hosts: Sequence[Host], which: str, spread: bool) -> figures.Figures:
+    """Return the figures of ``hosts`` in ``files``. Damaged files are skipped and removed from ``files``."""
     while True:
         try:
-            return figures.read(files, machines, which=which, spread=spread)
+            return figures.read(files, hosts, which=which, spread=spread)
         except DamagedFileError as error:
             if len(files) == 1:
                 raise
@@ -279,10 +292,10 @@ def _host(machine: Machine, by: str) -> str:
 
 def _traits(chosen: Sequence[Machine]) -> dict[str, list[str]]:
     values = {key: sorted({v for m in chosen if key in m.labels for v in m.labels[key].split("+")}) for key in TRAITS}
-    return {key: of for key, of in values.items() if of}
+    return {key: listed for key, listed in values.items() if listed}
 
 
-def some(titles: Iterable[str], most: int = 6) -> str:
+def some(titles: Iterable[str], limit: int = 6) -> str:
     """Return the first titles as text, and the number of further ones."""
     names = sorted(set(titles))
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")

@@ -18,6 +18,7 @@ from fleetmark.record import figures
 from fleetmark.record.imports import is_imported
 from fleetmark.record.select import Machine
 from fleetmark.record.sides.titles import joined
+from fleetmark.record.values.host import numbered
 from planner.power import has_devices
 from workloads import declared
 
@@ -93,9 +94,9 @@ def _used(
     on_devices = keys["workload"].isin(list(told_by)) & keys["class"].str.startswith("gpu")
     if not on_devices.any():
         return pd.Series(np.nan, rows.index)
-    places = [(m.campaign, m.host) for m in chosen]
+    hosts = numbered((m.campaign, m.host) for m in chosen)
     which = figures.of_metrics(*sorted(set(told_by.values())))
-    side = figures.of_side(figures.read(files, places, which=which, describing=True), places)
+    side = figures.of_side(figures.read(files, hosts, which=which, describing=True))
     counts = side.rows.merge(side.benchmarks, left_on="benchmark", right_index=True)
     counts = counts[counts["metric"] == counts["workload"].map(told_by)]
     place = ["record", "workload", "case"]
@@ -130,8 +131,8 @@ def _power(
 ) -> tuple[pd.Series, list[str]]:
     """The logarithm of the W that were drawn during the runs of each row, by a machine in a campaign and case by
     case; and the sources. The label ``watts`` serves for machines whose power was not measured."""
-    places = [(m.campaign, m.host) for m in chosen]
-    side = figures.of_side(figures.read(files, places, which=figures.POWER), places)
+    hosts = numbered((m.campaign, m.host) for m in chosen)
+    side = figures.of_side(figures.read(files, hosts, which=figures.POWER))
     drawn = _drawn(side.rows.merge(side.benchmarks, left_on="benchmark", right_index=True))
     keys = rows[["record", "benchmark"]].join(benchmarks[["workload", "case"]], on="benchmark")
     amount, source = pd.Series(np.nan, rows.index), pd.Series("", rows.index)

@@ -80,8 +80,8 @@ class Matching:
             left = None if side.machines is None else side.machines[side.machines["record"].isin(places)]
             return replace(without(side, out), machines=left)
         built = self.build({side.title: [chosen[n] for n in places]}, self.by)[side.title]
-        own = None if built.machines is None else built.machines["record"].map(dict(enumerate(places)))
-        return built if built.machines is None else replace(built, machines=built.machines.assign(record=own))
+        positions = None if built.machines is None else built.machines["record"].map(dict(enumerate(places)))
+        return built if built.machines is None else replace(built, machines=built.machines.assign(record=positions))
 
     def _within(
         self, base: Side, other: Side, pool: Candidate, drop: Drop
@@ -116,11 +116,11 @@ class Matching:
         halves: dict[str, Sequence[Machine]] = {}
         by = {}
         for n, stratum in enumerate(strata.keys.values()):
-            for half, side, of in (("a", base, stratum.baseline), ("b", other, stratum.candidate)):
+            for half, side, machines in (("a", base, stratum.baseline), ("b", other, stratum.candidate)):
                 out = set(drop.get(side.title, ()))
-                halves[f"{n}{half}"] = [m for m in of if self.names[m.campaign, m.host] not in out]
+                halves[f"{n}{half}"] = [m for m in machines if self.names[m.campaign, m.host] not in out]
                 by[f"{n}{half}"] = self.by[side.title]
-        built = self._built({key: of for key, of in halves.items() if of}, by)
+        built = self._built({key: machines for key, machines in halves.items() if machines}, by)
         parts = []
         for n, (name, stratum) in enumerate(strata.keys.items()):
             one, two = built.get(f"{n}a"), built.get(f"{n}b")
@@ -189,7 +189,7 @@ def moved(before: Comparison, after: Comparison) -> float:
             new = other.classes[name].headline if name in other.classes else None
             change = math.inf if new is None else abs(math.log(new.value / e.headline.value))
             changes.setdefault(before.kind(name), []).append(change)
-    return max(changes.get(Kind.CAPACITY) or [c for of in changes.values() for c in of], default=0.0)
+    return max(changes.get(Kind.CAPACITY) or [c for listed in changes.values() for c in listed], default=0.0)
 
 
 def _moved(e: Equivalence) -> float:

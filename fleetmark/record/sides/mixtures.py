@@ -139,13 +139,13 @@ def _term(trait: str, value: str, part: _Part, everyone: Sequence[Machine]) -> T
 
 
 def _candidates(trait: str, value: str, example: Machine) -> Iterator[Term]:
-    labels = [label for label, about in imports.UNIFORM.items() if about == trait]
+    labels = [label for label, described in imports.UNIFORM.items() if described == trait]
     for key in (*labels, *_FACTS.get(trait, ())):
-        for own in example.values(key):
-            yield Term(key, "=", own)
-            if key == "memory" and own.isdecimal():  # sizes that are alike differ by what kernels reserve
-                yield Term(key, ">=", f"{int(int(own) / ALIKE)}")
-                yield Term(key, "<=", f"{int(int(own) * ALIKE)}")
+        for text in example.values(key):
+            yield Term(key, "=", text)
+            if key == "memory" and text.isdecimal():  # sizes that are alike differ by what kernels reserve
+                yield Term(key, ">=", f"{int(int(text) / ALIKE)}")
+                yield Term(key, "<=", f"{int(int(text) * ALIKE)}")
     for key in labels:
         yield Term(key, "=", f"*{'*'.join(value.split())}*")
 
@@ -159,11 +159,11 @@ def _written(term: Term) -> str:
 
 def _traits(chosen: Sequence[Machine]) -> Iterator[tuple[Machine, dict[str, str]]]:
     for machine in filter(imports.is_imported, chosen):
-        labels = {about: machine.labels[x] for x, about in imports.UNIFORM.items() if x in machine.labels}
+        labels = {trait: machine.labels[x] for x, trait in imports.UNIFORM.items() if x in machine.labels}
         yield machine, {trait: _tidied(trait, value) for trait, value in labels.items()}
-    own = [m for m in chosen if not imports.is_imported(m)]
-    step = max(1, -(-len(own) // MOST_FACTS))
-    facts = [(m, f) for m in own[::step] if (f := m.facts()) is not None]
+    measured = [m for m in chosen if not imports.is_imported(m)]
+    step = max(1, -(-len(measured) // MOST_FACTS))
+    facts = [(m, f) for m in measured[::step] if (f := m.facts()) is not None]
     memory = _memory([f for _, f in facts])
     for (machine, f), size in zip(facts, memory, strict=True):
         traits = {

@@ -88,27 +88,27 @@ class Sizes:
             return NONE
         sides = (baseline, candidate)
         a, b = ([self._known[title][n] for n in sorted(places)] for title, places in sides)
-        own, other = ([self._chosen[title][n] for n in sorted(places)] for title, places in sides)
+        machines, other = ([self._chosen[title][n] for n in sorted(places)] for title, places in sides)
         differing = [trait for trait in _NAMES if _differs(trait, a, b)]
         matched = [trait for trait in differing if _values(trait, a) <= _values(trait, b)]
         while matched and not set(_keys(matched, a)) <= set(_keys(matched, b)):
             matched.pop()
         open_ = [t for t in differing if t not in matched and t not in _SOFT]
-        if both := [t for t in open_ if min(len(_values(t, of)) for of in (a, b)) > 1]:
+        if both := [t for t in open_ if min(len(_values(t, sizes)) for sizes in (a, b)) > 1]:
             return Strata({}, _refusal(both[0], {baseline[0]: a, candidate[0]: b}))
         if not matched:
             return NONE
         keys_a, keys_b = _keys(matched, a), _keys(matched, b)
         parts = {}
         for key, n in Counter(keys_a).most_common():
-            of_a = [m for m, k in zip(own, keys_a, strict=True) if k == key]
+            of_a = [m for m, k in zip(machines, keys_a, strict=True) if k == key]
             of_b = [m for m, k in zip(other, keys_b, strict=True) if k == key]
             parts[_named(matched, key)] = Stratum(n / len(keys_a), of_a, of_b)
         return Strata(parts)
 
 
 def _refusal(trait: str, sides: Mapping[str, Sequence[Mapping[str, str]]]) -> Message:
-    shown = [joined([side, _listed(trait, of)], " ") for side, of in sides.items()]
+    shown = [joined([side, _listed(trait, sizes)], " ") for side, sizes in sides.items()]
     return message(
         "sides mix sizes that do not match ({trait}: {sides}); compare machines of the same size",
         trait=_NAMES[trait],
@@ -134,7 +134,7 @@ def _sizes(machines: Sequence[Machine]) -> list[dict[str, str]]:
             return f"{value:g}"
         return f"{max(s for s in starts if s <= value) / _GiB:.3g} GiB"
 
-    return [{trait: text(trait, value) for trait, value in of.items()} for of in raw]
+    return [{trait: text(trait, value) for trait, value in sizes.items()} for sizes in raw]
 
 
 def _of(machine: Machine) -> dict[str, float]:
@@ -161,16 +161,16 @@ def _of(machine: Machine) -> dict[str, float]:
 
 
 def _values(trait: str, sizes: Sequence[Mapping[str, str]]) -> set[str]:
-    return {of[trait] for of in sizes if trait in of}
+    return {size[trait] for size in sizes if trait in size}
 
 
 def _differs(trait: str, a: Sequence[Mapping[str, str]], b: Sequence[Mapping[str, str]]) -> bool:
     """Return whether all machines have the trait and it differs within a side."""
-    return all(trait in of for of in (*a, *b)) and max(len(_values(trait, s)) for s in (a, b)) > 1
+    return all(trait in size for size in (*a, *b)) and max(len(_values(trait, s)) for s in (a, b)) > 1
 
 
 def _keys(traits: Sequence[str], sizes: Sequence[Mapping[str, str]]) -> list[Key]:
-    return [tuple(of[trait] for trait in traits) for of in sizes]
+    return [tuple(size[trait] for trait in traits) for size in sizes]
 
 
 def _named(traits: Sequence[str], key: Key) -> str:
@@ -191,6 +191,6 @@ def _size(trait: str, value: str) -> str:
 
 def _listed(trait: str, sizes: Sequence[Mapping[str, str]]) -> str:
     """Return each value with its number of machines, for example ``1 (5), 2 (12)``."""
-    numbers = Counter(of[trait] for of in sizes)
+    numbers = Counter(size[trait] for size in sizes)
     some = [f"{value} ({n:,})" for value, n in numbers.most_common(MOST_NAMED)]
     return joined([*some, "…" if len(numbers) > MOST_NAMED else None])

@@ -105,18 +105,18 @@ def _about(rows: pd.DataFrame, benchmarks: pd.DataFrame, sizes: pd.Series) -> pd
     pairs = pd.DataFrame({"title": cells // len(benchmarks), "benchmark": cells % len(benchmarks)})
     pairs = pairs.merge(benchmarks, left_on="benchmark", right_index=True)
     pairs = pairs.sort_values("benchmark")
-    about = pairs.groupby("title")[["workload", "case", "metric", "better", "class", "kind"]].first()
+    described = pairs.groupby("title")[["workload", "case", "metric", "better", "class", "kind"]].first()
     of_title: dict[int, list[Mapping[Any, str]]] = {}
     for pair in pairs[["title", "unit", "better", "standing"]].to_dict("records"):
         of_title.setdefault(pair["title"], []).append(pair)
-    groups = [of_title[title] for title in about.index]
-    about = about.assign(
+    groups = [of_title[title] for title in described.index]
+    described = described.assign(
         unit=[_units(group) for group in groups], standing=[joined(b["standing"] for b in group) for group in groups]
     )
     ends = sizes.groupby(level=0).agg(["min", "max"])
-    about[["smallest", "largest"]] = ends.reindex(about.index).to_numpy(float)
-    about.index = pd.Index(titles.categories[about.index], name="title")
-    return about
+    described[["smallest", "largest"]] = ends.reindex(described.index).to_numpy(float)
+    described.index = pd.Index(titles.categories[described.index], name="title")
+    return described
 
 
 def _categories(codes: pd.Series, words: Sequence[str]) -> pd.Categorical:
@@ -175,11 +175,11 @@ def _title(benchmark: Mapping[Any, Any]) -> str:
     return f"{benchmark['workload']} {benchmark['case']} {benchmark['metric']}{where}{labels}"
 
 
-def _units(of: Sequence[Mapping[Any, str]]) -> str:
+def _units(benchmarks: Sequence[Mapping[Any, str]]) -> str:
     """The unit of a benchmark; several are named, and so is one with several directions: neither can be compared."""
-    if len({b["better"] for b in of}) == 1:
-        return joined(b["unit"] for b in of)
-    return joined(f"{b['unit']} ({Better(b['better']).phrase})" for b in of)
+    if len({b["better"] for b in benchmarks}) == 1:
+        return joined(b["unit"] for b in benchmarks)
+    return joined(f"{b['unit']} ({Better(b['better']).phrase})" for b in benchmarks)
 
 
 def joined(values: Iterable[str]) -> str:

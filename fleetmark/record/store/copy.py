@@ -50,7 +50,7 @@ class Need(IntEnum):
 def copy_of(url: str) -> StoreCopy:
     """The copy here of the root at ``url``. Raises FleetmarkError for a URL that is none."""
     objects = Objects(url)
-    root = place.of(objects)
+    root = place.copy_root(objects)
     is_new = not root.exists()
     if is_new and (before := place.before(objects)) and before.is_dir():
         with _writing(root):
@@ -153,7 +153,7 @@ class StoreCopy:
         return (self.root / name).is_dir() and not self._notes.has(name)
 
     def _differs(self, folder: str, objects: Mapping[str, Stored]) -> bool:
-        manifest = self._notes.of(folder)
+        manifest = self._notes.entries(folder)
         return any(manifest.get(name, {}).get("version") != o.version for name, o in objects.items())
 
     def _fetch(self, wanted: Mapping[str, Mapping[str, Stored]]) -> None:
@@ -161,7 +161,7 @@ class StoreCopy:
         incoming = self.root / _INCOMING / secrets.token_hex(4)
         files: dict[str, tuple[str, str, Stored]] = {}
         for folder, objects in wanted.items():
-            manifest = self._notes.of(folder)
+            manifest = self._notes.entries(folder)
             self._refuse_clash(folder, objects)
             for name, o in objects.items():
                 entry = manifest.get(name, {})
@@ -253,9 +253,9 @@ class StoreCopy:
         self.expect(changed)
         with self._alone():
             waiting = self._waiting()
-            own = {n for n in self._folders() - set(SHELVES) if self._is_own(n)}
-            driven = {n for n in own | waiting if n not in changed and self._is_driven(n)}
-            names = [n for n in sorted((own | waiting | set(SHELVES)) - driven) if (self.root / n).is_dir()]
+            local_folders = {n for n in self._folders() - set(SHELVES) if self._is_own(n)}
+            driven = {n for n in local_folders | waiting if n not in changed and self._is_driven(n)}
+            names = [n for n in sorted((local_folders | waiting | set(SHELVES)) - driven) if (self.root / n).is_dir()]
             stored = [n for n in names if self._store(n)]
             self._wait_for(waiting & driven)
             return stored
@@ -275,14 +275,14 @@ class StoreCopy:
 
     def _store(self, folder: str) -> bool:
         """Store new and changed files of a folder, its head last. Return whether there were any."""
-        manifest, here = self._notes.of(folder), self._walk(folder)
+        manifest, here = self._notes.entries(folder), self._walk(folder)
         files = {name: self.root / folder / name for name, looks in here.items() if looked(manifest, name) != looks}
         moved = {name.split("/", 2)[2] for name in here if name.startswith("superseded/") and name.count("/") > 1}
         removed = [n for n in manifest if n.startswith("raw/") and n not in here and n.removeprefix("raw/") in moved]
         if not files and not removed:
             return False
-        own = self._is_own(folder) and folder not in SHELVES  # of an earlier try, nobody else's
-        remote = {} if own else self.objects.everything([folder])[folder]
+        is_local = self._is_own(folder) and folder not in SHELVES  # of an earlier try, nobody else's
+        remote = {} if is_local else self.objects.everything([folder])[folder]
         for name in files:
             known = manifest.get(name, {}).get("version")
             if name in remote and name != _PAGE and remote[name].version != known:

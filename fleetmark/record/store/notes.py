@@ -32,7 +32,7 @@ class Notes:
         """Whether there are notes of ``folder``."""
         return self._file(folder).exists()
 
-    def of(self, folder: str) -> dict[str, Any]:
+    def entries(self, folder: str) -> dict[str, Any]:
         """File's name to its ``version`` and ``looks``. Damaged notes count as none: all of it is fetched again."""
         try:
             notes = decode_json(self._file(folder).read_bytes())
@@ -42,7 +42,7 @@ class Notes:
 
     def add(self, folder: str, entries: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
         """Add ``entries`` to the notes of ``folder``, and remove those in ``removed``."""
-        notes = {n: e for n, e in self.of(folder).items() if n not in removed}
+        notes = {n: e for n, e in self.entries(folder).items() if n not in removed}
         replace_inside(self._file(folder), self.place, json.dumps(notes | dict(entries)))
 
     def forget(self, folder: str) -> None:
@@ -53,10 +53,10 @@ class Notes:
 def looks_of(file: Path) -> list[int] | None:
     """Size and time of a file; None where there is none."""
     try:
-        about = os.lstat(file)
+        state = os.lstat(file)
     except OSError:
         return None
-    return [about.st_size, about.st_mtime_ns]
+    return [state.st_size, state.st_mtime_ns]
 
 
 def is_content(stored: Stored, file: Path) -> bool:

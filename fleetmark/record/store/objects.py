@@ -43,19 +43,19 @@ class Objects:
                 f"--results {url}: reading a store needs the package s3fs; pip install 'fleetmark[s3]'"
             ) from error
         self._base = self.url.removeprefix("s3://")
-        about = {"connect_timeout": 10, "retries": {"total_max_attempts": 1}}  # s3fs itself tries five times
-        self._store: Any = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True, config_kwargs=about)
+        settings = {"connect_timeout": 10, "retries": {"total_max_attempts": 1}}  # s3fs itself tries five times
+        self._store: Any = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True, config_kwargs=settings)
 
     def place(self) -> tuple[str, ...]:
         """What tells this bucket from others of its name. Amazon's names are one for all accounts of a partition;
         another store has an address, and may have buckets of one name for several accounts.
         """
         with self._asked("list"):
-            about = self._store.s3.meta
-        host = urlsplit(about.endpoint_url).hostname or ""
+            client = self._store.s3.meta
+        host = urlsplit(client.endpoint_url).hostname or ""
         if host.endswith((".amazonaws.com", ".amazonaws.com.cn")):
-            return ("s3" if about.partition == "aws" else str(about.partition),)
-        address = re.sub(r"//[^/]*@", "//", about.endpoint_url)  # a password is no part of a folder's name
+            return ("s3" if client.partition == "aws" else str(client.partition),)
+        address = re.sub(r"//[^/]*@", "//", client.endpoint_url)  # a password is no part of a folder's name
         return address, f"by={self._account()}"  # no bucket's name has a =
 
     def _account(self) -> str:

@@ -30,7 +30,7 @@ def name_of(root: Path) -> str:
         return str(root)
 
 
-def of(objects: Objects) -> Path:
+def copy_root(objects: Objects) -> Path:
     """The root of the copy. Raises FleetmarkError where the store's address is none, or its profile."""
     return _folder(*objects.place(), *_path(objects))
 
@@ -44,7 +44,7 @@ def before(objects: Objects) -> Path | None:
 def others(objects: Objects) -> Sequence[Path]:
     """Other copies of this URL: by other credentials, or from another address."""
     end = "/".join((*map(_quoted, _path(objects)), _COPY))
-    ours = of(objects)
+    ours = copy_root(objects)
     return [root for depth in ("*", "*/*") for root in _home().glob(f"{depth}/{end}") if root != ours]
 
 

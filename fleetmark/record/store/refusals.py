@@ -62,5 +62,5 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _code(error: BaseException) -> str:
     response = getattr(error, "response", None)
-    about = response.get("Error") if isinstance(response, dict) else None
-    return str(about.get("Code") or "") if isinstance(about, dict) else ""
+    details = response.get("Error") if isinstance(response, dict) else None
+    return str(details.get("Code") or "") if isinstance(details, dict) else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +52,11 @@ def _scan(paths: Sequence[Path]) -> tuple[str, list[str]]:
 def quoted(columns: Sequence[str]) -> str:
     """Return column names as a quoted, comma-separated list for SQL."""
     return ", ".join(f'"{name}"' for name in columns)
+
+
+def one_of(column: str, values: Iterable[str]) -> str:
+    """Return the SQL condition that ``column`` has one of ``values``."""
+    return f"{column} in ({', '.join(map(literal, values)) or 'null'})"
 
 
 def literal(value: str | int | bool) -> str:

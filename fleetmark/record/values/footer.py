@@ -32,17 +32,17 @@ def footer(file: Path) -> pq.FileMetaData:
             raise _bomb(file, f"a footer of more than {_LARGEST_FOOTER >> 20} MiB")
     limits = {"thrift_string_size_limit": _LARGEST_FOOTER, "thrift_container_size_limit": _MOST_GROUPS}
     with pq.ParquetFile(file, **limits) as opened:
-        about = opened.metadata
-    if about.num_columns > MOST_COLUMNS:
-        raise _bomb(file, f"{about.num_columns:,} columns, above the limit of {MOST_COLUMNS}")
-    rows = max([about.num_rows, *(about.row_group(n).num_rows for n in range(about.num_row_groups))])
+        metadata = opened.metadata
+    if metadata.num_columns > MOST_COLUMNS:
+        raise _bomb(file, f"{metadata.num_columns:,} columns, above the limit of {MOST_COLUMNS}")
+    rows = max([metadata.num_rows, *(metadata.row_group(n).num_rows for n in range(metadata.num_row_groups))])
     if rows > min(MOST_ROWS, max(FEW_ROWS, ROWS_PER_BYTE * size)):
         raise _bomb(file, f"{rows:,} rows in {size:,} bytes")
-    unpacked = sum(max(0, about.row_group(n).total_byte_size) for n in range(about.num_row_groups))
+    unpacked = sum(max(0, metadata.row_group(n).total_byte_size) for n in range(metadata.num_row_groups))
     if unpacked > max(FEW_BYTES, MOST_PACKED * size):
         raise _bomb(file, f"{unpacked:,} bytes unpacked from {size:,}")
-    return about
+    return metadata
 
 
-def _bomb(file: Path, what: str) -> FleetmarkError:
-    return FleetmarkError(f"{file}: declares {what}, more than any valid file; regenerate it with `fleetmark parse`")
+def _bomb(file: Path, problem: str) -> FleetmarkError:
+    return FleetmarkError(f"{file}: declares {problem}, more than any valid file; regenerate it with `fleetmark parse`")

@@ -13,11 +13,20 @@ from fleetmark.record.values.engine import Engine, duckdb
 _VARIABLE = "FLEETMARK_ENGINE"
 
 
+def is_local() -> bool:
+    """Return whether the environment selects DuckDB."""
+    return _name() == "duckdb"
+
+
+def _name() -> str:
+    return os.environ.get(_VARIABLE) or "duckdb"
+
+
 @contextlib.contextmanager
 def engine() -> Iterator[Engine]:
     """Open the engine that the environment selects. Raise FleetmarkError if it does not exist."""
-    name = os.environ.get(_VARIABLE) or "duckdb"
-    if name == "duckdb":
+    name = _name()
+    if is_local():
         with duckdb() as local:
             yield local
     elif re.fullmatch(r"spark(://\S+|-local\[[0-9*]+\])?", name):
