@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from html import escape
@@ -35,16 +35,19 @@ Point = tuple[float, float, float, float]  # x, y, and the range of y
 class Chart:
     """A chart: its heading, a note on how to read it, and the SVG.
 
-    ``small``: shown side by side with others. ``lines``: the drawing for a terminal. ``table``: the figures behind the
+    ``spec``: makes the specification of a chart without an SVG, which is drawn only by formats that show it.
+    ``is_folded``: a page on a screen shows the heading first. ``small``: shown side by side with others. ``lines``: the drawing for a terminal. ``table``: the figures behind the
     chart, for formats without pictures.
     """
 
     title: str
     note: str
-    svg: str
+    svg: str = ""
     small: bool = False
     lines: tuple[str, ...] = ()
     table: Tabular | None = None
+    spec: Callable[[], Spec] | None = None
+    is_folded: bool = False
 
 
 # A mark with a description. It becomes a title, which browsers show on hover, unlike a label for screen readers.

@@ -84,7 +84,8 @@ const visible2 = (node) => node.textContent.replace(/\s+/g, " ").trim();
 // --- Units: figures in the units people read, or in base units with as many digits.
 let base = false;
 function baseText(text, factor) {
-  return text.replace(/\d+(?:,\d{3})*(\.\d+)?(e[+-]?\d+)?/g, (number) => {
+  return text.replace(/\d+(?:,\d{3})*(\.\d+)?(e[+-]?\d+)?/g, (number, _, __, at) => {
+    if (text[at + number.length] === "%") return number;
     const value = Number(number.replace(/,/g, ""));
     if (!value) return number;
     const digits = Math.max(2, number.replace(/e.*/, "").replace(/[^\d]/g, "").replace(/^0+/, "").length);
@@ -108,6 +109,10 @@ function units(root) {
   for (const cell of all(".q", root)) {
     const at = scaleOf(cell);
     if (at?.dataset.f) retext(cell, (text) => baseText(text, Number(at.dataset.f)));
+  }
+  for (const cell of all("td[data-u]", root)) {
+    const { f, s } = (cell.dataset.f ? cell : cell.parentElement.querySelector("td[data-f]"))?.dataset ?? {};
+    if (f) retext(cell, (text) => baseText(text, Number(f)).replace(` ${s}`, ` ${cell.dataset.u}`));
   }
   for (const cell of all(".u", root)) {
     const at = cell.closest("[data-u]");
@@ -137,6 +142,12 @@ function apply() {
   }
   for (const plot of all("details.chart")) plot.hidden = !shown(plot);
   for (const fold of all("#metrics details")) {
+    const any = fold.querySelector("tbody tr:not([hidden])") !== null;
+    fold.hidden = !any;
+    if (terms.length) fold.open = any;
+    else if (filtered) fold.open = false;
+  }
+  for (const fold of all("details.folded-table")) {
     const any = fold.querySelector("tbody tr:not([hidden])") !== null;
     fold.hidden = !any;
     if (terms.length) fold.open = any;
