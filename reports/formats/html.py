@@ -26,7 +26,6 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         "title": document.answer or document.title,
         "report": {"language": language},
         "campaign": {"id": document.title, "fleetmark_version": __version__},
-        "scales": False,
         "document": document,
         "sections": [Heading(section.key, section.title) for section in sections if section.title][:MOST_LINKS],
         "kind": kind,

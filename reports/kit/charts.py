@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 from fleetmark.base.facts import Facts
 from fleetmark.base.units import significant
@@ -36,7 +36,7 @@ class Chart:
     """A chart: its heading, a note on how to read it, and the SVG.
 
     ``small``: shown side by side with others. ``lines``: the drawing for a terminal. ``table``: the figures behind the
-    chart, for formats without pictures.
+    chart, for formats without pictures. ``native``: the chart of a workbook.
     """
 
     title: str
@@ -45,6 +45,24 @@ class Chart:
     small: bool = False
     lines: tuple[str, ...] = ()
     table: Tabular | None = None
+    native: Native | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Native:
+    """A chart that a workbook draws itself, below the table with the key ``table``.
+
+    ``category``, ``values``: keys of columns. ``rows``: the table's first rows that it shows. ``ends``: the columns with
+    the lengths of the error bars below and above the only column of ``values``. ``axis``: the title of the value axis.
+    """
+
+    kind: Literal["column", "bar"]
+    table: str
+    category: str
+    values: tuple[str, ...]
+    rows: int
+    ends: tuple[str, str] | None = None
+    axis: str = ""
 
 
 # A mark with a description. It becomes a title, which browsers show on hover, unlike a label for screen readers.
