@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from html import escape
@@ -35,16 +35,20 @@ Point = tuple[float, float, float, float]  # x, y, and the range of y
 class Chart:
     """A chart: its heading, a note on how to read it, and the SVG.
 
-    ``small``: shown side by side with others. ``lines``: the drawing for a terminal. ``table``: the figures behind the
-    chart, for formats without pictures. ``native``: the chart of a workbook.
+    ``spec``: makes the specification of a chart without an SVG, which is drawn only by formats that show it.
+    ``is_folded``: a page on a screen shows the heading first. ``small``: shown side by side with others. ``lines``:
+    the drawing for a terminal. ``table``: the figures behind the chart, for formats without pictures. ``native``: the
+    chart of a workbook.
     """
 
     title: str
     note: str
-    svg: str
+    svg: str = ""
     small: bool = False
     lines: tuple[str, ...] = ()
     table: Tabular | None = None
+    spec: Callable[[], Spec] | None = None
+    is_folded: bool = False
     native: Native | None = None
 
 
@@ -52,8 +56,8 @@ class Chart:
 class Native:
     """A chart that a workbook draws itself, below the table with the key ``table``.
 
-    ``category``, ``values``: keys of columns. ``rows``: the table's first rows that it shows. ``ends``: the columns with
-    the lengths of the error bars below and above the only column of ``values``. ``axis``: the title of the value axis.
+    ``category``, ``values``: keys of columns. ``rows``: the number of rows that it shows. ``ends``: the columns with the
+    lengths of the error bars below and above the only column of ``values``. ``axis``: the title of the value axis.
     """
 
     kind: Literal["column", "bar"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -22,16 +23,8 @@ _WORD = 11  # columns
 _NAMES = 2  # cells that identify a row
 MOST_ROWS = 24  # per table; more would scroll the important results off the screen
 MANY = 1000  # rows above which a list is plain text: laying out 10,000 rows takes 4 s
-STYLES: Mapping[Tone, str] = {
-    "": "",
-    "good": "green",
-    "bad": "red",
-    "unsure": "yellow",
-    "strong": "bold",
-    "hot1": "",
-    "hot2": "",
-    "hot3": "red",
-}
+_STYLES: Mapping[Tone, str] = {"good": "green", "bad": "red", "unsure": "yellow", "strong": "bold", "hot3": "red"}
+STYLES: Mapping[Tone, str] = defaultdict(str, _STYLES)
 
 
 def show(parts: Sequence[Part], _: Language) -> Iterator[RenderableType]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from fleetmark.base.text import Message, message
 from reports.kit import format as fmt
+from reports.kit.breakdown import Breakdown
 from reports.kit.charts import Chart
 from reports.kit.tabular import Cell, Column, Kind, Tabular, Tone, compact
 
@@ -104,6 +105,7 @@ class Document:
     ``data``: the JSON form, if it differs from the exhibits because it is older than this model. ``alternatives``: the
     same question from other viewpoints, such as other baselines. Each has the sections that differ, and names itself by
     its ``viewpoint``. A page on a screen lets the reader choose one; other formats show this document only.
+    ``breakdown``: the figures of single hosts, which a page on a screen shows on demand.
     """
 
     title: str
@@ -116,6 +118,7 @@ class Document:
     data: Any = None
     viewpoint: str = ""
     alternatives: tuple[Document, ...] = ()
+    breakdown: Breakdown | None = None
 
     @property
     def facts(self) -> tuple[str, ...]:

@@ -14,7 +14,9 @@ from reports.kit import format as fmt
 
 _NUMBER = re.compile(r"-?[\d,]+(?:\.(\d+))?(%?)")
 Kind = Literal["terminal", "html", "pdf", "xlsx", "markdown", "json", "csv"]
-Tone = Literal["", "good", "bad", "unsure", "strong", "hot1", "hot2", "hot3"]  # hot1 to hot3: levels of a heat map
+# hot1 to hot3: levels of a heat map. h-5 to h5: levels of a deviation, positive is better.
+Heat = Literal["hot1", "hot2", "hot3", "h-5", "h-4", "h-3", "h-2", "h-1", "h0", "h1", "h2", "h3", "h4", "h5"]
+Tone = Literal["", "good", "bad", "unsure", "strong"] | Heat
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,9 @@ class Cell:
     ``shown`` adds to ``text``. ``tone``: whether it is good or bad news. ``plot``: an inline SVG, for pages. ``hint``:
     an explanation that a page shows on hover. ``link``: the id of a section or table of the same page. ``formula``: as
     ``Column.formula``, for this cell only. ``is_input``: the reader of a workbook may change the cell, between
-    ``limits``; ``hint`` is then its prompt. ``details``: further lines below the text. ``anchor``: the id of the row on
-    a page. ``name``: the name of the cell in a workbook.
+    ``limits``; ``hint`` is then its prompt. ``entry``: the number of the document's breakdown entry that a page opens
+    from this cell. ``details``: further lines below the text. ``anchor``: the id of the row on a page. ``name``: the
+    name of the cell in a workbook.
     """
 
     text: str = ""
@@ -80,6 +83,7 @@ class Cell:
     formula: str = ""
     is_input: bool = False
     limits: tuple[float, float] | None = None
+    entry: int | None = None
     details: tuple[str, ...] = ()
     anchor: str = ""
     name: str = ""
@@ -114,7 +118,8 @@ class Tabular:
     ``key``: the table's name in JSON. ``rows``: any sequence; a format reads it once, in order, so rows may be computed
     when they are read. ``listing``: the user asked for this list, so a terminal shows all rows. ``heads``: numbers of
     the rows that head the rows below them; a page folds these. ``notes``: sentences between title and table.
-    ``limits``: how many rows a format shows at most; it says how many are omitted.
+    ``limits``: how many rows a format shows at most; it says how many are omitted. ``is_folded``: a page on a screen
+    shows the title first, and the rest when it is opened.
     """
 
     key: str
@@ -126,6 +131,7 @@ class Tabular:
     heads: frozenset[int] = frozenset()
     notes: tuple[str, ...] = ()
     limits: Mapping[Kind, int] = field(default_factory=dict)
+    is_folded: bool = False
 
     def for_format(self, kind: Kind) -> Tabular:
         """Return the table with the columns that the format includes."""

@@ -96,7 +96,8 @@ const visible2 = (node) => node.textContent.replace(/\s+/g, " ").trim();
 // --- Units: figures in the units people read, or in base units with as many digits.
 let base = false;
 function baseText(text, factor) {
-  return text.replace(/\d+(?:,\d{3})*(\.\d+)?(e[+-]?\d+)?/g, (number) => {
+  return text.replace(/\d+(?:,\d{3})*(\.\d+)?(e[+-]?\d+)?/g, (number, _, __, at) => {
+    if (text[at + number.length] === "%") return number;
     const value = Number(number.replace(/,/g, ""));
     if (!value) return number;
     const digits = Math.max(2, number.replace(/e.*/, "").replace(/[^\d]/g, "").replace(/^0+/, "").length);
@@ -121,13 +122,9 @@ function units(root) {
     const at = scaleOf(cell);
     if (at?.dataset.f) retext(cell, (text) => baseText(text, Number(at.dataset.f)));
   }
-  for (const cell of all(".tabular td[data-u]", root)) {
-    const text = [...cell.childNodes].find((n) => n.nodeType === 3 && n.data.trim()) ?? cell.querySelector("b")?.firstChild;
-    if (!text) continue;
-    text.scaled ??= text.data;
-    const value = Number(cell.dataset.v);
-    const digits = Math.abs(value) >= 1e7 || (value && Math.abs(value) < 1e-3) ? value.toExponential(3) : String(Number(value.toPrecision(6)));
-    text.data = base ? `${digits} ${cell.dataset.u === "1" ? "" : cell.dataset.u}`.trim() : text.scaled;
+  for (const cell of all("td[data-u]", root)) {
+    const { f, s } = (cell.dataset.f ? cell : cell.parentElement.querySelector("td[data-f]"))?.dataset ?? {};
+    if (f) retext(cell, (text) => baseText(text, Number(f)).replace(` ${s}`, ` ${cell.dataset.u}`));
   }
   for (const cell of all(".u", root)) {
     const at = cell.closest("[data-u]");
@@ -157,6 +154,12 @@ function apply() {
   }
   for (const plot of all("details.chart")) plot.hidden = !shown(plot);
   for (const fold of all("#metrics details")) {
+    const any = fold.querySelector("tbody tr:not([hidden])") !== null;
+    fold.hidden = !any;
+    if (terms.length) fold.open = any;
+    else if (filtered) fold.open = false;
+  }
+  for (const fold of all("details.folded-table")) {
     const any = fold.querySelector("tbody tr:not([hidden])") !== null;
     fold.hidden = !any;
     if (terms.length) fold.open = any;
@@ -307,7 +310,6 @@ byId("detail-close").addEventListener("click", () => byId("detail").close());
 
 // --- The tools.
 byId("tools").hidden = false;
-if (!document.querySelector(".tabular td[data-u], [data-f], template")) byId("units")?.parentElement.remove();
 let later = 0;
 byId("filter").addEventListener("input", (event) => {
   clearTimeout(later);
