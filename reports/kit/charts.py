@@ -56,8 +56,8 @@ class Chart:
 class Native:
     """A chart that a workbook draws itself, below the table with the key ``table``.
 
-    ``category``, ``values``: keys of columns. ``rows``: the number of rows that it shows. ``ends``: the columns with the
-    lengths of the error bars below and above the only column of ``values``. ``axis``: the title of the value axis.
+    ``category``, ``values``: keys of columns. ``rows``: the number of rows that it shows. ``ends``: the columns with
+    the lengths of the error bars below and above the only value. ``axis``: the title of the value axis.
     """
 
     kind: Literal["column", "bar"]

@@ -195,7 +195,7 @@ def test_json_and_csv_have_every_value_with_its_unit_and_interval(document: Docu
 
 
 def test_a_workbook_has_every_value_with_its_unit_and_interval(document: Document) -> None:
-    book = rendered.in_workbook(document)
+    book: Any = rendered.in_workbook(document)
     sheets = book.worksheets[1:]
     for _, table in document.tables_for("xlsx"):
         sheet = next(sheet for sheet in sheets if sheet["A1"].value == table.title)
@@ -257,7 +257,7 @@ def test_a_limit_says_how_many_rows_are_left_out() -> None:
 
 
 def test_a_workbook_names_cells_limits_inputs_and_draws_charts() -> None:
-    book = rendered.in_workbook(SAMPLE)
+    book: Any = rendered.in_workbook(SAMPLE)
     assert book.defined_names["weight"].attr_text == "'Groups'!$C$6"
     (rule,) = book["Groups"].data_validations.dataValidation
     assert (rule.formula1, rule.formula2, str(rule.sqref)) == ("0", "1", "C6")
