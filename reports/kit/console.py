@@ -46,9 +46,10 @@ def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[Rendera
         return
     rows = table.rows if table.listing else table.rows[: table.limits.get("terminal", MOST_ROWS)]
     heads = frozenset(n for n in table.heads if n < len(rows))
-    for note in table.notes:
-        yield Text(fmt.clean(_(note)), style="dim")
-    yield _table(table, rows, "" if table.listing or table.title == above else table.title, _, heads)
+    if table.title and not table.listing and table.title != above:
+        yield Text(fmt.clean(_(table.title)))
+    yield from (Text(fmt.clean(_(note)), style="dim") for note in table.notes)
+    yield _table(table, rows, _, heads)
     if len(table.rows) > len(rows):
         yield Text(_(message("and {n} more", n=len(table.rows) - len(rows))), style="dim")
     yield from _notes(table, rows, _)
@@ -65,16 +66,8 @@ def _aligned(table: Tabular, _: Language) -> str:
     return "\n".join("  ".join(s(t, w) for s, t, w in zip(sides, row, widths, strict=True)).rstrip() for row in rows)
 
 
-def _table(table: Tabular, rows: Sequence[Row], title: str, _: Language, heads: frozenset[int]) -> Table:
-    shown = Table(
-        title=fmt.clean(_(title)) or None,
-        title_justify="left",
-        title_style="",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )
+def _table(table: Tabular, rows: Sequence[Row], _: Language, heads: frozenset[int]) -> Table:
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     columns = [n for n, column in enumerate(table.columns) if column.role != "note"]
     for place in columns:
         column, title = table.columns[place], fmt.clean(table.columns[place].full_title(_))
