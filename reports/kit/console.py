@@ -48,10 +48,10 @@ def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[Rendera
         return
     rows = table.rows if table.listing else table.rows[: table.limits.get("terminal", MOST_ROWS)]
     heads = frozenset(n for n in table.heads if n < len(rows))
-    for note in table.notes:
-        yield Text(fmt.clean(_(note)), style="dim")
-    title = "" if table.listing or table.title == above else table.title
-    yield _Fitted(replace(table, rows=rows, title=title, heads=heads), _)
+    if table.title and not table.listing and table.title != above:
+        yield Text(fmt.clean(_(table.title)))
+    yield from (Text(fmt.clean(_(note)), style="dim") for note in table.notes)
+    yield _Fitted(replace(table, rows=rows, heads=heads), _)
     if len(table.rows) > len(rows):
         yield Text(_(message("and {n} more", n=len(table.rows) - len(rows))), style="dim")
     yield from _notes(table, rows, _)
@@ -77,7 +77,7 @@ class _Fitted:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for n, places in enumerate(self._parts(options.max_width)):
             yield from [Text()] if n else []
-            yield _table(self.table if n == 0 else replace(self.table, title=""), places, self._)
+            yield _table(self.table, places, self._)
 
     def _parts(self, width: int) -> Iterator[list[int]]:
         """Yield the columns of each part. Neighbouring columns of a group stay together if there is room for them."""
@@ -111,15 +111,7 @@ def _least(table: Tabular, place: int, _: Language) -> int:
 
 
 def _table(table: Tabular, columns: Sequence[int], _: Language) -> Table:
-    shown = Table(
-        title=fmt.clean(_(table.title)) or None,
-        title_justify="left",
-        title_style="",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     for place in columns:
         column, title = table.columns[place], fmt.clean(table.columns[place].full_title(_))
         least = _least(table, place, _)
