@@ -13,6 +13,7 @@ from reports.campaign.embedded import Embedded, embedded
 from reports.campaign.figures import figures
 from reports.campaign.telemetry import meanwhile
 from reports.campaign.view import footnotes, legend, meaning
+from reports.formats.html import unit_scale
 from reports.frontier.pictures import pictures
 from reports.hosts.generations import by_generation
 from reports.kit import charts
@@ -60,6 +61,7 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
     failed = page_tables.failed(view.results)
     context: dict[str, Any] = {
         "report": report,
+        "unit_scale": unit_scale,
         "view": view,
         "campaign": report.campaign,
         "campaigns": [(c, fmt.typed(c.command)) for c in report.campaigns],
