@@ -159,6 +159,7 @@ def strip(
     x |= {"scale": {"domain": _domain(values), "nice": False, "zero": False}, "axis": {"tickCount": 5, "grid": False}}
     scale = {"domain": list(colours), "range": list(colours.values())}
     crowd = len(dots) > 40 * len(rows)
+    legend = {"orient": "top", "title": None} if 1 < len(colours) < len(rows) else None
     offset: Spec = (
         {"yOffset": {"field": "j", "type": "quantitative", "scale": {"domain": [-0.2, 1.2]}}} if crowd else {}
     )
@@ -181,7 +182,7 @@ def strip(
                     "x": x,
                     "y": y,
                     **offset,
-                    "color": {"field": "g", "type": "nominal", "scale": scale, "legend": None},
+                    "color": {"field": "g", "type": "nominal", "scale": scale, "legend": legend},
                 },
             },
             {
