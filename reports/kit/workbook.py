@@ -417,7 +417,7 @@ def form_for(values: Sequence[float], unit: str, width: float = math.inf, *, per
     """
     sizes = sorted(abs(v) for v in values if math.isfinite(v) and v)
     if not sizes:
-        return GENERAL
+        return GENERAL if unit in ("", "1") else f'0" {unit.replace(chr(34), "")}"'
     size = sizes[len(sizes) // 4]
     scale = scale_for(size, unit, percent=percent)
     # The sign of % in a format multiplies by 100 itself.

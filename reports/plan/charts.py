@@ -105,7 +105,8 @@ def _lines(periods: Sequence[str], lines: Sequence[_Line], band: Sequence[tuple[
         label = {"type": "text", "align": "left", "dx": 8, "color": line.colour, "fontWeight": "bold"}
         data = {"values": [{"x": periods[-1], "y": height, "t": line.name}]}
         layers.append({"data": data, "mark": label, "encoding": {"x": x, "y": y, "text": {"field": "t"}}})
-    return {"width": _WIDTH - 90, "height": 220, "layer": layers if area else layers[1:]}
+    padding = {"left": 4, "top": 4, "bottom": 4, "right": 28}  # for fonts in which the names are wider
+    return {"width": _WIDTH - 110, "height": 220, "padding": padding, "layer": layers if area else layers[1:]}
 
 
 def _apart(values: Sequence[float], room: float) -> list[float]:

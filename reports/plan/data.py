@@ -14,9 +14,9 @@ from planner.capacity.answer import Answer
 from planner.capacity.ledger import Ledger
 from planner.capacity.question import Alternative, Conflict, Plan, Question
 from planner.capacity.uncertainty import Futures
-from reports.plan import terms
+from reports.plan import scenarios, terms
 from reports.plan.front import front
-from reports.plan.model import PlanView, view
+from reports.plan.model import PlanView, served, view
 
 SCHEMA = 1
 _KEYS = {"by_period": "whole"}  # fields of Futures that have a different key in JSON
@@ -28,6 +28,7 @@ def as_json(answer: Answer, details: Mapping[str, Any]) -> dict[str, Any]:
         return _refusal(answer.question, answer.conflict, details)
     v = view(answer)
     q, first, futures = v.question, front(v), v.futures
+    names = [s.name for s in answer.scenarios]
     doc = {
         "schema": SCHEMA,
         **details,
@@ -35,12 +36,20 @@ def as_json(answer: Answer, details: Mapping[str, Any]) -> dict[str, Any]:
         "nothing": {"share": v.nothing.share},
         "question": _question(q),
         "plan": _plan(v, q),
-        "costs": [
-            {"kind": kind, "by_year": dict(zip(v.years, by_year, strict=True)), "present": present}
-            for kind, (by_year, present) in v.costs.items()
-        ],
+        "costs": {
+            "by_kind": [
+                {"kind": kind, "by_year": dict(zip(v.years, by_year, strict=True)), "present": present}
+                for kind, (by_year, present) in v.costs.items()
+            ],
+            "by_year": {year: v.in_year(n) for n, year in enumerate(v.years)},
+        },
         "capacity": [{**asdict(s), "period": q.periods[s.period]} for s in v.supply],
         "sites": [{**asdict(s), "period": q.periods[s.period]} for s in v.loads],
+        "worth": [
+            {"workload": row.workload, "sku": row.sku, "utilisation": row.utilisation, "source": row.source}
+            | {"worth": row.worth.value, "lo": row.worth.lo, "hi": row.worth.hi}
+            for row in served(q)
+        ],
         "terms": _terms(answer.ledger),
         "binding": [asdict(b) for b in v.bindings],
         "alternatives": [_alternative(a) for a in v.alternatives],
@@ -49,6 +58,11 @@ def as_json(answer: Answer, details: Mapping[str, Any]) -> dict[str, Any]:
         "scenarios": [
             {"name": s.name, "figures": s.figures, "buy": s.bought, "question": _question(s.question)}
             for s in answer.scenarios
+        ],
+        "differences": [
+            {"figure": row.name, "unit": row.unit, "plan": row.plan}
+            | {"scenarios": dict(zip(names, row.differences, strict=True))}
+            for row in scenarios.rows(answer)
         ],
         "conflict": None,
     }

@@ -105,7 +105,7 @@ def capacity_by_period(v: PlanView) -> Tabular:
     """Return capacity and demand of each workload in each period."""
     columns = (
         Column("workload", message("workload"), "name"),
-        Column("unit", message("unit")),
+        Column("unit", message("unit"), only=("html", "xlsx", "csv", "json")),  # paper has it in the table above
         Column("period", message("period")),
         Column("demand", message("demand, median"), "number"),
         Column("margin", message("margin"), "number"),
@@ -190,7 +190,7 @@ def _limited(s: Load) -> tuple[Cell, ...]:
 
 
 def _power(watts: float | None) -> Cell:
-    return Cell() if watts is None else Cell(kilowatts(watts), watts / 1000)
+    return Cell() if watts is None else Cell(kilowatts(watts), watts, "W")
 
 
 def bindings(v: PlanView) -> Tabular:

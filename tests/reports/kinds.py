@@ -25,6 +25,10 @@ from fleetmark.record.diagnosis.history import history
 from fleetmark.record.diagnosis.roofs import roofs_of
 from fleetmark.record.diagnosis.trials import Tried
 from fleetmark.record.diagnosis.tuning import tune
+from planner.capacity.answer import Answer, Scenario
+from planner.capacity.question import Alternative, Binding, Conflict, Limit
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import futures
 from planner.diagnosis.partners import Fault, Reason, Suspicion
 from planner.diagnosis.trial import Change
 from planner.diagnosis.tuning.rules import RULES
@@ -44,6 +48,7 @@ from tests.commands import run
 from tests.fleets import campaign, sick, usual
 from tests.profiles import record_generations
 from tests.records import TRIAD, record
+from tests.reports import plan_sample
 from tests.schedules import facts
 from workloads import load_suite
 
@@ -186,6 +191,36 @@ def _isolation(root: Path) -> Document:
     )
 
 
+def _plan(_: Path) -> Document:
+    q = plan_sample.question()
+    plan = plan_sample.plan(q)
+    bindings = [
+        Binding("power at ams", "W", 520.5, 1.234),
+        Binding("demand of web in 2027-Q4", "requests/s", 9, 987.6, demand=True, relaxed=True),
+        Binding("ports at fra", "ports", 1, None),
+    ]
+    effects = [
+        Effect("demand of web", 0.8, 1.25, True, -200_000.4, 412_345.6),
+        Effect("utilisation of web", 0.9, 1.1, False, None, -1),
+    ]
+    more = plan_sample.decided(q, {("new", "ams", 1): 30}, {}, {}, {})
+    answer = Answer(
+        q,
+        plan,
+        alternatives=[Alternative("without new", more, 1e5, 2e4, {"purchases": 1e4, "servers": -3.0})],
+        bindings=bindings,
+        futures=futures(q, plan, 100, 1),
+        tornado=effects,
+        scenarios=[Scenario("more <new>", q, more), Scenario("=none", q, None)],
+    )
+    return plan_sample.document(answer)
+
+
+def _cannot_plan(_: Path) -> Document:
+    limits = [Limit("power at ams", 42_000.0, "W", 3.1e6), Limit("demand of web in 2027-Q2", None, "servers")]
+    return plan_sample.document(Answer(plan_sample.question(), None, Conflict(limits)))
+
+
 KINDS: Mapping[str, Callable[[Path], Document]] = {
     "campaigns": _campaigns,
     "baselines": _baselines,
@@ -205,4 +240,6 @@ KINDS: Mapping[str, Callable[[Path], Document]] = {
     "isolation": _isolation,
     "trial": _trial,
     "rules": _rules,
+    "plan": _plan,
+    "plan refused": _cannot_plan,
 }

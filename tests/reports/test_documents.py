@@ -82,6 +82,8 @@ NOT_IN_RECORD = {
     "workloads": {"cases", "repeats", "time"},
     "roofs": {"share"},
     "upgrades": {"gain_per_1000"},
+    "binding": {"saves"},  # in the record for a W, not a kW
+    "skus": {"in_place"},
 }
 SAMPLE = Document(
     title="20260101T000000-x",
