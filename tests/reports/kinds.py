@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from socket import AF_UNSPEC
 
 import yaml
 
@@ -17,6 +18,7 @@ from fleetmark.campaign.schedule import make_schedule
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import Checked
 from fleetmark.hosts.slurm.cluster import Node
+from fleetmark.hosts.ssh.target import Target, UnknownKey
 from fleetmark.record import profiles
 from fleetmark.record.campaigns import Summary
 from fleetmark.record.diagnosis import baselines, diagnose, isolations
@@ -38,6 +40,8 @@ from planner.ratio import Ratio
 from reports.diagnosis import document as diagnosis
 from reports.diagnosis import gate, isolation, trial, tuning
 from reports.diagnosis import history as history_report
+from reports.hosts import survey
+from reports.hosts.survey import Entry
 from reports.kit.document import Document
 from reports.kit.language import Language
 from reports.lists import campaigns, catalogue, measurements, nodes, predictions, saved
@@ -221,6 +225,21 @@ def _cannot_plan(_: Path) -> Document:
     return plan_sample.document(Answer(plan_sample.question(), None, Conflict(limits)))
 
 
+def _survey(_: Path) -> Document:
+    known = facts(skew=-3.0, notes=("dmidecode: not permitted",))
+    why = "needs fio: sudo apt-get install fio"
+    target = Target("h3", 22, "root", AF_UNSPEC, "h3", ("h3",), (), "yes", False, (), False, None, None, "", None)
+    key = UnknownKey("h3", "its host key (x) is not known", target, Path("/root/known hosts"))
+    return survey.document(
+        [
+            Entry(host=Host("h1", "h1", "h1", labels={"gen": "old"}), facts=known, skipped={"fio": why}),
+            Entry(host=Host("=h2", "h2", "h2"), facts=facts(), skipped={"fio": why}, refused=("iperf3 tcp-1 no",)),
+            Entry(host=Host("h3", "h3", "h3"), facts=None, skipped={}, unknown_key=key),
+            Entry(host=Host("h4", "h4", "h4"), facts=None, skipped={}, reason="timed out"),
+        ]
+    )
+
+
 KINDS: Mapping[str, Callable[[Path], Document]] = {
     "campaigns": _campaigns,
     "baselines": _baselines,
@@ -240,6 +259,7 @@ KINDS: Mapping[str, Callable[[Path], Document]] = {
     "isolation": _isolation,
     "trial": _trial,
     "rules": _rules,
+    "hosts": _survey,
     "plan": _plan,
     "plan refused": _cannot_plan,
 }
