@@ -195,5 +195,6 @@ def _chart(book: Book, chart: Chart, sheets: Mapping[str, tuple[Sheet, Tabular]]
 def _form(shown: Cell) -> str:
     """Return the number format with which the cell looks like its text."""
     if shown.unit not in ("", "1") and shown.value is not None:
-        return form_for((shown.value,), shown.unit, percent=shown.text.endswith("%"))
+        form = form_for((shown.value,), shown.unit, percent=shown.text.endswith("%"))
+        return form if shown.value else f'0" {shown.unit.replace(chr(34), "")}"'
     return shown.form or GENERAL

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from fleetmark.base.text import message
+from planner.capacity.question import KINDS
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
 from reports.kit import format as fmt
@@ -157,12 +158,14 @@ def costs(v: PlanView, _: Language) -> list[Chart]:
     """Return a chart of the cost by year, undiscounted, stacked by kind."""
     scale = _money_scale(v)
     kinds = {name: _(kind(name)) for name in v.costs}
+    colours = colour_of(KINDS)
     rows = [
         {"x": year, "y": by_year[t] / scale[0], "s": kinds[name], "n": n}
         for n, (name, (by_year, _present)) in enumerate(v.costs.items())
         for t, year in enumerate(v.years)
     ]
-    spec = partial(_bars, rows, v.years, colour_of(kinds.values()), f"{scale[1]}{v.question.currency}")
+    shown = {title: colours[name] for name, title in kinds.items()}
+    spec = partial(_bars, rows, v.years, shown, f"{scale[1]}{v.question.currency}")
     return [Chart(message("Cost by year"), message("undiscounted"), spec=spec)]
 
 

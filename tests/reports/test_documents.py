@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+import workloads
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
+from reports.comparison.titles import class_title
 from reports.formats import csv as csv_format
 from reports.formats import html, markdown
 from reports.kit.charts import Chart, Native
@@ -288,6 +290,44 @@ def test_every_kind_is_spoken_in_chinese(document: Document) -> None:
     chinese = language("zh-CN")
     assert rendered.shown(document, language=chinese) != rendered.shown(document) or document is SAMPLE
     assert 'lang="zh-CN"' in html.render(document, chinese)
+
+
+def coloured(spec: Any) -> Iterator[tuple[str, str]]:
+    """Yield the names in the scales of a chart's specification, each with its colour."""
+    if isinstance(spec, dict):
+        scale = spec.get("scale", {})
+        if spec.get("type") == "nominal" and "range" in scale:
+            yield from zip(scale["domain"], scale["range"], strict=True)
+    if isinstance(spec, dict | list):
+        for value in spec.values() if isinstance(spec, dict) else spec:
+            yield from coloured(value)
+
+
+def test_a_name_has_one_colour_in_all_charts(document: Document) -> None:
+    colours: dict[str, set[str]] = {}
+    for section in document.sections:
+        for chart in (e for e in section.exhibits if isinstance(e, Chart) and e.spec):
+            assert chart.spec
+            for name, colour in coloured(chart.spec()):
+                colours.setdefault(name, set()).add(colour)
+    assert {name: several for name, several in colours.items() if len(several) > 1} == {}
+    if document.title.startswith("Capacity plan") and document.tone != "bad":
+        assert set(colours) >= {"old", "new", "purchase", "energy"}
+
+
+# The catalogue shows the names that a user types; all other documents show titles.
+CLASSES = {workloads.load(name).class_ for name in workloads.names()} - {"none"}
+TYPED = {"fio", "Workloads and suites"}  # titles of documents of the catalogue
+
+
+def test_a_class_has_one_name(document: Document) -> None:
+    if document.title in TYPED:
+        return
+    titled = {name for name in CLASSES if "-" in name and class_title(name) != name}
+    assert len(titled) > 8
+    cells = [cell.text for _, table in document.tables_for("html") for row in table.rows for cell in row]
+    sentences = [e.text for s in document.sections for e in s.exhibits if isinstance(e, Note | Finding)]
+    assert [text for text in (*cells, *sentences) if text in titled] == []
 
 
 def test_formats_know_exhibits_only() -> None:
