@@ -322,7 +322,7 @@ def workloads(v: PlanView) -> Tabular:
     columns = (
         Column("workload", message("workload"), "name"),
         Column("unit", message("unit")),
-        Column("availability", message("when a failure domain is lost")),
+        Column("when_lost", message("when a failure domain is lost")),
         Column("shares", message("shares servers with")),
         Column("sites", message("sites")),
     )

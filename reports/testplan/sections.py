@@ -11,7 +11,7 @@ from fleetmark.base.text import count, joined, message
 from fleetmark.base.units import human
 from fleetmark.campaign.prepare.dryrun import RECORD, DryRun, Install, PlannedCase, PlannedHost
 from reports.kit import format as fmt
-from reports.kit.document import FILES, Command, Note, Section
+from reports.kit.document import FILES, Command, Exhibit, Note, Section
 from reports.kit.tabular import Cell, Column, Tabular, compact
 from workloads import load
 
@@ -53,7 +53,9 @@ def sections(dry: DryRun) -> tuple[Section, ...]:
     listed = groups(dry)
     machines = (_machines(listed),) if listed else ()
     workloads = (_workloads(g, len(listed)) for g in listed)
-    matrix = (*map(Note, _precision(dry)), *(_matrix(g, len(listed)) for g in listed)) if listed else ()
+    matrix: tuple[Exhibit, ...] = (
+        (*map(Note, _precision(dry)), *(_matrix(g, len(listed)) for g in listed)) if listed else ()
+    )
     start = Command(message("Start command"), fmt.typed(dry.command))
     return (
         Section("purpose", message("Purpose"), (*map(Note, _purpose(dry)), start)),
