@@ -51,7 +51,10 @@ def document(answer: Answer, created: str, command: str, _: Language) -> Documen
 
 def _sections(v: PlanView, command: str, _: Language) -> Iterator[Section]:
     by_period = (tables.capacity_by_period(v), tables.sites_by_period(v))
+    first = front(v)
     yield Section("summary", "", tuple(_summary(v)))
+    yield Section("risks", message("Largest risks"), tuple(Finding("", risk) for risk in first.risks))
+    yield Section("tightest", message("What limits it"), tuple(Finding("", limit) for limit in first.limits))
     yield Section("purchases", message("Purchases"), tuple(_purchases(v)))
     costs = tables.costs(v)
     yield Section("costs", costs.title, (costs, *charts.costs(v, _)))
@@ -69,7 +72,7 @@ def _sections(v: PlanView, command: str, _: Language) -> Iterator[Section]:
 
 
 def _summary(v: PlanView) -> Iterator[Exhibit]:
-    """Yield the first screen: what to order first, costs, what happens otherwise, risks and limits."""
+    """Yield what to order first, costs, and what happens otherwise."""
     first = front(v)
     if first.now:
         yield Note(first.now, "strong")
@@ -80,8 +83,6 @@ def _summary(v: PlanView) -> Iterator[Exhibit]:
     for n, year in enumerate(v.years[:MOST_YEARS]):
         title = message("Cost in {year}, {currency}", year=year, currency=v.question.currency)
         yield Tile(title, number(v.in_year(n)), message("undiscounted"))
-    yield from (Finding(message("Largest risks"), risk) for risk in first.risks)
-    yield from (Finding(message("What limits it"), limit) for limit in first.limits)
 
 
 def _purchases(v: PlanView) -> Iterator[Exhibit]:
