@@ -13,6 +13,7 @@ from reports.campaign.embedded import Embedded, embedded
 from reports.campaign.figures import figures
 from reports.campaign.telemetry import meanwhile
 from reports.campaign.view import footnotes, legend, meaning
+from reports.formats.html import unit_scale
 from reports.frontier.pictures import pictures
 from reports.hosts.generations import by_generation
 from reports.kit import charts
@@ -60,6 +61,7 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
     failed = page_tables.failed(view.results)
     context: dict[str, Any] = {
         "report": report,
+        "unit_scale": unit_scale,
         "view": view,
         "campaign": report.campaign,
         "campaigns": [(c, fmt.typed(c.command)) for c in report.campaigns],
@@ -73,7 +75,8 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
         "legend_all": legend(page_tables.intervals(view, per_host=per_host)),
         "metrics": list(page_tables.metrics(view, hosts.numbers, per_host=per_host)),
         "per_host": per_host,
-        "embedded": hosts,
+        "embedded": hosts.json,
+        "left_out": hosts.left_out,
         "charts": figures(view, report.language),
         "colours": charts.colour_of(view.generations) if len(view.generations) > 1 else {},
         "matrix_left_out": len(view.hosts) > charts.MANY_CELLS and ("pairs",) in view.of_merged.distinct("over"),

@@ -1,6 +1,5 @@
 """Test ``fleetmark plan`` from end to end: output, documents and exit statuses."""
 
-import io
 import json
 import re
 from dataclasses import replace
@@ -22,10 +21,12 @@ from planner.capacity.answer import Answer
 from planner.capacity.best import best
 from planner.capacity.question import Conflict, Limit, Question
 from planner.capacity.tornado import tornado
-from reports.plan import html as plan_html
-from reports.plan import terminal as plan_terminal
+from reports.formats import html as html_format
+from reports.kit.document import Document
+from reports.kit.language import Language
 from reports.plan.model import view
 from tests.demands import SMALL, changed
+from tests.reports.rendered import shown as printed
 
 EFFORT = planning.Effort(gap=0.0, seconds=20, draws=200)
 
@@ -127,11 +128,11 @@ def answered(q: Question) -> planning.Answer:
 
 
 def shown(answer: planning.Answer, width: int = 80) -> str:
-    out = io.StringIO()
-    console = Console(width=width, file=out)
-    for part in planning.show(answer):
-        console.print(part)
-    return out.getvalue()
+    return printed(document(answer), width)
+
+
+def document(answer: planning.Answer) -> Document:
+    return planning.document(answer, planning.Provenance("2026-12-24T00:00:00Z", command="fleetmark plan"), Language())
 
 
 def test_a_workbook_asks_again(tmp_path: Path) -> None:
@@ -211,23 +212,22 @@ def test_hostile_names_show_and_do_nothing(tmp_path: Path) -> None:
     )
     answer = answered(question(tmp_path, text))
     assert answer.plan is not None
-    run = plan_html.About("2026-12-24T00:00:00Z", "fleetmark plan demand.yml")
-    page = plan_html.render(answer, run)
+    page = html_format.render(document(answer), Language())
     tags = _Tags()
     tags.feed(page)
-    plain = plan_html.render(answered(question(tmp_path, SMALL)), run)
+    plain = html_format.render(document(answered(question(tmp_path, SMALL))), Language())
     expected = _Tags()
     expected.feed(plain)
     assert tags.scripts == expected.scripts
     assert "<script>alert" not in page
     assert "\u202e" not in page
     assert "\u202e" not in shown(answer)
-    assert json.loads(planning.as_json(answer, planning.Provenance()))["plan"]["stock"][0]["sku"] == HOSTILE[1]
+    assert document(answer).data["plan"]["stock"][0]["sku"] == HOSTILE[1]
 
 
 def test_it_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:
     text = shown(answered(question(tmp_path, changed("[100, 110, 120, 130]", "[100, 110, 140, 140]"))))
-    assert max(map(len, text.splitlines())) <= 80
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
 
 
 def test_a_note_says_that_next_best_plans_are_missing(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_conflict_in_words(tmp_path: Path) -> None:
     q = question(tmp_path, SMALL)
     limits = [Limit("power at ams", 42_000.0, "W", 3.1e6), Limit("demand of web in 2027-Q2", None, "servers")]
     conflict = Conflict([*limits, Limit("budget of ams", 12_345_678.0, "EUR")])
-    text = " ".join(str(part) for part in plan_terminal.show(Answer(q, None, conflict)))
+    text = shown(Answer(q, None, conflict), 200)
     assert "3 limits cannot hold together" in text
     assert "power at ams: alone it must be relaxed by 42 kW; the plan then costs 3,100,000 EUR" in text
     assert "budget of ams: alone it must be relaxed by 12,345,678 EUR" in text

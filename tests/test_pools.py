@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import tempfile
 from dataclasses import replace
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import openpyxl
 import pytest
-from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.yaml import read_yaml
@@ -22,12 +20,13 @@ from fleetmark.demand import workbook
 from planner.capacity.answer import Answer
 from planner.capacity.question import Plan
 from planner.capacity.solve import solve
-from reports.kit.language import language
-from reports.plan import html, markdown, terminal
-from reports.plan import json as plan_json
+from reports.formats import html, markdown
+from reports.kit.language import Language, language
 from reports.plan.xlsx import book as plan_xlsx
 from tests import sheets
 from tests.demands import changed
+from tests.reports.plan_sample import document
+from tests.reports.rendered import shown as printed
 
 MORE = """\
   shop:
@@ -118,16 +117,12 @@ def test_every_document_says_whole_servers_and_shares() -> None:
     one, ledger = answer(), answer().ledger
     front, db = (int(ledger.pooled[name][:, -1].sum()) for name in ("front", "db"))
     assert (ledger.pooled["front"] == ledger.pooled["front"].round()).all()
-    console = Console(width=200, file=io.StringIO(), record=True)
-    parts = terminal.show(one)
-    for part in parts:
-        console.print(part)
-    page = html.render(one, html.About("2027-01-20T10:00:00Z", ""))
-    chinese = html.render(one, html.About("2027-01-20T10:00:00Z", "", language("zh-CN")))
-    shown = (console.export_text(), page, markdown.render(parts, ""))
+    report = document(one)
+    chinese = html.render(document(one, language("zh-CN")), language("zh-CN"))
+    shown = (printed(report, 200), html.render(report, Language()), markdown.render(report, Language()))
     assert all(re.search(rf"\d+% of {front} in front", document) for document in shown)
     assert re.search(rf"front 中 {front} 台的 \d+%", chinese)
-    doc = json.loads(plan_json.render(one, {}))
+    doc = report.data
     pools = {pool["pool"]: pool["servers"][-1] for pool in doc["terms"]["pools"]}
     assert (pools["front"], pools["db"]) == (front, db)
     assert all(row["of"] == round(row["of"]) and 0 < row["share"] <= 1 for row in doc["plan"]["use"])
@@ -140,11 +135,11 @@ def test_every_document_begins_with_the_first_order() -> None:
     assert first == 0
     count = int(one.plan.stock[one.plan.stock["period"] == 0]["buy"].sum())
     sentence = f"Order now, in 2027-Q1: {count} genoa, in use from 2027-Q1"
-    doc = json.loads(plan_json.render(one, {}))
-    assert sentence in doc["summary"]["now"]
-    assert sentence in html.render(one, html.About("", ""))
-    assert sentence in markdown.render(terminal.show(one), "")
+    report = document(one)
+    assert sentence in report.data["summary"]["now"]
+    assert sentence in html.render(report, Language())
+    assert sentence in markdown.render(report, Language())
     readme = sheets.values(plan_xlsx.render(one))["Readme & provenance"]
     assert any(sentence in str(value) for value in readme.values())
     later = replace(one.plan, stock=one.plan.stock.assign(buy=0))
-    assert json.loads(plan_json.render(replace(one, plan=later), {}))["summary"]["now"] == ""
+    assert document(replace(one, plan=later)).data["summary"]["now"] == ""

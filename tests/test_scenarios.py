@@ -8,7 +8,6 @@ from pathlib import Path
 
 import openpyxl
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from fleetmark.base.errors import FleetmarkError
@@ -19,10 +18,13 @@ from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import question as demand
 from fleetmark.demand import workbook
 from planner.capacity.answer import Answer, Scenario
-from reports.plan import html, scenarios, terminal
+from reports.formats import html
+from reports.kit.language import Language
+from reports.plan import scenarios
 from reports.plan.xlsx import book
 from tests.demands import changed
 from tests.reports import plan_sample
+from tests.reports.rendered import shown as printed
 
 
 def run(*words: str) -> Result:
@@ -109,13 +111,10 @@ def test_every_format_has_the_table_of_differences() -> None:
     cost = table["present value"].differences[0]
     assert cost is not None and cost == pytest.approx(more.objective - plan.objective)
     words = f"{cost:+,.0f}"
-    out = io.StringIO()
-    console = Console(file=out, width=120)
-    for part in terminal.show(answer):
-        console.print(part)
-    page = html.render(answer, html.About("2027-01-20T10:00:00Z", "fleetmark plan demand.yml"))
-    assert words in out.getvalue() and words in page
-    assert "more &lt;new&gt;" in page and "no plan" in page and "no plan" in out.getvalue()
+    report = plan_sample.document(answer)
+    page, text = html.render(report, Language()), printed(report, 120)
+    assert words in text and words in page
+    assert "more &lt;new&gt;" in page and "no plan" in page and "no plan" in text
     cells = openpyxl.load_workbook(io.BytesIO(book.render(answer)), data_only=True)["Sensitivity"]
     values = [c.value for row in cells.iter_rows() for c in row]
     assert any(isinstance(v, int | float) and v == pytest.approx(cost) for v in values)

@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
-import io
 import re
 import socket
 from pathlib import Path
 
 import pytest
-from rich.console import RenderableType
 
 import workloads
 from fleetmark.base.facts import Cpu, Disk, Gpu, Nic
-from fleetmark.base.terminal import Terminal
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.ssh.target import Target, UnknownKey, scans
-from reports.formats import terminal
-from reports.hosts.terminal import Entry, _model, table
+from reports.hosts.survey import Entry, _model, document
 from reports.kit.language import Language, language
 from reports.lists import catalogue
+from tests.reports.rendered import ENGLISH, shown
 from tests.schedules import facts
 
 WIDTHS = (80, 100, 140)
-MODELS = {
-    "AMD EPYC 9654 96-Core Processor": "EPYC 9654",
-    "Intel(R) Xeon(R) Platinum 8380 CPU @ 2.30GHz": "Xeon 8380",
-    "Intel(R) Xeon(R) Gold 6338N CPU @ 2.20GHz": "Xeon 6338N",
-    "Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz": "Xeon E5-2680 v4",
-    "INTEL(R) XEON(R) PLATINUM 8592+": "XEON 8592+",
-    "AMD Ryzen 9 7950X 16-Core Processor": "Ryzen 9 7950X",
-    "Neoverse-N1": "Neoverse-N1",
-    "Intel Xeon Processor (Skylake, IBRS)": "Xeon (Skylake, IBRS)",
-}
-
-
-def printed(width: int, *parts: RenderableType) -> str:
-    console = Terminal()
-    console.file, console.width = io.StringIO(), width
-    for part in parts:
-        console.print(part)
-    return console.file.getvalue()
+MODELS = (
+    "AMD EPYC 9654 96-Core Processor",
+    "Intel(R) Xeon(R) Platinum 8380 CPU @ 2.30GHz",
+    "Intel(R) Xeon(R) Gold 6338N CPU @ 2.20GHz",
+    "Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz",
+    "INTEL(R) XEON(R) PLATINUM 8592+",
+    "AMD Ryzen 9 7950X 16-Core Processor",
+    "Neoverse-N1",
+    "Intel Xeon Processor (Skylake, IBRS)",
+)
 
 
 def entry(n: int, model: str) -> Entry:
@@ -54,21 +43,25 @@ def entry(n: int, model: str) -> Entry:
         nics=(Nic(name="eth0", speed=25e9 / 8), Nic(name="eth1", speed=25e9 / 8)),
         gpus=(Gpu(index=0, vendor="nvidia", name="NVIDIA H100 80GB HBM3"),),
     )
-    return Entry(Host(name, name, name, labels={"gen": "genoa"}), here, None, {})
+    return Entry(host=Host(name, name, name, labels={"gen": "genoa"}), facts=here, skipped={})
+
+
+def surveyed(width: int, *entries: Entry, spoken: Language = ENGLISH) -> str:
+    return shown(document(entries), width, spoken)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("model", MODELS)
 def test_a_host_is_a_line_with_its_cpu_to_be_told(model: str, width: int) -> None:
-    text = printed(width, table([entry(0, model), entry(1, model)], width))
-    head, *lines = text.splitlines()
-    assert len([line for line in lines if line.startswith(("db0 ", "node-01.rack1.example.net "))]) == 2
-    assert "CPU" in head and "cores" in head
+    text = surveyed(width, entry(0, model), entry(1, model))
+    parts = len([line for line in text.splitlines() if line.startswith("host ")])
+    names = [line for line in text.splitlines() if line.startswith(("db0 ", "node-01.rack1.example.net "))]
+    assert len(names) == 2 * parts and parts <= 3
     assert "…" not in text
-    assert MODELS[model] in lines[0] or _model(model) in lines[0]
-    assert all(len(line) <= width for line in text.splitlines())
-    named = [n for n in ("OS", "Python", "NICs", "disks", "skew", "GPUs", "memory") if n not in head.split()]
-    assert [n for n in named if n not in lines[2]] == [], "what is left out is named"
+    assert all(word in text for word in _model(model).split())
+    assert all(len(line.rstrip()) <= width for line in text.splitlines())
+    heads = ("CPU", "cores", "OS", "Python", "NICs", "disks", "skew", "GPUs", "memory")
+    assert [name for name in heads if name not in text.split()] == []
 
 
 def target(name: str, port: int = 22, proxy: str | None = None, alias: str = "", hashed: bool = False) -> Target:
@@ -98,41 +91,39 @@ def test_unknown_keys_are_added_by_as_few_commands_as_can_be() -> None:
 @pytest.mark.parametrize("width", [*WIDTHS, 40])
 def test_a_command_to_paste_is_one_line(width: int) -> None:
     silent = [
-        Entry(
-            Host(h, h, h), None, f"its host key is not known; {h}", {}, unknown_key=unknown(target(f"{h}.example.net"))
-        )
+        Entry(host=Host(h, h, h), facts=None, skipped={}, unknown_key=unknown(target(f"{h}.example.net")))
         for h in ("alpha", "beta", "gamma", "delta")
     ]
-    reason = "needs fio: sudo apt-get install fio, or let Fleetmark do it as root (--become)"
-    lacking = Entry(Host("e", "e", "e"), facts(), None, {"fio": reason})
-    lines = printed(width, table([*silent, lacking], width)).splitlines()
+    why = "needs fio: sudo apt-get install fio, or let Fleetmark do it as root (--become)"
+    lacking = Entry(host=Host("e", "e", "e"), facts=facts(), skipped={"fio": why})
+    lines = surveyed(width, *silent, lacking).splitlines()
     names = " ".join(f"{h}.example.net" for h in ("alpha", "beta", "gamma", "delta"))
     assert f"  ssh-keyscan -p 22 {names} >> '/root/known hosts'" in lines
     assert f"  fio {reason}  [e]" in lines
 
 
 def test_one_host_is_no_plural() -> None:
-    text = printed(80, table([Entry(Host("h", "h", "h"), None, "no", {}, unknown_key=unknown(target("h")))], 80))
-    assert "1 of 1 host does not answer:" in text
+    text = surveyed(80, Entry(host=Host("h", "h", "h"), facts=None, skipped={}, unknown_key=unknown(target("h"))))
+    assert "1 of 1 host does not answer" in text
     assert "1 host key to add: log in to the host" in text
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", workloads.names())
 def test_a_workload_is_shown_in_words(name: str, width: int) -> None:
-    text = printed(width, *terminal.render(catalogue.workload(workloads.load(name)), Language()))
+    text = shown(catalogue.workload(workloads.load(name)), width)
     assert not re.search(r"\{\{|\}\}|\{%|facts\.", text), text
     assert "…" not in text
     manifest = workloads.load(name)
     for case in manifest.cases:
-        shown = case.called or case.name
-        assert any(line.startswith(shown) for line in text.splitlines()), f"{shown} is broken"
-        settings = set(re.findall(r"<(\w+)>", shown)) - {"node"}
+        called = case.called or case.name
+        assert any(line.startswith(called) for line in text.splitlines()), f"{called} is broken"
+        settings = set(re.findall(r"<(\w+)>", called)) - {"node"}
         assert settings <= set(manifest.parameters), "what stands in <> is a setting"
 
 
 def test_the_survey_reads_in_the_readers_language() -> None:
-    silent = Entry(Host("db9", "db9", "db9", labels={}), None, "timed out", {})
-    text = printed(100, table([entry(0, "AMD EPYC 9654 96-Core Processor"), silent], 100, language("zh-CN")))
+    silent = Entry(host=Host("db9", "db9", "db9", labels={}), facts=None, reason="timed out", skipped={})
+    text = surveyed(100, entry(0, "AMD EPYC 9654 96-Core Processor"), silent, spoken=language("zh-CN"))
     assert text.splitlines()[0].split()[:2] == ["主机", "代次"]
-    assert "2 台主机中有 1 台无响应：" in text and "does not" not in text
+    assert "2 台主机中有 1 台无响应" in text and "does not" not in text

@@ -26,9 +26,7 @@ from fleetmark.cli.common import (
     SOME_FAILED,
     USAGE,
     AsDocument,
-    AsFormat,
     DocumentFormat,
-    Format,
     Output,
     Root,
     WorkloadFolders,
@@ -429,7 +427,8 @@ def hosts(
     slurm: Slurm = False,
     partition: Partition = None,
     lang: cli_reports.Lang = "en",
-    as_: AsFormat = Format.TABLE,
+    output: Output = None,
+    as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
     """Show which hosts answer, their hardware, and what a suite would skip on each and why. Installs nothing.
 
@@ -442,14 +441,14 @@ def hosts(
     from fleetmark.verbs.documents import files
 
     _refuse_slurm(slurm, None, {"--partition": partition}, {"-i": inventory, "--limit": limit, "-b": become or None})
+    chosen_files, console = files(output, lang), beside(as_)
     if slurm:
-        survey.show_nodes(survey.nodes(partition), as_.value, Terminal(stderr=as_ is Format.JSON), files(None))
+        survey.show_nodes(survey.nodes(partition), as_.value, console, chosen_files)
         raise typer.Exit(OK)
-    console = Terminal(stderr=as_ is Format.JSON)
     with interruptible("nothing was changed anywhere"):
         chosen = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)
         entries = survey.survey(*chosen, work_dir or WORK_DIR, connect_timeout, console)
-    survey.show(entries, console, as_ is Format.JSON, lang)
+    survey.show(entries, as_.value, console, chosen_files)
     raise typer.Exit(OK if all(entry.facts for entry in entries) else SOME_FAILED)
 
 

@@ -20,11 +20,6 @@ from fleetmark.base.terminal import Terminal
 OK, SOME_FAILED, USAGE, INTERRUPTED = 0, 1, 2, 3
 
 
-class Format(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-
-
 ROOT = Path(os.environ.get("FLEETMARK_RESULTS", "fleetmark-results"))
 Root = Annotated[
     Path,
@@ -67,7 +62,6 @@ Output = Annotated[
     list[Path] | None,
     typer.Option("--output", "-o", help="Also write FILE.html, .pdf, .xlsx, .md, .json or .csv; repeatable."),
 ]
-AsFormat = Annotated[Format, typer.Option("--format", help="table, or json to print only JSON.")]
 
 
 def beside(form: DocumentFormat) -> Terminal:

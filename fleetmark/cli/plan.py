@@ -60,14 +60,7 @@ def solve(
             others = {s.stem: planning.question(file, workbook, here, s) for s in scenario or ()}
         answer = planning.answer(question, planning.Effort(gap, seconds, draws, seed), progress, others)
         provenance = planning.Provenance(documents.date)
-        planning.write(answer, documents, provenance, progress)  # before stdout, which a reader may close
-        if as_ is ReportFormat.JSON:
-            typer.echo(planning.as_json(answer, provenance))
-        elif as_ is ReportFormat.MD:
-            typer.echo(planning.as_markdown(answer, provenance, documents.language), nl=False)
-        else:
-            for part in planning.show(answer, documents.language):
-                Terminal().print(part)
+        planning.show(answer, provenance, as_.value, Terminal(), progress, documents)
     raise typer.Exit(OK if answer.plan else SOME_FAILED)
 
 

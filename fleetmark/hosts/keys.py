@@ -1,4 +1,4 @@
-"""Shows the command that adds all unknown host keys."""
+"""How to add the host keys that are not known."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from fleetmark.base.terminal import unwrapped
-from fleetmark.base.text import count
+from fleetmark.base.text import count, joined, message
 from fleetmark.hosts.ssh.target import UnknownKey, scans
 
 
+def advice(unknown: Sequence[UnknownKey]) -> str:
+    """Return how to check the keys, and when not to add them at once."""
+    keys = count(len(unknown), "host key")
+    if len(unknown) == 1:
+        how = message("{keys} to add: log in to the host once with ssh and compare the fingerprint.", keys=keys)
+    else:
+        how = message("{keys} to add: log in to each host once with ssh and compare the fingerprint.", keys=keys)
+    at_once = message("Or at once, which believes whoever answers now: only where you trust the network between.")
+    return joined([how, at_once if scans(unknown) else None], " ")
+
+
 def unknown_keys(unknown: Sequence[UnknownKey]) -> list[RenderableType]:
-    """The command that adds the keys of all these hosts, and when not to use it; nothing where there are none."""
+    """Return the advice and the command that adds the keys of all these hosts; nothing if there are none."""
     if not unknown:
         return []
-    host = "the host" if len(unknown) == 1 else "each host"
-    advice = f"\n{count(len(unknown), 'host key')} to add: log in to {host} once with ssh and compare the fingerprint."
-    if commands := scans(unknown):
-        advice += " Or at once, which believes whoever answers now: only where you trust the network between."
-    return [Text(advice), *(unwrapped(f"  {command}", "cyan") for command in commands)]
+    return [Text(f"\n{advice(unknown)}"), *(unwrapped(f"  {command}", "cyan") for command in scans(unknown))]

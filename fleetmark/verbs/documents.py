@@ -127,12 +127,19 @@ def show(document: Document, form: str, console: Console, documents: Documents) 
     """Write the document's files, then print it as ``form``: table, json, md or csv."""
     forms = renderers(document, documents)
     write(documents, forms, console)
+    print_as(document, form, console, documents.language, forms)
+
+
+def print_as(
+    document: Document, form: str, console: Console, spoken: Language, forms: Mapping[str, Callable[[], bytes]]
+) -> None:
+    """Print the document as ``form``: table, or one of the ``forms`` of ``renderers``."""
     if form != "table":
         typer.echo(forms[form]().decode(), nl=False)
         return
     from reports.formats import terminal
 
-    for part in terminal.render(document, documents.language):
+    for part in terminal.render(document, spoken):
         console.print(part)
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-import typer
 from rich.console import Console
 
 from fleetmark.base.text import count
@@ -19,8 +17,8 @@ from fleetmark.hosts.slurm.cluster import Node
 from fleetmark.record.steps import Schedule
 from fleetmark.verbs import documents
 from fleetmark.verbs.documents import Documents
-from reports.hosts.terminal import Entry, table
-from reports.kit.language import ENGLISH, language
+from reports.hosts import survey as report
+from reports.hosts.survey import Entry
 from reports.lists import nodes as node_list
 from workloads import load_suite
 
@@ -60,25 +58,22 @@ def survey(
 def _entry(checked: Checked, schedule: Schedule) -> Entry:
     host, facts = checked.host, checked.facts
     if not facts:
-        return Entry(host, None, checked.reason, {}, unknown_key=checked.unknown_key)
-    of_host = schedule.hosts[host.name]
+        return Entry(host=host, facts=None, reason=checked.reason, skipped={}, unknown_key=checked.unknown_key)
+    planned = schedule.hosts[host.name]
     return Entry(
-        host,
-        facts,
-        checked.reason,
-        dict(of_host.skipped),
-        tuple(f"{r.workload} {r.case} {r.reason}" for r in of_host.refused),
-        tuple(d.workload for d in of_host.deploy if not is_present(d.provides, facts)),
-        checked.unknown_key,
+        host=host,
+        facts=facts,
+        reason=checked.reason,
+        skipped=dict(planned.skipped),
+        refused=tuple(f"{r.workload} {r.case} {r.reason}" for r in planned.refused),
+        deploy=tuple(d.workload for d in planned.deploy if not is_present(d.provides, facts)),
+        unknown_key=checked.unknown_key,
     )
 
 
-def show(entries: Sequence[Entry], console: Console, as_json: bool, code: str = ENGLISH) -> None:
-    """Print the survey as a table in the language ``code``, or as JSON."""
-    if as_json:
-        typer.echo(json.dumps([e.as_json() for e in entries], indent=1))
-    else:
-        console.print(table(entries, console.width, language(code)))
+def show(entries: Sequence[Entry], form: str, console: Console, files: Documents) -> None:
+    """Print the survey, and write the requested ``files``."""
+    documents.show(report.document(entries), form, console, files)
 
 
 def nodes(partition: str | None) -> list[Node]:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import write_atomic
@@ -19,8 +19,7 @@ from fleetmark.base.yaml import read_yaml
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import question as demand
 from fleetmark.record.archive import utc
-from fleetmark.verbs.documents import Documents, page_and_pdf
-from fleetmark.verbs.documents import write as write_documents
+from fleetmark.verbs.documents import Documents, print_as, renderers, write
 from planner.capacity.alternatives import alternatives
 from planner.capacity.answer import Answer, Scenario
 from planner.capacity.prices import shadow_prices
@@ -30,8 +29,8 @@ from planner.capacity.tornado import tornado
 from planner.capacity.uncertainty import futures, margined
 
 if TYPE_CHECKING:
+    from reports.kit.document import Document
     from reports.kit.language import Language
-    from reports.kit.page import Medium
 
 Say = Callable[[str], None]
 SEEDS_OF_MARGINS = 2  # seeds that choose margins; the plan looks too good in those, so futures use the next one
@@ -129,51 +128,30 @@ def _answer(question: Question, effort: Effort, say: Say, scenarios: Mapping[str
     return Answer(question, plan, None, others, bindings, ahead, effects, time.monotonic() - began, beside)
 
 
-def show(answer: Answer, language: Language | None = None) -> list[RenderableType]:
-    """The answer for a terminal."""
-    from reports.plan import terminal
+def document(answer: Answer, provenance: Provenance, language: Language) -> Document:
+    """Return the answer as a document."""
+    from reports.plan import document
 
-    return terminal.show(answer, language)
-
-
-def as_json(answer: Answer, provenance: Provenance) -> str:
-    """The answer as JSON, with all digits."""
-    from reports.plan import json
-
-    about = {"created": provenance.created, "command": provenance.command, "seconds": answer.seconds}
-    return json.render(answer, about)
+    return document.document(answer, provenance.created, provenance.command, language)
 
 
-def as_markdown(answer: Answer, provenance: Provenance, language: Language | None = None) -> str:
-    """The answer as Markdown: what ``show`` prints."""
-    from reports.plan import markdown
-
-    return markdown.render(show(answer, language), provenance.command, language)
-
-
-def write(answer: Answer, documents: Documents, provenance: Provenance, console: Console) -> None:
-    """Render all documents, then write them and report their paths; no documents without a plan."""
-    if answer.plan is None:
-        if documents.paths:
-            console.print("no document was written: there is no plan")
-        return
-    renderers = page_and_pdf(partial(_html, answer, documents, provenance))
-    write_documents(documents, renderers | {"xlsx": lambda: _xlsx(answer, documents, provenance)}, console)
+def show(
+    answer: Answer, provenance: Provenance, form: str, console: Console, progress: Console, documents: Documents
+) -> None:
+    """Write the documents, then print the answer as ``form``: table, json or md. Without a plan, write no document."""
+    shown = document(answer, provenance, documents.language)
+    forms = renderers(shown, documents) | {"xlsx": partial(_workbook, answer, provenance, documents.language)}
+    if answer.plan is not None:
+        write(documents, forms, progress)  # before stdout, which a reader may close
+    elif documents.paths:
+        progress.print("no document was written: there is no plan")
+    print_as(shown, form, console, documents.language, forms)
 
 
-def _html(answer: Answer, documents: Documents, provenance: Provenance, medium: Medium) -> str:
-    from reports.plan import html
-
-    about = html.About(provenance.created, provenance.command, documents.language)
-    templates = documents.templates
-    return html.render(answer, about, templates=templates, medium=medium)
-
-
-def _xlsx(answer: Answer, documents: Documents, provenance: Provenance) -> bytes:
+def _workbook(answer: Answer, provenance: Provenance, language: Language) -> bytes:
     from reports.plan.xlsx import book
 
-    of = {"created": provenance.created, "command": provenance.command}
-    return book.render(answer, **of, language=documents.language)
+    return book.render(answer, created=provenance.created, command=provenance.command, language=language)
 
 
 def init(to: Path) -> list[Path]:

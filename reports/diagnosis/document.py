@@ -175,37 +175,8 @@ def _roofs(roofs: Sequence[Roof], diagnosis: Diagnosis, _: Language) -> Iterable
         part = under_roofs.part(lines)
         notes = (Note(joined(part.notes, " "), quiet=True),)
         yield Section("roofs", part.title, (*notes, *part.tables, *under_roofs.pictures(lines, _)), PAGES)
-        yield Section("host_roofs", message("Roofs of hosts"), (_host_roofs(roofs),), ("xlsx", "csv"))
-
-
-def _host_roofs(roofs: Sequence[Roof]) -> Tabular:
-    columns = (
-        Column("host", message("host"), "name"),
-        Column("part", message("part")),
-        Column("measured", message("measured"), "number"),
-        Column("peak", message("peak"), "number"),
-        Column("share", message("% of peak"), "number", "={measured}/{peak}"),
-        Column("benchmark", message("measured by")),
-        Column("basis", message("peak from"), "note"),
-        Column("source", message("source"), "note"),
-    )
-    rows = []
-    for roof in roofs:
-        top = roof.peak
-        best, peak = ((None if v is None else v) for v in (roof.best, top.rate if top else None))
-        rows.append(
-            (
-                Cell(roof.host),
-                Cell(under_roofs.part_name(roof.of, roof.called)),
-                Cell() if best is None else Cell(under_roofs.rate(best, roof.unit), best, roof.unit),
-                Cell() if peak is None else Cell(under_roofs.rate(peak, roof.unit), peak, roof.unit),
-                tabular.share(roof.share),
-                Cell(roof.benchmark),
-                Cell(top.basis if top else ""),
-                Cell(top.source if top else ""),
-            )
-        )
-    return Tabular("host_roofs", message("Roofs of hosts"), columns, tuple(rows))
+        title = message("Roofs of hosts")
+        yield Section("host_roofs", title, (under_roofs.by_host(roofs, "host_roofs", title),), ("xlsx", "csv"))
 
 
 def _cohorts(diagnosis: Diagnosis, *, named: bool = False) -> Tabular:

@@ -13,7 +13,7 @@ from reports.diagnosis import trial
 from reports.hosts import roofs as under_roofs
 from reports.kit import format as fmt
 from reports.kit.document import Document, Finding, Note, Section
-from reports.kit.tabular import Cell, Column, Tabular, share
+from reports.kit.tabular import Tabular
 
 MANY = 4  # maximum number of hosts named in a line
 
@@ -74,27 +74,8 @@ def retest(advice: Advice) -> Message:
 
 def _roofs(roofs: Sequence[Roof]) -> Tabular:
     """Return a table of measurements and their theoretical peaks, the lowest share first."""
-    columns = (
-        Column("host", message("host"), "name"),
-        Column("part", message("part")),
-        Column("measured", message("measured"), "number"),
-        Column("peak", message("peak"), "number"),
-        Column("share", message("% of peak"), "number", "={measured}/{peak}"),
-        Column("basis", message("peak from")),
-    )
-    measured = [(roof.best / roof.peak.rate, roof.best, roof.peak, roof) for roof in roofs if roof.best and roof.peak]
-    rows = tuple(
-        (
-            Cell(roof.host),
-            Cell(under_roofs.part_name(roof.of, roof.called)),
-            Cell(under_roofs.rate(best, roof.unit), best, roof.unit),
-            Cell(under_roofs.rate(top.rate, roof.unit), top.rate, roof.unit),
-            share(part, 0),
-            Cell(top.basis),
-        )
-        for part, best, top, roof in sorted(measured, key=lambda m: m[0])
-    )
-    return Tabular("roofs", message("Measurements and their theoretical peaks"), columns, rows)
+    measured = sorted((roof for roof in roofs if roof.best and roof.peak), key=lambda roof: roof.share or 0.0)
+    return under_roofs.by_host(measured, "roofs", message("Measurements and their theoretical peaks"))
 
 
 def notes(tuning: Tuning) -> list[Message]:

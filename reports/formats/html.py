@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from fleetmark import __version__
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.units import parse_quantity
+from reports.formats.breakdown import embedded
+from reports.kit.charts import Chart, to_svg
 from reports.kit.document import Document, Section
 from reports.kit.language import Language
 from reports.kit.page import Medium, page
 from reports.kit.page import Section as Heading
-from reports.kit.tabular import Kind
+from reports.kit.tabular import Cell, Kind, Tabular
 
-MOST_LINKS = 12  # to sections, at the top of the page
+MOST_LINKS = 24  # to sections, at the top of the page
 
 
 def render(document: Document, language: Language, *, templates: Path | None = None, medium: Medium = "screen") -> str:
@@ -26,13 +32,23 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         "title": document.answer or document.title,
         "report": {"language": language},
         "campaign": {"id": document.title, "fleetmark_version": __version__},
-        "scales": False,
+        "scales": any(
+            unit_scale(cell) is not None
+            for section in sections
+            for exhibit in section.exhibits
+            if isinstance(exhibit, Tabular)
+            for row in exhibit.rows[:4]
+            for cell in row
+        ),
+        "unit_scale": unit_scale,
+        "svg": drawing([section for shown in seen for section in shown.sections_for(kind)]),
+        "embedded": embedded(document.breakdown, language) if document.breakdown and medium == "screen" else "",
         "document": document,
         "sections": [Heading(section.key, section.title) for section in sections if section.title][:MOST_LINKS],
         "kind": kind,
-        "content": [_Content(section) for section in sections],
+        "content": [Content(section) for section in sections],
         "faces": [
-            {"number": n, "baseline": d.viewpoint, "content": [_Content(s) for s in d.sections_for(kind)]}
+            {"number": n, "baseline": d.viewpoint, "content": [Content(s) for s in d.sections_for(kind)]}
             for n, d in enumerate(seen)
         ]
         if len(seen) > 1
@@ -44,7 +60,32 @@ def render(document: Document, language: Language, *, templates: Path | None = N
     return page("document.html.j2", context, language, templates=templates, medium=medium)
 
 
-class _Content:
+@lru_cache
+def _factor(unit: str) -> float | None:
+    """Return the size of a display unit, such as 1e9 for GB/s; None if it is not known."""
+    try:
+        return parse_quantity(f"1 {unit}")[0]
+    except FleetmarkError:
+        return None
+
+
+def unit_scale(cell: Cell) -> tuple[float, str] | None:
+    """Return the factor from the figures of a cell to its base unit, and the unit in its text; None without one."""
+    unit = cell.text.rpartition(" ")[2]
+    factor = _factor(unit) if cell.unit not in ("", "1") and unit != cell.text else None
+    return None if factor is None else (factor, unit)
+
+
+def drawing(sections: Sequence[Section]) -> Callable[[Chart], str]:
+    """Return a function that gives the SVG of a chart. All charts of ``sections`` are drawn in parallel."""
+    charts = [e for section in sections for e in section.exhibits if isinstance(e, Chart) and e.spec and not e.svg]
+    with ThreadPoolExecutor(4) as pool:  # the engine releases the GIL
+        drawn = list(pool.map(to_svg, [c.spec() for c in charts if c.spec], range(len(charts))))
+    by_id = {id(chart): svg for chart, svg in zip(charts, drawn, strict=True)}
+    return lambda chart: chart.svg or by_id[id(chart)]
+
+
+class Content:
     """A section and its runs of consecutive exhibits of one kind."""
 
     def __init__(self, section: Section) -> None:

@@ -17,6 +17,7 @@ from fleetmark.record.roofs import Part as Which
 from reports.kit import charts, tabular
 from reports.kit import format as fmt
 from reports.kit.charts import Chart
+from reports.kit.document import FILES
 from reports.kit.language import Language
 from reports.kit.roofline import Ceiling, roofline
 from reports.kit.tabular import Cell, Column, Part, Tabular
@@ -140,6 +141,29 @@ def _row(line: Line) -> tuple[Cell, ...]:
         Cell(fmt.clean(line.roof.benchmark)),
         Cell(top.basis) if top else Cell(),
     )
+
+
+def by_host(roofs: Sequence[Roof], key: str, title: Message) -> Tabular:
+    """Return a row for each part of each host: what was measured, and its theoretical peak."""
+    columns = (
+        Column("host", message("host"), "name"),
+        Column("part", message("part")),
+        Column("measured", message("measured"), "number"),
+        Column("peak", message("peak"), "number"),
+        Column("share", message("% of peak"), "number", "={measured}/{peak}"),
+        Column("benchmark", message("measured by"), only=FILES),
+        Column("basis", message("peak from")),
+        Column("source", message("source"), only=FILES),
+    )
+    rows = []
+    for roof in roofs:
+        best, top = roof.best, roof.peak
+        measured = Cell() if best is None else Cell(rate(best, roof.unit), best, roof.unit)
+        peak = Cell(rate(top.rate, roof.unit), top.rate, roof.unit) if top else Cell()
+        names = (Cell(roof.host), Cell(part_name(roof.of, roof.called)))
+        sources = (Cell(roof.benchmark), Cell(top.basis if top else ""), Cell(top.source if top else ""))
+        rows.append((*names, measured, peak, tabular.share(roof.share), *sources))
+    return Tabular(key, title, columns, rows)
 
 
 def notes(of_parts: Sequence[Line]) -> list[Message]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 from fleetmark.base.facts import Facts
 from fleetmark.base.units import significant
@@ -35,16 +35,38 @@ Point = tuple[float, float, float, float]  # x, y, and the range of y
 class Chart:
     """A chart: its heading, a note on how to read it, and the SVG.
 
-    ``small``: shown side by side with others. ``lines``: the drawing for a terminal. ``table``: the figures behind the
-    chart, for formats without pictures.
+    ``spec``: makes the specification of a chart without an SVG, which is drawn only by formats that show it.
+    ``is_folded``: a page on a screen shows the heading first. ``small``: shown side by side with others. ``lines``:
+    the drawing for a terminal. ``table``: the figures behind the chart, for formats without pictures. ``native``: the
+    chart of a workbook.
     """
 
     title: str
     note: str
-    svg: str
+    svg: str = ""
     small: bool = False
     lines: tuple[str, ...] = ()
     table: Tabular | None = None
+    spec: Callable[[], Spec] | None = None
+    is_folded: bool = False
+    native: Native | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Native:
+    """A chart that a workbook draws itself, below the table with the key ``table``.
+
+    ``category``, ``values``: keys of columns. ``rows``: the number of rows that it shows. ``ends``: the columns with
+    the lengths of the error bars below and above the only value. ``axis``: the title of the value axis.
+    """
+
+    kind: Literal["column", "bar"]
+    table: str
+    category: str
+    values: tuple[str, ...]
+    rows: int
+    ends: tuple[str, str] | None = None
+    axis: str = ""
 
 
 # A mark with a description. It becomes a title, which browsers show on hover, unlike a label for screen readers.
@@ -137,6 +159,7 @@ def strip(
     x |= {"scale": {"domain": _domain(values), "nice": False, "zero": False}, "axis": {"tickCount": 5, "grid": False}}
     scale = {"domain": list(colours), "range": list(colours.values())}
     crowd = len(dots) > 40 * len(rows)
+    legend = {"orient": "top", "title": None} if 1 < len(colours) < len(rows) else None
     offset: Spec = (
         {"yOffset": {"field": "j", "type": "quantitative", "scale": {"domain": [-0.2, 1.2]}}} if crowd else {}
     )
@@ -159,7 +182,7 @@ def strip(
                     "x": x,
                     "y": y,
                     **offset,
-                    "color": {"field": "g", "type": "nominal", "scale": scale, "legend": None},
+                    "color": {"field": "g", "type": "nominal", "scale": scale, "legend": legend},
                 },
             },
             {

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -17,19 +20,12 @@ from reports.kit.language import Language
 from reports.kit.tabular import Cell, Column, Part, Row, Tabular, Tone
 
 _WORD = 11  # columns
+_GAP = 2  # between columns
 _NAMES = 2  # cells that identify a row
 MOST_ROWS = 24  # per table; more would scroll the important results off the screen
 MANY = 1000  # rows above which a list is plain text: laying out 10,000 rows takes 4 s
-STYLES: Mapping[Tone, str] = {
-    "": "",
-    "good": "green",
-    "bad": "red",
-    "unsure": "yellow",
-    "strong": "bold",
-    "hot1": "",
-    "hot2": "",
-    "hot3": "red",
-}
+_STYLES: Mapping[Tone, str] = {"good": "green", "bad": "red", "unsure": "yellow", "strong": "bold", "hot3": "red"}
+STYLES: Mapping[Tone, str] = defaultdict(str, _STYLES)
 
 
 def show(parts: Sequence[Part], _: Language) -> Iterator[RenderableType]:
@@ -53,9 +49,10 @@ def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[Rendera
         return
     rows = table.rows if table.listing else table.rows[: table.limits.get("terminal", MOST_ROWS)]
     heads = frozenset(n for n in table.heads if n < len(rows))
-    for note in table.notes:
-        yield Text(fmt.clean(_(note)), style="dim")
-    yield _table(table, rows, "" if table.listing or table.title == above else table.title, _, heads)
+    if table.title and not table.listing and table.title != above:
+        yield Text(fmt.clean(_(table.title)))
+    yield from (Text(fmt.clean(_(note)), style="dim") for note in table.notes)
+    yield _Fitted(replace(table, rows=rows, heads=heads), _)
     if len(table.rows) > len(rows):
         yield Text(_(message("and {n} more", n=len(table.rows) - len(rows))), style="dim")
     yield from _notes(table, rows, _)
@@ -72,34 +69,82 @@ def _aligned(table: Tabular, _: Language) -> str:
     return "\n".join("  ".join(s(t, w) for s, t, w in zip(sides, row, widths, strict=True)).rstrip() for row in rows)
 
 
-def _table(table: Tabular, rows: Sequence[Row], title: str, _: Language, heads: frozenset[int]) -> Table:
-    shown = Table(
-        title=fmt.clean(_(title)) or None,
-        title_justify="left",
-        title_style="",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )
-    columns = [n for n, column in enumerate(table.columns) if column.role != "note"]
-    for place in columns:
+class _Fitted:
+    """A table that is split by columns if the terminal is too narrow. Each part begins with the first column."""
+
+    def __init__(self, table: Tabular, _: Language) -> None:
+        self.table, self._ = table, _
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for n, places in enumerate(self._parts(options.max_width)):
+            yield from [Text()] if n else []
+            yield _table(self.table, _widths(self.table, places, options.max_width, self._), self._)
+
+    def _parts(self, width: int) -> Iterator[list[int]]:
+        """Yield the columns of each part. Neighbouring columns of a group stay together if there is room for them."""
+        columns = self.table.columns
+        places = [n for n, column in enumerate(columns) if column.role != "note"]
+        if not places:
+            return
+        room = width + _GAP
+        least = {n: _least(self.table, n, self._) + _GAP for n in places}
+        first, *others = places
+        runs = [list(run) for _, run in groupby(others, lambda n: columns[n].group or str(n))]
+        part = [first]
+        for run in runs:
+            pieces = [run] if least[first] + sum(least[n] for n in run) <= room else [[n] for n in run]
+            for piece in pieces:
+                if len(part) > 1 and sum(least[n] for n in (*part, *piece)) > room:
+                    yield part
+                    part = [first]
+                part += piece
+        yield part
+
+
+def _widths(table: Tabular, places: Sequence[int], width: int, _: Language) -> dict[int, int]:
+    """Return the width of each column: what it needs, and a part of the room that is left."""
+    widths = {n: _least(table, n, _) for n in places}
+    longest = {n: max(cell_len(_(row[n].full)) for row in table.rows) if table.rows else 0 for n in places}
+    titles = {n: cell_len(fmt.clean(table.columns[n].full_title(_))) for n in places}
+    wanted = {n: 0 if table.columns[n].right else max(longest[n], titles[n]) - widths[n] for n in places}
+    room = width - sum(widths.values()) - _GAP * (len(places) - 1)
+    for left, n in zip(range(len(places), 0, -1), sorted(places, key=wanted.__getitem__), strict=True):
+        more = max(0, min(wanted[n], room // left))
+        widths[n] += more
+        room -= more
+    return widths
+
+
+def _least(table: Tabular, place: int, _: Language) -> int:
+    """Return the width that a column needs."""
+    column, title = table.columns[place], fmt.clean(table.columns[place].full_title(_))
+    cells = [row[place] for row in table.rows]
+    if column.right:  # figures are never truncated
+        details = [word for cell in cells for text in cell.details for word in _(text).split()]
+        return _width(title, [*(fmt.clean(_(cell.shown)) for cell in cells), *details])
+    texts = (title, *(_(cell.full) for cell in cells))
+    if table.listing and place == 0:  # not broken into lines
+        return max(map(cell_len, texts))
+    return min(max((cell_len(word) for text in texts for word in text.split()), default=0), _WORD)
+
+
+def _table(table: Tabular, widths: Mapping[int, int], _: Language) -> Table:
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    for place, width in widths.items():
         column, title = table.columns[place], fmt.clean(table.columns[place].full_title(_))
-        if column.right:  # figures are never truncated
-            texts = [fmt.clean(_(row[place].shown)) for row in rows]
-            shown.add_column(title, justify="right", overflow="fold", width=_width(title, texts))
-        else:
-            words = [word for text in (title, *(_(row[place].shown) for row in rows)) for word in text.split()]
-            least = min(max(map(cell_len, words), default=0), _WORD)
-            shown.add_column(title, no_wrap=table.listing and place == 0, overflow="fold", min_width=least)
-    for number, row in enumerate(rows):
-        style = "bold" if number in heads else ""
-        shown.add_row(*(_cell(row[n], table.columns[n], _) for n in columns), style=style)
+        shown.add_column(title, justify="right" if column.right else "left", overflow="fold", width=width)
+    for number, row in enumerate(table.rows):
+        is_head = number in table.heads
+        cells = (_cell(row[n], table.columns[n], _, is_head=is_head) for n in widths)
+        shown.add_row(*cells, style="bold" if is_head else "")
     return shown
 
 
-def _cell(cell: Cell, column: Column, _: Language) -> Text:
-    return Text(fmt.clean(_(cell.shown)) or ("–" if column.right else ""), style=STYLES[cell.tone])
+def _cell(cell: Cell, column: Column, _: Language, *, is_head: bool) -> Text:
+    text = Text(fmt.clean(_(cell.shown)) or ("–" if column.right and not is_head else ""), style=STYLES[cell.tone])
+    for detail in cell.details:
+        text.append(f"\n{fmt.clean(_(detail))}", style="not bold dim")
+    return text
 
 
 def _width(title: str, cells: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from fleetmark.base.text import Message, message
 from reports.kit import format as fmt
+from reports.kit.breakdown import Breakdown
 from reports.kit.charts import Chart
 from reports.kit.tabular import Cell, Column, Kind, Tabular, Tone, compact
 
@@ -20,11 +21,17 @@ WIDE = 7  # columns that fit on an upright page
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence. ``quiet``: it only explains or qualifies the exhibits next to it."""
+    """A sentence.
+
+    ``quiet``: it only explains or qualifies the exhibits next to it. ``link``: the section with more. ``is_unbroken``:
+    it contains something to copy, so a terminal shows it on one line and omits none.
+    """
 
     text: str
     tone: Tone = ""
     quiet: bool = False
+    link: str = ""
+    is_unbroken: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,7 @@ class Section:
     """Exhibits under a title.
 
     ``only``: the formats that include the section; all formats if empty. ``is_folded``: a page on a screen shows its
-    title first, and the rest when it is opened.
+    title first, and the rest when it is opened. ``is_beside``: a wide page shows it to the right of those before it.
     """
 
     key: str
@@ -79,6 +86,7 @@ class Section:
     exhibits: tuple[Exhibit, ...]
     only: tuple[Kind, ...] = ()
     is_folded: bool = False
+    is_beside: bool = False
 
     def tables_of(self, kind: type, run: Sequence[Exhibit]) -> Iterator[Tabular]:
         """Yield the tables of consecutive exhibits of one ``kind``; tiles become one table."""
@@ -103,6 +111,7 @@ class Document:
     ``data``: the JSON form, if it differs from the exhibits because it is older than this model. ``alternatives``: the
     same question from other viewpoints, such as other baselines. Each has the sections that differ, and names itself by
     its ``viewpoint``. A page on a screen lets the reader choose one; other formats show this document only.
+    ``breakdown``: the figures of single hosts, which a page on a screen shows on demand.
     """
 
     title: str
@@ -115,6 +124,7 @@ class Document:
     data: Any = None
     viewpoint: str = ""
     alternatives: tuple[Document, ...] = ()
+    breakdown: Breakdown | None = None
 
     @property
     def facts(self) -> tuple[str, ...]:

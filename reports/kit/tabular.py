@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any, Literal, overload
 
 from fleetmark.base.text import joined
@@ -14,7 +14,9 @@ from reports.kit import format as fmt
 
 _NUMBER = re.compile(r"-?[\d,]+(?:\.(\d+))?(%?)")
 Kind = Literal["terminal", "html", "pdf", "xlsx", "markdown", "json", "csv"]
-Tone = Literal["", "good", "bad", "unsure", "strong", "hot1", "hot2", "hot3"]  # hot1 to hot3: levels of a heat map
+# hot1 to hot3: levels of a heat map. h-5 to h5: levels of a deviation, positive is better.
+Heat = Literal["hot1", "hot2", "hot3", "h-5", "h-4", "h-3", "h-2", "h-1", "h0", "h1", "h2", "h3", "h4", "h5"]
+Tone = Literal["", "good", "bad", "unsure", "strong"] | Heat
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,9 @@ class Column:
     rows have, ``code`` is something to type, and ``file`` contains paths below the document's folder, separated by
     "; ". ``hint``: an explanation that a page shows on hover. ``group``: a heading over neighbouring columns with the
     same group. ``only``: the formats that include the column; all formats if empty. ``unit``: the unit of the column's
-    figures, if its cells have none in their text.
+    figures, if its cells have none in their text. ``plot``: an inline SVG beside the title, for pages. ``form``: the
+    number format of its cells in a workbook, if it does not follow from their text.
+    ``has_interval``: whether its cells may have an interval.
     """
 
     key: str
@@ -39,6 +43,9 @@ class Column:
     group: str = ""
     only: tuple[Kind, ...] = ()
     unit: str = ""
+    plot: str = ""
+    form: str = ""
+    has_interval: bool = True
 
     @property
     def right(self) -> bool:
@@ -58,7 +65,10 @@ class Cell:
     ``unit``: the base unit of ``value``, if ``text`` has a unit. ``lo``, ``hi``: the ends of its interval, which
     ``shown`` adds to ``text``. ``tone``: whether it is good or bad news. ``plot``: an inline SVG, for pages. ``hint``:
     an explanation that a page shows on hover. ``link``: the id of a section or table of the same page. ``formula``: as
-    ``Column.formula``, for this cell only. ``is_input``: the reader of a workbook may change the cell.
+    ``Column.formula``, for this cell only. ``is_input``: the reader of a workbook may change the cell, between
+    ``limits``; ``hint`` is then its prompt. ``entry``: the number of the document's breakdown entry that a page opens
+    from this cell. ``details``: further lines below the text. ``anchor``: the id of the row on a page. ``name``: the
+    name of the cell in a workbook.
     """
 
     text: str = ""
@@ -74,11 +84,21 @@ class Cell:
     link: str = ""
     formula: str = ""
     is_input: bool = False
+    limits: tuple[float, float] | None = None
+    entry: int | None = None
+    details: tuple[str, ...] = ()
+    anchor: str = ""
+    name: str = ""
 
     @property
     def shown(self) -> str:
         """Return the text followed by the interval."""
         return joined([self.text, f"({self.ends})" if self.ends else None], " ")
+
+    @property
+    def full(self) -> str:
+        """Return the text with interval and details in one line."""
+        return joined([self.shown, *self.details])
 
     @property
     def form(self) -> str:
@@ -100,7 +120,9 @@ class Tabular:
     ``key``: the table's name in JSON. ``rows``: any sequence; a format reads it once, in order, so rows may be computed
     when they are read. ``listing``: the user asked for this list, so a terminal shows all rows. ``heads``: numbers of
     the rows that head the rows below them; a page folds these. ``notes``: sentences between title and table.
-    ``limits``: how many rows a format shows at most; it says how many are omitted.
+    ``limits``: how many rows a format shows at most; it says how many are omitted. ``is_folded``: a page on a screen
+    shows the title first, and the rest when it is opened. ``is_large``: the table may have millions of cells, so that
+    a workbook is written through files.
     """
 
     key: str
@@ -112,6 +134,8 @@ class Tabular:
     heads: frozenset[int] = frozenset()
     notes: tuple[str, ...] = ()
     limits: Mapping[Kind, int] = field(default_factory=dict)
+    is_folded: bool = False
+    is_large: bool = False
 
     def for_format(self, kind: Kind) -> Tabular:
         """Return the table with the columns that the format includes."""
@@ -126,6 +150,28 @@ class Tabular:
     def columns_at(self, places: Sequence[int]) -> Tabular:
         """Return the table with the columns at these ``places``."""
         return replace(self, columns=tuple(self.columns[n] for n in places), rows=_Chosen(self.rows, places))
+
+
+class LazyRows(Sequence[Row]):
+    """Rows that are computed whenever they are read, in order. ``size``: their number, or an upper bound."""
+
+    def __init__(self, make: Callable[[], Iterable[Row]], size: int) -> None:
+        self.make, self.size = make, size
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, number: int) -> Row: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Row]: ...
+    def __getitem__(self, number: int | slice) -> Row | Sequence[Row]:
+        if isinstance(number, slice):
+            return list(islice(self.make(), number.start, number.stop, number.step))
+        return next(islice(self.make(), number, None))
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.make())
 
 
 class _Chosen(Sequence[Row]):

@@ -24,12 +24,13 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.inert import inert
 from fleetmark.base.text import Message
 from fleetmark.base.units import scale_for
+from reports.kit import charts
 from reports.kit import format as fmt
 
+COLOURS = charts.COLOURS  # a machine has the same colour in every format
 MOST_TEXT = 32_767  # characters in a cell
 MOST_FORMULA = 8_192
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")  # Okabe and Ito
 GRID = {"major_gridlines": {"visible": True, "line": {"color": "#D9D9D9", "width": 0.75}}}  # of a chart's axis
 
 # Number formats. What is scaled by its format keeps its base unit in the cell.

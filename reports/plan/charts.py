@@ -1,22 +1,27 @@
-"""Charts of a capacity plan: demand, its band and capacity; cost by year; power by site; effects of inputs on cost."""
+"""Charts of a capacity plan: demand, its band and capacity; cost by year; power by site; effects of inputs on cost.
+
+A SKU has the same colour in all of them.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fleetmark.base.text import message
+from planner.capacity.question import KINDS
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
 from reports.kit import format as fmt
-from reports.kit.charts import COLOURS, Chart, Spec, to_svg
+from reports.kit.charts import COLOURS, Chart, Spec, colour_of
 from reports.kit.language import Language
 from reports.plan.model import PlanView, kind
 
-MOST = 40  # charts of one kind
-BARS = 12  # of a tornado
+MOST_CHARTS = 40  # of one kind
+MOST_BARS = 12  # of a tornado
 _WIDTH = 440
 _LEGEND: Spec = {
     "orient": "top",
@@ -29,10 +34,12 @@ _LEGEND: Spec = {
 
 
 def demand(v: PlanView, futures: Futures | None, _: Language) -> list[Chart]:
-    """A chart per workload: median demand with its band of 5 to 95% of futures, planned demand, capacity, and what is
-    served if nothing is bought."""
+    """Return a chart per workload: demand, planned demand, capacity, and what is served if nothing is bought.
+
+    A band shows demand in 5 to 95% of futures.
+    """
     result = []
-    for n, (name, workload) in enumerate(list(v.question.workloads.items())[:MOST]):
+    for name, workload in list(v.question.workloads.items())[:MOST_CHARTS]:
         rows = v.of(name)
         periods = [fmt.clean(v.question.periods[s.period]) for s in rows]
         lines = [
@@ -42,9 +49,9 @@ def demand(v: PlanView, futures: Futures | None, _: Language) -> list[Chart]:
             _Line(_(message("if nothing is bought")), [s.nothing for s in rows], COLOURS[6], [2, 2], 2),
         ]
         band = _band(futures, name)
-        spec = _lines(periods, lines, band, fmt.clean(workload.unit))
         note = message("shaded: demand in 5 to 95% of futures") if band else ""
-        result.append(Chart(fmt.clean(name), note, to_svg(spec, n)))
+        title = message("{workload}: demand against capacity", workload=fmt.clean(name))
+        result.append(Chart(title, note, spec=partial(_lines, periods, lines, band, fmt.clean(workload.unit))))
     return result
 
 
@@ -74,10 +81,10 @@ def _x(periods: Sequence[str]) -> Spec:
 
 
 def _lines(periods: Sequence[str], lines: Sequence[_Line], band: Sequence[tuple[float, float]], unit: str) -> Spec:
-    """Lines with their names at their right ends; the first is drawn wide, so that one over it is seen."""
+    """Return lines with their names at their right ends. The first is drawn wide, so that one over it is seen."""
     y: Spec = {"field": "y", "type": "quantitative", "title": unit, "scale": {"zero": True}, "axis": {"tickCount": 6}}
     x = _x(periods)
-    area = [{"x": at, "lo": lo, "hi": hi} for at, (lo, hi) in zip(periods, band, strict=False)]
+    area = [{"x": period, "lo": lo, "hi": hi} for period, (lo, hi) in zip(periods, band, strict=False)]
     layers: list[Spec] = [
         {
             "data": {"values": area},
@@ -88,7 +95,7 @@ def _lines(periods: Sequence[str], lines: Sequence[_Line], band: Sequence[tuple[
     top = max([v for line in lines for v in line.values] + [hi for _, hi in band] or [1.0]) or 1.0
     heights = _apart([line.values[-1] for line in lines], 0.07 * top)
     for line, height in zip(lines, heights, strict=True):
-        points = [{"x": at, "y": value} for at, value in zip(periods, line.values, strict=True)]
+        points = [{"x": period, "y": value} for period, value in zip(periods, line.values, strict=True)]
         mark = {"type": "line", "strokeWidth": line.width, "strokeDash": line.dash, "color": line.colour}
         if line.width > 2:
             mark["opacity"] = 0.45
@@ -99,28 +106,33 @@ def _lines(periods: Sequence[str], lines: Sequence[_Line], band: Sequence[tuple[
         label = {"type": "text", "align": "left", "dx": 8, "color": line.colour, "fontWeight": "bold"}
         data = {"values": [{"x": periods[-1], "y": height, "t": line.name}]}
         layers.append({"data": data, "mark": label, "encoding": {"x": x, "y": y, "text": {"field": "t"}}})
-    return {"width": _WIDTH - 90, "height": 220, "layer": layers if area else layers[1:]}
+    padding = {"left": 4, "top": 4, "bottom": 4, "right": 28}  # for fonts in which the names are wider
+    return {"width": _WIDTH - 110, "height": 220, "padding": padding, "layer": layers if area else layers[1:]}
 
 
 def _apart(values: Sequence[float], room: float) -> list[float]:
-    """Heights for labels of ``values``: in the same order, each at least ``room`` above the one below."""
+    """Return heights for labels of ``values``: in the same order, each at least ``room`` above the one below."""
     heights = list(values)
     below = -math.inf
-    for at in sorted(range(len(values)), key=lambda n: (values[n], -n)):
-        heights[at] = below = max(values[at], below + room)
+    for place in sorted(range(len(values)), key=lambda n: (values[n], -n)):
+        heights[place] = below = max(values[place], below + room)
     return heights
 
 
 def _bars(
-    rows: Sequence[Mapping[str, Any]], x: Sequence[str], kinds: Sequence[str], unit: str, limit: float | None = None
+    rows: Sequence[Mapping[str, Any]],
+    x: Sequence[str],
+    colours: Mapping[str, str],
+    unit: str,
+    limit: float | None = None,
 ) -> Spec:
-    """Bars stacked by kind; ``limit``: a rule across."""
+    """Return bars stacked by kind, each in its colour. ``limit``: a rule across."""
     colour = {
         "field": "s",
         "type": "nominal",
-        "sort": list(kinds),
+        "sort": list(colours),
         "legend": _LEGEND,
-        "scale": {"domain": list(kinds), "range": [COLOURS[n % len(COLOURS)] for n in range(len(kinds))]},
+        "scale": {"domain": list(colours), "range": list(colours.values())},
     }
     y = {"field": "y", "type": "quantitative", "title": unit, "axis": {"tickCount": 6}}
     order = {"field": "n", "type": "quantitative"}
@@ -143,16 +155,18 @@ def _bars(
 
 
 def costs(v: PlanView, _: Language) -> list[Chart]:
-    """Cost by year, undiscounted, stacked by kind."""
+    """Return a chart of the cost by year, undiscounted, stacked by kind."""
     scale = _money_scale(v)
     kinds = {name: _(kind(name)) for name in v.costs}
+    colours = colour_of(KINDS)
     rows = [
         {"x": year, "y": by_year[t] / scale[0], "s": kinds[name], "n": n}
         for n, (name, (by_year, _present)) in enumerate(v.costs.items())
         for t, year in enumerate(v.years)
     ]
-    spec = _bars(rows, v.years, list(kinds.values()), f"{scale[1]}{v.question.currency}")
-    return [Chart(message("Cost by year"), message("undiscounted"), to_svg(spec, 100))]
+    shown = {title: colours[name] for name, title in kinds.items()}
+    spec = partial(_bars, rows, v.years, shown, f"{scale[1]}{v.question.currency}")
+    return [Chart(message("Cost by year"), message("undiscounted"), spec=spec)]
 
 
 def _money_scale(v: PlanView) -> tuple[float, str]:
@@ -161,16 +175,17 @@ def _money_scale(v: PlanView) -> tuple[float, str]:
 
 
 def power(v: PlanView, _: Language) -> list[Chart]:
-    """A chart per site: peak power of its servers by SKU, and its limit."""
+    """Return a chart per site: peak power of its servers by SKU, and its limit."""
     result = []
     stock = v.plan.stock
-    for n, (name, site) in enumerate(list(v.question.sites.items())[:MOST]):
-        mine = stock[(stock["site"] == name) & (stock["peak_w"] > 0)]
-        if mine.empty:
+    colours = colour_of(v.question.skus)
+    for name, site in list(v.question.sites.items())[:MOST_CHARTS]:
+        here = stock[(stock["site"] == name) & (stock["peak_w"] > 0)]
+        if here.empty:
             continue
-        top = max(float(mine.groupby("period")["peak_w"].sum().max()), site.power_w or 0.0)
+        top = max(float(here.groupby("period")["peak_w"].sum().max()), site.power_w or 0.0)
         factor, unit = (1e-6, "MW") if top >= 2e6 else (1e-3, "kW")
-        skus = [s for s in v.question.skus if s in set(mine["sku"])]
+        skus = [s for s in v.question.skus if s in set(here["sku"])]
         rows = [
             {
                 "x": fmt.clean(v.question.periods[int(r["period"])]),
@@ -178,25 +193,23 @@ def power(v: PlanView, _: Language) -> list[Chart]:
                 "s": fmt.clean(r["sku"]),
             }
             | {"n": skus.index(r["sku"])}
-            for r in mine.to_dict("records")
+            for r in here.to_dict("records")
         ]
         limit = None if site.power_w is None else site.power_w * factor
         periods = [fmt.clean(p) for p in v.question.periods]
-        spec = _bars(rows, periods, [fmt.clean(s) for s in skus], unit, limit)
+        spec = partial(_bars, rows, periods, {fmt.clean(s): colours[s] for s in skus}, unit, limit)
         note = (
             message("all installed servers at their peak; no limit")
             if limit is None
             else message("all installed servers at their peak; dashed: the limit")
         )
-        result.append(Chart(fmt.clean(name), note, to_svg(spec, 200 + n)))
+        result.append(Chart(message("Power at {site}", site=fmt.clean(name)), note, spec=spec))
     return result
 
 
 def tornado(v: PlanView, effects: Sequence[Effect], _: Language) -> list[Chart]:
-    """The inputs that move the cost most, each alone over its range."""
-    shown = [e for e in effects if e.size > 0][:BARS]
-    if not shown:
-        return []
+    """Return a chart of the inputs that move the cost most, each alone over its range."""
+    shown = effects[:MOST_BARS]
     ends = [abs(x) for e in shown for x in (e.at_low, e.at_high) if x is not None]
     top = max(ends, default=1.0)
     scale, prefix = (1e6, "M ") if top >= 2e6 else (1e3, "k ") if top >= 2e3 else (1.0, "")
@@ -241,4 +254,4 @@ def tornado(v: PlanView, effects: Sequence[Effect], _: Language) -> list[Chart]:
         ],
     }
     note = message("when one input alone moves over its range: 5 to 95%, or ±10% where no range is known")
-    return [Chart(message("Change of the present value"), note, to_svg(spec, 300))]
+    return [Chart(message("Change of the present value"), note, spec=lambda: spec)]

@@ -65,11 +65,12 @@ class Supply:
         return self.capacity / self.planned - 1 if self.planned else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """A site in a period: servers in place, and their use of each limit (None: no limit): W at peak, or as provisioned.
-    ``mean_w``: what they draw on average with everything up, ``failover_w`` with a failure domain lost elsewhere.
-    ``racks``: positions for racks that are taken, ``liquid`` those with liquid cooling.
+
+    ``mean_w``: their mean power with everything up, ``failover_w`` with a failure domain lost elsewhere. ``racks``:
+    positions for racks that are taken, ``liquid`` those with liquid cooling.
     """
 
     site: str
@@ -83,10 +84,10 @@ class Load:
     port_limit: float | None
     mean_w: float
     failover_w: float
-    racks: float = 0.0
-    rack_positions: float | None = None
-    liquid: float = 0.0
-    liquid_positions: float | None = None
+    racks: float
+    rack_positions: float | None
+    liquid: float
+    liquid_positions: float | None
 
 
 OTHERS = 2  # next best plans to search for
@@ -245,21 +246,21 @@ def _loads(n: Ledger) -> list[Load]:
     racks, liquid = n.racks(liquid=False), n.racks(liquid=True)
     return [
         Load(
-            name,
-            t,
-            round(float(installed[k, t])),
-            float(n.budgeted_w[k, t]),
-            site.power_w,
-            float(n.rack_units[k, t]),
-            site.rack_units,
-            float(n.ports[k, t]),
-            site.ports,
-            float(up[k, t]),
-            float(failed[k, t]),
-            float(racks[k, t]),
-            site.racks,
-            float(liquid[k, t]),
-            site.liquid_racks,
+            site=name,
+            period=t,
+            servers=round(float(installed[k, t])),
+            power_w=float(n.budgeted_w[k, t]),
+            power_limit_w=site.power_w,
+            rack_units=float(n.rack_units[k, t]),
+            rack_limit=site.rack_units,
+            ports=float(n.ports[k, t]),
+            port_limit=site.ports,
+            mean_w=float(up[k, t]),
+            failover_w=float(failed[k, t]),
+            racks=float(racks[k, t]),
+            rack_positions=site.racks,
+            liquid=float(liquid[k, t]),
+            liquid_positions=site.liquid_racks,
         )
         for k, (name, site) in enumerate(n.question.sites.items())
         for t in range(n.periods)

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleetmark.base.text import message
 from fleetmark.campaign.prepare.dryrun import DryRun, PlannedHost
-from reports.kit import format as fmt
-from reports.kit.document import FILES, Command, Document, Note, Section
-from reports.kit.tabular import Part
-from reports.testplan.parts import parts, title
+from reports.kit.document import Document
+from reports.testplan.sections import sections, title
 
 
 def document(dry: DryRun, created: str) -> Document:
-    """Return the plan as a document. A terminal shows workloads, but not their cases."""
+    """Return the plan as a document."""
     return Document(
         title=dry.suite.name,
         answer=title(dry),
-        sections=tuple(_section(part, dry) for part in parts(dry)),
+        sections=sections(dry),
         created=created,
         data=as_json(dry),
     )
-
-
-def _section(part: Part, dry: DryRun) -> Section:
-    notes = tuple(Note(note) for note in part.notes)
-    start = (Command(message("Start command"), fmt.typed(dry.command)),) if part.key == "purpose" else ()
-    only = FILES if part.key == "matrix" else ()
-    return Section(part.key, part.title, (*notes, *start, *part.tables), only)
 
 
 def as_json(dry: DryRun) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from socket import AF_UNSPEC
 
 import yaml
 
@@ -17,6 +18,7 @@ from fleetmark.campaign.schedule import make_schedule
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import Checked
 from fleetmark.hosts.slurm.cluster import Node
+from fleetmark.hosts.ssh.target import Target, UnknownKey
 from fleetmark.record import profiles
 from fleetmark.record.campaigns import Summary
 from fleetmark.record.diagnosis import baselines, diagnose, isolations
@@ -25,6 +27,10 @@ from fleetmark.record.diagnosis.history import history
 from fleetmark.record.diagnosis.roofs import roofs_of
 from fleetmark.record.diagnosis.trials import Tried
 from fleetmark.record.diagnosis.tuning import tune
+from planner.capacity.answer import Answer, Scenario
+from planner.capacity.question import Alternative, Binding, Conflict, Limit
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import futures
 from planner.diagnosis.partners import Fault, Reason, Suspicion
 from planner.diagnosis.trial import TrialChange
 from planner.diagnosis.tuning.rules import RULES
@@ -34,6 +40,8 @@ from planner.ratio import Ratio
 from reports.diagnosis import document as diagnosis
 from reports.diagnosis import gate, isolation, trial, tuning
 from reports.diagnosis import history as history_report
+from reports.hosts import survey
+from reports.hosts.survey import Entry
 from reports.kit.document import Document
 from reports.kit.language import Language
 from reports.lists import campaigns, catalogue, measurements, nodes, predictions, saved
@@ -44,6 +52,7 @@ from tests.commands import run
 from tests.fleets import campaign, sick, usual
 from tests.profiles import record_generations
 from tests.records import TRIAD, record
+from tests.reports import plan_sample
 from tests.schedules import facts
 from workloads import load_suite
 
@@ -186,6 +195,51 @@ def _isolation(root: Path) -> Document:
     )
 
 
+def _plan(_: Path) -> Document:
+    q = plan_sample.question()
+    plan = plan_sample.plan(q)
+    bindings = [
+        Binding("power at ams", "W", 520.5, 1.234),
+        Binding("demand of web in 2027-Q4", "requests/s", 9, 987.6, demand=True, relaxed=True),
+        Binding("ports at fra", "ports", 1, None),
+    ]
+    effects = [
+        Effect("demand of web", 0.8, 1.25, True, -200_000.4, 412_345.6),
+        Effect("utilisation of web", 0.9, 1.1, False, None, -1),
+    ]
+    more = plan_sample.decided(q, {("new", "ams", 1): 30}, {}, {}, {})
+    answer = Answer(
+        q,
+        plan,
+        alternatives=[Alternative("without new", more, 1e5, 2e4, {"purchases": 1e4, "servers": -3.0})],
+        bindings=bindings,
+        futures=futures(q, plan, 100, 1),
+        tornado=effects,
+        scenarios=[Scenario("more <new>", q, more), Scenario("=none", q, None)],
+    )
+    return plan_sample.document(answer)
+
+
+def _cannot_plan(_: Path) -> Document:
+    limits = [Limit("power at ams", 42_000.0, "W", 3.1e6), Limit("demand of web in 2027-Q2", None, "servers")]
+    return plan_sample.document(Answer(plan_sample.question(), None, Conflict(limits)))
+
+
+def _survey(_: Path) -> Document:
+    known = facts(skew=-3.0, notes=("dmidecode: not permitted",))
+    why = "needs fio: sudo apt-get install fio"
+    target = Target("h3", 22, "root", AF_UNSPEC, "h3", ("h3",), (), "yes", False, (), False, None, None, "", None)
+    key = UnknownKey("h3", "its host key (x) is not known", target, Path("/root/known hosts"))
+    return survey.document(
+        [
+            Entry(host=Host("h1", "h1", "h1", labels={"gen": "old"}), facts=known, skipped={"fio": why}),
+            Entry(host=Host("=h2", "h2", "h2"), facts=facts(), skipped={"fio": why}, refused=("iperf3 tcp-1 no",)),
+            Entry(host=Host("h3", "h3", "h3"), facts=None, skipped={}, unknown_key=key),
+            Entry(host=Host("h4", "h4", "h4"), facts=None, skipped={}, reason="timed out"),
+        ]
+    )
+
+
 KINDS: Mapping[str, Callable[[Path], Document]] = {
     "campaigns": _campaigns,
     "baselines": _baselines,
@@ -205,4 +259,7 @@ KINDS: Mapping[str, Callable[[Path], Document]] = {
     "isolation": _isolation,
     "trial": _trial,
     "rules": _rules,
+    "hosts": _survey,
+    "plan": _plan,
+    "plan refused": _cannot_plan,
 }

@@ -7,8 +7,14 @@ from itertools import product
 
 import pandas as pd
 
+from planner.capacity.answer import Answer
 from planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Site, Sku, Workload, Worth
+from reports.kit.document import Document
+from reports.kit.language import Language
+from reports.plan.document import document as plan_document
 
+ENGLISH = Language()
+CREATED, COMMAND = "2027-01-20T10:00:00Z", "fleetmark plan demand.yml"
 PERIODS = ("2027-Q1", "2027-Q2", "2027-Q3", "2027-Q4", "2028-Q1", "2028-Q2")
 Decisions = Mapping[tuple[str, str, int], int]  # (sku, site, period) to servers
 Uses = Mapping[tuple[str, str, str, int], float]  # (sku, site, workload, period) to servers
@@ -178,3 +184,8 @@ def plan(q: Question) -> Plan:
     """A plan that keeps every limit of ``question()``."""
     use = {(s, k, w, t): n for (s, k, w), row in _USE.items() for t, n in enumerate(row) if n}
     return decided(q, _BUY, _RETIRE, use, {"web": 1.05})
+
+
+def document(answer: Answer, language: Language = ENGLISH) -> Document:
+    """The document of an answer at a fixed time."""
+    return plan_document(answer, CREATED, COMMAND, language)

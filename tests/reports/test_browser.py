@@ -22,7 +22,6 @@ from reports.diagnosis import document as diagnosis_of
 from reports.diagnosis import history as history_of
 from reports.formats import html as html_format
 from reports.kit.language import Language
-from reports.plan import html as plan_html
 from reports.report import of_campaign
 from tests.fleets import campaign, scaled, usual
 from tests.records import TRIAD, record
@@ -97,7 +96,7 @@ def others(folder: Path) -> dict[str, Path]:
         archive = record(folder / "history", f"202601{day:02}T000000-x", {"a": {}}, slower)
         archive.save_campaign(archive.campaign() | {"created": f"2026-01-{day:02}T00:00:00Z"})
     pages = {
-        "plan": plan_html.render(answer, plan_html.About("2027-01-20T10:00:00Z", "fleetmark plan demand.yml")),
+        "plan": html_format.render(plan_sample.document(answer), Language()),
         "diagnosis": html_format.render(
             diagnosis_of.document(diagnosis, (), "", "fleetmark diagnose", Language()), Language()
         ),

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+import workloads
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
+from reports.comparison.titles import class_title
 from reports.formats import csv as csv_format
 from reports.formats import html, markdown
-from reports.kit.charts import Chart
+from reports.kit.charts import Chart, Native
 from reports.kit.document import Command, Document, Finding, Note, Section, Tile
 from reports.kit.language import language
 from reports.kit.layout import address, column_of, span
@@ -57,17 +59,24 @@ GROUPED = Tabular(
         Column("b", message("share"), "number", group="new"),
     ),
     (
-        (Cell("memory"), Cell(plot="<svg></svg>"), times(1.5), share(0.25)),
+        (Cell("memory", details=("one of two",), anchor="memory"), Cell(plot="<svg></svg>"), times(1.5), share(0.25)),
         (
             Cell("stream", link="rates-table", hint="why"),
             Cell(),
             Cell("1.50", 1.5, formula="=[rates]!B5"),
-            Cell("", None, is_input=True),
+            Cell("", None, is_input=True, limits=(0, 1), name="weight"),
         ),
         (Cell("cache"), Cell(), times(2.5), share(0.5)),
     ),
     heads=frozenset({0}),
     notes=("read it so",),
+)
+DRAWN = Chart(
+    "ratios",
+    "",
+    "<svg></svg>",
+    lines=("  1  2",),
+    native=Native(kind="bar", table="grouped", category="benchmark", values=("a",), rows=3, ends=("b", "b"), axis="x"),
 )
 # Totals and facts that are in a document but not in its JSON form, which is older.
 NOT_IN_RECORD = {
@@ -75,6 +84,8 @@ NOT_IN_RECORD = {
     "workloads": {"cases", "repeats", "time"},
     "roofs": {"share"},
     "upgrades": {"gain_per_1000"},
+    "binding": {"saves"},  # in the record for a W, not a kW
+    "skus": {"in_place"},
 }
 SAMPLE = Document(
     title="20260101T000000-x",
@@ -98,7 +109,7 @@ SAMPLE = Document(
                 Tile("hosts", number(3)),
             ),
         ),
-        Section("grouped", "Groups", (GROUPED,), is_folded=True),
+        Section("grouped", "Groups", (GROUPED, DRAWN), is_folded=True),
         Section("paper", message("Provenance"), (Note("on pages only"),), ("html", "pdf", "xlsx")),
     ),
 )
@@ -114,18 +125,24 @@ def rows(document: Document, kind: Any) -> Iterator[tuple[Tabular, tuple[Cell, .
         yield from ((table, row) for row in table.rows)
 
 
-def texts(table: Tabular, row: tuple[Cell, ...]) -> list[str]:
-    """Return the displayed text of the cells."""
+def texts(table: Tabular, number: int, row: tuple[Cell, ...], joint: str) -> list[str]:
+    """Return the displayed text of the cells. ``joint``: what separates their lines."""
+    absent = "" if number in table.heads else "–"
     cells = zip(table.columns, row, strict=True)
-    return [" ".join(cell.shown.split()) or ("–" if column.right else "") for column, cell in cells]
+    return [
+        " ".join(joint.join([cell.shown, *cell.details]).split()) or (absent if column.right else "")
+        for column, cell in cells
+    ]
 
 
 def test_a_page_and_markdown_have_every_cell(document: Document) -> None:
     page, marks = rendered.on_page(document), rendered.in_markdown(document)
-    for table, row in rows(document, "html"):
-        assert texts(table, row) in page
-    for table, row in rows(document, "markdown"):
-        assert [text.replace("–", "") if text == "–" else text for text in texts(table, row)] in marks
+    for _, table in document.tables_for("html"):
+        for place, row in enumerate(table.rows):
+            assert texts(table, place, row, " ") in page
+    for _, table in document.tables_for("markdown"):
+        for place, row in enumerate(table.rows):
+            assert ["" if text == "–" else text for text in texts(table, place, row, ", ")] in marks
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -143,7 +160,8 @@ def test_paper_has_every_figure_within_its_margins(document: Document, tmp_path:
     text, outside = rendered.on_paper(document, tmp_path)
     assert outside == []
     for table, row in rows(document, "pdf"):
-        figures = [cell.shown for column, cell in zip(table.columns, row, strict=True) if column.right]
+        cells = [cell for column, cell in zip(table.columns, row, strict=True) if column.right]
+        figures = [text for cell in cells for text in (cell.text, cell.ends)]  # the interval may be on its own line
         assert [figure for figure in figures if "".join(figure.split()) not in text] == []
 
 
@@ -181,7 +199,7 @@ def test_json_and_csv_have_every_value_with_its_unit_and_interval(document: Docu
 
 
 def test_a_workbook_has_every_value_with_its_unit_and_interval(document: Document) -> None:
-    book = rendered.in_workbook(document)
+    book: Any = rendered.in_workbook(document)
     sheets = book.worksheets[1:]
     for _, table in document.tables_for("xlsx"):
         sheet = next(sheet for sheet in sheets if sheet["A1"].value == table.title)
@@ -210,7 +228,8 @@ def test_a_formula_names_the_cells_of_its_row() -> None:
 
 def test_a_formula_names_the_sheet_of_another_table() -> None:
     sheet = rendered.in_workbook(SAMPLE)["Groups"]
-    assert sheet["B6"].value == "='Facts (2)'!B5" and sheet["B4"].value == "ratio\nold"
+    assert sheet["B6"].value == "='Facts (2)'!B5"
+    assert sheet["B3"].value == "old" and sheet["B4"].value == "ratio\nB/s"
     assert address(TABLE, 0, "rate") == "[rates]!B5" and span(TABLE, "peak") == "[rates]!E5:E7"
     assert address(TABLE, 2, "ratio", "hi") == "[rates]!I7"
     with pytest.raises(KeyError, match="nothing"):
@@ -219,7 +238,7 @@ def test_a_formula_names_the_sheet_of_another_table() -> None:
 
 def test_pages_group_columns_and_rows_and_fold_sections() -> None:
     page = html.render(SAMPLE, rendered.ENGLISH)
-    assert '<th scope="colgroup" colspan="1">old</th>' in page and '<tr class="head">' in page
+    assert '<th scope="colgroup" colspan="1">old</th>' in page and '<tr class="head" id="memory">' in page
     assert '<details class="section">' in page and '<a href="#rates-table">stream</a>' in page
     assert "<svg></svg>" in page and "<svg></svg>" not in rendered.shown(SAMPLE)
     assert "<details class" not in html.render(SAMPLE, rendered.ENGLISH, medium="paper")
@@ -242,6 +261,23 @@ def test_a_limit_says_how_many_rows_are_left_out() -> None:
     assert "and 2 more" in rendered.shown(document) and "and 1 more" in markdown.render(document, rendered.ENGLISH)
 
 
+def test_a_workbook_names_cells_limits_inputs_and_draws_charts() -> None:
+    book: Any = rendered.in_workbook(SAMPLE)
+    assert book.defined_names["weight"].attr_text == "'Groups'!$C$6"
+    (rule,) = book["Groups"].data_validations.dataValidation
+    assert (rule.formula1, rule.formula2, str(rule.sqref)) == ("0", "1", "C6")
+    (series,) = book["Groups"]._charts[0].series
+    assert series.val.numRef.f == "'Groups'!$B$5:$B$7" and series.errBars.plus.numRef.f == "'Groups'!$C$5:$C$7"
+    assert "  1  2" in rendered.shown(SAMPLE)
+
+
+def test_a_narrow_terminal_shows_wide_tables_in_parts() -> None:
+    columns = (Column("name", "name", "name"), *(Column(f"c{n}", f"c{n}", "number") for n in range(9)))
+    table = Tabular("wide", "wide", columns, ((Cell("row"), *(number(10**9 + n) for n in range(9))),))
+    text = rendered.shown(Document(title="x", answer="x", sections=(Section("wide", "wide", (table,)),)), 60)
+    assert all(f"{10**9 + n:,}" in text for n in range(9)) and text.count("row") == 3
+
+
 def test_findings_are_a_tab_and_evidence_a_link_within_the_folder() -> None:
     book = rendered.in_workbook(SAMPLE)
     assert [str(c.value) for c in book["Facts"][5]] == ["n1", "n1 is slow", "surely", "raw/x; ../out"]
@@ -255,6 +291,44 @@ def test_every_kind_is_spoken_in_chinese(document: Document) -> None:
     chinese = language("zh-CN")
     assert rendered.shown(document, language=chinese) != rendered.shown(document) or document is SAMPLE
     assert 'lang="zh-CN"' in html.render(document, chinese)
+
+
+def coloured(spec: Any) -> Iterator[tuple[str, str]]:
+    """Yield the names in the scales of a chart's specification, each with its colour."""
+    if isinstance(spec, dict):
+        scale = spec.get("scale", {})
+        if spec.get("type") == "nominal" and "range" in scale:
+            yield from zip(scale["domain"], scale["range"], strict=True)
+    if isinstance(spec, dict | list):
+        for value in spec.values() if isinstance(spec, dict) else spec:
+            yield from coloured(value)
+
+
+def test_a_name_has_one_colour_in_all_charts(document: Document) -> None:
+    colours: dict[str, set[str]] = {}
+    for section in document.sections:
+        for chart in (e for e in section.exhibits if isinstance(e, Chart) and e.spec):
+            assert chart.spec
+            for name, colour in coloured(chart.spec()):
+                colours.setdefault(name, set()).add(colour)
+    assert {name: several for name, several in colours.items() if len(several) > 1} == {}
+    if document.title.startswith("Capacity plan") and document.tone != "bad":
+        assert set(colours) >= {"old", "new", "purchase", "energy"}
+
+
+# The catalogue shows the names that a user types; all other documents show titles.
+CLASSES = {workloads.load(name).class_ for name in workloads.names()} - {"none"}
+TYPED = {"fio", "Workloads and suites"}  # titles of documents of the catalogue
+
+
+def test_a_class_has_one_name(document: Document) -> None:
+    if document.title in TYPED:
+        return
+    titled = {name for name in CLASSES if "-" in name and class_title(name) != name}
+    assert len(titled) > 8
+    cells = [cell.text for _, table in document.tables_for("html") for row in table.rows for cell in row]
+    sentences = [e.text for s in document.sections for e in s.exhibits if isinstance(e, Note | Finding)]
+    assert [text for text in (*cells, *sentences) if text in titled] == []
 
 
 def test_formats_know_exhibits_only() -> None:

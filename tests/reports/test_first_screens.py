@@ -20,7 +20,8 @@ from planner.capacity.question import Binding
 from planner.capacity.tornado import Effect
 from reports.campaign import terminal as campaign_terminal
 from reports.campaign.front import MOST_BENCHMARKS, MOST_HOSTS, MOST_NEXT, MOST_ODD, MOST_SIDES, front
-from reports.plan import terminal as plan_terminal
+from reports.formats import terminal
+from reports.kit.language import Language
 from reports.plan.front import LIMITS, NAMED, RISKS, counted
 from reports.plan.front import front as plan_front
 from reports.plan.model import Order, view
@@ -143,9 +144,9 @@ def test_a_plans_first_screen_fits(names: dict[str, str]) -> None:
     for name in ("new", "old"):
         assert names.get(name, name) in first.answer
     for width in WIDTHS:
-        lines = printed(plan_terminal.show(of), width)
-        top = lines[: lines.index("Buy")]
-        assert max(map(cell_len, top)) <= width and len(top) <= (40 if names else 22)
+        lines = printed(terminal.render(plan_sample.document(of), Language()), width)
+        top = lines[: lines.index("Purchases")]
+        assert max(map(cell_len, top)) <= width and len(top) <= (44 if names else 24)
         assert "…" not in "".join(top)
 
 

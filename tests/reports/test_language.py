@@ -138,8 +138,8 @@ def test_classes_of_work_have_chinese_names() -> None:
 
 
 def test_no_space_follows_a_full_width_stop() -> None:
-    both = joined([message("Notes:"), message("No host is on record.")], " ")
-    assert both == "Notes: No host is on record." and " " not in language("zh-CN")(both)
+    both = joined([message("Nothing is bought."), message("No host is on record.")], " ")
+    assert both == "Nothing is bought. No host is on record." and " " not in language("zh-CN")(both)
 
 
 def test_the_catalogue_is_chinese() -> None:

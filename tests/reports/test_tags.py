@@ -12,8 +12,8 @@ from planner.capacity.answer import Answer
 from planner.capacity.question import Binding
 from planner.capacity.tornado import Effect
 from reports import pdf
+from reports.formats import pdf as pdf_format
 from reports.kit.language import Language, language
-from reports.plan import html as plan_html
 from reports.report import of_campaign
 from tests.reports import compared, plan_sample, sample, tagged
 
@@ -38,8 +38,7 @@ def plan(_: Path) -> bytes:
     bindings = [Binding("power at ams", "W", 520.5, 1.234)]
     effects = [Effect("demand of web", 0.8, 1.25, True, -200_000.4, 412_345.6)]
     answer = Answer(q, plan_sample.plan(q), bindings=bindings, tornado=effects)
-    about = plan_html.About("2027-01-20T10:00:00Z", "fleetmark plan demand.yml", Language())
-    return pdf.of_html(plan_html.render(answer, about, medium="paper"))
+    return pdf_format.render(plan_sample.document(answer), Language())
 
 
 @pytest.mark.parametrize("document", [campaign, chinese, comparison, plan])

@@ -72,19 +72,32 @@ async function copy(text, button, label, node) {
   }
   setTimeout(() => (button.textContent = label), 2500);
 }
+// An interval becomes two further columns, and a heading over several columns stands before theirs.
+function spread(table) {
+  const body = [...table.tBodies].flatMap((b) => [...b.rows]);
+  const ranged = [...(table.tHead?.rows[table.tHead.rows.length - 1]?.cells ?? [])].map((_, i) => body.some((row) => row.cells[i]?.querySelector(".ci")));
+  return (cell) => {
+    if (!ranged[cell.cellIndex]) return null;
+    if (cell.tagName === "TH") return [visible(cell), words.lowest, words.highest];
+    const ends = cell.querySelector(".ci")?.textContent.replace(/[()]/g, "").split("–") ?? ["", ""];
+    return [cell.querySelector("b")?.textContent ?? "", ...ends];
+  };
+}
 function tsv(table) {
+  const parts = table.classList.contains("tabular") ? spread(table) : () => null;
   const line = (row) =>
     [...row.cells].filter((c) => !c.classList.contains("plot"))
-      .flatMap((c) => { if (c.dataset.copy !== undefined) return c.dataset.copy.split("|"); const more = c.querySelector("small"); return [visible(c), more ? visible2(more) : ""].filter(Boolean).join(" "); })
+      .flatMap((c) => { const several = parts(c); if (several) return [`${c.dataset.group ? `${c.dataset.group}: ` : ""}${several[0]}`, ...several.slice(1)]; if (c.dataset.group) return `${c.dataset.group}: ${visible(c)}`; if (c.dataset.copy !== undefined) return c.dataset.copy.split("|"); const more = c.querySelector("small"); return [visible(c), more ? visible2(more) : ""].filter(Boolean).join(" "); })
       .map((text) => (/^[=+@]/.test(text) ? `'${text}` : text)).join("\t"); // no formula in the sheet it is pasted into
-  return [...table.rows].filter((row) => !row.hidden).map(line).join("\n") + "\n";
+  return [...table.rows].filter((row) => !row.hidden && !row.classList.contains("groups")).map(line).join("\n") + "\n";
 }
 const visible2 = (node) => node.textContent.replace(/\s+/g, " ").trim();
 
 // --- Units: figures in the units people read, or in base units with as many digits.
 let base = false;
 function baseText(text, factor) {
-  return text.replace(/\d+(?:,\d{3})*(\.\d+)?(e[+-]?\d+)?/g, (number) => {
+  return text.replace(/\d+(?:,\d{3})*(\.\d+)?(e[+-]?\d+)?/g, (number, _, __, at) => {
+    if (text[at + number.length] === "%") return number;
     const value = Number(number.replace(/,/g, ""));
     if (!value) return number;
     const digits = Math.max(2, number.replace(/e.*/, "").replace(/[^\d]/g, "").replace(/^0+/, "").length);
@@ -109,6 +122,10 @@ function units(root) {
     const at = scaleOf(cell);
     if (at?.dataset.f) retext(cell, (text) => baseText(text, Number(at.dataset.f)));
   }
+  for (const cell of all("td[data-u]", root)) {
+    const { f, s } = (cell.dataset.f ? cell : cell.parentElement.querySelector("td[data-f]"))?.dataset ?? {};
+    if (f) retext(cell, (text) => baseText(text, Number(f)).replace(` ${s}`, ` ${cell.dataset.u}`));
+  }
   for (const cell of all(".u", root)) {
     const at = cell.closest("[data-u]");
     if (at) retext(cell, () => (at.dataset.u === "1" ? "" : at.dataset.u));
@@ -118,7 +135,7 @@ function units(root) {
 // --- Filtering rows by words, and by what is worse or cannot be told; folding the benchmarks of a class.
 let terms = [];
 function shown(row) {
-  if (byId("doubt")?.value === "doubt" && row.dataset.b !== undefined && row.dataset.doubt === undefined) return false;
+  if (byId("doubt")?.value === "doubt" && (row.dataset.b !== undefined || row.closest(".tabular tbody.class")) && row.dataset.doubt === undefined) return false;
   if (!terms.length) return true;
   row.words ??= `${row.closest("tbody.class")?.rows[0].cells[0].textContent ?? ""} ${row.closest(".class, .workload")?.querySelector("h3, summary")?.textContent ?? ""} ${row.closest("details")?.querySelector("summary")?.textContent ?? ""} ${row.textContent}`.toLowerCase();
   return terms.every((word) => row.words.includes(word));
@@ -137,6 +154,12 @@ function apply() {
   }
   for (const plot of all("details.chart")) plot.hidden = !shown(plot);
   for (const fold of all("#metrics details")) {
+    const any = fold.querySelector("tbody tr:not([hidden])") !== null;
+    fold.hidden = !any;
+    if (terms.length) fold.open = any;
+    else if (filtered) fold.open = false;
+  }
+  for (const fold of all("details.folded-table")) {
     const any = fold.querySelector("tbody tr:not([hidden])") !== null;
     fold.hidden = !any;
     if (terms.length) fold.open = any;

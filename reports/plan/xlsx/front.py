@@ -275,13 +275,13 @@ def _demand(book: Book, at: Places, n: Numbers, i: int, names: Mapping[str, str]
     chart = book.chart("area", message("{workload}: demand and capacity", workload=work.name), subtype="stacked")
     periods = _periods(at)
     hidden: dict[str, Any] = {"fill": {"none": True}, "border": {"none": True}}
-    light: dict[str, Any] = {"fill": {"color": COLOURS[4], "transparency": 55}, "border": {"none": True}}
+    light: dict[str, Any] = {"fill": {"color": COLOURS[0], "transparency": 84}, "border": {"none": True}}
     for key, block, look in (("below", at.low, hidden), ("band", band, light)):
         chart.add_series({"name": names[key], "categories": periods, "values": f"={block.line(i)}", **look})
     lines = book.chart("line", "")
     for key, block, colour, dash in (
         ("median", at.median, COLOURS[0], "dash"),
-        ("planned", at.planned, COLOURS[0], "solid"),
+        ("planned", at.planned, COLOURS[1], "solid"),
         *((("capacity", at.delivered, COLOURS[2], "round_dot"),) if n.question.survives(work.name) else ()),
         ("counted", at.counted, COLOURS[2], "solid"),
     ):
@@ -318,11 +318,11 @@ def _power(book: Book, at: Places, n: Numbers, k: int, names: Mapping[str, str],
     site = n.question.sites[n.sites[k]]
     chart = book.chart("column", message("{site}: power at peak of what is installed", site=site.name))
     periods = _periods(at)
-    fill = {"fill": {"color": COLOURS[4]}, "gap": 60}
+    fill = {"fill": {"color": COLOURS[5]}, "gap": 60}
     chart.add_series({"name": names["power"], "categories": periods, "values": f"={at.power.line(k)}", **fill})
     if site.power_w is not None:
         lines = book.chart("line", "")
-        look = {"line": {"color": COLOURS[5], "width": 2.25}, "marker": {"type": "none"}}
+        look = {"line": {"color": COLOURS[1], "width": 2.25}, "marker": {"type": "none"}}
         lines.add_series({"name": names["limit"], "categories": periods, "values": f"={limit.line(k)}", **look})
         chart.combine(lines)
     chart.set_y_axis(

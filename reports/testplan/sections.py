@@ -1,4 +1,4 @@
-"""The parts of a test plan as tables with the same text in every format."""
+"""The sections of a test plan, with the same text in every format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from fleetmark.base.text import count, joined, message
 from fleetmark.base.units import human
 from fleetmark.campaign.prepare.dryrun import RECORD, DryRun, Install, PlannedCase, PlannedHost
 from reports.kit import format as fmt
-from reports.kit.tabular import Cell, Column, Part, Tabular, compact
+from reports.kit.document import FILES, Command, Exhibit, Note, Section
+from reports.kit.tabular import Cell, Column, Tabular, compact
 from workloads import load
 
 MOST_NAMES = 6  # maximum number of host names in a cell
@@ -47,21 +48,24 @@ def title(dry: DryRun) -> str:
     return message("Test plan: suite {suite} on {hosts}", suite=dry.suite.name, hosts=count(len(dry.hosts), "host"))
 
 
-def parts(dry: DryRun) -> list[Part]:
-    """Return all parts of the plan in order."""
+def sections(dry: DryRun) -> tuple[Section, ...]:
+    """Return all sections of the plan in order. A terminal shows workloads, but not their cases."""
     listed = groups(dry)
-    planned = [
-        Part("purpose", message("Purpose"), tuple(_purpose(dry)), ()),
-        Part("machines", message("Machines"), tuple(_silent(dry)), (_machines(listed),) if listed else ()),
-        Part("workloads", message("Workloads"), tuple(_order(dry)), tuple(_workloads(g, len(listed)) for g in listed)),
-        Part("stop", message("Repeats and stop rules"), tuple(_stop_rules(dry)), ()),
-        *_missing(listed, dry),
-        Part("resources", message("Resources"), tuple(_uses(listed)), tuple(_resources(listed))),
-    ]
-    if listed:
-        notes = tuple(_precision(dry))
-        planned.append(Part("matrix", message("Matrix"), notes, tuple(_matrix(g, len(listed)) for g in listed)))
-    return [part for part in planned if part.notes or part.tables]
+    machines = (_machines(listed),) if listed else ()
+    workloads = (_workloads(g, len(listed)) for g in listed)
+    matrix: tuple[Exhibit, ...] = (
+        (*map(Note, _precision(dry)), *(_matrix(g, len(listed)) for g in listed)) if listed else ()
+    )
+    start = Command(message("Start command"), fmt.typed(dry.command))
+    return (
+        Section("purpose", message("Purpose"), (*map(Note, _purpose(dry)), start)),
+        Section("machines", message("Machines"), (*map(Note, _silent(dry)), *machines)),
+        Section("workloads", message("Workloads"), (*map(Note, _order(dry)), *workloads)),
+        Section("stop", message("Repeats and stop rules"), tuple(map(Note, _stop_rules(dry)))),
+        *_missing(dry),
+        Section("resources", message("Resources"), (*map(Note, _uses(listed)), *_resources(listed))),
+        Section("matrix", message("Matrix"), matrix, FILES),
+    )
 
 
 def _purpose(dry: DryRun) -> Iterator[str]:
@@ -196,7 +200,7 @@ def _stop_rules(dry: DryRun) -> Iterator[str]:
     yield message("If a host becomes unreachable, the others continue; resume the campaign to run its missing cases.")
 
 
-def _missing(listed: Sequence[Group], dry: DryRun) -> Iterator[Part]:
+def _missing(dry: DryRun) -> Iterator[Section]:
     skipped: dict[tuple[str, str], list[PlannedHost]] = defaultdict(list)
     unmet: dict[tuple[str, str], list[PlannedHost]] = defaultdict(list)
     for host in dry.hosts:
@@ -211,12 +215,12 @@ def _missing(listed: Sequence[Group], dry: DryRun) -> Iterator[Part]:
         rows = tuple((Cell(entry), Cell(_names(hosts)), Cell(reason)) for (entry, reason), hosts in skipped.items())
         columns = (*head, Column("needs", message("requirement")))
         table = Tabular("skipped", message("Skipped workloads"), columns, rows)
-        yield Part("skipped", message("Skipped"), (), (table,))
+        yield Section("skipped", message("Skipped"), (table,))
     if unmet:
         rows = tuple((Cell(entry), Cell(_names(hosts)), Cell(condition)) for (entry, condition), hosts in unmet.items())
         columns = (*head, Column("where", message("condition")))
         table = Tabular("unmet", message("Workloads for other hosts"), columns, rows)
-        yield Part("unmet", message("Workloads that do not apply"), (), (table,))
+        yield Section("unmet", message("Workloads that do not apply"), (table,))
 
 
 def _uses(listed: Sequence[Group]) -> Iterator[str]:

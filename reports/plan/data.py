@@ -1,8 +1,7 @@
-"""A capacity plan as JSON: figures with full precision, periods by name, money in the question's currency."""
+"""A capacity plan for programs: figures with full precision, periods by name, money in the question's currency."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
@@ -15,29 +14,42 @@ from planner.capacity.answer import Answer
 from planner.capacity.ledger import Ledger
 from planner.capacity.question import Alternative, Conflict, Plan, Question
 from planner.capacity.uncertainty import Futures
-from reports.plan import terms
+from reports.plan import scenarios, terms
 from reports.plan.front import front
-from reports.plan.model import PlanView, view
+from reports.plan.model import PlanView, served, view
 
 SCHEMA = 1
 _KEYS = {"by_period": "whole"}  # fields of Futures that have a different key in JSON
 
 
-def render(answer: Answer, about: Mapping[str, Any]) -> str:
-    """Return a plan with its analyses, or why there is none. ``about``: further keys at the top (command, time)."""
+def as_json(answer: Answer, details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a plan with its analyses, or why there is none. ``details``: further keys at the top (command, time)."""
     if answer.conflict is not None:
-        return _of_conflict(answer.question, answer.conflict, about)
+        return _refusal(answer.question, answer.conflict, details)
     v = view(answer)
     q, first, futures = v.question, front(v), v.futures
+    names = [s.name for s in answer.scenarios]
     doc = {
         "schema": SCHEMA,
-        **about,
+        **details,
         "summary": asdict(first),
         "nothing": {"share": v.nothing.share},
         "question": _question(q),
         "plan": _plan(v, q),
+        "costs": {
+            "by_kind": [
+                {"kind": kind, "by_year": dict(zip(v.years, by_year, strict=True)), "present": present}
+                for kind, (by_year, present) in v.costs.items()
+            ],
+            "by_year": {year: v.in_year(n) for n, year in enumerate(v.years)},
+        },
         "capacity": [{**asdict(s), "period": q.periods[s.period]} for s in v.supply],
         "sites": [{**asdict(s), "period": q.periods[s.period]} for s in v.loads],
+        "worth": [
+            {"workload": row.workload, "sku": row.sku, "utilisation": row.utilisation, "source": row.source}
+            | {"worth": row.worth.value, "lo": row.worth.lo, "hi": row.worth.hi}
+            for row in served(q)
+        ],
         "terms": _terms(answer.ledger),
         "binding": [asdict(b) for b in v.bindings],
         "alternatives": [_alternative(a) for a in v.alternatives],
@@ -47,28 +59,33 @@ def render(answer: Answer, about: Mapping[str, Any]) -> str:
             {"name": s.name, "figures": s.figures, "buy": s.bought, "question": _question(s.question)}
             for s in answer.scenarios
         ],
+        "differences": [
+            {"figure": row.name, "unit": row.unit, "plan": row.plan}
+            | {"scenarios": dict(zip(names, row.differences, strict=True))}
+            for row in scenarios.rows(answer)
+        ],
         "conflict": None,
     }
-    return _text(doc)
+    return _plain_keys(doc)
 
 
-def _of_conflict(q: Question, conflict: Conflict, about: Mapping[str, Any]) -> str:
+def _refusal(q: Question, conflict: Conflict, details: Mapping[str, Any]) -> dict[str, Any]:
     """Return why there is no plan."""
     doc = {"smallest": conflict.smallest, "limits": [asdict(limit) for limit in conflict.limits]}
-    return _text({"schema": SCHEMA, **about, "question": _question(q), "plan": None, "conflict": doc})
+    return _plain_keys({"schema": SCHEMA, **details, "question": _question(q), "plan": None, "conflict": doc})
 
 
 def _question(q: Question) -> dict[str, Any]:
     """Return every input, with periods by name."""
     doc = {f.name: getattr(q, f.name) for f in fields(q)}
 
-    def at(period: int | None) -> str | None:
+    def named(period: int | None) -> str | None:
         return None if period is None else q.periods[period]
 
-    doc["fleet"] = [{**asdict(c), "arrives": at(c.arrives)} for c in q.fleet]
-    doc["supply"] = [{**asdict(s), "period": at(s.period)} for s in q.supply]
+    doc["fleet"] = [{**asdict(c), "arrives": named(c.arrives)} for c in q.fleet]
+    doc["supply"] = [{**asdict(s), "period": named(s.period)} for s in q.supply]
     doc["sites"] = {
-        k: {**asdict(site), "windows": None if site.windows is None else [at(t) for t in sorted(site.windows)]}
+        k: {**asdict(site), "windows": None if site.windows is None else [named(t) for t in sorted(site.windows)]}
         for k, site in q.sites.items()
     }
     return doc
@@ -170,8 +187,8 @@ def _futures(futures: Futures, q: Question) -> dict[str, Any]:
     return plain | {key: _named(frames[key], q) for key in sorted(frames)}
 
 
-def _text(doc: Mapping[str, Any]) -> str:
-    return json.dumps(_plain(doc), indent=1, ensure_ascii=False)
+def _plain_keys(doc: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _plain(value) for key, value in doc.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,71 @@
+"""A breakdown as compact JSON within a page."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from reports.kit import format as fmt
+from reports.kit.breakdown import Breakdown, Entry, Figures
+from reports.kit.language import Language
+
+
+def embedded(breakdown: Breakdown, _: Language) -> str:
+    """Return the members, their groups, and the figures of each entry in the order of the members.
+
+    The text cannot end the script element around it.
+    """
+    head = {
+        "hosts": [fmt.clean(name) for name in breakdown.members],
+        "sides": breakdown.sides,
+        "titles": [_(title) for title in breakdown.groups],
+    }
+    entries = ",".join(_entry(entry, breakdown.has_spread, _) for entry in breakdown.entries)
+    text = f'{_compact(head)[:-1]},"metrics":[{entries}]}}'
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _entry(entry: Entry, has_spread: bool, _: Language) -> str:
+    """Return one entry: title, unit with its size in base units, decimals, and columns.
+
+    The columns are the value, the distances to its lowest and highest value in units of the last digit, and ``n``.
+    """
+    shown = entry.shown
+    head = {"t": _(entry.title), "u": shown.unit, "f": 1 / shown.factor, "b": entry.unit, "d": shown.decimals}
+    text = f'{_compact(head)[:-1]},"v":[{_values(entry.values, shown)}]'
+    for name, ends in (("l", entry.lo), ("h", entry.hi)) if has_spread else ():
+        text += f',"{name}":[{_steps(ends, entry.values, shown)}]'
+    counts = entry.n[np.isfinite(entry.n)]
+    alike = len(counts) and bool((counts == counts[0]).all())
+    return f'{text},"n":{int(counts[0]) if alike else f"[{_whole(entry.n)}]"}}}'
+
+
+def _values(values: Figures, shown: fmt.Shown) -> str:
+    """Return each figure in the unit shown, with the same decimals."""
+    scaled = values * shown.factor
+    texts = (f"%.{shown.decimals}f," * len(scaled) % tuple(scaled.tolist())).split(",")[:-1]
+    for n in np.flatnonzero(~np.isfinite(scaled)):
+        texts[n] = "null"
+    for n in np.flatnonzero((np.abs(scaled) < 0.5 * 10.0**-shown.decimals) & (scaled != 0)):
+        texts[n] = f"{scaled[n]:.2g}"  # a small figure must not look like 0
+    return ",".join(texts)
+
+
+def _steps(ends: Figures, values: Figures, shown: fmt.Shown) -> str:
+    """Return the distances from values to ends, all rounded as shown, in units of the last digit."""
+    unit = 10.0**shown.decimals
+    return _whole(np.round(ends * shown.factor * unit) - np.round(values * shown.factor * unit))
+
+
+def _whole(numbers: Figures) -> str:
+    """Return whole numbers, with null for a missing one."""
+    known = np.isfinite(numbers)
+    text = ("%d," * len(numbers) % tuple(np.where(known, numbers, 0).astype(np.int64).tolist()))[:-1]
+    if known.all():
+        return text
+    return ",".join(n if is_known else "null" for n, is_known in zip(text.split(","), known.tolist(), strict=True))

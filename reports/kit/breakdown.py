@@ -1,0 +1,45 @@
+"""The figures of single hosts behind the figures of a document, which a page shows when the reader asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from reports.kit.format import Shown
+
+Figures = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """The figures behind a cell: a value for each member of the breakdown, NaN for a missing one.
+
+    ``shown``: how they are written, in base ``unit``. ``lo``, ``hi``: the ends of each spread. ``n``: the number of
+    values behind each figure.
+    """
+
+    title: str
+    shown: Shown
+    unit: str
+    values: Figures
+    lo: Figures
+    hi: Figures
+    n: Figures
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """The entries of a document, to which ``Cell.entry`` refers by number.
+
+    ``members``: names, such as hosts. ``sides``: the group of each member, as a position in ``groups``. ``entries`` may
+    be computed when they are read. ``has_spread``: whether a page has room for the ends of the spreads.
+    """
+
+    members: tuple[str, ...]
+    sides: tuple[int, ...]
+    groups: tuple[str, ...]
+    entries: Iterable[Entry]
+    has_spread: bool = True
