@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fleetmark.base.text import count, joined, message
-from reports.campaign import html as campaign_page
-from reports.campaign import tables as page_tables
-from reports.campaign.embedded import Embedded, embedded
-from reports.campaign.figures import figures
-from reports.campaign.telemetry import meanwhile
-from reports.campaign.view import footnotes, legend, meaning
+from reports.campaign import figures, metrics, status, telemetry
+from reports.campaign.hosts import section as hosts_section
+from reports.campaign.versions import mixed
+from reports.formats.breakdown import embedded
+from reports.formats.html import Content, drawing, unit_scale
 from reports.frontier.pictures import pictures
-from reports.hosts.generations import by_generation
-from reports.kit import charts
 from reports.kit import format as fmt
-from reports.kit.page import Medium, Section, page
+from reports.kit.document import Section
+from reports.kit.page import Medium, page
+from reports.kit.page import Section as Heading
 from reports.report import Report
 
 if TYPE_CHECKING:
     from reports.comparison.page import Face
-
-LISTED = 400  # runs that did not pass and are listed one by one
 
 
 def render(report: Report, *, templates: Path | None = None, medium: Medium = "screen", appendix: bool = False) -> str:
@@ -36,14 +34,13 @@ def render(report: Report, *, templates: Path | None = None, medium: Medium = "s
 
     Raises FleetmarkError, with file and line, for a template that has an error.
     """
-    name = "campaign.html.j2" if report.comparison is None else "comparison.html.j2"
-    return page(name, _context(report, medium, appendix), report.language, templates=templates, medium=medium)
+    return page(
+        "comparison.html.j2", _context(report, medium, appendix), report.language, templates=templates, medium=medium
+    )
 
 
 def _measured_in(report: Report) -> str:
-    """How many campaigns and imports the figures are of."""
-    if report.comparison is None:
-        return count(1, "campaign")
+    """Return how many campaigns and imports have the figures."""
     from fleetmark.record import imports as imported  # with the readers of all published tables
 
     ids = [c.id for c in report.campaigns if not c.pinned]
@@ -53,69 +50,63 @@ def _measured_in(report: Report) -> str:
 
 
 def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
-    """Everything the templates may use beside what every page has."""
-    view = report.view
-    per_host = not page_tables.wide(view, page_tables.ROWS if medium == "screen" else page_tables.ROWS_ON_PAPER)
-    hosts = Embedded("", {}, 0) if per_host or medium == "paper" else embedded(view)
-    failed = page_tables.failed(view.results)
-    context: dict[str, Any] = {
+    """Return the values that the templates use beside those of every page."""
+    from reports.comparison.method import method
+    from reports.comparison.page import faces
+
+    view, is_screen = report.view, medium == "screen"
+    appendix = appendix or is_screen
+    numbers = metrics.numbered(view) if is_screen and metrics.is_wide(view) else {}
+    side, kind = message("side"), "html" if is_screen else "pdf"
+    exhibits = metrics.exhibits(view, numbers, metrics.ROWS if is_screen else metrics.ROWS_ON_PAPER, side)
+    conditions = telemetry.table(view, report.conditions, side)
+    shared = [
+        *(figures.sections(view, report.language, ()) if appendix else []),
+        Section("conditions", message("Host conditions during runs"), (conditions,) if conditions and appendix else ()),
+        Section("metrics", message("All metrics"), exhibits if appendix else ()),
+        hosts_section(view, side),
+        status.causes(report.problems, status.CAUSES, (), tuple(status.gaps(view))),
+        status.failed_section(view.results, ()),
+    ]
+    shared = [section for section in shared if section.exhibits]
+    seen, drawn = faces(report, all_sides=is_screen), pictures(report.frontiers, report.language)
+    return {
         "report": report,
         "view": view,
         "campaign": report.campaign,
         "campaigns": [(c, fmt.typed(c.command)) for c in report.campaigns],
         "measured_in": _measured_in(report),
         "command_line": fmt.typed(report.campaign.command),
-        "problems": report.problems,
-        "coverage": page_tables.coverage(view),
-        "workloads": sorted(str(w) for w in view.results.outcomes["workload"].unique()),
-        "footnotes": footnotes(name for (name,) in view.of_hosts.distinct("standing")),
-        "meaning": meaning(view),
-        "legend_all": legend(page_tables.intervals(view, per_host=per_host)),
-        "metrics": list(page_tables.metrics(view, hosts.numbers, per_host=per_host)),
-        "per_host": per_host,
-        "embedded": hosts.json,
-        "left_out": hosts.left_out,
-        "charts": figures(view, report.language),
-        "colours": charts.colour_of(view.generations) if len(view.generations) > 1 else {},
-        "matrix_left_out": len(view.hosts) > charts.MANY_CELLS and ("pairs",) in view.of_merged.distinct("over"),
-        "meanwhile": meanwhile(report.conditions),
-        "failed": list(failed.head(LISTED).itertuples(index=False)),
-        "failed_runs": len(failed),
-        "mixed": page_tables.mixed(view.results.values),
-        "generation_sizes": Counter(h.generation or "" for h in view.hosts),
-        "frontier_pictures": pictures(report.frontiers, report.language),
-        "appendix": appendix or medium == "screen",
+        "embedded": embedded(metrics.breakdown(view, numbers), report.language) if numbers else "",
+        "failed_runs": len(status.failed(view.results)),
+        "mixed": mixed(view.results.values),
+        "frontier_pictures": drawn,
+        "faces": seen,
+        "title": seen[0].question,
+        "face": seen[0],
+        "method": method(report.comparison),
+        "titles": [f"{report.language(face.question)} · {fmt.clean(report.campaign.id)}" for face in seen],
+        "shared": [Content(section) for section in shared],
+        "sections": _sections(shared, report, seen[0]),
+        "kind": kind,
+        "prefix": "",
+        "varying": (),
+        "unit_scale": unit_scale,
+        "link": lambda _: "",
+        "svg": drawing([*shared, Section("frontiers", "", tuple(chain.from_iterable(drawn)))]),
     }
-    if report.comparison is None:
-        context |= campaign_page.context(report, medium)
-        if not context["appendix"]:
-            context["charts"] = campaign_page.first_charts(context["charts"])
-        context["sections"] = campaign_page.sections(context)
-        return context
-    from reports.comparison.method import method
-    from reports.comparison.page import faces
-
-    seen = faces(report, all_sides=medium == "screen")
-    context |= {"faces": seen, "title": seen[0].question, "face": seen[0], "method": method(report.comparison)}
-    context["generations"] = by_generation(view.hosts)
-    context["titles"] = [f"{report.language(face.question)} · {fmt.clean(report.campaign.id)}" for face in seen]
-    return context | {"sections": _sections(context, seen[0])}
 
 
-def _sections(context: dict[str, Any], face: Face) -> list[Section]:
-    """The sections that a comparison's page has, in order, for its contents."""
-    charted = any(context["charts"].values()) or context["meanwhile"] or context["matrix_left_out"]
+def _sections(shared: Sequence[Section], report: Report, face: Face) -> list[Heading]:
+    """Return the sections of a comparison's page, in order, for its contents."""
     parts: list[tuple[bool, str, str]] = [
         (True, "answer", message("The answer")),
         (True, "ratios", message("Benchmarks")),
-        (bool(context["frontier_pictures"]), "frontier", message("Frontiers")),
+        (bool(report.frontiers), "frontier", message("Frontiers")),
         (face.peers is not None, "peers", message("Hosts against their side")),
-        (bool(charted) and context["appendix"], "charts", message("Charts")),
-        (context["appendix"], "metrics", message("All metrics")),
-        (True, "hosts", message("Hosts")),
+        *((True, section.key, section.title) for section in shared),
         (True, "excluded", message("Exclusions")),
-        (bool(context["failed_runs"] or context["problems"]), "failed", message("Not passed")),
         (True, "method", message("Method")),
         (True, "provenance", message("Provenance")),
     ]
-    return [Section(id_, title) for shown, id_, title in parts if shown]
+    return [Heading(id_, title) for is_shown, id_, title in parts if is_shown]

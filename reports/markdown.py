@@ -1,4 +1,4 @@
-"""A report of a campaign or a comparison as Markdown, for a pull request or a wiki."""
+"""A comparison as Markdown, for a pull request or a wiki."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.text import count, joined, message
 from fleetmark.base.words import word
-from fleetmark.record.results import status_counts
 from planner.comparison import Comparison
 from planner.ratio import Verdict
-from reports.campaign.against import Against
-from reports.campaign.problems import WORST_FIRST, Problem, resume_command
-from reports.campaign.tables import records
-from reports.campaign.view import View, footnotes, headlines, legend, meaning, point, spread
+from reports.campaign.problems import Problem
 from reports.comparison.cell import Cell
 from reports.comparison.front import Front
 from reports.comparison.front import front as comparison_front
@@ -20,7 +16,7 @@ from reports.comparison.model import RatioRow
 from reports.comparison.table import Figure, table
 from reports.kit import format as fmt
 from reports.kit.language import Language
-from reports.kit.marks import MOST_ROWS, as_line, code, escaped, part_lines, table_head, table_row, written
+from reports.kit.marks import as_line, code, escaped, part_lines, table_head, table_row, written
 from reports.report import Report
 
 MOST_PROBLEMS = 50  # causes
@@ -30,7 +26,7 @@ MOST_HOSTS = 6  # maximum number of hosts named in a list
 def render(report: Report) -> str:
     """Return the report as Markdown in its language."""
     _ = report.language
-    parts = _campaign(report, _) if report.comparison is None else _comparison(report, report.comparison, _)
+    parts = _comparison(report, report.comparison, _)
     tables = (line for part in report.parts for line in part_lines(part, _))
     return written([*parts, *tables, *_problems(report.problems, _), *_provenance(report, _)])
 
@@ -123,64 +119,6 @@ def _benchmarks(comparison: Comparison, rows: Sequence[RatioRow], _: Language) -
 def _ratio(figure: Figure, _: Language) -> str:
     verdict = figure.row.verdict if figure.row else ""
     return _(joined([figure.text, word(verdict) if verdict not in ("", Verdict.BETTER) else None]))
-
-
-def _campaign(report: Report, _: Language) -> Iterator[str]:
-    view, campaign = report.view, report.campaign
-    first = report.front
-    counts = status_counts(view.results.outcomes)
-    total = sum(counts.values())
-    yield from (f"# {as_line(campaign.id)}", "", f"**{as_line(_(first.status))}**", "")
-    state = [
-        _("{n} {status}", n=f"{counts[s]:,}", status=_(word(s)))
-        for s in counts
-        if counts[s] or s not in WORST_FIRST  # the number of passed runs is shown even if it is 0
-    ]
-    runs, hosts = _(count(total, "run")), _(count(len(view.hosts), "host"))
-    yield as_line(_("{runs} on {hosts}: {state}", runs=runs, hosts=hosts, state=", ".join(state)))
-    yield ""
-    yield from (f"- {as_line(_(line))}" for line in first.machines)
-    if first.means:
-        yield from ("", f"## {_('What it means')}", "", *(f"- {as_line(_(line))}" for line in first.means))
-    if first.odd:
-        yield from ("", f"## {_('What is odd')}", "", *(f"- {as_line(_(line))}" for line in first.odd))
-    if first.next:
-        steps = (f"- {escaped(_(advice))}{_(': ')}{code(command)}" for advice, command in first.next)
-        yield from ("", f"## {_('What to do next')}", "", *steps)
-    if not campaign.finished:
-        yield from ("", f"{_('The campaign is not finished. Go on with it:')} {code(resume_command(view.results))}")
-    yield from ("", f"## {_('Headlines')}", "")
-    yield from _headlines(view, report.against, _)
-
-
-def _headlines(view: View, against: Against, _: Language) -> Iterator[str]:
-    of_hosts = len(view.hosts) == 1
-    frame = headlines(view.summed)
-    if frame.empty:
-        yield from (_("No run passed, so there is no figure to show."), "")
-        return
-    who = [] if of_hosts else [_("generation")]
-    peak = [_("of peak")] if against.shares else []
-    times = [_("times {reference}", reference=against.reference)] if against.reference else []
-    heads = [_("metric"), *who, _("value"), _("unit"), *peak, *times, _("spread"), "CV", "n", _("better")]
-    yield from table_head(heads, "l" + "l" * len(who) + "rl" + "r" * len(peak + times) + "rrrl")
-    for metric, rows, shown in view.by_metric(frame.head(MOST_ROWS)):
-        title = f"{metric.workload} {metric.case} {point(metric)}"
-        for r in records(rows):
-            side = [] if of_hosts else [_(view.title_of(r["generation"]))]
-            extent = spread(shown, r["lo"], r["hi"], r["interval"])
-            beside = against.of(metric, view.generations[0] if of_hosts else str(r["generation"]))
-            known = [*([beside.share] if peak else []), *([_(beside.times)] if times else [])]
-            noise = [extent, fmt.percent(r["cv"]), str(r["n"])]
-            yield table_row(
-                [title, *side, shown.number(r["value"]), shown.unit, *known, *noise, _(fmt.better(r["better"]))]
-            )
-    yield ""
-    if len(frame) > MOST_ROWS:
-        yield from (_("{rows} more are in the HTML report.", rows=_(count(len(frame) - MOST_ROWS, "row"))), "")
-    yield from (as_line(f"{_(meaning(view))} {_(legend({*frame['interval']}))}"), "")
-    yield from (f"- {escaped(_(note))}" for note in footnotes(frame["standing"]))
-    yield ""
 
 
 def _problems(problems: Sequence[Problem], _: Language) -> Iterator[str]:

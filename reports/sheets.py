@@ -27,12 +27,11 @@ def named(hosts: Sequence[str]) -> str:
 
 def provenance(prose: Prose, report: Report) -> None:
     """Write the commands, versions and hashes that are needed to reproduce the results."""
-    if report.comparison is not None:
-        prose.heading(message("Provenance"))
-        prose.pair(message("Make this report again"), fmt.typed(report.campaign.command), "code")
-        stamp = f"{fmt.moment(report.campaign.created)}, Fleetmark {report.campaign.fleetmark_version}"
-        prose.pair(message("Made"), stamp)
-        prose.pair(message("Results in"), str(report.campaign.path), "code")
+    prose.heading(message("Provenance"))
+    prose.pair(message("Make this report again"), fmt.typed(report.campaign.command), "code")
+    stamp = f"{fmt.moment(report.campaign.created)}, Fleetmark {report.campaign.fleetmark_version}"
+    prose.pair(message("Made"), stamp)
+    prose.pair(message("Results in"), str(report.campaign.path), "code")
     for campaign in report.campaigns:
         _campaign(prose, campaign)
 
@@ -54,10 +53,7 @@ def _campaign(prose: Prose, c: CampaignInfo) -> None:
 
 
 PARTS: Mapping[str, tuple[Message, Message]] = {
-    "operators": (message("Operators"), message("Operators graded by the roofs of their own device; the worst.")),
-    "roofs": (message("Roofs"), message("What each kind of host reached, compared with its theoretical peak.")),
     "frontiers": (message("Frontiers"), message("Work against speed for each load, and what replaces what.")),
-    "remarks": (message("Notes of runs"), message("Notes of runs that passed.")),
 }
 
 
@@ -141,8 +137,6 @@ def excluded(sheet: Sheet, report: Report, row: int) -> None:
 
 def _left_out(report: Report) -> Iterable[tuple[str, str, str, str]]:
     """Yield (kind, candidate, name, reason) for everything that a comparison leaves out."""
-    if report.comparison is None:
-        return
     for candidate in report.comparison.candidates:
         for title, why in candidate.excluded.items():
             yield message("benchmark"), candidate.title, title, why

@@ -14,7 +14,6 @@ from planner.estimate import CONFIDENCE
 from planner.guardrail import Held
 from planner.ratio import SAME, Ratio
 from reports import sheets
-from reports.campaign import xlsx as campaign_xlsx
 from reports.comparison.front import Front, front
 from reports.comparison.headline import FLEET, WORKLOAD
 from reports.comparison.method import DEGREES, method
@@ -49,13 +48,11 @@ _HELD = {Held.KEPT: "better", Held.BROKEN: "worse", Held.CANNOT_TELL: "unsure"} 
 _INPUTS = 4  # row of the first input in the tab Conversion
 
 
-def render(report: Report, every: bool = False) -> bytes:
+def render(report: Report) -> bytes:
     """Return the report as an XLSX file. The same report always gives the same bytes.
 
-    ``every``: include every value of a campaign. Raise FleetmarkError if there are more hosts than a sheet has columns.
+    Raise FleetmarkError if there are more hosts than a sheet has columns.
     """
-    if report.comparison is None:
-        return campaign_xlsx.render(report, every)
     book = Book(question(report.comparison), report.date, report.language)
     _Workbook(report, report.comparison, book)
     return book.bytes()

@@ -125,6 +125,12 @@ def show(document: Document, form: str, console: Console, documents: Documents) 
     """Write the document's files, then print it as ``form``: table, json, md or csv."""
     forms = renderers(document, documents)
     write(documents, forms, console)
+    if form == "json":
+        from reports.formats import json
+
+        for text in json.pieces(document):
+            typer.echo(text, nl=False)
+        return
     if form != "table":
         typer.echo(forms[form]().decode(), nl=False)
         return

@@ -12,7 +12,6 @@ import numpy as np
 from fleetmark.base.frames import distinct, mapped
 from fleetmark.base.measurement import Status
 from fleetmark.record.results import EXTREME_COLUMNS
-from reports.campaign.rows import all_of, groups
 from reports.campaign.view import View
 
 _OF = ["generation", "workload"]
@@ -53,10 +52,13 @@ def conditions(view: View) -> tuple[Condition, ...]:
     generation = {h: g or "" for h, g in view.generation.items()}
     passed = outcomes[((outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")).to_numpy()]
     own = passed[["workload", "foreign_cores"]].assign(generation=mapped(passed["host"], generation))
-    runs = {key: (len(rows), float(np.fmax.reduce(rows["foreign_cores"]))) for key, rows in groups(own, _OF)}
+    runs = {
+        key: (len(rows), float(np.fmax.reduce(rows["foreign_cores"])))
+        for key, rows in own.groupby(_OF, sort=False, observed=True)
+    }
     read: dict[tuple[str, str], set[tuple[Any, ...]]] = defaultdict(set)
     samples: dict[tuple[str, str, str], list[tuple[float, ...]]] = defaultdict(list)
-    for host, workload, case, repeat, column, *ends in all_of(extremes).each(*EXTREME_COLUMNS):
+    for host, workload, case, repeat, column, *ends in extremes[[*EXTREME_COLUMNS]].itertuples(index=False):
         if host in generation:
             read[generation[host], workload].add((host, case, repeat))
             samples[generation[host], workload, column].append(tuple(ends))

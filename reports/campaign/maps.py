@@ -19,11 +19,11 @@ from fleetmark.record.figures.pairs import pair_subjects, peer
 from planner import peak
 from planner.peak import Peak
 from reports.campaign.against import Machines, machines_of
-from reports.campaign.drawn import Drawn, lazily, title_of
-from reports.campaign.rows import groups
+from reports.campaign.drawn import chart, lazily, title_of
 from reports.campaign.view import View, headlines
 from reports.kit import charts
 from reports.kit import format as fmt
+from reports.kit.charts import Chart
 from reports.kit.language import Language
 from workloads import declared
 
@@ -31,7 +31,7 @@ Cell = tuple[str, str, float]  # from, to, figure
 _BEYOND = 1.02  # a larger share of a link's peak cannot be explained by rounding
 
 
-def of_hosts(view: View, _: Language) -> Iterator[Drawn]:
+def of_hosts(view: View, _: Language) -> Iterator[Chart]:
     """Yield a map per headline metric of pairs of hosts, or none if there are too many hosts to read it."""
     names = {h.name: fmt.clean(h.name) for h in view.hosts}
     if len(names) > charts.MANY_CELLS:
@@ -40,8 +40,8 @@ def of_hosts(view: View, _: Language) -> Iterator[Drawn]:
     pairs = stats[stats["subject"] != pair_subjects(stats, view.generation)]
     cells: dict[Any, list[tuple[str, str, float]]] = defaultdict(list)
     columns = ["workload", "case", "metric", "labels", "standing", "unit", "better", "bits", "percent"]
-    for key, rows in groups(pairs, columns):
-        for host, subject, median in rows.each("host", "subject", "value"):
+    for key, rows in pairs.groupby(columns, sort=False, observed=True):
+        for host, subject, median in zip(rows["host"], rows["subject"], rows["value"], strict=True):
             other = peer(host, subject, names)
             if other is not None:
                 ends = (host, other) if subject.startswith(f"{host}>") else (other, host)
@@ -67,7 +67,7 @@ def of_hosts(view: View, _: Language) -> Iterator[Drawn]:
         axis_titles = (_(message("source")), _(message("destination")))
         hosts = [n for n in names.values() if n in seen]
         legend = _(message("% from the median"))
-        yield Drawn(title, note, lazily(charts.matrix, hosts, hosts, values, legend, axis_titles, shown.unit))
+        yield chart(title, note, lazily(charts.matrix, hosts, hosts, values, legend, axis_titles, shown.unit))
 
 
 def _from_their_kind(
@@ -82,7 +82,7 @@ def _from_their_kind(
     return [(1 / r if r else 1.0) - 1 if better == Better.LOWER else r - 1 for r in ratios]
 
 
-def of_devices(view: View, _: Language) -> Iterator[Drawn]:
+def of_devices(view: View, _: Language) -> Iterator[Chart]:
     """Yield a map per generation for each metric between devices, with the medians of the generation's hosts.
 
     In the manifest, the labels ``from`` and ``to`` of such a metric name devices.
@@ -93,8 +93,8 @@ def of_devices(view: View, _: Language) -> Iterator[Drawn]:
     stats = view.of_hosts.where(lambda part: among(part, ["workload", "metric"], mapped))
     cells: dict[Any, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
     columns = ["workload", "case", "metric", "standing", "unit", "better", "bits", "percent"]
-    for key, rows in groups(stats, columns):
-        for host, text, value in rows.each("host", "labels", "value"):
+    for key, rows in stats.groupby(columns, sort=False, observed=True):
+        for host, text, value in zip(rows["host"], rows["labels"], rows["value"], strict=True):
             labels = json.loads(text)
             ends = labels.pop("from", None), labels.pop("to", None)
             if None not in ends:
@@ -127,7 +127,7 @@ def of_devices(view: View, _: Language) -> Iterator[Drawn]:
             " ",
         )
         axis_titles, legend = (_(message("source")), _(message("destination"))), _(message("% from the median"))
-        yield Drawn(title, note, lazily(charts.matrix, sources, targets, values, legend, axis_titles, shown.unit))
+        yield chart(title, note, lazily(charts.matrix, sources, targets, values, legend, axis_titles, shown.unit))
 
 
 def _of_peaks(metric: Sequence[str], triples: Sequence[Cell], machines: Machines) -> tuple[list[str], list[Message]]:

@@ -20,7 +20,7 @@ from reports.kit.page import Medium, page
 from reports.kit.page import Section as Heading
 from reports.kit.tabular import Cell, Kind, Tabular
 
-MOST_LINKS = 16  # to sections, at the top of the page
+MOST_LINKS = 24  # to sections, at the top of the page
 
 
 def render(document: Document, language: Language, *, templates: Path | None = None, medium: Medium = "screen") -> str:
@@ -41,14 +41,14 @@ def render(document: Document, language: Language, *, templates: Path | None = N
             for cell in row
         ),
         "unit_scale": unit_scale,
-        "svg": _drawing([section for shown in seen for section in shown.sections_for(kind)]),
+        "svg": drawing([section for shown in seen for section in shown.sections_for(kind)]),
         "embedded": embedded(document.breakdown, language) if document.breakdown and medium == "screen" else "",
         "document": document,
         "sections": [Heading(section.key, section.title) for section in sections if section.title][:MOST_LINKS],
         "kind": kind,
-        "content": [_Content(section) for section in sections],
+        "content": [Content(section) for section in sections],
         "faces": [
-            {"number": n, "baseline": d.viewpoint, "content": [_Content(s) for s in d.sections_for(kind)]}
+            {"number": n, "baseline": d.viewpoint, "content": [Content(s) for s in d.sections_for(kind)]}
             for n, d in enumerate(seen)
         ]
         if len(seen) > 1
@@ -76,7 +76,7 @@ def unit_scale(cell: Cell) -> tuple[float, str] | None:
     return None if factor is None else (factor, unit)
 
 
-def _drawing(sections: Sequence[Section]) -> Callable[[Chart], str]:
+def drawing(sections: Sequence[Section]) -> Callable[[Chart], str]:
     """Return a function that gives the SVG of a chart. All charts of ``sections`` are drawn in parallel."""
     charts = [e for section in sections for e in section.exhibits if isinstance(e, Chart) and e.spec and not e.svg]
     with ThreadPoolExecutor(4) as pool:  # the engine releases the GIL
@@ -85,7 +85,7 @@ def _drawing(sections: Sequence[Section]) -> Callable[[Chart], str]:
     return lambda chart: chart.svg or by_id[id(chart)]
 
 
-class _Content:
+class Content:
     """A section and its runs of consecutive exhibits of one kind."""
 
     def __init__(self, section: Section) -> None:

@@ -3,16 +3,49 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from reports.kit.charts import Chart
 from reports.kit.document import Command, Document, Exhibit, Finding, Note, Tile
 from reports.kit.tabular import Tabular, records
 
+_AT_ONCE = 1000  # rows in a piece of text
+
 
 def render(document: Document) -> str:
     """Return the document in English: its ``data`` if it has any, otherwise all exhibits in order."""
-    exhibits = {
+    return "".join(pieces(document))
+
+
+def pieces(document: Document) -> Iterator[str]:
+    """Yield the text of the document. Rows that its ``data`` computes when they are read are never all in memory."""
+    if not document.data or not isinstance(document.data, dict):
+        yield json.dumps(_exhibits(document) if document.data is None else document.data, indent=1) + "\n"
+        return
+    between = "{"
+    for key, value in document.data.items():
+        yield f"{between}\n {json.dumps(key)}: "
+        if isinstance(value, Iterable) and not isinstance(value, str | Sequence | Mapping):
+            yield from _rows(value)
+        else:
+            yield json.dumps(value, indent=1).replace("\n", "\n ")
+        between = ","
+    yield "\n}\n"
+
+
+def _rows(rows: Iterable[Any]) -> Iterator[str]:
+    """Yield a list with a line for each row."""
+    lines, between = map(json.dumps, rows), "["
+    while some := list(islice(lines, _AT_ONCE)):
+        yield between + ",".join(f"\n  {line}" for line in some)
+        between = ","
+    yield "[]" if between == "[" else "\n ]"
+
+
+def _exhibits(document: Document) -> dict[str, Any]:
+    return {
         "title": document.title,
         "answer": document.answer,
         "details": list(document.details),
@@ -21,7 +54,6 @@ def render(document: Document) -> str:
             for section in document.sections_for("json")
         ],
     }
-    return json.dumps(exhibits if document.data is None else document.data, indent=1) + "\n"
 
 
 def _exhibit(exhibit: Exhibit) -> dict[str, Any]:

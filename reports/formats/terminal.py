@@ -48,6 +48,8 @@ def _section(section: Section, _: Language) -> Iterator[RenderableType]:
         exhibits = list(run)
         if kind is Finding:
             yield from _findings([e for e in exhibits if isinstance(e, Finding)], _)
+        elif kind is Tile and not any(e.note for e in exhibits if isinstance(e, Tile)):
+            yield Text(" · ", style="dim").join(_tile(e, _) for e in exhibits if isinstance(e, Tile))
         elif kind is Note and len(exhibits) > NOTES:
             yield from (part for e in exhibits[:NOTES] for part in _exhibit(e, section, _))
             yield Text(_(count(len(exhibits) - NOTES, "further note")), style="dim")

@@ -31,9 +31,13 @@ _SHEET = re.compile(r"\[([^\[\]]+)\]!")
 
 def render(document: Document, language: Language) -> bytes:
     """Return the workbook. The same document always gives the same bytes."""
-    book = Book(document.answer or document.title, document.created, language)
+    tables = list(_tables(document))
+    is_large = any(table.is_large for _, table in tables)
+    book = Book(document.answer or document.title, document.created, language, on_disk=is_large)
     readme = book.sheet(message("Readme"), "#1F3A5F")
-    sheets = [(book.sheet(_tab(section, table), COLOURS[0]), table) for section, table in _tables(document)]
+    sheets = [
+        (book.sheet(_tab(section, table), COLOURS[0], in_rows=table.is_large), table) for section, table in tables
+    ]
     names = {table.key: sheet.name for sheet, table in sheets}
     for sheet, table in sheets:
         _table(sheet, table, names)
@@ -90,17 +94,30 @@ def _table(sheet: Sheet, table: Tabular, sheets: Mapping[str, str]) -> None:
     sheet.top(table.title, joined(table.notes, " "))
     columns = list(sheet_columns(table))
     places = {f"{column.key}_{end}" if end else column.key: n for n, (column, end, _) in enumerate(columns)}
+    line = FIRST_ROW - 1
     for line, cells in enumerate(table.rows, FIRST_ROW):
-        references = {key: cell(line, n) for key, n in places.items()}
+        references = _References(line, places)
         for place, (column, end, number) in enumerate(columns):
             shown = cells[number]
-            if not end:
+            if not end and column.form and shown.value is not None and not shown.formula:
+                sheet.number(line, place, shown.value, column.form, "value")
+            elif not end:
                 _write(sheet, line, place, column, shown, partial(_resolved, references=references, sheets=sheets))
             elif (value := shown.lo if end == "lo" else shown.hi) is not None:
                 sheet.number(line, place, value, _form(shown), "value")
     heads = [Head(title_of(c, end), c.group or c.unit, _WIDEST.get(c.role, 0)) for c, end, _ in columns]
     sheet.heads(HEAD_ROW, heads)
-    sheet.filtered(HEAD_ROW, HEAD_ROW + len(table.rows), len(heads), frozen_columns=1)
+    sheet.filtered(HEAD_ROW, line, len(heads), frozen_columns=1)
+
+
+class _References(dict[str, str]):
+    """The cells of a row by the key of their column, named when a formula refers to them."""
+
+    def __init__(self, line: int, places: Mapping[str, int]) -> None:
+        self.line, self.places = line, places
+
+    def __missing__(self, key: str) -> str:
+        return cell(self.line, self.places[key])
 
 
 def _resolved(formula: str, references: Mapping[str, str], sheets: Mapping[str, str]) -> str:
@@ -109,7 +126,7 @@ def _resolved(formula: str, references: Mapping[str, str], sheets: Mapping[str, 
     def sheet(match: re.Match[str]) -> str:
         return "'" + sheets[match[1]].replace("'", "''") + "'!"
 
-    return _SHEET.sub(sheet, formula.format(**references))
+    return _SHEET.sub(sheet, formula.format_map(references))
 
 
 def _write(sheet: Sheet, line: int, place: int, column: Column, shown: Cell, resolved: Callable[[str], str]) -> None:

@@ -14,14 +14,13 @@ from fleetmark.base.text import Message, count, message
 from fleetmark.base.units import significant
 from fleetmark.record.roofs import KINDS, Roof
 from fleetmark.record.roofs import Part as Which
-from reports.kit import charts, tabular
 from reports.kit import format as fmt
+from reports.kit import tabular
 from reports.kit.charts import Chart
 from reports.kit.language import Language
 from reports.kit.roofline import Ceiling, roofline
 from reports.kit.tabular import Cell, Column, Part, Tabular
 
-FIRST_ID = 3000  # of ids in these SVGs, apart from those of other charts
 MOST_PICTURES = 12
 _OF_DEVICES = ("device_compute", "device_memory", "pcie", "gpu_link")
 # The precision that bandwidths are held against: the first that was measured.
@@ -173,15 +172,10 @@ def pictures(of_parts: Sequence[Line], _: Language) -> list[Chart]:
             ceilings = [c for line in own for c in _ceilings(line, _)]
             if any(line.balance for line in own):
                 drawn.append((kind, device, own, ceilings))
-    return [
-        _picture(kind, device, own, ceilings, number, _)
-        for number, (kind, device, own, ceilings) in enumerate(drawn[:MOST_PICTURES], FIRST_ID)
-    ]
+    return [_picture(kind, device, own, ceilings, _) for kind, device, own, ceilings in drawn[:MOST_PICTURES]]
 
 
-def _picture(
-    kind: str, device: bool, own: Sequence[Line], ceilings: Sequence[Ceiling], number: int, _: Language
-) -> Chart:
+def _picture(kind: str, device: bool, own: Sequence[Line], ceilings: Sequence[Ceiling], _: Language) -> Chart:
     titles = _(message("operations a byte")), _(message("operations a second"))
     title = message("GPUs: {kind}", kind=kind) if device else message("{kind}", kind=kind)
     hosts = count(max(line.hosts for line in own), "host")
@@ -190,7 +184,7 @@ def _picture(
         "lowest of those that it uses. Dashed: the theoretical peak.",
         hosts=hosts,
     )
-    return Chart(title, note, charts.to_svg(roofline(ceilings, (), *titles), number))
+    return Chart(title, note, spec=lambda: roofline(ceilings, (), *titles))
 
 
 def _ceilings(line: Line, _: Language) -> Iterator[Ceiling]:

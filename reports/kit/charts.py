@@ -36,8 +36,8 @@ class Chart:
     """A chart: its heading, a note on how to read it, and the SVG.
 
     ``spec``: makes the specification of a chart without an SVG, which is drawn only by formats that show it.
-    ``is_folded``: a page on a screen shows the heading first. ``small``: shown side by side with others. ``lines``: the drawing for a terminal. ``table``: the figures behind the
-    chart, for formats without pictures.
+    ``is_folded``: a page on a screen shows the heading first. ``small``: shown side by side with others. ``lines``: the
+    drawing for a terminal. ``table``: the figures behind the chart, for formats without pictures.
     """
 
     title: str
@@ -140,6 +140,7 @@ def strip(
     x |= {"scale": {"domain": _domain(values), "nice": False, "zero": False}, "axis": {"tickCount": 5, "grid": False}}
     scale = {"domain": list(colours), "range": list(colours.values())}
     crowd = len(dots) > 40 * len(rows)
+    legend = {"orient": "top", "title": None} if 1 < len(colours) < len(rows) else None
     offset: Spec = (
         {"yOffset": {"field": "j", "type": "quantitative", "scale": {"domain": [-0.2, 1.2]}}} if crowd else {}
     )
@@ -162,7 +163,7 @@ def strip(
                     "x": x,
                     "y": y,
                     **offset,
-                    "color": {"field": "g", "type": "nominal", "scale": scale, "legend": None},
+                    "color": {"field": "g", "type": "nominal", "scale": scale, "legend": legend},
                 },
             },
             {

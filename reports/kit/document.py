@@ -72,7 +72,7 @@ class Section:
     """Exhibits under a title.
 
     ``only``: the formats that include the section; all formats if empty. ``is_folded``: a page on a screen shows its
-    title first, and the rest when it is opened.
+    title first, and the rest when it is opened. ``is_beside``: a wide page shows it to the right of those before it.
     """
 
     key: str
@@ -80,6 +80,7 @@ class Section:
     exhibits: tuple[Exhibit, ...]
     only: tuple[Kind, ...] = ()
     is_folded: bool = False
+    is_beside: bool = False
 
     def tables_of(self, kind: type, run: Sequence[Exhibit]) -> Iterator[Tabular]:
         """Yield the tables of consecutive exhibits of one ``kind``; tiles become one table."""

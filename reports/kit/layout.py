@@ -19,9 +19,11 @@ def sheet_columns(table: Tabular) -> Iterator[tuple[Column, End, int]]:
 
     The last part is the number of the column in the table.
     """
+    may = [number for number, column in enumerate(table.columns) if column.right and column.has_interval]
+    have = {number for row in table.rows for number in may if row[number].lo is not None} if may else set()
     for number, column in enumerate(table.columns):
         yield column, "", number
-        if column.right and any(row[number].lo is not None for row in table.rows):
+        if number in have:
             yield column, "lo", number
             yield column, "hi", number
 

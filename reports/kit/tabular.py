@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any, Literal, overload
 
 from fleetmark.base.text import joined
@@ -29,7 +29,8 @@ class Column:
     rows have, ``code`` is something to type, and ``file`` contains paths below the document's folder, separated by
     "; ". ``hint``: an explanation that a page shows on hover. ``group``: a heading over neighbouring columns with the
     same group. ``only``: the formats that include the column; all formats if empty. ``unit``: the unit of the column's
-    figures, if its cells have none in their text.
+    figures, if its cells have none in their text. ``form``: the number format of its cells in a workbook, if their text
+    has none. ``has_interval``: whether its cells may have one.
     """
 
     key: str
@@ -41,6 +42,8 @@ class Column:
     group: str = ""
     only: tuple[Kind, ...] = ()
     unit: str = ""
+    form: str = ""
+    has_interval: bool = True
 
     @property
     def right(self) -> bool:
@@ -105,7 +108,8 @@ class Tabular:
     when they are read. ``listing``: the user asked for this list, so a terminal shows all rows. ``heads``: numbers of
     the rows that head the rows below them; a page folds these. ``notes``: sentences between title and table.
     ``limits``: how many rows a format shows at most; it says how many are omitted. ``is_folded``: a page on a screen
-    shows the title first, and the rest when it is opened.
+    shows the title first, and the rest when it is opened. ``is_large``: the table may have millions of cells, so that
+    a workbook is written through files.
     """
 
     key: str
@@ -118,6 +122,7 @@ class Tabular:
     notes: tuple[str, ...] = ()
     limits: Mapping[Kind, int] = field(default_factory=dict)
     is_folded: bool = False
+    is_large: bool = False
 
     def for_format(self, kind: Kind) -> Tabular:
         """Return the table with the columns that the format includes."""
@@ -132,6 +137,28 @@ class Tabular:
     def columns_at(self, places: Sequence[int]) -> Tabular:
         """Return the table with the columns at these ``places``."""
         return replace(self, columns=tuple(self.columns[n] for n in places), rows=_Chosen(self.rows, places))
+
+
+class LazyRows(Sequence[Row]):
+    """Rows that are computed whenever they are read, in order. ``size``: their number, or an upper bound."""
+
+    def __init__(self, make: Callable[[], Iterable[Row]], size: int) -> None:
+        self.make, self.size = make, size
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, number: int) -> Row: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Row]: ...
+    def __getitem__(self, number: int | slice) -> Row | Sequence[Row]:
+        if isinstance(number, slice):
+            return list(islice(self.make(), number.start, number.stop, number.step))
+        return next(islice(self.make(), number, None))
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.make())
 
 
 class _Chosen(Sequence[Row]):
