@@ -86,6 +86,7 @@ def document(
         *(block.part for block in frontiers),
         *run_notes.parts(notes_of_runs),
     ]
+    hardware = tuple(map(Note, machines(shown)))
     first = headlines.first_table(shown, beside)
     means = tuple(Note(text, quiet=True) for text in beside.means)
     omitted = len(shown.headlines) - len(first.rows)
@@ -97,7 +98,8 @@ def document(
     )
     numbers = metrics.numbered(shown) if metrics.is_wide(shown) else {}
     sections: list[Section | None] = [
-        Section("state", "", (*status.tiles(results), *(Note(line) for line in machines(shown)))),
+        Section("state", "", (*status.tiles(results), *hardware), ("terminal", "html", "pdf")),
+        Section("state", "", (Note(status.sentence(shown)), *hardware), ("xlsx", "markdown")),
         Section("first", first.title, (first, *means, *more) if first.rows else (), _ON_PAGES),
         headlines.brief(shown, beside),
         *_operators(parts, graded, _, ("terminal",)),
@@ -118,6 +120,7 @@ def document(
         run_notes.section(notes_of_runs, run_notes.MOST, ("html", "pdf", "xlsx", "markdown")),
         headlines.section(shown, beside),
         headlines.by_host(shown),
+        *tabs.sections(shown, beside, has_every_value),
         roofs,
         *_operators(parts, graded, _, ("html", "pdf", "xlsx", "markdown")),
         *_frontiers(frontiers, _),
@@ -135,7 +138,6 @@ def document(
             metrics.exhibits(shown, {}, metrics.ROWS_ON_PAPER, _SIDE) if has_appendix else (),
             ("pdf",),
         ),
-        *tabs.sections(shown, beside, has_every_value),
         hosts_section(shown, _SIDE),
         facts_tab(shown),
         status.failed_section(results, paper, fmt.clean(campaign.path / "journal.jsonl")),

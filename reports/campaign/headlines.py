@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -72,7 +74,7 @@ def _first_row(view: View, against: Against, headline: MetricRows, sides: Sequen
         share = against.beside(metric, side).share.text if several else ""
         of_peak = message("{share} of peak", share=share) if share else None
         noise = f"CV {fmt.percent(figure['cv'])}" if figure["cv"] > NOISY else None
-        cells.append(_value(figure, metric, shown, ends=joined([noise, of_peak])))
+        cells.append(replace(_value(figure, metric, shown), details=tuple(filter(None, (noise, of_peak)))))
     beside = against.beside(metric, sides[0])
     more = [beside.share] if against.has_shares and not several else []
     more += [beside.times] if against.reference else []
@@ -84,8 +86,8 @@ def _side(view: View, row: Mapping[str, Any]) -> str:
     return str(row["generation"]) if "generation" in row else view.generation.get(row["host"]) or ""
 
 
-def _value(row: Mapping[str, Any], metric: Metric, shown: fmt.Shown, ends: str = "") -> Cell:
-    return Cell(shown.quantity(row["value"]), float(row["value"]), metric.unit, ends=ends)
+def _value(row: Mapping[str, Any], metric: Metric, shown: fmt.Shown) -> Cell:
+    return Cell(shown.quantity(row["value"]), float(row["value"]), metric.unit)
 
 
 def records(rows: Any) -> Iterator[dict[str, Any]]:
@@ -182,7 +184,7 @@ def spread_cells(row: Mapping[str, Any], metric: Metric, shown: fmt.Shown) -> tu
 
 def figure_cell(value: float, metric: Metric, shown: fmt.Shown) -> Cell:
     """Return a figure of a metric with its unit, or an empty cell for NaN."""
-    return Cell(shown.quantity(value), float(value), metric.unit) if value == value else Cell()
+    return Cell(shown.quantity(value), float(value), metric.unit) if math.isfinite(value) else Cell()
 
 
 def variation(cv: float) -> Cell:
@@ -209,7 +211,7 @@ def section(view: View, against: Against) -> Section:
         table(view, against, view.headlines),
         *reading(view, kinds, (str(metric.standing) for metric, _, _ in view.headlines)),
     )
-    return Section("headlines", message("Headlines"), exhibits, ("html", "pdf", "xlsx", "markdown", "json", "csv"))
+    return Section("headlines", message("Headlines"), exhibits, ("html", "pdf", "markdown", "json", "csv"))
 
 
 def brief(view: View, against: Against) -> Section:
@@ -253,7 +255,7 @@ def by_host(view: View) -> Section | None:
         shown = Tabular(
             "headlines_by_host", heading, (Column("benchmark", message("benchmark"), "name"), *columns), rows
         )
-        note = Note(message("The value, and its spread in parentheses."), quiet=True)
+        note = Note(message("The value, below it its spread."), quiet=True)
         return Section("headlines-hosts", heading, (note, shown) if rows else (), ON_PAGES)
     if len(view.hosts) <= HOSTS_ACROSS or _has_more_than(MOST_CELLS, map(len, view.headlines_in_parts())):
         return None
@@ -283,7 +285,8 @@ def _hosts(view: View, metric: Metric, rows: Any, text: Any) -> Iterator[Cell]:
     for host in view.hosts:
         if host.name in by_name:
             r = by_name[host.name]
-            yield Cell(text(r["value"]), float(r["value"]), ends=spread(shown, r["lo"], r["hi"], r["interval"]))
+            extent = spread(shown, r["lo"], r["hi"], r["interval"])
+            yield Cell(text(r["value"]), float(r["value"]), details=(extent,) if extent else ())
         else:
             yield Cell(word(view.why_absent(host.name, metric)) or "–", tone="unsure")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import pandas as pd
@@ -33,6 +34,18 @@ def tiles(results: Results) -> Iterator[Tile]:
         if counts[status] or status is Status.PASSED:
             figure = number(counts[status])
             yield Tile(word(str(status)), Cell(figure.text, figure.value, tone=_TONES[status]))
+
+
+def sentence(view: View) -> Message:
+    """Return the number of runs and hosts, and of runs by status."""
+    counts = status_counts(view.results.outcomes)
+    state = [
+        message("{n} {status}", n=f"{counts[s]:,}", status=word(str(s)))
+        for s in (Status.PASSED, *WORST_FIRST)
+        if counts[s] or s is Status.PASSED
+    ]
+    runs, hosts = count(sum(counts.values()), "run"), count(len(view.hosts), "host")
+    return message("{runs} on {hosts}: {state}", runs=runs, hosts=hosts, state=joined(state))
 
 
 def causes(problems: Sequence[Problem], limit: int, only: tuple[Kind, ...], more: Sequence[Exhibit] = ()) -> Section:
@@ -151,5 +164,5 @@ def _run(run: object) -> Row:
         Cell(joined([name, fmt.clean(subject) if subject != "host" else None])),
         Cell() if case == "*" else number(getattr(run, "repeat", None)),
         Cell(getattr(run, "reason", "") or message("no reason recorded")),
-        Cell(f"{cores:.2f}", cores) if cores is not None and cores == cores else Cell(),
+        Cell(f"{cores:.2f}", cores) if cores is not None and math.isfinite(cores) else Cell(),
     )

@@ -37,7 +37,7 @@ def render(document: Document, language: Language, *, templates: Path | None = N
             for section in sections
             for exhibit in section.exhibits
             if isinstance(exhibit, Tabular)
-            for row in exhibit.rows[:1]
+            for row in exhibit.rows[:4]
             for cell in row
         ),
         "unit_scale": unit_scale,

@@ -6,14 +6,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
+from typing import Any
 
 from fleetmark.base.text import joined, message
+from reports.kit.charts import Chart
 from reports.kit.document import Command, Document, Finding, Note, Section
 from reports.kit.language import Language
-from reports.kit.layout import FIRST_ROW, HEAD_ROW, sheet_columns, title_of
+from reports.kit.layout import FIRST_ROW, HEAD_ROW, column_of, sheet_columns, title_of
 from reports.kit.prose import Prose
 from reports.kit.tabular import Cell, Column, Tabular
-from reports.kit.workbook import COLOURS, GENERAL, Book, Head, Sheet, cell, form_for
+from reports.kit.workbook import COLOURS, GENERAL, GRID, Book, Head, Sheet, cell, form_for
 
 _ROLES = {
     "name": "strong",
@@ -41,6 +43,8 @@ def render(document: Document, language: Language) -> bytes:
     names = {table.key: sheet.name for sheet, table in sheets}
     for sheet, table in sheets:
         _table(sheet, table, names)
+    for chart in (e for s in document.sections_for("xlsx") for e in s.exhibits if isinstance(e, Chart) and e.native):
+        _chart(book, chart, {table.key: (sheet, table) for sheet, table in sheets})
     tabs = {sheet.name: table.title for sheet, table in sheets}
     _readme(Prose(readme, readme.top(document.answer or document.title, document.title)), document, tabs)
     return book.bytes()
@@ -94,18 +98,26 @@ def _table(sheet: Sheet, table: Tabular, sheets: Mapping[str, str]) -> None:
     sheet.top(table.title, joined(table.notes, " "))
     columns = list(sheet_columns(table))
     places = {f"{column.key}_{end}" if end else column.key: n for n, (column, end, _) in enumerate(columns)}
+    # Columns of plain numbers, of which there may be millions.
+    plain = {
+        n for n, column in enumerate(table.columns) if column.form and not column.formula and not column.has_interval
+    }
     line = FIRST_ROW - 1
     for line, cells in enumerate(table.rows, FIRST_ROW):
         references = _References(line, places)
         for place, (column, end, number) in enumerate(columns):
             shown = cells[number]
-            if not end and column.form and shown.value is not None and not shown.formula:
-                sheet.number(line, place, shown.value, column.form, "value")
+            if number in plain and shown.value is not None and not shown.formula:
+                sheet.number(line, place, shown.value, column.form, "value")  # many cells: as fast as possible
             elif not end:
-                _write(sheet, line, place, column, shown, partial(_resolved, references=references, sheets=sheets))
+                resolved = partial(_resolved, references=references, sheets=sheets)
+                _write(sheet, line, place, column, shown, resolved, is_head=line - FIRST_ROW in table.heads)
             elif (value := shown.lo if end == "lo" else shown.hi) is not None:
                 sheet.number(line, place, value, _form(shown), "value")
-    heads = [Head(title_of(c, end), c.group or c.unit, _WIDEST.get(c.role, 0)) for c, end, _ in columns]
+    heads = [Head(title_of(c, end), c.unit, _WIDEST.get(c.role, 0)) for c, end, _ in columns]
+    for place, (column, _, _) in enumerate(columns):
+        if column.group and (not place or columns[place - 1][0].group != column.group):
+            sheet.text(HEAD_ROW - 1, place, column.group, "heading")
     sheet.heads(HEAD_ROW, heads)
     sheet.filtered(HEAD_ROW, line, len(heads), frozen_columns=1)
 
@@ -129,15 +141,55 @@ def _resolved(formula: str, references: Mapping[str, str], sheets: Mapping[str, 
     return _SHEET.sub(sheet, formula.format_map(references))
 
 
-def _write(sheet: Sheet, line: int, place: int, column: Column, shown: Cell, resolved: Callable[[str], str]) -> None:
-    formula = shown.formula or column.formula
+def _write(
+    sheet: Sheet, line: int, place: int, column: Column, shown: Cell, resolved: Callable[[str], str], *, is_head: bool
+) -> None:
+    formula, form = shown.formula or column.formula, column.form or _form(shown)
     if formula and (shown.value is not None or shown.formula):
         value = shown.value if column.right else shown.text
-        sheet.formula(line, place, resolved(formula), value, _form(shown))
+        sheet.formula(line, place, resolved(formula), value, form, "computed" if column.right else "word")
     elif column.right and (shown.value is not None or shown.is_input):
-        sheet.number(line, place, shown.value, _form(shown), "input" if shown.is_input else "value")
+        sheet.number(line, place, shown.value, form, "input" if shown.is_input else "value")
     else:
-        sheet.text(line, place, shown.text, _TONES.get(shown.tone) or _ROLES.get(column.role, "text"))
+        role = "strong" if is_head else _TONES.get(shown.tone) or _ROLES.get(column.role, "text")
+        sheet.text(line, place, shown.text, role)
+    if shown.limits:
+        sheet.must_be_number(line, place, *shown.limits, shown.hint)
+    if shown.name:
+        sheet.book.name(shown.name, sheet.at(line, place))
+
+
+def _chart(book: Book, chart: Chart, sheets: Mapping[str, tuple[Sheet, Tabular]]) -> None:
+    """Draw a native chart below its table."""
+    native = chart.native
+    assert native is not None
+    sheet, table = sheets[native.table]
+
+    def cells(key: str) -> str:
+        column = column_of(table, key)
+        return f"={sheet.span(FIRST_ROW, column, FIRST_ROW + native.rows - 1, column)}"
+
+    drawn = book.chart(native.kind, chart.title)
+    for number, key in enumerate(native.values):
+        series: dict[str, Any] = {"categories": cells(native.category), "values": cells(key), "gap": 50}
+        series["name"] = f"={sheet.at(HEAD_ROW, column_of(table, key))}"
+        series["fill"] = {"color": COLOURS[number % len(COLOURS)]}
+        if native.ends:
+            below, above = map(cells, native.ends)
+            bars = {"type": "custom", "plus_values": above, "minus_values": below}
+            series["y_error_bars"] = bars | {"line": {"color": "#1F3A5F", "width": 1.75}}
+            series["fill"] = {"color": "#A9CCE8"}
+        drawn.add_series(series)
+    if len(native.values) == 1:
+        drawn.set_legend({"none": True})
+    axis = {"name": book.words(native.axis), "num_format": "0.0", "min": 0} | GRID
+    if native.kind == "bar":
+        drawn.set_y_axis({"reverse": True})
+        drawn.set_x_axis(axis | {"label_position": "high"})
+    else:
+        drawn.set_y_axis(axis)
+    height = min(150 + 26 * native.rows, 1500) if native.kind == "bar" else 360
+    sheet.place(drawn, FIRST_ROW + len(table.rows) + 2, 0, 880, height)
 
 
 def _form(shown: Cell) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 from fleetmark.base.facts import Facts
 from fleetmark.base.units import significant
@@ -36,8 +36,9 @@ class Chart:
     """A chart: its heading, a note on how to read it, and the SVG.
 
     ``spec``: makes the specification of a chart without an SVG, which is drawn only by formats that show it.
-    ``is_folded``: a page on a screen shows the heading first. ``small``: shown side by side with others. ``lines``: the
-    drawing for a terminal. ``table``: the figures behind the chart, for formats without pictures.
+    ``is_folded``: a page on a screen shows the heading first. ``small``: shown side by side with others. ``lines``:
+    the drawing for a terminal. ``table``: the figures behind the chart, for formats without pictures. ``native``: the
+    chart of a workbook.
     """
 
     title: str
@@ -48,6 +49,24 @@ class Chart:
     table: Tabular | None = None
     spec: Callable[[], Spec] | None = None
     is_folded: bool = False
+    native: Native | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Native:
+    """A chart that a workbook draws itself, below the table with the key ``table``.
+
+    ``category``, ``values``: keys of columns. ``rows``: the number of rows that it shows. ``ends``: the columns with
+    the lengths of the error bars below and above the only value. ``axis``: the title of the value axis.
+    """
+
+    kind: Literal["column", "bar"]
+    table: str
+    category: str
+    values: tuple[str, ...]
+    rows: int
+    ends: tuple[str, str] | None = None
+    axis: str = ""
 
 
 # A mark with a description. It becomes a title, which browsers show on hover, unlike a label for screen readers.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -49,7 +51,7 @@ def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[Rendera
     if table.title and not table.listing and table.title != above:
         yield Text(fmt.clean(_(table.title)))
     yield from (Text(fmt.clean(_(note)), style="dim") for note in table.notes)
-    yield _table(table, rows, _, heads)
+    yield _Fitted(replace(table, rows=rows, heads=heads), _)
     if len(table.rows) > len(rows):
         yield Text(_(message("and {n} more", n=len(table.rows) - len(rows))), style="dim")
     yield from _notes(table, rows, _)
@@ -66,26 +68,69 @@ def _aligned(table: Tabular, _: Language) -> str:
     return "\n".join("  ".join(s(t, w) for s, t, w in zip(sides, row, widths, strict=True)).rstrip() for row in rows)
 
 
-def _table(table: Tabular, rows: Sequence[Row], _: Language, heads: frozenset[int]) -> Table:
+class _Fitted:
+    """A table that is split by columns if the terminal is too narrow. Each part begins with the first column."""
+
+    def __init__(self, table: Tabular, _: Language) -> None:
+        self.table, self._ = table, _
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for n, places in enumerate(self._parts(options.max_width)):
+            yield from [Text()] if n else []
+            yield _table(self.table, places, self._)
+
+    def _parts(self, width: int) -> Iterator[list[int]]:
+        """Yield the columns of each part. Neighbouring columns of a group stay together if there is room for them."""
+        columns = self.table.columns
+        places = [n for n, column in enumerate(columns) if column.role != "note"]
+        if not places:
+            return
+        least = {n: _least(self.table, n, self._) + 1 for n in places}
+        first, *others = places
+        runs = [list(run) for _, run in groupby(others, lambda n: columns[n].group or str(n))]
+        part = [first]
+        for run in runs:
+            pieces = [run] if least[first] + sum(least[n] for n in run) <= width else [[n] for n in run]
+            for piece in pieces:
+                if len(part) > 1 and sum(least[n] for n in (*part, *piece)) > width + 1:
+                    yield part
+                    part = [first]
+                part += piece
+        yield part
+
+
+def _least(table: Tabular, place: int, _: Language) -> int:
+    """Return the width that a column needs."""
+    column, title = table.columns[place], fmt.clean(table.columns[place].full_title(_))
+    cells = [row[place] for row in table.rows]
+    if column.right:  # figures are never truncated
+        details = [word for cell in cells for text in cell.details for word in _(text).split()]
+        return _width(title, [*(fmt.clean(_(cell.shown)) for cell in cells), *details])
+    words = [word for text in (title, *(_(cell.full) for cell in cells)) for word in text.split()]
+    return min(max(map(cell_len, words), default=0), _WORD)
+
+
+def _table(table: Tabular, columns: Sequence[int], _: Language) -> Table:
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    columns = [n for n, column in enumerate(table.columns) if column.role != "note"]
     for place in columns:
         column, title = table.columns[place], fmt.clean(table.columns[place].full_title(_))
-        if column.right:  # figures are never truncated
-            texts = [fmt.clean(_(row[place].shown)) for row in rows]
-            shown.add_column(title, justify="right", overflow="fold", width=_width(title, texts))
+        least = _least(table, place, _)
+        if column.right:
+            shown.add_column(title, justify="right", overflow="fold", width=least)
         else:
-            words = [word for text in (title, *(_(row[place].shown) for row in rows)) for word in text.split()]
-            least = min(max(map(cell_len, words), default=0), _WORD)
             shown.add_column(title, no_wrap=table.listing and place == 0, overflow="fold", min_width=least)
-    for number, row in enumerate(rows):
-        style = "bold" if number in heads else ""
-        shown.add_row(*(_cell(row[n], table.columns[n], _) for n in columns), style=style)
+    for number, row in enumerate(table.rows):
+        is_head = number in table.heads
+        cells = (_cell(row[n], table.columns[n], _, is_head=is_head) for n in columns)
+        shown.add_row(*cells, style="bold" if is_head else "")
     return shown
 
 
-def _cell(cell: Cell, column: Column, _: Language) -> Text:
-    return Text(fmt.clean(_(cell.shown)) or ("–" if column.right else ""), style=STYLES[cell.tone])
+def _cell(cell: Cell, column: Column, _: Language, *, is_head: bool) -> Text:
+    text = Text(fmt.clean(_(cell.shown)) or ("–" if column.right and not is_head else ""), style=STYLES[cell.tone])
+    for detail in cell.details:
+        text.append(f"\n{fmt.clean(_(detail))}", style="not bold dim")
+    return text
 
 
 def _width(title: str, cells: Sequence[str]) -> int:

@@ -21,11 +21,12 @@ WIDE = 7  # columns that fit on an upright page
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence. ``quiet``: it only explains or qualifies the exhibits next to it."""
+    """A sentence. ``quiet``: it only explains or qualifies the exhibits next to it. ``link``: the section with more."""
 
     text: str
     tone: Tone = ""
     quiet: bool = False
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[str]:
     sides = "".join("r" if column.right else "l" for column in table.columns)
     yield from table_head([column.full_title(_) for column in table.columns], sides)
     rows = table.rows if table.listing else table.rows[: table.limits.get("markdown", MOST_ROWS)]
-    yield from (table_row([_(cell.shown) for cell in row]) for row in rows)
+    yield from (table_row([_(cell.full) for cell in row]) for row in rows)
     if len(table.rows) > len(rows):
         yield from ("", _(message("and {n} more", n=len(table.rows) - len(rows))))
 

@@ -29,8 +29,9 @@ class Column:
     rows have, ``code`` is something to type, and ``file`` contains paths below the document's folder, separated by
     "; ". ``hint``: an explanation that a page shows on hover. ``group``: a heading over neighbouring columns with the
     same group. ``only``: the formats that include the column; all formats if empty. ``unit``: the unit of the column's
-    figures, if its cells have none in their text. ``form``: the number format of its cells in a workbook, if their text
-    has none. ``has_interval``: whether its cells may have one.
+    figures, if its cells have none in their text. ``plot``: an inline SVG beside the title, for pages. ``form``: the
+    number format of its cells in a workbook, if it does not follow from their text.
+    ``has_interval``: whether its cells may have an interval.
     """
 
     key: str
@@ -42,6 +43,7 @@ class Column:
     group: str = ""
     only: tuple[Kind, ...] = ()
     unit: str = ""
+    plot: str = ""
     form: str = ""
     has_interval: bool = True
 
@@ -63,8 +65,10 @@ class Cell:
     ``unit``: the base unit of ``value``, if ``text`` has a unit. ``lo``, ``hi``: the ends of its interval, which
     ``shown`` adds to ``text``. ``tone``: whether it is good or bad news. ``plot``: an inline SVG, for pages. ``hint``:
     an explanation that a page shows on hover. ``link``: the id of a section or table of the same page. ``formula``: as
-    ``Column.formula``, for this cell only. ``is_input``: the reader of a workbook may change the cell. ``entry``: the
-    number of the document's breakdown entry that a page opens from this cell.
+    ``Column.formula``, for this cell only. ``is_input``: the reader of a workbook may change the cell, between
+    ``limits``; ``hint`` is then its prompt. ``entry``: the number of the document's breakdown entry that a page opens
+    from this cell. ``details``: further lines below the text. ``anchor``: the id of the row on a page. ``name``: the
+    name of the cell in a workbook.
     """
 
     text: str = ""
@@ -80,12 +84,21 @@ class Cell:
     link: str = ""
     formula: str = ""
     is_input: bool = False
+    limits: tuple[float, float] | None = None
     entry: int | None = None
+    details: tuple[str, ...] = ()
+    anchor: str = ""
+    name: str = ""
 
     @property
     def shown(self) -> str:
         """Return the text followed by the interval."""
         return joined([self.text, f"({self.ends})" if self.ends else None], " ")
+
+    @property
+    def full(self) -> str:
+        """Return the text with interval and details in one line."""
+        return joined([self.shown, *self.details])
 
     @property
     def form(self) -> str:

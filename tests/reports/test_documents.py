@@ -15,7 +15,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
 from reports.formats import csv as csv_format
 from reports.formats import html, markdown
-from reports.kit.charts import Chart
+from reports.kit.charts import Chart, Native
 from reports.kit.document import Command, Document, Finding, Note, Section, Tile
 from reports.kit.language import language
 from reports.kit.layout import address, column_of, span
@@ -57,12 +57,24 @@ GROUPED = Tabular(
         Column("b", message("share"), "number", group="new"),
     ),
     (
-        (Cell("memory"), Cell(plot="<svg></svg>"), times(1.5), share(0.25)),
-        (Cell("stream", link="rates-table", hint="why"), Cell(), Cell("1.50", 1.5, formula="=[rates]!B5"), Cell("", None, is_input=True)),
+        (Cell("memory", details=("one of two",), anchor="memory"), Cell(plot="<svg></svg>"), times(1.5), share(0.25)),
+        (
+            Cell("stream", link="rates-table", hint="why"),
+            Cell(),
+            Cell("1.50", 1.5, formula="=[rates]!B5"),
+            Cell("", None, is_input=True, limits=(0, 1), name="weight"),
+        ),
         (Cell("cache"), Cell(), times(2.5), share(0.5)),
     ),
     heads=frozenset({0}),
     notes=("read it so",),
+)
+DRAWN = Chart(
+    "ratios",
+    "",
+    "<svg></svg>",
+    lines=("  1  2",),
+    native=Native(kind="bar", table="grouped", category="benchmark", values=("a",), rows=3, ends=("b", "b"), axis="x"),
 )
 # Totals and facts that are in a document but not in its JSON form, which is older.
 NOT_IN_RECORD = {
@@ -93,7 +105,7 @@ SAMPLE = Document(
                 Tile("hosts", number(3)),
             ),
         ),
-        Section("grouped", "Groups", (GROUPED,), is_folded=True),
+        Section("grouped", "Groups", (GROUPED, DRAWN), is_folded=True),
         Section("paper", message("Provenance"), (Note("on pages only"),), ("html", "pdf", "xlsx")),
     ),
 )
@@ -109,18 +121,24 @@ def rows(document: Document, kind: Any) -> Iterator[tuple[Tabular, tuple[Cell, .
         yield from ((table, row) for row in table.rows)
 
 
-def texts(table: Tabular, row: tuple[Cell, ...]) -> list[str]:
-    """Return the displayed text of the cells."""
+def texts(table: Tabular, number: int, row: tuple[Cell, ...], joint: str) -> list[str]:
+    """Return the displayed text of the cells. ``joint``: what separates their lines."""
+    absent = "" if number in table.heads else "–"
     cells = zip(table.columns, row, strict=True)
-    return [" ".join(cell.shown.split()) or ("–" if column.right else "") for column, cell in cells]
+    return [
+        " ".join(joint.join([cell.shown, *cell.details]).split()) or (absent if column.right else "")
+        for column, cell in cells
+    ]
 
 
 def test_a_page_and_markdown_have_every_cell(document: Document) -> None:
     page, marks = rendered.on_page(document), rendered.in_markdown(document)
-    for table, row in rows(document, "html"):
-        assert texts(table, row) in page
-    for table, row in rows(document, "markdown"):
-        assert [text.replace("–", "") if text == "–" else text for text in texts(table, row)] in marks
+    for _, table in document.tables_for("html"):
+        for number, row in enumerate(table.rows):
+            assert texts(table, number, row, " ") in page
+    for _, table in document.tables_for("markdown"):
+        for number, row in enumerate(table.rows):
+            assert ["" if text == "–" else text for text in texts(table, number, row, ", ")] in marks
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -138,7 +156,8 @@ def test_paper_has_every_figure_within_its_margins(document: Document, tmp_path:
     text, outside = rendered.on_paper(document, tmp_path)
     assert outside == []
     for table, row in rows(document, "pdf"):
-        figures = [cell.shown for column, cell in zip(table.columns, row, strict=True) if column.right]
+        cells = [cell for column, cell in zip(table.columns, row, strict=True) if column.right]
+        figures = [text for cell in cells for text in (cell.text, cell.ends)]  # the interval may be on its own line
         assert [figure for figure in figures if "".join(figure.split()) not in text] == []
 
 
@@ -176,7 +195,7 @@ def test_json_and_csv_have_every_value_with_its_unit_and_interval(document: Docu
 
 
 def test_a_workbook_has_every_value_with_its_unit_and_interval(document: Document) -> None:
-    book = rendered.in_workbook(document)
+    book: Any = rendered.in_workbook(document)
     sheets = book.worksheets[1:]
     for _, table in document.tables_for("xlsx"):
         sheet = next(sheet for sheet in sheets if sheet["A1"].value == table.title)
@@ -214,7 +233,7 @@ def test_a_formula_names_the_sheet_of_another_table() -> None:
 
 def test_pages_group_columns_and_rows_and_fold_sections() -> None:
     page = html.render(SAMPLE, rendered.ENGLISH)
-    assert '<th scope="colgroup" colspan="1">old</th>' in page and '<tr class="head">' in page
+    assert '<th scope="colgroup" colspan="1">old</th>' in page and '<tr class="head" id="memory">' in page
     assert '<details class="section">' in page and '<a href="#rates-table">stream</a>' in page
     assert "<svg></svg>" in page and "<svg></svg>" not in rendered.shown(SAMPLE)
     assert "<details class" not in html.render(SAMPLE, rendered.ENGLISH, medium="paper")
@@ -235,6 +254,23 @@ def test_a_limit_says_how_many_rows_are_left_out() -> None:
     document = Document(title="x", answer="y", sections=(Section("a", "A", (table,)),))
     assert "and 1 more" in html.render(document, rendered.ENGLISH)
     assert "and 2 more" in rendered.shown(document) and "and 1 more" in markdown.render(document, rendered.ENGLISH)
+
+
+def test_a_workbook_names_cells_limits_inputs_and_draws_charts() -> None:
+    book: Any = rendered.in_workbook(SAMPLE)
+    assert book.defined_names["weight"].attr_text == "'Groups'!$C$6"
+    (rule,) = book["Groups"].data_validations.dataValidation
+    assert (rule.formula1, rule.formula2, str(rule.sqref)) == ("0", "1", "C6")
+    (series,) = book["Groups"]._charts[0].series
+    assert series.val.numRef.f == "'Groups'!$B$5:$B$7" and series.errBars.plus.numRef.f == "'Groups'!$C$5:$C$7"
+    assert "  1  2" in rendered.shown(SAMPLE)
+
+
+def test_a_narrow_terminal_shows_wide_tables_in_parts() -> None:
+    columns = (Column("name", "name", "name"), *(Column(f"c{n}", f"c{n}", "number") for n in range(9)))
+    table = Tabular("wide", "wide", columns, ((Cell("row"), *(number(10**9 + n) for n in range(9))),))
+    text = rendered.shown(Document(title="x", answer="x", sections=(Section("wide", "wide", (table,)),)), 60)
+    assert all(f"{10**9 + n:,}" in text for n in range(9)) and text.count("row") == 3
 
 
 def test_findings_are_a_tab_and_evidence_a_link_within_the_folder() -> None:

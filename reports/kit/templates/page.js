@@ -72,12 +72,24 @@ async function copy(text, button, label, node) {
   }
   setTimeout(() => (button.textContent = label), 2500);
 }
+// An interval becomes two further columns, and a heading over several columns stands before theirs.
+function spread(table) {
+  const body = [...table.tBodies].flatMap((b) => [...b.rows]);
+  const ranged = [...(table.tHead?.rows[table.tHead.rows.length - 1]?.cells ?? [])].map((_, i) => body.some((row) => row.cells[i]?.querySelector(".ci")));
+  return (cell) => {
+    if (!ranged[cell.cellIndex]) return null;
+    if (cell.tagName === "TH") return [visible(cell), words.lowest, words.highest];
+    const ends = cell.querySelector(".ci")?.textContent.replace(/[()]/g, "").split("–") ?? ["", ""];
+    return [cell.querySelector("b")?.textContent ?? "", ...ends];
+  };
+}
 function tsv(table) {
+  const parts = table.classList.contains("tabular") ? spread(table) : () => null;
   const line = (row) =>
     [...row.cells].filter((c) => !c.classList.contains("plot"))
-      .flatMap((c) => { if (c.dataset.copy !== undefined) return c.dataset.copy.split("|"); const more = c.querySelector("small"); return [visible(c), more ? visible2(more) : ""].filter(Boolean).join(" "); })
+      .flatMap((c) => { const several = parts(c); if (several) return [`${c.dataset.group ? `${c.dataset.group}: ` : ""}${several[0]}`, ...several.slice(1)]; if (c.dataset.group) return `${c.dataset.group}: ${visible(c)}`; if (c.dataset.copy !== undefined) return c.dataset.copy.split("|"); const more = c.querySelector("small"); return [visible(c), more ? visible2(more) : ""].filter(Boolean).join(" "); })
       .map((text) => (/^[=+@]/.test(text) ? `'${text}` : text)).join("\t"); // no formula in the sheet it is pasted into
-  return [...table.rows].filter((row) => !row.hidden).map(line).join("\n") + "\n";
+  return [...table.rows].filter((row) => !row.hidden && !row.classList.contains("groups")).map(line).join("\n") + "\n";
 }
 const visible2 = (node) => node.textContent.replace(/\s+/g, " ").trim();
 
@@ -123,7 +135,7 @@ function units(root) {
 // --- Filtering rows by words, and by what is worse or cannot be told; folding the benchmarks of a class.
 let terms = [];
 function shown(row) {
-  if (byId("doubt")?.value === "doubt" && row.dataset.b !== undefined && row.dataset.doubt === undefined) return false;
+  if (byId("doubt")?.value === "doubt" && (row.dataset.b !== undefined || row.closest(".tabular tbody.class")) && row.dataset.doubt === undefined) return false;
   if (!terms.length) return true;
   row.words ??= `${row.closest("tbody.class")?.rows[0].cells[0].textContent ?? ""} ${row.closest(".class, .workload")?.querySelector("h3, summary")?.textContent ?? ""} ${row.closest("details")?.querySelector("summary")?.textContent ?? ""} ${row.textContent}`.toLowerCase();
   return terms.every((word) => row.words.includes(word));
