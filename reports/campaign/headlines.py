@@ -201,7 +201,7 @@ def variation(cv: float) -> Cell:
 def end_cells(row: Mapping[str, Any], shown: fmt.Shown) -> Iterator[Cell]:
     """Yield the lowest and the highest figure, each with its host, then these hosts alone."""
     hosts = [fmt.clean(row[end]) for end in ("low_host", "high_host")]
-    figures = [shown.number(row[end]) for end in ("low", "high")]
+    figures = [shown.quantity(row[end]) for end in ("low", "high")]
     yield Cell(f"{figures[0]} {hosts[0]}")
     yield Cell(f"{figures[1]} {hosts[1]}" if row["n"] > 1 else "")
     yield from map(Cell, hosts)
