@@ -93,6 +93,8 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
     columns = [*METRIC, "bits", "percent", "value", *([] if one else ["generation"])]
     for metric, rows, _ in view.headlines:
         held = declared.peak(metric.workload, metric.case, metric.metric)
+        if held is None and comparison is None:
+            continue
         for r in rows[columns].to_dict("records"):
             side = view.generations[0] if one else str(r["generation"])
             top = _peak(held, r["case"], r["subject"], side, machines) if held else None

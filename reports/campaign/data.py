@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,19 @@ _RUNS = 20_000  # outcomes that are read at a time
 
 
 class Records:
-    """Rows of frames as records, made when they are read. Numbers have every digit; a missing value is None."""
+    """Records that are made whenever they are read."""
 
-    def __init__(self, parts: Any) -> None:
-        self.parts = parts
+    def __init__(self, make: Callable[[], Iterator[dict[str, Any]]]) -> None:
+        self.make = make
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for part in self.parts():
-            yield from part.astype(object).where(part.notna(), None).to_dict("records")
+        return self.make()
+
+
+def _records(frames: Iterable[pd.DataFrame]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of frames. Numbers have every digit; a missing value is None."""
+    for frame in frames:
+        yield from frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
 def record(
@@ -55,10 +60,10 @@ def record(
         "notes": list(results.campaign.notes),
         "footnotes": footnotes(results.values.distinct("standing")["standing"]),
         **documents(parts),
-        "headlines": rows_of(headlines.table(view, against, view.headlines).for_format("json")),
+        "headlines": Records(lambda: iter(rows_of(headlines.table(view, against, view.headlines).for_format("json")))),
         "causes": rows_of(status.causes_table(problems)),
-        "outcomes": Records(lambda: _slices(results.outcomes)),
-        "measurements": Records(results.values.parts),
+        "outcomes": Records(lambda: _records(_slices(results.outcomes))),
+        "measurements": Records(lambda: _records(results.values.parts())),
     }
 
 

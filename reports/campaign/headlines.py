@@ -17,7 +17,7 @@ from reports.campaign.view import MetricRows, View, footnotes, headlines, legend
 from reports.comparison.titles import class_title
 from reports.kit import format as fmt
 from reports.kit.document import Exhibit, Note, Section
-from reports.kit.tabular import Cell, Column, Kind, Row, Tabular, number
+from reports.kit.tabular import Cell, Column, Kind, LazyRows, Row, Tabular, number
 
 FIRST_BENCHMARKS = 12  # on the first screen
 FIRST_SIDES = 4  # generations side by side
@@ -106,7 +106,7 @@ _SHOWN = (
 # --- all headlines ---------------------------------------------------------------------------------------------------
 
 
-def table(view: View, against: Against, shown: Iterable[MetricRows]) -> Tabular:
+def table(view: View, against: Against, shown: Sequence[MetricRows]) -> Tabular:
     """Return headlines with their spread: a row per metric, or per metric and generation of several hosts."""
     several = len(view.hosts) > 1
     sides = [Column("generation", message("generation"), "side", only=() if len(view.generations) > 1 else WORKED)]
@@ -126,8 +126,13 @@ def table(view: View, against: Against, shown: Iterable[MetricRows]) -> Tabular:
         *(_end_columns() if several else ()),
         Column("better", message("better"), only=("html", "pdf", "markdown", "xlsx", "json", "csv")),
     )
-    rows = [_row(view, against, metric, row, scale, several) for metric, rows, scale in shown for row in records(rows)]
-    return Tabular("headlines", message("Headlines"), columns, tuple(rows), limits={"markdown": 400})
+
+    def rows() -> Iterator[Row]:
+        for metric, figures, scale in shown:
+            yield from (_row(view, against, metric, row, scale, several) for row in records(figures))
+
+    size = sum(len(figures) for _, figures, _ in shown)
+    return Tabular("headlines", message("Headlines"), columns, LazyRows(rows, size), limits={"markdown": 400})
 
 
 def identity() -> tuple[Column, ...]:
@@ -196,7 +201,7 @@ def variation(cv: float) -> Cell:
 def end_cells(row: Mapping[str, Any], shown: fmt.Shown) -> Iterator[Cell]:
     """Yield the lowest and the highest figure, each with its host, then these hosts alone."""
     hosts = [fmt.clean(row[end]) for end in ("low_host", "high_host")]
-    figures = [shown.number(row[end]) for end in ("low", "high")]
+    figures = [shown.quantity(row[end]) for end in ("low", "high")]
     yield Cell(f"{figures[0]} {hosts[0]}")
     yield Cell(f"{figures[1]} {hosts[1]}" if row["n"] > 1 else "")
     yield from map(Cell, hosts)

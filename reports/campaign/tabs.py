@@ -23,7 +23,7 @@ from planner.centre import LEAST
 from reports.campaign import headlines
 from reports.campaign.against import Against
 from reports.campaign.deviation import title
-from reports.campaign.view import View, meaning
+from reports.campaign.view import MetricRows, View, meaning
 from reports.kit import format as fmt
 from reports.kit.document import Section
 from reports.kit.layout import FIRST_ROW, HEAD_ROW
@@ -48,7 +48,7 @@ def sections(view: View, against: Against, has_every_value: bool) -> list[Sectio
 
     ``has_every_value``: write all measurements even if they are too many for formulas.
     """
-    number = sum(int(part["n"].sum()) for part in view.of_hosts)
+    number = int(view.of_hosts.rows["n"].sum())
     tabs = _Tabs(view, number)
     raw = tabs.measurements if tabs.is_live else tabs.every_value() if has_every_value else tabs.elsewhere()
     tables = (
@@ -233,15 +233,15 @@ class _Tabs:
         is_headline = frame["headline"].to_numpy(bool)
         listed = list(self.view.by_metric(frame[is_headline] if is_headline.any() else frame))
         table = headlines.table(self.view, against, listed).for_format("xlsx")
-        records = [(metric, row) for metric, rows, _ in listed for row in headlines.records(rows)]
-        rows = LazyRows(partial(self._headlines, table, records), len(records))
+        rows = LazyRows(partial(self._headlines, table, listed), len(table.rows))
         note = message(
             "Geometric mean over hosts. From and to: its 95% interval (Student's t on logarithms) from 6 hosts on, "
             "below that the range."
         )
         return replace(table, title=message("Headlines per generation"), rows=rows, notes=(note,))
 
-    def _headlines(self, table: Tabular, records: Sequence[tuple[Metric, Mapping[str, Any]]]) -> Iterator[Row]:
+    def _headlines(self, table: Tabular, listed: Sequence[MetricRows]) -> Iterator[Row]:
+        records = ((metric, row) for metric, rows, _ in listed for row in headlines.records(rows))
         keys = [column.key for column in table.columns]
         for cells, (metric, record) in zip(table.rows, records, strict=True):
             formulas = self._of_generation(metric, record) if self.has_figures else {}

@@ -102,10 +102,11 @@ def _against(medians: Mapping[Which, float], of: str) -> float | None:
     return known[0] if known else None
 
 
-def tables(of_parts: Sequence[Line], *, narrow: bool = False) -> list[Tabular]:
-    """A table for each kind of host, a row for each part. ``narrow``: without what peaks follow from."""
+def tables(of_parts: Sequence[Line]) -> list[Tabular]:
+    """Return a table for each kind of host, with a row for each part."""
     columns = (
         Column("part", message("part"), "name"),
+        Column("kind", message("kind"), only=("json", "csv")),
         Column("measured", message("measured"), "number"),
         Column("peak", message("peak"), "number"),
         Column("share", message("% of peak"), "number"),
@@ -119,9 +120,8 @@ def tables(of_parts: Sequence[Line], *, narrow: bool = False) -> list[Tabular]:
     of_kind: dict[str, list[Line]] = {}
     for line in of_parts:
         of_kind.setdefault(line.kind, []).append(line)
-    most = len(columns) - narrow
-    listed = {kind: tuple(_row(line)[:most] for line in own) for kind, own in of_kind.items()}
-    return [tabular.compact(Tabular("parts", kind, columns[:most], rows)) for kind, rows in listed.items()]
+    listed = {kind: tuple(map(_row, own)) for kind, own in of_kind.items()}
+    return [tabular.compact(Tabular("parts", kind, columns, rows)) for kind, rows in listed.items()]
 
 
 def _row(line: Line) -> tuple[Cell, ...]:
@@ -129,6 +129,7 @@ def _row(line: Line) -> tuple[Cell, ...]:
     unit = line.roof.unit
     return (
         Cell(line.name),
+        Cell(fmt.clean(line.kind)),
         Cell(rate(line.rate, unit), line.rate, unit),
         Cell(rate(top.rate, unit), top.rate, unit) if top else Cell(),
         Cell(fmt.share(line.share, 0), line.share) if line.share is not None else Cell(),
@@ -157,10 +158,10 @@ def notes(of_parts: Sequence[Line]) -> list[Message]:
     return listed
 
 
-def part(of_parts: Sequence[Line], *, narrow: bool = False) -> Part:
-    """What every document says of the parts; ``narrow`` as for ``tables``."""
+def part(of_parts: Sequence[Line]) -> Part:
+    """Return the part of a report about the parts of hosts."""
     title = message("Hosts under their own roofs")
-    return Part("roofs", title, tuple(notes(of_parts)), tuple(tables(of_parts, narrow=narrow)))
+    return Part("roofs", title, tuple(notes(of_parts)), tuple(tables(of_parts)))
 
 
 def pictures(of_parts: Sequence[Line], _: Language) -> list[Chart]:

@@ -8,7 +8,7 @@ import hashlib
 import os
 import stat
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +24,7 @@ from fleetmark.base.words import word
 from reports.kit import charts
 from reports.kit import format as fmt
 from reports.kit.language import Language
+from reports.kit.tabular import Cell
 
 Medium = Literal["screen", "paper"]
 _HERE = Path(__file__).parent / "templates"
@@ -136,6 +137,7 @@ def _environment(templates: Path | None) -> jinja2.Environment:
         "say": _say,
         "titled": charts.titled,
         "unbroken": _unbroken,
+        "doubtful": _doubtful,
     }
     return environment
 
@@ -166,6 +168,11 @@ def _say(context: jinja2.runtime.Context, text: object) -> str:
     """A Fleetmark sentence or word in the reader's language; other text is unchanged but for control characters."""
     cleaned = fmt.clean(text)
     return str(context["_"](cleaned if isinstance(cleaned, Message) else word(cleaned)))
+
+
+def _doubtful(row: Sequence[Cell]) -> bool:
+    """Return whether a row of a table has bad or uncertain news."""
+    return any(cell.tone in ("bad", "unsure") for cell in row)
 
 
 def _unbroken(command: str) -> Markup:
