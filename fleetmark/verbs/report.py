@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.terminal import Terminal, unwrapped
+from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import message
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.pinned import REFERENCES
 from fleetmark.record.results import Results
 from fleetmark.record.view import load_results
-from fleetmark.verbs.documents import Documents, show, write
-from reports import report
+from fleetmark.verbs.documents import Documents, show
 from reports.campaign import document as campaign_report
 from reports.kit import format as fmt
-from reports.report import Report
 from workloads import declared
 
 if TYPE_CHECKING:
     from fleetmark.record.compare import Answer, Question
     from planner.comparison import Comparison
-    from reports.comparison.front import Around
-    from reports.frontier.section import Block
+    from reports.comparison.compared import Compared
 
 
 def _ahead(documents: Documents) -> None:
@@ -38,32 +34,6 @@ def _ahead(documents: Documents) -> None:
         from reports.kit import charts
 
         threading.Thread(target=charts.warm, daemon=True).start()
-
-
-def _write(of: Report, documents: Documents, console: Console) -> None:
-    renderers = {kind: partial(render, of, documents) for kind, render in _RENDER.items()}
-    write(documents, renderers, console)
-
-
-def _html(of: Report, documents: Documents) -> bytes:
-    from reports import html
-
-    return html.render(of, templates=documents.templates).encode()
-
-
-def _pdf(of: Report, documents: Documents) -> bytes:
-    from reports import pdf
-
-    return pdf.render(of, templates=documents.templates, appendix=documents.appendix)
-
-
-def _xlsx(of: Report, documents: Documents) -> bytes:
-    from reports import xlsx
-
-    return xlsx.render(of)
-
-
-_RENDER: Mapping[str, Callable[[Report, Documents], bytes]] = {"html": _html, "pdf": _pdf, "xlsx": _xlsx}
 
 
 # --- a campaign ------------------------------------------------------------------------------------------------------
@@ -141,65 +111,30 @@ def _beside_reference(archive: Archive, results: Results, only: Sequence[str] | 
 def comparison(question: Question, form: str, console: Console, documents: Documents) -> None:
     """Show a comparison as ``form`` (table, json, csv or md), and write its documents."""
     from fleetmark.record.compare import compare  # with scipy, which a campaign's report has no use for
-    from reports import markdown
-    from reports.comparison import json as comparison_json
-    from reports.comparison import model as flat
-    from reports.comparison import terminal as comparison_terminal
+    from reports.comparison import model
+    from reports.comparison.document import document
 
     _ahead(documents)
     answer = compare(question, turn="html" in documents.paths, values="xlsx" in documents.paths)
-    document = _report(question, answer, documents) if documents.paths or form == "md" else None
-    if document is not None:
-        _write(document, documents, console)
-    shown = answer.comparison
-    if form == "md" and document is not None:
-        typer.echo(markdown.render(document), nl=False)
-    elif form in ("table", "json"):
-        blocks = document.frontiers if document is not None else _frontiers(question, answer)
-        around = document.around if document is not None else _around(answer, blocks)
-        parts = document.parts if document is not None else tuple(block.part for block in blocks)
-        rows = flat.rows(shown)
-        if form == "json":
-            typer.echo(comparison_json.render(shown, rows, around, answer.selectors, parts))
-        else:
-            for part in comparison_terminal.show(shown, rows, around, documents.language, parts):
-                Terminal().print(part)
-    else:
-        typer.echo(flat.to_csv(shown), nl=False)
+    has_evidence = bool(documents.paths) or form == "md"
+    compared = _compared(question, answer, documents, has_evidence=has_evidence)
+    show(document(compared, documents.language, has_appendix=documents.appendix), form, console, documents)
     if form == "csv":  # which has no place for them
-        for sentence in [*(f"warning: {w}" for w in shown.warnings), *shown.notes, *flat.footnotes(shown)]:
+        seen = answer.comparison
+        for sentence in [*(f"warning: {w}" for w in seen.warnings), *seen.notes, *model.footnotes(seen)]:
             typer.echo(f"fleetmark: {sentence}", err=True)
 
 
-def _around(answer: Answer, blocks: Sequence[Block]) -> Around:
+def _compared(question: Question, answer: Answer, documents: Documents, *, has_evidence: bool) -> Compared:
+    """Return the comparison. Without evidence, only the loads of its frontiers are read."""
     from fleetmark.record import evidence
-    from reports.comparison.front import Around
+    from reports.comparison.compared import with_evidence, without_evidence
 
-    families = [block.family for block in blocks]
-    outlying = (answer.outliers, answer.without)
-    return Around(
-        evidence.hosts(answer), *outlying, families, answer.powered, answer.causes, answer.effects, answer.again
-    )
-
-
-def _frontiers(question: Question, answer: Answer) -> tuple[Block, ...]:
-    """Return the frontiers of the workloads that have one; read no data for other workloads."""
-    from fleetmark.record import evidence
-    from reports.report import frontiers
-
-    workloads = sorted(w for w in set(answer.comparison.benchmarks["workload"]) if declared.frontier(str(w)))
-    if not workloads:
-        return ()
-    measured = evidence.measurements(question.root, answer, workloads)
-    hosts = evidence.hosts(answer)
-    titles = {side: side for side in answer.machines}
-    return frontiers(measured, hosts, titles, answer.comparison)
-
-
-def _report(question: Question, answer: Answer, documents: Documents) -> Report:
-    from fleetmark.record import evidence
-
+    if not has_evidence:
+        workloads = sorted(w for w in set(answer.comparison.benchmarks["workload"]) if declared.frontier(str(w)))
+        measured = evidence.measurements(question.root, answer, workloads) if workloads else None
+        return without_evidence(answer, evidence.hosts(answer), measured)
     together, parts = evidence.gather(question.root, answer, question.command(), documents.date or utc())
     if question.reference is not None:
         parts = (*parts, evidence.pinned(question.root, question.reference))
-    return report.of_comparison(answer, together, parts, documents.language)
+    return with_evidence(answer, together, parts)

@@ -97,7 +97,7 @@ def _translator(language: Language) -> Callable[..., str]:
 
 def _own(templates: Path | None, medium: Medium) -> dict[str, Any]:
     """Styles and logo: Fleetmark's, and the user's where the folder has them."""
-    sheets = [_HERE / "page.css", _HERE / "comparison.css", *([_HERE / "paper.css"] if medium == "paper" else [])]
+    sheets = [_HERE / "page.css", *([_HERE / "paper.css"] if medium == "paper" else [])]
     logo = templates and templates / "logo.svg"
     colours = templates and templates / "colours.css"
     try:

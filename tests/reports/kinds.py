@@ -44,6 +44,9 @@ from tests.commands import run
 from tests.fleets import campaign, sick, usual
 from tests.profiles import record_generations
 from tests.records import TRIAD, record
+from tests.reports import compared, fleet
+from tests.reports.loads import PRICE
+from tests.reports.loads import measured as served
 from tests.schedules import facts
 from workloads import load_suite
 
@@ -186,6 +189,40 @@ def _isolation(root: Path) -> Document:
     )
 
 
+def _comparison(root: Path) -> Document:
+    """Return a comparison of two sides, one benchmark of which only one side ran."""
+    compared.archives(root, ("icelake", "genoa"))
+    return compared.document(compared.compared(root, "gen=icelake", ["gen=genoa"], values=True), has_appendix=True)
+
+
+def _priced(root: Path) -> Document:
+    """Return a comparison of three sides with prices, a slow host and settings that differ."""
+    fleet.fleet(root)
+    return compared.document(compared.compared(root, values=True))
+
+
+def _published(root: Path) -> Document:
+    """Return a comparison of single published runs of two systems."""
+    rates = {"nginx": (100, 205), "redis": (90, 171), "build": (12, 11)}
+    lines = [
+        f"{side}1,{side},{name},{value},requests/s,higher,capacity,app"
+        for name, values in rates.items()
+        for side, value in zip(("old", "new"), values, strict=True)
+    ]
+    head = "machine,gen,benchmark,value,unit,better,kind,class"
+    (root / "table.csv").write_text("\n".join([head, *lines]))
+    run(root, "import", "table", str(root / "table.csv"))
+    return compared.document(compared.compared(root, "gen=old", ["gen=new"], values=True))
+
+
+def _served(root: Path) -> Document:
+    """Return a comparison of language models at equal service."""
+    old, new = ["o1", "o2", "o3"], ["n1", "n2", "n3"]
+    record(root, "c-old", {h: {"gen": "old", **PRICE} for h in old}, served(old, 1.0))
+    record(root, "c-new", {h: {"gen": "new", **PRICE} for h in new}, served(new, 3.0))
+    return compared.document(compared.compared(root, "gen=old", ["gen=new"], values=True))
+
+
 KINDS: Mapping[str, Callable[[Path], Document]] = {
     "campaigns": _campaigns,
     "baselines": _baselines,
@@ -205,4 +242,8 @@ KINDS: Mapping[str, Callable[[Path], Document]] = {
     "isolation": _isolation,
     "trial": _trial,
     "rules": _rules,
+    "comparison": _comparison,
+    "comparison of three sides": _priced,
+    "comparison of published runs": _published,
+    "comparison at equal service": _served,
 }

@@ -1,48 +1,60 @@
-"""A comparison as JSON: the first screen as text, and every row with every digit; a missing value is null."""
+"""A comparison as data for programs: the first screen as text, and every row with every digit."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
-from planner.comparison import Comparison
 from planner.estimate import CONFIDENCE
+from planner.peers import Outlier
 from reports.comparison import headline
-from reports.comparison.cell import Cell
-from reports.comparison.front import Around, Front, front
+from reports.comparison.cell import Cell as Result
+from reports.comparison.face import Face
+from reports.comparison.front import Front
 from reports.comparison.model import RatioRow, footnotes
 from reports.comparison.titles import titled
-from reports.kit.tabular import Part, documents
+from reports.kit.tabular import Cell, Column, Part, Tabular, documents
 
 
-def render(
-    comparison: Comparison,
-    rows: Sequence[RatioRow],
-    around: Around | None,
-    selectors: Mapping[str, str],
-    parts: Sequence[Part] = (),
-) -> str:
-    """The document. ``selectors``: a side's name to what chose it; ``parts``: what is made of tables."""
-    doc: dict[str, Any] = {
-        "answer": _front(front(comparison, rows, around)),
+def record(
+    face: Face, selectors: Mapping[str, str], outliers: Sequence[Outlier], parts: Sequence[Part]
+) -> dict[str, Any]:
+    """Return the JSON form. ``selectors``: what chose each side. ``parts``: the frontiers."""
+    comparison = face.comparison
+    return {
+        "answer": _front(face.front),
         "baseline": comparison.baseline,
-        "candidates": [c.title for c in comparison.candidates],
+        "candidates": [candidate.title for candidate in comparison.candidates],
         "selectors": dict(selectors),
         "per": comparison.per,
         "pairing": comparison.pairing.value,
         "confidence": CONFIDENCE,
         "panel": None if comparison.panel is None else list(comparison.panel),
         "intervals": {"lo, hi": headline.FLEET, "your_workload_lo, your_workload_hi": headline.WORKLOAD},
-        "rows": [{k.rstrip("_"): v for k, v in asdict(row).items()} for row in rows],
+        "rows": [{key.rstrip("_"): value for key, value in asdict(row).items()} for row in face.rows],
         **documents(parts),
-        "outliers": [asdict(o) for o in around.outliers] if around else [],
+        "outliers": [asdict(outlier) for outlier in outliers],
         "warnings": [titled(warning) for warning in comparison.warnings],
         "notes": list(comparison.notes),
         "footnotes": footnotes(comparison),
     }
-    return json.dumps(doc, indent=1, allow_nan=False)
+
+
+def table(face: Face) -> Tabular:
+    """Return every row with every field, for CSV."""
+    columns = tuple(
+        Column(field.name.rstrip("_"), field.name, "number" if field.type in ("int", "float | None") else "text")
+        for field in fields(RatioRow)
+    )
+    rows = tuple(tuple(map(_cell, asdict(row).values())) for row in face.rows)
+    return Tabular("rows", headline.FLEET, columns, rows)
+
+
+def _cell(value: float | str | None) -> Cell:
+    if value is None:
+        return Cell()
+    return Cell(str(value)) if isinstance(value, str | bool) else Cell(str(value), value)
 
 
 def _front(first: Front) -> dict[str, Any]:
@@ -64,7 +76,7 @@ def _front(first: Front) -> dict[str, Any]:
                 "kind": line.kind,
                 "benchmarks": line.benchmarks,
                 "remark": line.remark,
-                "candidates": {c: _cell(x) for c, x in zip(first.candidates, line.cells, strict=True)},
+                "candidates": {c: _result(x) for c, x in zip(first.candidates, line.cells, strict=True)},
             }
             for line in first.lines
         ],
@@ -73,7 +85,7 @@ def _front(first: Front) -> dict[str, Any]:
     }
 
 
-def _cell(cell: Cell) -> dict[str, str]:
+def _result(cell: Result) -> dict[str, str]:
     shown = {
         "ratio": cell.ratio,
         "bound": cell.bound,
