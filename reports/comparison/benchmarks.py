@@ -153,22 +153,18 @@ def _figures(face: Face, cells: Cells, shown: fmt.Shown | None, *, is_head: bool
     yield _value(next((r.baseline_value for r in rows if r and r.baseline_value is not None), None), shown, unit)
     for row in rows:
         yield _value(row.candidate_value if row else None, shown, unit)
-        yield ratio_cell(row, is_head=is_head)
+        yield _ratio(row)
 
 
 def _value(value: float | None, shown: fmt.Shown | None, unit: str) -> Cell:
     return Cell() if value is None or shown is None else Cell(shown.quantity(value), value, unit if shown.unit else "")
 
 
-def ratio_cell(row: RatioRow | None, *, is_head: bool = False) -> Cell:
-    """Return the ratio of a class (``is_head``) or benchmark with its interval and verdict."""
+def _ratio(row: RatioRow | None) -> Cell:
+    """Return the ratio of a class or benchmark with its interval and verdict."""
     if row is None or row.ratio is None:
         return Cell()
-    own = fmt.interval(row.your_workload_lo, row.your_workload_hi) if is_head else ""
-    details = (
-        word(row.verdict) if row.verdict not in ("", Verdict.BETTER) else "",
-        message("own program {interval}", interval=own) if own else "",
-    )
+    details = (word(row.verdict),) if row.verdict not in ("", Verdict.BETTER) else ()
     return Cell(
         fmt.ratio(row.ratio),
         row.ratio,
@@ -176,7 +172,7 @@ def ratio_cell(row: RatioRow | None, *, is_head: bool = False) -> Cell:
         hi=row.hi,
         ends=fmt.interval(row.lo, row.hi),
         tone=VERDICTS.get(row.verdict, ""),
-        details=tuple(filter(None, details)),
+        details=details,
     )
 
 

@@ -15,12 +15,13 @@ from reports.campaign.versions import mixed
 from reports.campaign.view import View
 from reports.kit import format as fmt
 from reports.kit.breakdown import Breakdown
-from reports.kit.document import Command, Exhibit, Section
+from reports.kit.document import Command, Exhibit, Note, Section
 from reports.kit.language import Language
 from reports.kit.tabular import Kind
 
 _SIDE = message("side")
 _CAUSES = 8
+_CAMPAIGNS = 4  # described in the section of the command; more have their own
 _ON_PAGES: tuple[Kind, ...] = ("html", "pdf")
 
 
@@ -79,9 +80,15 @@ def provenance(shown: View, parts: Sequence[Results]) -> Iterator[Section]:
         *origin.mixed_versions(mixed(shown.results.values)),
         origin.pair(message("Statuses"), origin.STATUSES),
     )
-    yield Section("provenance", message("Provenance"), exhibits, only)
-    for number, part in enumerate(parts, 1):
-        title = message("Campaign {id}", id=part.campaign.id)
-        notes = tuple(origin.pair(message("Note"), note) for note in part.campaign.notes)
-        is_folded = len(parts) > 4
-        yield Section(f"campaign-{number}", title, (*origin.exhibits(part.campaign), *notes), only, is_folded)
+    campaigns = tuple(exhibit for part in parts for exhibit in _campaign(part))
+    if len(parts) <= _CAMPAIGNS:
+        yield Section("provenance", message("Provenance"), (*exhibits, *campaigns), only)
+    else:
+        yield Section("provenance", message("Provenance"), exhibits, only)
+        yield Section("campaigns", message("Campaigns"), campaigns, only, is_folded=True)
+
+
+def _campaign(part: Results) -> Iterator[Exhibit]:
+    yield Note(message("Campaign {id}", id=part.campaign.id), "strong")
+    yield from origin.exhibits(part.campaign)
+    yield from (origin.pair(message("Note"), note) for note in part.campaign.notes)

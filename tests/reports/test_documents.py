@@ -18,8 +18,7 @@ from reports.formats import html, markdown
 from reports.kit.charts import Chart, Native
 from reports.kit.document import Command, Document, Finding, Note, Section, Tile
 from reports.kit.language import language
-from reports.kit.layout import sheet_columns
-from reports.kit.layout import address, column_of, span
+from reports.kit.layout import address, column_of, sheet_columns, span
 from reports.kit.tabular import Cell, Column, Tabular, number, quantity, share, times
 from tests.reports import rendered
 from tests.reports.kinds import KINDS
@@ -135,11 +134,11 @@ def texts(table: Tabular, number: int, row: tuple[Cell, ...], joint: str) -> lis
 def test_a_page_and_markdown_have_every_cell(document: Document) -> None:
     page, marks = rendered.on_page(document), rendered.in_markdown(document)
     for _, table in document.tables_for("html"):
-        for number, row in enumerate(table.rows):
-            assert texts(table, number, row, " ") in page
+        for place, row in enumerate(table.rows):
+            assert texts(table, place, row, " ") in page
     for _, table in document.tables_for("markdown"):
-        for number, row in enumerate(table.rows):
-            assert ["" if text == "–" else text for text in texts(table, number, row, ", ")] in marks
+        for place, row in enumerate(table.rows):
+            assert ["" if text == "–" else text for text in texts(table, place, row, ", ")] in marks
 
 
 @pytest.mark.parametrize("width", [80, 140])
