@@ -20,6 +20,7 @@ from reports.kit.language import Language
 from reports.kit.tabular import Cell, Column, Part, Row, Tabular, Tone
 
 _WORD = 11  # columns
+_GAP = 2  # between columns
 _NAMES = 2  # cells that identify a row
 MOST_ROWS = 24  # per table; more would scroll the important results off the screen
 MANY = 1000  # rows above which a list is plain text: laying out 10,000 rows takes 4 s
@@ -85,14 +86,15 @@ class _Fitted:
         places = [n for n, column in enumerate(columns) if column.role != "note"]
         if not places:
             return
-        least = {n: _least(self.table, n, self._) + 1 for n in places}
+        room = width + _GAP
+        least = {n: _least(self.table, n, self._) + _GAP for n in places}
         first, *others = places
         runs = [list(run) for _, run in groupby(others, lambda n: columns[n].group or str(n))]
         part = [first]
         for run in runs:
-            pieces = [run] if least[first] + sum(least[n] for n in run) <= width else [[n] for n in run]
+            pieces = [run] if least[first] + sum(least[n] for n in run) <= room else [[n] for n in run]
             for piece in pieces:
-                if len(part) > 1 and sum(least[n] for n in (*part, *piece)) > width + 1:
+                if len(part) > 1 and sum(least[n] for n in (*part, *piece)) > room:
                     yield part
                     part = [first]
                 part += piece
