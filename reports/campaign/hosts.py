@@ -74,9 +74,12 @@ def facts_tab(view: View) -> Section:
     columns = (
         Column("fact", message("fact"), "name"),
         Column("differs", message("differs")),
-        *(Column(f"kind{n}", view.title_of(generation)) for n, (generation, _) in enumerate(known.columns)),
+        *(
+            Column(f"kind{n}", _named(hosts), group=view.title_of(generation))
+            for n, (generation, hosts) in enumerate(known.columns)
+        ),
     )
-    rows: list[Row] = [(Cell(message("hosts")), Cell(), *(Cell(_named(hosts)) for _, hosts in known.columns))]
+    rows: list[Row] = []
     for fact in known.rows:
         differs = Cell(message("yes"), tone="unsure") if fact.differs else Cell(message("no"))
         cells = (Cell(cell.text, tone="bad" if cell.odd else "") for cell in fact.cells)

@@ -31,6 +31,7 @@ from planner.diagnosis.tuning.rules import RULES
 from planner.estimate import Estimate
 from planner.predict.transfer import Prediction
 from planner.ratio import Ratio
+from reports.campaign import document as campaign_report
 from reports.diagnosis import document as diagnosis
 from reports.diagnosis import gate, isolation, trial, tuning
 from reports.diagnosis import history as history_report
@@ -44,7 +45,7 @@ from tests.commands import run
 from tests.fleets import campaign, sick, usual
 from tests.profiles import record_generations
 from tests.records import TRIAD, record
-from tests.reports import compared, fleet
+from tests.reports import compared, fleet, sample
 from tests.reports.loads import PRICE
 from tests.reports.loads import measured as served
 from tests.schedules import facts
@@ -224,6 +225,8 @@ def _served(root: Path) -> Document:
 
 
 KINDS: Mapping[str, Callable[[Path], Document]] = {
+    "campaign": lambda _: campaign_report.document(sample.six(), has_appendix=True),
+    "campaign of a host": lambda _: campaign_report.document(sample.one()),
     "campaigns": _campaigns,
     "baselines": _baselines,
     "nodes": _nodes,

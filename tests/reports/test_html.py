@@ -208,7 +208,9 @@ def test_words() -> None:
 
 
 def test_lower_is_better_is_said() -> None:
-    assert "lower" in Page(render(sample.tiny({"h1": [1e-6]}, unit="s", better=Better.LOWER))).table_row("stream 2t triad", "1.00 µs", "–")
+    assert "lower" in Page(render(sample.tiny({"h1": [1e-6]}, unit="s", better=Better.LOWER))).table_row(
+        "stream 2t triad", "1.00 µs", "–"
+    )
 
 
 # --- comparisons -----------------------------------------------------------------------------------------------------
