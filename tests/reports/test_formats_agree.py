@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import openpyxl
 import pytest
+from reports.report import Report, of_campaign
 
 from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import Results
@@ -20,10 +20,6 @@ from reports import html, markdown, pdf, xlsx
 from reports.campaign import terminal
 from reports.campaign.deviation import title
 from reports.campaign.view import headlines
-from reports.comparison import json as comparison_json
-from reports.comparison import terminal as comparison_terminal
-from reports.comparison.front import front as comparison_front
-from reports.comparison.table import table
 from reports.kit import format as fmt
 from reports.plan import html as plan_html
 from reports.plan import json as plan_json
@@ -32,8 +28,7 @@ from reports.plan import terminal as plan_terminal
 from reports.plan.front import front
 from reports.plan.model import view
 from reports.plan.xlsx import book
-from reports.report import Report, of_campaign
-from tests.reports import compared, fleet, plan_sample, sample
+from tests.reports import plan_sample, sample
 from tests.reports.pages import Page, on_paper
 from tests.reports.shown import printed, shown
 
@@ -173,71 +168,3 @@ def test_a_figure_and_its_form_round_alike(value: float, text: str) -> None:
 @pytest.mark.parametrize("cv", [0.0042, 0.00994, 0.0123, 0.0512, 0.0994, 0.31])
 def test_a_variation_and_its_form_round_alike(cv: float) -> None:
     assert fmt.percent(cv) == shown(cv, fmt.CV_FORM)
-
-
-# --- a comparison ----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def compared_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("results")
-    fleet.fleet(root)
-    return root
-
-
-@pytest.mark.parametrize("options", [{}, {"mix": "cpu-int=0.6,disk-iops=0.2,mem-bw=0.2"}, {"per": "money"}])
-def test_a_comparisons_first_screen_reads_alike(compared_root: Path, tmp_path: Path, options: dict[str, str]) -> None:
-    report = compared.compared_report(compared_root, **options)
-    assert report.comparison is not None
-    first = comparison_front(report.comparison, report.rows, report.around)
-    page = " ".join(Page(html.render(report)).words.split())
-    paper = " ".join(on_paper(pdf.render(report), tmp_path).split())
-    md = " ".join(markdown.render(report).replace("\\", "").split())
-    text = " ".join(printed(comparison_terminal.show(report.comparison, report.rows, report.around)).split())
-    doc = json.loads(comparison_json.render(report.comparison, report.rows, report.around, {}))["answer"]
-    workbook = openpyxl.load_workbook(io.BytesIO(xlsx.render(report)), data_only=True)
-    readme = " ".join(str(c.value) for row in workbook.worksheets[0].iter_rows() for c in row if c.value)
-    sentences = [first.answer, first.basis, first.bought, *first.worse, *(r.text for r in first.before), *first.legend]
-    for sentence in filter(None, sentences):
-        for where in (page, md, text, readme):
-            assert " ".join(sentence.split()) in where, sentence
-    assert " ".join(first.answer.split()) in paper and first.answer == doc["sentence"]
-    assert all(w in doc["gets_worse"] for w in first.worse)
-    assert len(first.lines) == 5 + ("mix" in options)
-    for line, own in zip(first.lines, doc["classes"], strict=True):
-        assert own["title"] == line.title
-        for candidate, cell in zip(first.candidates, line.cells, strict=True):
-            for where in (page, md, text, readme):
-                assert cell.text in where, (line.title, candidate)
-                assert not cell.needed or cell.needed in where
-            assert cell.ratio in paper and f"({cell.interval})" in paper and cell.servers in paper
-            assert own["candidates"][candidate]["ratio"] == cell.ratio
-    in_book = {
-        shown(c.value, c.number_format)
-        for row in workbook["Conversion"].iter_rows()
-        for c in row
-        if isinstance(c.value, int | float) and re.fullmatch(r"(\[>=[\d.]+\])?[#0,.%]+(;.*)?", c.number_format)
-    }
-    for line in first.lines:
-        for cell in line.cells:
-            assert cell.ratio in in_book and (not cell.servers or cell.servers in in_book), line.title
-
-
-def test_a_benchmarks_figures_read_alike(compared_root: Path) -> None:
-    report = compared.compared_report(compared_root)
-    assert report.comparison is not None
-    below = table(report.comparison, report.rows)
-    page = " ".join(Page(html.render(report)).words.split())
-    md = markdown.render(report).replace("\\", "")
-    text = printed(comparison_terminal.show(report.comparison, report.rows, report.around))
-    entries = [e for group in below.groups for e in group.entries]
-    assert len(entries) == 15 and any(e.unit == "Gbit/s" for e in entries)
-    for entry in entries:
-        for figure in (entry.baseline, *(f.value for f in entry.figures), *(f.text for f in entry.figures)):
-            assert figure and figure in page and figure in md and figure in text, (entry.benchmark, figure)
-
-
-@pytest.mark.parametrize("ratio", [0.0042, 0.0321, 0.835, 1.0, 3.985, 99.996, 999.4, 1234.5])
-def test_a_ratio_and_its_form_round_alike(ratio: float) -> None:
-    assert fmt.ratio(ratio) == shown(ratio, fmt.RATIO_FORM)
-    assert float(fmt.ratio(ratio).replace(",", "")) == pytest.approx(ratio, rel=0.02)
