@@ -132,7 +132,9 @@ def table(view: View, against: Against, shown: Sequence[MetricRows]) -> Tabular:
             yield from (_row(view, against, metric, row, scale, several) for row in records(figures))
 
     size = sum(len(figures) for _, figures, _ in shown)
-    return Tabular("headlines", message("Headlines"), columns, LazyRows(rows, size), limits={"terminal": 1000, "markdown": 400})
+    return Tabular(
+        "headlines", message("Headlines"), columns, LazyRows(rows, size), limits={"terminal": 1000, "markdown": 400}
+    )
 
 
 def identity() -> tuple[Column, ...]:

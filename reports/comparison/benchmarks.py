@@ -34,7 +34,7 @@ def section(face: Face) -> Section:
     return Section(
         "ratios",
         message("Benchmarks"),
-        (*_notes(face), *_tables(face), *_guardrails(face)),
+        (*_notes(face), *_tables(face), *guardrails(face)),
         ("html", "pdf", "terminal", "markdown"),
     )
 
@@ -42,8 +42,10 @@ def section(face: Face) -> Section:
 def _notes(face: Face) -> Iterator[Note]:
     comparison = face.comparison
     sentences = [
-        message("Above 1, the candidate is better: for latency too."),
-        message("Figures are geometric means over the hosts of a side; brackets are 95% intervals."),
+        message(
+            "Above 1, the candidate is better: for latency too. Figures are geometric means over the hosts of a side; "
+            "brackets are 95% intervals; a hollow mark has none."
+        ),
         _usual_hosts(comparison, _usual(face)),
     ]
     if comparison.pairing is Pairing.SAME_HOSTS:
@@ -138,7 +140,7 @@ def _entry(face: Face, cells: Cells, short: str, shown: fmt.Shown | None, usual:
         for text in (
             word(standing) if standing != class_standing else "",
             joined(notes, "; "),
-            message("n {hosts}", hosts=joined(hosts_of(face.comparison, row) for row in unlike)) if unlike else "",
+            f"n {joined(hosts_of(face.comparison, row) for row in unlike)}" if unlike else "",
         )
         if text
     )
@@ -240,7 +242,8 @@ def scales_of(comparison: Comparison, rows: Sequence[RatioRow]) -> dict[str, fmt
 # --- guardrails ------------------------------------------------------------------------------------------------------
 
 
-def _guardrails(face: Face) -> Iterator[Exhibit]:
+def guardrails(face: Face) -> Iterator[Exhibit]:
+    """Yield the guardrails with the figures of both sides and the limit, if there are any."""
     rows = sorted((row for row in face.rows if row.guardrail), key=lambda row: fmt.natural(row.benchmark))
     if not rows:
         return
@@ -255,8 +258,10 @@ def _guardrails(face: Face) -> Iterator[Exhibit]:
         Column("note", message("note"), "note"),
     )
     notes = (
-        message("What must hold. With a limit every host has to keep to it."),
-        message("Without one the candidate must not be worse than the baseline."),
+        message(
+            "What must hold. With a limit every host has to keep to it; without one the candidate must not be worse "
+            "than the baseline."
+        ),
     )
     cells = tuple(_guard(row, scales[row.benchmark]) for row in rows)
     limits: Mapping[Kind, int] = {"terminal": len(cells), "markdown": len(cells)}

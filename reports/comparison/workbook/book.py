@@ -14,6 +14,7 @@ from planner.equivalence import DISAGREE, Basis
 from planner.estimate import CONFIDENCE
 from planner.ratio import SAME, Ratio
 from reports.comparison import excluded
+from reports.comparison.benchmarks import guardrails
 from reports.comparison.face import Face
 from reports.comparison.headline import FLEET, WORKLOAD
 from reports.comparison.method import DEGREES
@@ -56,6 +57,7 @@ def sections(face: Face, sides: Mapping[str, Side], folder: str, say: Say) -> It
         ),
         ("weights", message("Weights"), (weights,)),
         ("benchmarks", message("Benchmarks"), (_benchmarks(face, place, say),)),
+        ("guardrails", message("Guardrails"), tuple(guardrails(face))),
         ("logs", message("Host logs"), (hosts.logs(place, measured),)),
         ("figures", message("Per host"), (hosts.figures(place),)),
         ("scores", message("Host scores"), (scores,)),
@@ -130,7 +132,7 @@ def _benchmark(face: Face, place: Grid, candidate: Candidate, title: str, say: S
     each = {t: ratio for e in candidate.classes.values() for t, ratio in e.each.items()}
     is_stratum = any(e.basis is Basis.STRATA and title in e.each for e in candidate.classes.values())
     reasons = {t: why for e in candidate.classes.values() for t, why in e.left_out.items()} | dict(candidate.excluded)
-    made = {
+    row = {
         "candidate": Cell(candidate.title),
         "class": Cell(str(facts["class"])),
         "kind": Cell(word(str(facts["kind"]))),
@@ -142,10 +144,10 @@ def _benchmark(face: Face, place: Grid, candidate: Candidate, title: str, say: S
     }
     if not candidate.excluded.get(title, "").startswith(CLASH):  # otherwise the figures are not comparable
         for key, side in (("baseline", comparison.baseline), ("other", candidate.title)):
-            made[key] = _mean(face, place, title, side)
+            row[key] = _mean(face, place, title, side)
     if title in each:
-        made |= _ratio(face, place, candidate, title, each[title], say, is_stratum=is_stratum)
-    return tuple(made.get(key, Cell()) for key in _KEYS)
+        row |= _ratio(face, place, candidate, title, each[title], say, is_stratum=is_stratum)
+    return tuple(row.get(key, Cell()) for key in _KEYS)
 
 
 def _mean(face: Face, place: Grid, title: str, side: str) -> Cell:
@@ -231,15 +233,15 @@ def _converted(k: int, line: ClassRow | None, *, is_replaced: bool) -> list[Cell
 
     shown = [figure(value, copied(key)) for key, value in zip(("ratio", "lo", "hi"), values, strict=True)]
     verdict = ratios.shown_verdict(ratio if line.is_judged else None)
-    made = [*shown, replace(verdict, formula=copied("verdict"))]
+    row = [*shown, replace(verdict, formula=copied("verdict"))]
     if is_replaced and kind == Kind.CAPACITY:
         for key, end in zip(("ratio", "hi", "lo"), (values[0], values[2], values[1]), strict=True):
             needed = None if end is None else math.ceil(100 / end - ROUNDING)
             own = f"{{{key}_{k}}}"
-            made.append(figure(needed, f'=IF({own}="","",ROUNDUP({_SERVERS}/{own}-{ROUNDING:.6f},0))'))
+            row.append(figure(needed, f'=IF({own}="","",ROUNDUP({_SERVERS}/{own}-{ROUNDING:.6f},0))'))
     elif is_replaced:
-        made += [Cell()] * 3
-    return [*made, *(figure(value, copied(key)) for key, value in classes.yours(line))]
+        row += [Cell()] * 3
+    return [*row, *(figure(value, copied(key)) for key, value in classes.yours(line))]
 
 
 def _bars(face: Face, capacity: int) -> Iterator[Chart]:

@@ -310,7 +310,7 @@ def _class(grid: Grid, line: ClassRow, v: _Scored, say: Say) -> Row:
     weights, counted, share = (line.weights(column, number) for column in (_WEIGHT, _COUNTED, _SHARE))
     inputs, inside = _inputs(line, grid)
     chosen = [weight for weight, is_inside in zip(inputs, inside, strict=True) if is_inside]
-    made = {
+    parts = {
         "candidate": Cell(line.candidate.title),
         "class": Cell(title(line)),
         "kind": Cell(word(line.kind)),
@@ -320,10 +320,10 @@ def _class(grid: Grid, line: ClassRow, v: _Scored, say: Say) -> Row:
         **(_live(grid, line, v, say) if line.is_live else _fixed(line)),
     }
     for key in ("ratio", "lo", "hi"):
-        if key in made:
+        if key in parts:
             name = f"{line.candidate.title}_{line.class_}{'_equal_work' if line.equal_work else ''}"
-            made[key] = replace(made[key], name=f"E{'' if key == 'ratio' else f'_{key}'}_{name}")
-    return tuple(made.get(key, Cell()) for key in _KEYS)
+            parts[key] = replace(parts[key], name=f"E{'' if key == 'ratio' else f'_{key}'}_{name}")
+    return tuple(parts.get(key, Cell()) for key in _KEYS)
 
 
 def _live(grid: Grid, line: ClassRow, v: _Scored, say: Say) -> dict[str, Cell]:
@@ -336,18 +336,18 @@ def _live(grid: Grid, line: ClassRow, v: _Scored, say: Say) -> dict[str, Cell]:
     formulas = ratios.of_scores(a, b, differences, pairing, "{count}>0", same_work)
     values = ratios.worked_out(v.a, v.b, pairing, ratio)
     verdict = ratios.verdict_formula(say, has_adjusted=True)
-    made = ratios.live(formulas, values, verdict, has_adjusted=True, is_judged=line.is_judged)
+    parts = ratios.live(formulas, values, verdict, has_adjusted=True, is_judged=line.is_judged)
     extremes = (("lowest", "MIN", e.lowest, e.lowest_title), ("highest", "MAX", e.highest, e.highest_title))
     for name, function, value, benchmark in extremes:
-        made[name] = figure(value if ratio else None, f'=IF({{ratio}}="","",EXP({function}({delta})))')
-        found = f"INDEX({names},MATCH({function}({delta}),{delta},0))"
-        made[f"{name}_title"] = Cell(benchmark, formula=f'=IF({{ratio}}="","",{found})')
+        parts[name] = figure(value if ratio else None, f'=IF({{ratio}}="","",EXP({function}({delta})))')
+        place = f"INDEX({names},MATCH({function}({delta}),{delta},0))"
+        parts[f"{name}_title"] = Cell(benchmark, formula=f'=IF({{ratio}}="","",{place})')
     below, above = (ratio.value - ratio.lo, ratio.hi - ratio.value) if ratio and ratio.lo and ratio.hi else (0.0, 0.0)
-    made["below"] = figure(below, '=IF({lo}="",0,{ratio}-{lo})')
-    made["above"] = figure(above, '=IF({lo}="",0,{hi}-{ratio})')
+    parts["below"] = figure(below, '=IF({lo}="",0,{ratio}-{lo})')
+    parts["above"] = figure(above, '=IF({lo}="",0,{hi}-{ratio})')
     if e.resampled and not line.equal_work:
-        made |= {"resampled_lo": figure(e.resampled.lo), "resampled_hi": figure(e.resampled.hi)}
-    return made | {name: figure(value) for name, value in yours(line)} | {"note": _note(line, say)}
+        parts |= {"resampled_lo": figure(e.resampled.lo), "resampled_hi": figure(e.resampled.hi)}
+    return parts | {name: figure(value) for name, value in yours(line)} | {"note": _note(line, say)}
 
 
 def yours(line: ClassRow) -> list[tuple[str, float | None]]:

@@ -146,41 +146,41 @@ def live(f: Formulas, v: Values, verdict: str, *, has_adjusted: bool, is_judged:
     judged has no verdict.
     """
     ratio = v.ratio
-    made = {
+    parts = {
         "n_a": figure(v.n_a, f"={f.n_a}"),
         "n_b": figure(v.n_b, f"={f.n_b}"),
         "delta": figure(v.delta, f'=IF(AND({f.only_if},{{n_a}}>0,{{n_b}}>0),{f.delta},"")'),
     }
     for name, n, formula, value in (("var_a", "n_a", f.var_a, v.var_a), ("var_b", "n_b", f.var_b, v.var_b)):
         if formula:
-            made[name] = figure(value, f'=IF({{{n}}}<2,"",{formula})')
+            parts[name] = figure(value, f'=IF({{{n}}}<2,"",{formula})')
     variances = [f"{{{name}}}" for name, formula in (("var_a", f.var_a), ("var_b", f.var_b)) if formula]
     lacking = ",".join(f'{{{name}}}=""' for name in ("delta", *(["var_a"] if f.var_a else []), "var_b"))
-    made["se"] = figure(v.se, f'=IF(OR({lacking}),"",SQRT({"+".join(variances)}))')
-    made["df"] = figure(ratio.df if ratio else None, _df(f))
+    parts["se"] = figure(v.se, f'=IF(OR({lacking}),"",SQRT({"+".join(variances)}))')
+    parts["df"] = figure(ratio.df if ratio else None, _df(f))
     t = v.delta / v.se if ratio and ratio.df is not None and v.delta is not None and v.se else None
-    made["t"] = figure(t, '=IF({df}="","",{delta}/{se})')
-    made["ratio"] = figure(_part(ratio, "value"), f'=IF({{delta}}="","",{f.ratio or "EXP({delta})"})')
+    parts["t"] = figure(t, '=IF({df}="","",{delta}/{se})')
+    parts["ratio"] = figure(_part(ratio, "value"), f'=IF({{delta}}="","",{f.ratio or "EXP({delta})"})')
     half = f"{t_quantile(CONFIDENCE_NAME, '{df}')}*{{se}}"
     for name, sign in (("lo", "-"), ("hi", "")):
         end = f"{{ratio}}*EXP({sign}{half})"
-        made[name] = figure(_part(ratio, name), f'=IF({{se}}="","",IF({{df}}="",{{ratio}},{end}))')
+        parts[name] = figure(_part(ratio, name), f'=IF({{se}}="","",IF({{df}}="",{{ratio}},{end}))')
     if f.pairing is Pairing.PINNED:  # a single host does not represent its type, so nothing is tested
-        return made | ({"verdict": shown_verdict(ratio)} if is_judged and ratio else {})
+        return parts | ({"verdict": shown_verdict(ratio)} if is_judged and ratio else {})
     p = t_two_sided("{t}", "{df}")
-    made["p"] = figure(_part(ratio, "p"), f'=IF({{se}}="","",IF({{df}}="",IF({{delta}}=0,1,0),{p}))')
+    parts["p"] = figure(_part(ratio, "p"), f'=IF({{se}}="","",IF({{df}}="",IF({{delta}}=0,1,0),{p}))')
     if has_adjusted:
         among = _part(ratio, "p" if ratio and ratio.p_adjusted is None else "p_adjusted")
         factor = among / ratio.p if ratio and ratio.p and among else 1.0
-        made["p_adjusted"] = figure(among, f'=IF({{p}}="","",MIN(1,{{p}}*{factor!r}))')
+        parts["p_adjusted"] = figure(among, f'=IF({{p}}="","",MIN(1,{{p}}*{factor!r}))')
     if is_judged:
-        made["verdict"] = replace(shown_verdict(ratio), formula=verdict)
-    return made
+        parts["verdict"] = replace(shown_verdict(ratio), formula=verdict)
+    return parts
 
 
 def fixed(ratio: Ratio, *, is_judged: bool = True) -> dict[str, Cell]:
     """Return the ratio and its workings as values, for a ratio that formulas over hosts do not give."""
-    made = {
+    parts = {
         "ratio": figure(ratio.value),
         "lo": figure(ratio.lo),
         "hi": figure(ratio.hi),
@@ -192,7 +192,7 @@ def fixed(ratio: Ratio, *, is_judged: bool = True) -> dict[str, Cell]:
         "se": figure(ratio.log_error),
         "df": figure(ratio.df),
     }
-    return made | ({"verdict": shown_verdict(ratio)} if is_judged else {})
+    return parts | ({"verdict": shown_verdict(ratio)} if is_judged else {})
 
 
 def shown_verdict(ratio: Ratio | None) -> Cell:
