@@ -17,6 +17,7 @@ import pytest
 from benchmarks.comparison import record as large
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.frames import stacked
+from fleetmark.base.text import message
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence, journal
 from fleetmark.record.archive import Archive
@@ -25,7 +26,9 @@ from fleetmark.record.values import Values
 from fleetmark.record.view import load_results, read_measurements
 from fleetmark.verbs import reference
 from reports import html, markdown, report, xlsx
-from reports.campaign.telemetry import meanwhile
+from reports.campaign.conditions import conditions
+from reports.campaign.telemetry import table as conditions_table
+from reports.campaign.view import view
 from tests.drives import save_step
 from tests.records import IOPS, MCF, TRIAD, Bench, record
 
@@ -322,7 +325,7 @@ def test_accelerators_have_columns_of_their_own(tmp_path: Path) -> None:
     old = report.of_comparison(answer, together, parts).conditions[0]
     assert (old.gpu_power_w, old.gpu_clock_hz, old.gpu_lowest_clock_hz) == (4500.0, pytest.approx(1.8e9), 1.2e9)
     assert (old.gpu_hottest_c, old.gpu_slowed, old.hottest_c) == (88.0, 0.125, 70.0)
-    table = meanwhile([old])
+    table = conditions_table(view(together), [old], message("side"))
     assert table is not None
     titles = [column.title for column in table.columns]
     assert "hottest accelerator" in titles and "accelerators: mean power, median run" in titles
@@ -357,7 +360,7 @@ def test_without_telemetry_there_is_none(tmp_path: Path) -> None:
     ran(archive, [{"host": "a1", "foreign_cores": None}])
     results = load_results(archive)
     assert results.telemetry.samples.empty
-    (condition,) = report.of_campaign(results).conditions
+    (condition,) = conditions(view(results))
     assert (condition.runs, condition.read, condition.clock_hz, condition.foreign_cores) == (1, 0, None, None)
 
 

@@ -134,11 +134,11 @@ def texts(table: Tabular, number: int, row: tuple[Cell, ...], joint: str) -> lis
 def test_a_page_and_markdown_have_every_cell(document: Document) -> None:
     page, marks = rendered.on_page(document), rendered.in_markdown(document)
     for _, table in document.tables_for("html"):
-        for number, row in enumerate(table.rows):
-            assert texts(table, number, row, " ") in page
+        for place, row in enumerate(table.rows):
+            assert texts(table, place, row, " ") in page
     for _, table in document.tables_for("markdown"):
-        for number, row in enumerate(table.rows):
-            assert ["" if text == "–" else text for text in texts(table, number, row, ", ")] in marks
+        for place, row in enumerate(table.rows):
+            assert ["" if text == "–" else text for text in texts(table, place, row, ", ")] in marks
 
 
 @pytest.mark.parametrize("width", [80, 140])

@@ -23,15 +23,20 @@ from fleetmark.record.view import load_results
 from fleetmark.verbs import report as reporting
 from fleetmark.verbs.documents import Documents
 from reports import html, markdown, report, xlsx
-from reports.campaign import terminal as campaign_terminal
+from reports.campaign import document as campaign_report
+from reports.campaign.view import view
 from reports.comparison import json as comparison_json
 from reports.comparison import terminal
+from reports.formats import html as page_format
+from reports.formats import markdown as marks_format
 from reports.frontier import amounts
 from reports.frontier.points import families
 from reports.kit import charts
+from reports.kit.language import Language
 from reports.kit.tabular import Part, documents
 from tests.commands import run
 from tests.records import Bench, record
+from tests.reports import rendered
 from tests.reports.pages import Page
 from tests.reports.shown import printed, shown
 
@@ -258,7 +263,7 @@ def test_the_terminal_needs_no_document_to_say_it(tmp_path: Path, capsys: pytest
 
 def test_energy_is_of_runs_that_had_the_host_to_themselves(tmp_path: Path) -> None:
     seen = results(tmp_path, measured(["a"], 1.0) | power("power", "meter", 600), "a")
-    (block,) = report.of_campaign(seen).frontiers
+    (block,) = campaign_report.frontiers(view(seen))
     energy = {p["load"]: p["energy"] for p in rows_of(block.part, "loads")}
     assert energy["c16"] == "0.694"  # 600 W for 864 tokens/s
     assert "Power: by meter." in block.part.notes
@@ -267,7 +272,7 @@ def test_energy_is_of_runs_that_had_the_host_to_themselves(tmp_path: Path) -> No
 @pytest.mark.parametrize(("source", "energy"), [("rapl", "0.868"), ("psys", "0.231")])
 def test_accelerators_count_where_the_source_of_power_leaves_them_out(tmp_path: Path, source: str, energy: str) -> None:
     drawn = power("power", source, 200) | power("accelerator_power", "nvml", 550)
-    (block,) = report.of_campaign(results(tmp_path, measured(["a"], 1.0) | drawn, "a")).frontiers
+    (block,) = campaign_report.frontiers(view(results(tmp_path, measured(["a"], 1.0) | drawn, "a")))
     assert {p["load"]: p["energy"] for p in rows_of(block.part, "loads")}["c16"] == energy
     assert ("Power: by nvml, rapl." in block.part.notes) == (source == "rapl")
 
@@ -289,15 +294,15 @@ def test_speed_is_drawn_as_it_is_interpolated(speeds: list[float], numbers: list
 
 
 def test_a_campaigns_documents_show_it(tmp_path: Path) -> None:
-    document = report.of_campaign(results(tmp_path, measured(["a"], 1.0), "a"))
-    page = html.render(document)
+    document = campaign_report.document(results(tmp_path, measured(["a"], 1.0), "a"))
+    page = page_format.render(document, Language())
     assert 'id="frontier"' in page and "Work against speed" in page and "dominated" in page
-    text = printed(campaign_terminal.summary(document), 80)
+    text = rendered.shown(document, 80)
     assert "Frontier of llm_serve p512-o128" in text and "dominated" in text
     assert max(map(len, text.splitlines())) <= 80
-    assert "### Loads" in markdown.render(document)
-    book = openpyxl.load_workbook(io.BytesIO(xlsx.render(document)))
-    assert "Frontiers" in book.sheetnames
+    assert "### Loads" in marks_format.render(document, Language())
+    book = rendered.in_workbook(document)
+    assert "Frontier of llm_serve p512-o128" in book.sheetnames
 
 
 def test_of_a_pair_the_point_is_of_the_host_that_serves(tmp_path: Path) -> None:

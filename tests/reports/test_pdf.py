@@ -23,8 +23,11 @@ from fleetmark.record import compare as comparing
 from fleetmark.record import evidence
 from fleetmark.record.results import Results
 from reports import html, pdf
-from reports.kit.language import language
-from reports.report import Report, of_campaign, of_comparison
+from reports.campaign.document import document
+from reports.formats import html as page_format
+from reports.formats import pdf as pdf_format
+from reports.kit.language import Language, language
+from reports.report import Report, of_comparison
 from tests.records import GCC, IOPS, MCF, NULL, TRIAD, Bench, record
 from tests.reports import sample
 
@@ -121,12 +124,11 @@ def test_the_appendix_has_every_metric(report: Report, tmp_path: Path) -> None:
     path = tmp_path / "long.pdf"
     path.write_bytes(pdf.render(report, appendix=True))
     text = pages(path)
-    metrics = r"metric\s+side\s+value\s+unit\s+spread\s+CV\s+n\s+lowest\s+highest\s+better"
-    metrics_by_host = r"metric\s+host\s+side\s+value\s+unit\s+spread\s+CV\s+n\s+better"
-    assert any(re.search(metrics, p) or re.search(metrics_by_host, p) for p in text)
+    metrics = r"metric\s+case\s+(host\s+)?side\s+value\s+spread\s+CV\s+n"
+    assert any(re.search(metrics, p) for p in text)
     for page in text:  # a table that goes on begins with its head, and none is left alone at a page's end
         lines = [line for line in page.splitlines() if line.strip()]
-        assert not re.match(r"\s*(case\s+)?metric\s+(host|side|generation)", lines[-2]), lines[-3:]
+        assert not re.match(r"\s*metric\s+case\s+(host|side|generation)", lines[-2]), lines[-3:]
         if len(lines) > 2 and re.match(r"\s*(fio|latency, size|lmbench)\b.*\d", lines[1]):
             raise AssertionError(f"rows without a head: {lines[1]}")
 
@@ -192,10 +194,10 @@ def test_metadata_and_bookmarks(file: Path) -> None:
 
 
 def test_the_same_report_gives_the_same_bytes_in_another_process(folder: Path) -> None:
-    report, page = of_campaign(small()), folder / "page.html"
-    page.write_text(html.render(report, medium="paper"), "utf-8")
+    shown, page = document(small()), folder / "page.html"
+    page.write_text(page_format.render(shown, Language(), medium="paper"), "utf-8")
     code = (
-        "import hashlib, sys; from pathlib import Path; from reports import pdf; "
+        "import hashlib, sys; from pathlib import Path; from reports.formats import pdf; "
         "print(hashlib.sha256(pdf.of_html(Path(sys.argv[1]).read_text('utf-8'))).hexdigest())"
     )
     process = subprocess.run(
@@ -205,7 +207,7 @@ def test_the_same_report_gives_the_same_bytes_in_another_process(folder: Path) -
         text=True,
         env=os.environ | {"PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"},
     )
-    assert process.stdout.strip() == hashlib.sha256(pdf.render(report)).hexdigest()
+    assert process.stdout.strip() == hashlib.sha256(pdf_format.render(shown, Language())).hexdigest()
 
 
 def test_chinese(folder: Path, report: Report) -> None:
@@ -247,7 +249,7 @@ def empty() -> Results:
 )
 def test_campaigns(results: Callable[[], Results], phrase: str, folder: Path) -> None:
     path = folder / f"{results.__name__}.pdf"
-    path.write_bytes(pdf.render(of_campaign(results())))
+    path.write_bytes(pdf_format.render(document(results()), Language()))
     text = pages(path)
     assert 1 <= len(text) <= 12
     words = re.sub(r"\s+", " ", " ".join(text))
@@ -269,11 +271,11 @@ def test_hostile_names_are_shown_and_nothing_is_fetched(tmp_path: Path, monkeypa
         )
     )
     path = tmp_path / "hostile.pdf"
-    path.write_bytes(pdf.render(of_campaign(sample.renamed(results, names))))
+    path.write_bytes(pdf_format.render(document(sample.renamed(results, names)), Language()))
     words = re.sub(r"\s+", "", "".join(pages(path)))
     for seen in ('<imgsrc="http://x.test/a.png">', "=cmd()|'/ccalc'!A0", "<U+202E>esrever", "a␀b"):
         assert seen in words
-    assert long in words
+    assert long in re.sub(r"\s+", "", tool("pdftotext", "-raw", path, "-"))
     edges_are_clean(path, tmp_path)
     assert not calls
 

@@ -12,20 +12,21 @@ from planner.capacity.answer import Answer
 from planner.capacity.question import Binding
 from planner.capacity.tornado import Effect
 from reports import pdf
+from reports.campaign.document import document
+from reports.formats import pdf as pdf_format
 from reports.kit.language import Language, language
 from reports.plan import html as plan_html
-from reports.report import of_campaign
 from tests.reports import compared, plan_sample, sample, tagged
 
 pdfua = pytest.importorskip("pdfua", reason="needs pdfua")
 
 
 def campaign(_: Path) -> bytes:
-    return pdf.render(of_campaign(sample.six()))
+    return pdf_format.render(document(sample.six()), Language())
 
 
 def chinese(_: Path) -> bytes:
-    return pdf.render(of_campaign(sample.one(), language("zh-CN")))
+    return pdf_format.render(document(sample.one(), language("zh-CN")), language("zh-CN"))
 
 
 def comparison(folder: Path) -> bytes:
