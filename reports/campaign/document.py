@@ -77,13 +77,13 @@ def document(
     beside, graded = against(shown, pinned), grades(shown, rated)
     deviations = Deviations(shown)
     odd, steps = anomalies(shown, deviations), next_steps(shown, listed)
-    frontiers, roof_lines = _blocks(shown), lines(shown)
+    served, roof_lines = frontiers(shown), lines(shown)
     notes_of_runs = run_notes.remarks(results)
     paper: tuple[Kind, ...] = _ON_PAGES if has_appendix else ("html",)
     parts = [
         *([under_roofs.part(roof_lines)] if roof_lines else []),
         *grade_tables.parts(graded),
-        *(block.part for block in frontiers),
+        *(block.part for block in served),
         *run_notes.parts(notes_of_runs),
     ]
     hardware = tuple(map(Note, machines(shown)))
@@ -123,7 +123,7 @@ def document(
         *tabs.sections(shown, beside, has_every_value),
         roofs,
         *_operators(parts, graded, _, ("html", "pdf", "xlsx", "markdown")),
-        *_frontiers(frontiers, _),
+        *_frontiers(served, _),
         *_charts(shown, _, has_appendix),
         _conditions(shown, paper),
         Section(
@@ -182,7 +182,7 @@ def _odd(odd: Sequence[str], has_figures: bool) -> Section:
 def _unfinished(results: Results) -> Section | None:
     if results.campaign.finished:
         return None
-    command = Command(message("The campaign is not finished. Go on with it:"), resume_command(results))
+    command = Command(message("The campaign is not finished. Go on with it"), resume_command(results))
     return Section("unfinished", "", (command,), ("terminal", "markdown"))
 
 
@@ -205,7 +205,7 @@ def _operators(parts: Sequence[Part], graded: Grades, _: Language, only: tuple[K
             yield Section("grades", part.title, (*notes, *part.tables, *pictures), only)
 
 
-def _blocks(shown: View) -> tuple[Block, ...]:
+def frontiers(shown: View) -> tuple[Block, ...]:
     """Return the frontiers of the workloads that have one; read no values of other workloads."""
     values = shown.results.values
     metrics = {str(w): chosen for w in values.distinct("workload")["workload"] if (chosen := metrics_of(str(w)))}

@@ -36,6 +36,7 @@ FEW = 6  # dots
 LEAST_POINTS = 3  # minimum points of a line
 MOST = 60  # maximum charts of a kind; box plots, which are for very many hosts, have a lower limit
 MOST_BOXES = 24
+NAMED = 12  # omitted charts that are named
 _QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
@@ -48,8 +49,8 @@ def sections(view: View, language: Language | None, only: tuple[Kind, ...]) -> l
         exhibits: list[Exhibit] = [Note(note, quiet=True)] if note and charts_ else []
         exhibits += charts_[:limit]
         if omitted := [chart.title for chart in charts_[limit:]]:
-            more = message("and {n} more", n=f"{len(omitted) - 3:,}") if len(omitted) > 3 else None
-            titles = joined([*omitted[:3], more], "; ")
+            more = message("and {n} more", n=f"{len(omitted) - NAMED:,}") if len(omitted) > NAMED else None
+            titles = joined([*omitted[:NAMED], more], "; ")
             exhibits.append(Note(message("No room for the charts of {titles}", titles=titles), quiet=True))
         if key == "pairs" and len(view.hosts) > charts.MANY_CELLS and ("pairs",) in view.of_merged.distinct("over"):
             exhibits.append(Note(_no_matrix(view), quiet=True))

@@ -274,8 +274,8 @@ def _down(view: View, heading: Message, sides: bool) -> Tabular:
     columns += [Column("generation", message("generation"), "side")] if sides else []
     figures: list[list[Cell]] = []
     for metric, rows, shown in view.by_metric(headlines(view.merged)):
-        unit = joined([shown.unit, fmt.better(str(rows["better"].iloc[0]))])
-        columns.append(Column(f"metric{len(figures)}", title(metric), "number", unit=unit))
+        better = fmt.better(str(rows["better"].iloc[0]))
+        columns.append(Column(f"metric{len(figures)}", title(metric), "number", unit=shown.unit, hint=better))
         figures.append(list(_hosts(view, metric, rows, shown.number)))
     by_row = zip(*figures, strict=True) if figures else ([] for _ in view.hosts)
     rows_ = [
@@ -293,7 +293,7 @@ def _hosts(view: View, metric: Metric, rows: Any, text: Any) -> Iterator[Cell]:
         if host.name in by_name:
             r = by_name[host.name]
             extent = spread(shown, r["lo"], r["hi"], r["interval"])
-            yield Cell(text(r["value"]), float(r["value"]), details=(extent,) if extent else ())
+            yield Cell(text(r["value"]), float(r["value"]), metric.unit, details=(extent,) if extent else ())
         else:
             yield Cell(word(view.why_absent(host.name, metric)) or "–", tone="unsure")
 

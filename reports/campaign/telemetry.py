@@ -42,7 +42,7 @@ def table(view: View, conditions: Sequence[Condition], side: Message) -> Tabular
         values = [getattr(c, name) for c in conditions]
         shown = fmt.fit(((v, math.nan, math.nan) for v in values if v is not None), unit)
         columns.append(Column(name, title, "number", unit=shown.unit))
-        figures.append([Cell() if v is None else Cell(shown.number(v), v) for v in values])
+        figures.append([Cell() if v is None else Cell(shown.number(v), v, unit) for v in values])
     rows = [
         (
             Cell(fmt.clean(c.workload)),

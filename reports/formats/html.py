@@ -19,7 +19,7 @@ from reports.kit.document import Document, Section
 from reports.kit.language import Language
 from reports.kit.page import Medium, page
 from reports.kit.page import Section as Heading
-from reports.kit.tabular import Cell, Kind, Tabular
+from reports.kit.tabular import Cell, Column, Kind, Tabular
 
 MOST_LINKS = 24  # to sections, at the top of the page
 
@@ -82,9 +82,12 @@ def _factor(unit: str) -> float | None:
         return None
 
 
-def unit_scale(cell: Cell) -> tuple[float, str] | None:
-    """Return the factor from the figures of a cell to its base unit, and the unit in its text; None without one."""
-    unit = cell.text.rpartition(" ")[2]
+def unit_scale(cell: Cell, column: Column) -> tuple[float, str] | None:
+    """Return the factor from the figures of a cell to its base unit, and the unit shown; None without one.
+
+    The unit is in the text of the cell, or that of its column.
+    """
+    unit = column.unit or cell.text.rpartition(" ")[2]
     factor = _factor(unit) if cell.unit not in ("", "1") and unit != cell.text else None
     return None if factor is None else (factor, unit)
 

@@ -50,7 +50,7 @@ def _section(section: Section, _: Language) -> Iterator[RenderableType]:
             yield from _findings([e for e in exhibits if isinstance(e, Finding)], _)
         elif kind is Tile and not any(e.note for e in exhibits if isinstance(e, Tile)):
             yield Text(" · ", style="dim").join(_tile(e, _) for e in exhibits if isinstance(e, Tile))
-        elif kind is Note and len(exhibits) > NOTES:
+        elif kind is Note and len(exhibits) > NOTES and not any(e.is_unbroken for e in exhibits if isinstance(e, Note)):
             yield from (part for e in exhibits[:NOTES] for part in _exhibit(e, section, _))
             yield Text(_(count(len(exhibits) - NOTES, "further note")), style="dim")
         else:
@@ -59,6 +59,8 @@ def _section(section: Section, _: Language) -> Iterator[RenderableType]:
 
 def _exhibit(exhibit: Exhibit, section: Section, _: Language) -> Iterator[RenderableType]:
     match exhibit:
+        case Note() if exhibit.is_unbroken:
+            yield unwrapped(f"  {fmt.clean(_(exhibit.text))}", STYLES[exhibit.tone])
         case Note():
             yield Text(fmt.clean(_(exhibit.text)), style="dim" if exhibit.quiet else STYLES[exhibit.tone])
         case Command():

@@ -78,7 +78,7 @@ class _Fitted:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for n, places in enumerate(self._parts(options.max_width)):
             yield from [Text()] if n else []
-            yield _table(self.table, places, self._)
+            yield _table(self.table, _widths(self.table, places, options.max_width, self._), self._)
 
     def _parts(self, width: int) -> Iterator[list[int]]:
         """Yield the columns of each part. Neighbouring columns of a group stay together if there is room for them."""
@@ -101,6 +101,20 @@ class _Fitted:
         yield part
 
 
+def _widths(table: Tabular, places: Sequence[int], width: int, _: Language) -> dict[int, int]:
+    """Return the width of each column: what it needs, and a part of the room that is left."""
+    widths = {n: _least(table, n, _) for n in places}
+    longest = {n: max(cell_len(_(row[n].full)) for row in table.rows) if table.rows else 0 for n in places}
+    titles = {n: cell_len(fmt.clean(table.columns[n].full_title(_))) for n in places}
+    wanted = {n: 0 if table.columns[n].right else max(longest[n], titles[n]) - widths[n] for n in places}
+    room = width - sum(widths.values()) - _GAP * (len(places) - 1)
+    for left, n in zip(range(len(places), 0, -1), sorted(places, key=wanted.__getitem__), strict=True):
+        more = max(0, min(wanted[n], room // left))
+        widths[n] += more
+        room -= more
+    return widths
+
+
 def _least(table: Tabular, place: int, _: Language) -> int:
     """Return the width that a column needs."""
     column, title = table.columns[place], fmt.clean(table.columns[place].full_title(_))
@@ -108,22 +122,20 @@ def _least(table: Tabular, place: int, _: Language) -> int:
     if column.right:  # figures are never truncated
         details = [word for cell in cells for text in cell.details for word in _(text).split()]
         return _width(title, [*(fmt.clean(_(cell.shown)) for cell in cells), *details])
-    words = [word for text in (title, *(_(cell.full) for cell in cells)) for word in text.split()]
-    return min(max(map(cell_len, words), default=0), _WORD)
+    texts = (title, *(_(cell.full) for cell in cells))
+    if table.listing and place == 0:  # not broken into lines
+        return max(map(cell_len, texts))
+    return min(max((cell_len(word) for text in texts for word in text.split()), default=0), _WORD)
 
 
-def _table(table: Tabular, columns: Sequence[int], _: Language) -> Table:
+def _table(table: Tabular, widths: Mapping[int, int], _: Language) -> Table:
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    for place in columns:
+    for place, width in widths.items():
         column, title = table.columns[place], fmt.clean(table.columns[place].full_title(_))
-        least = _least(table, place, _)
-        if column.right:
-            shown.add_column(title, justify="right", overflow="fold", width=least)
-        else:
-            shown.add_column(title, no_wrap=table.listing and place == 0, overflow="fold", min_width=least)
+        shown.add_column(title, justify="right" if column.right else "left", overflow="fold", width=width)
     for number, row in enumerate(table.rows):
         is_head = number in table.heads
-        cells = (_cell(row[n], table.columns[n], _, is_head=is_head) for n in columns)
+        cells = (_cell(row[n], table.columns[n], _, is_head=is_head) for n in widths)
         shown.add_row(*cells, style="bold" if is_head else "")
     return shown
 

@@ -21,12 +21,17 @@ WIDE = 7  # columns that fit on an upright page
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence. ``quiet``: it only explains or qualifies the exhibits next to it. ``link``: the section with more."""
+    """A sentence.
+
+    ``quiet``: it only explains or qualifies the exhibits next to it. ``link``: the section with more. ``is_unbroken``:
+    it contains something to copy, so a terminal shows it on one line and omits none.
+    """
 
     text: str
     tone: Tone = ""
     quiet: bool = False
     link: str = ""
+    is_unbroken: bool = False
 
 
 @dataclass(frozen=True, slots=True)

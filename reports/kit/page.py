@@ -59,6 +59,7 @@ def page(
         "script_hash": base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode(),
         "faces": [],  # a page that compares nothing, and carries no figures of single hosts
         "embedded": "",
+        "svg": lambda chart: chart.svg,
     }
     context = {**shared, **_own(templates, medium), **context}
     environment = _ENVIRONMENT if templates is None else _environment(templates)

@@ -14,16 +14,16 @@ import pytest
 
 from fleetmark.record.diagnosis import diagnose
 from fleetmark.record.diagnosis.history import history
+from fleetmark.record.results import Results
 from planner.capacity.answer import Answer
 from planner.capacity.question import Binding
 from planner.capacity.tornado import Effect
-from reports import html
+from reports.campaign import document as campaign_report
 from reports.diagnosis import document as diagnosis_of
 from reports.diagnosis import history as history_of
 from reports.formats import html as html_format
 from reports.kit.language import Language
 from reports.plan import html as plan_html
-from reports.report import of_campaign
 from tests.fleets import campaign, scaled, usual
 from tests.records import TRIAD, record
 from tests.reports import compared, plan_sample, sample
@@ -65,19 +65,26 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     five.mkdir()
     compared.archives(five, ("rome", "sierra", "icelake", "genoa", "turin"))
     reports = {
-        "five": compared.compared_report(
-            five, "gen=rome", [f"gen={g}" for g in ("sierra", "icelake", "genoa", "turin")]
-        ),
-        "comparison": compared.compared_report(root),
-        "campaign": of_campaign(sample.six()),
-        "hostile": of_campaign(sample.renamed(sample.six(), sample.HOSTILE)),
-        "many": of_campaign(sample.many(30)),
+        "five": compared.compared(five, "gen=rome", [f"gen={g}" for g in ("sierra", "icelake", "genoa", "turin")]),
+        "comparison": compared.compared(root),
+    }
+    campaigns = {
+        "campaign": sample.six(),
+        "hostile": sample.renamed(sample.six(), sample.HOSTILE),
+        "many": sample.many(30),
     }
     files = {}
+    for name, results in campaigns.items():
+        files[name] = folder / f"{name}.html"
+        files[name].write_text(of_campaign(results), "utf-8")
     for name, report in reports.items():
         files[name] = folder / f"{name}.html"
-        files[name].write_text(html.render(report), "utf-8")
+        files[name].write_text(html_format.render(compared.document(report), Language()), "utf-8")
     return files | others(folder)
+
+
+def of_campaign(results: Results) -> str:
+    return html_format.render(campaign_report.document(results), Language())
 
 
 def others(folder: Path) -> dict[str, Path]:
@@ -181,7 +188,7 @@ def test_values_sort_by_size_whatever_their_unit(browser: Any, pages: dict[str, 
     at = opened(browser, pages["campaign"])
     head = at.page.locator("#headlines table").first.locator("thead th", has_text="value")
     head.get_by_role("button").click()
-    cells = at.page.locator("#headlines table >> nth=0 >> tbody td[data-v]")
+    cells = at.page.locator("#headlines table >> nth=0 >> tbody td:nth-child(3)")
     values = [float(v) for v in cells.evaluate_all("cells => cells.map((c) => c.dataset.v)")]
     assert values == sorted(values) and len(set(values)) > 5
 
@@ -277,10 +284,11 @@ def test_units(browser: Any, pages: dict[str, Path]) -> None:
 
 def test_units_of_columns_and_ranges(browser: Any, pages: dict[str, Path]) -> None:
     at = opened(browser, pages["many"])
-    at.unfold("#headlines-hosts")
-    table = at.page.locator("#headlines table.sticky")
-    at_rate = table.locator("thead .u").all_inner_texts().index("GB/s")
-    cell, head = table.locator("tbody tr").first.locator("td.q").nth(at_rate), table.locator("thead .u").nth(at_rate)
+    at.unfold("#headlines-hosts details")
+    table = at.page.locator("#headlines-hosts table")
+    place = [t.split("\n")[-1] for t in table.locator("thead th").all_inner_texts()].index("GB/s")
+    cell = table.locator("tbody tr").first.locator("th, td").nth(place)
+    head = table.locator("thead th").nth(place).locator("small")
     before = cell.inner_text()
     at.page.select_option("#units", "base")
     assert head.inner_text() == "B/s"
@@ -319,7 +327,7 @@ def test_copying_where_a_page_may_not(browser: Any, pages: dict[str, Path]) -> N
 def test_no_formula_is_copied(browser: Any, tmp_path: Path) -> None:
     names = {"=cmd|'/c calc'!A1": [10e9], "@sum": [11e9]}
     file = tmp_path / "page.html"
-    file.write_text(html.render(of_campaign(sample.tiny(names))), "utf-8")
+    file.write_text(of_campaign(sample.tiny(names)), "utf-8")
     at = opened(browser, file, script=CLIPBOARD)
     at.unfold()
     at.page.locator("#metrics .copy-table").first.click()
@@ -397,7 +405,7 @@ def test_hosts_on_demand(browser: Any, pages: dict[str, Path]) -> None:
     assert at.page.locator("#detail caption").inner_text().startswith(f"{n} hosts")
     assert 25 < n <= 30
     sides = at.texts("#detail tbody td:nth-child(2)")
-    assert sides.count(row[2]) == int(row[7])
+    assert sides.count(row[1]) == int(row[5])
     values = [float(t.replace(",", "")) for t in at.texts("#detail tbody td:nth-child(3)")]
     assert values == sorted(values, reverse=True)
     assert at.page.evaluate("document.activeElement.id") == "detail-h"

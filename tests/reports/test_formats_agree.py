@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import openpyxl
 import pytest
-from reports.report import Report, of_campaign
 
 from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import Results
 from planner.capacity.answer import Answer
 from planner.capacity.question import Binding
 from planner.capacity.tornado import Effect
-from reports import html, markdown, pdf, xlsx
-from reports.campaign import terminal
 from reports.campaign.deviation import title
-from reports.campaign.view import headlines
+from reports.campaign.document import document
+from reports.campaign.view import View, headlines
+from reports.campaign.view import view as view_of
+from reports.formats import html as page_format
+from reports.formats import markdown as marks_format
+from reports.formats import pdf as pdf_format
 from reports.kit import format as fmt
+from reports.kit.language import Language
 from reports.plan import html as plan_html
 from reports.plan import json as plan_json
 from reports.plan import markdown as plan_markdown
@@ -28,7 +31,7 @@ from reports.plan import terminal as plan_terminal
 from reports.plan.front import front
 from reports.plan.model import view
 from reports.plan.xlsx import book
-from tests.reports import plan_sample, sample
+from tests.reports import plan_sample, rendered, sample
 from tests.reports.pages import Page, on_paper
 from tests.reports.shown import printed, shown
 
@@ -38,51 +41,59 @@ CREATED = "2027-01-20T10:00:00Z"
 # --- a campaign ------------------------------------------------------------------------------------------------------
 
 
-def figures(report: Report) -> list[tuple[Metric, str, str, str, str]]:
+def figures(view_: View) -> list[tuple[Metric, str, str, str, str]]:
     """Return every headline figure: metric, generation, number, unit and coefficient of variation as text."""
-    view_ = report.view
     one = len(view_.hosts) == 1
     frame = headlines(view_.merged if one else view_.generational)
     result = []
     for metric, rows, scale in view_.by_metric(frame):
-        for value, cv, *side in rows.each("value", "cv", *([] if one else ["generation"])):
+        for value, cv, *side in rows[["value", "cv", *([] if one else ["generation"])]].itertuples(index=False):
             result.append((metric, "".join(side), scale.number(value), scale.unit, fmt.percent(cv)))
     return result
 
 
+def base_values(view_: View) -> Iterator[tuple[Metric, str, float]]:
+    """Yield every headline figure in its base unit."""
+    for metric, rows, _ in view_.by_metric(headlines(view_.summed)):
+        sides = rows["generation"].tolist() if len(view_.hosts) > 1 else [""] * len(rows)
+        yield from ((metric, side, value) for side, value in zip(sides, rows["value"], strict=True))
+
+
 @pytest.mark.parametrize("make", [sample.one, sample.six, lambda: sample.many(14)])
 def test_a_campaigns_figures_read_alike(make: Callable[[], Results], tmp_path: Path) -> None:
-    report = of_campaign(make())
-    expected = figures(report)
+    results = make()
+    seen, report = view_of(results), document(results)
+    expected = figures(seen)
     assert len(expected) >= 6
-    page = Page(html.render(report))
+    page = Page(page_format.render(report, Language()))
     rows = {tuple(" ".join(cell.split()) for cell in row) for row in page.rows}
-    md = markdown.render(report).replace("\\", "")
-    text = printed(terminal.summary(report))
-    paper = " ".join(on_paper(pdf.render(report), tmp_path).split())
-    cells = openpyxl.load_workbook(io.BytesIO(xlsx.render(report)), data_only=True)["Headlines"]
+    md = marks_format.render(report, Language()).replace("\\", "")
+    text = rendered.shown(report)
+    paper = " ".join(on_paper(pdf_format.render(report, Language()), tmp_path).split())
+    cells = rendered.in_workbook(report, data_only=True)["Headlines"]
+    heads = [str(c.value) for c in cells[4]]
     in_book = {}
     for row in cells.iter_rows(min_row=5):
+        line = dict(zip(heads, row, strict=True))
         name = tuple(str(c.value or "") for c in row[:6])
-        cv = row[13]
-        in_book[name, str(row[8].value)] = (
-            shown(row[10].value, row[10].number_format),
-            row[6].value or "",
-            "" if cv.value is None else shown(cv.value, cv.number_format),
-        )
+        side = str(line["generation"].value) if "generation" in line else ""
+        cv = line["CV"]
+        in_book[name, side] = (line["value"].value, "" if cv.value is None else shown(cv.value, cv.number_format))
+    values = {(m, side): value for m, side, value in base_values(seen)}
     for metric, side, number, unit, cv in expected:
         # The first screen of the page, and its table of headlines.
         assert any(title(metric) in row[0] and number in " ".join(row) for row in rows if row), (metric, number)
+        quantity = f"{number} {unit}".strip()
         if side:
-            assert any(side in row and number in row and unit in row for row in rows), (metric, side, number)
-        assert re.search(rf"\| {re.escape(number)} \| {re.escape(unit)} \|", md), (metric, number)
+            assert any(side in row and quantity in row for row in rows), (metric, side, number)
+        assert f"| {quantity} |" in md, (metric, number)
         assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d.,]) +{re.escape(unit)}", text), (metric, number)
         assert number in paper, (metric, number)
         point = (*metric.columns[:4], fmt.labels(metric.labels), metric.standing)
-        generation = str(report.view.title_of(side))
-        assert in_book[point, generation][:2] == (number, unit), (metric, side)
+        written, variation = in_book[point, str(seen.title_of(side)) if side else ""]
+        assert written == pytest.approx(values[metric, side], rel=1e-12), (metric, side)
         if cv and side:
-            assert in_book[point, generation][2] == cv, (metric, side)
+            assert variation == cv, (metric, side)
 
 
 # --- a plan ----------------------------------------------------------------------------------------------------------
@@ -109,7 +120,7 @@ def test_a_plans_figures_read_alike(plan: Answer, tmp_path: Path) -> None:
     assert p is not None
     about = plan_html.About(CREATED, "fleetmark plan demand.yml")
     page = " ".join(Page(plan_html.render(plan, about)).words.split())
-    paper = " ".join(on_paper(pdf.of_html(plan_html.render(plan, about, medium="paper")), tmp_path).split())
+    paper = " ".join(on_paper(pdf_format.of_html(plan_html.render(plan, about, medium="paper")), tmp_path).split())
     text = " ".join(printed(plan_terminal.show(plan)).split())
     workbook = openpyxl.load_workbook(io.BytesIO(book.render(plan, created=CREATED)), data_only=True)
     cells = [

@@ -18,20 +18,15 @@ from planner.peak import Peak
 from reports.campaign.roofs import lines as of_campaign
 from reports.campaign.view import view
 from reports.hosts import roofs as under_roofs
-from reports.kit.charts import Chart, to_svg
 from reports.kit.language import Language, language
 from reports.kit.roofline import Ceiling, roofline
 from tests.commands import run
 from tests.fleets import HOSTS, HPL, L3, campaign, sick, usual
 from tests.reports.pages import Page
+from tests.reports.shown import drawn
 from tests.reports.tagged import faults
 
 TITLE = "Hosts under their own roofs"
-
-
-def drawn(chart: Chart) -> str:
-    assert chart.spec is not None
-    return to_svg(chart.spec(), 0)
 
 
 def reported(root: Path, *words: str) -> str:
