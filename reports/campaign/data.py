@@ -33,7 +33,8 @@ class Records:
 def _records(frames: Iterable[pd.DataFrame]) -> Iterator[dict[str, Any]]:
     """Yield the rows of frames. Numbers have every digit; a missing value is None."""
     for frame in frames:
-        yield from frame.astype(object).where(frame.notna(), None).to_dict("records")
+        rows: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")  # type: ignore[assignment]
+        yield from rows
 
 
 def record(

@@ -6,6 +6,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -21,12 +22,11 @@ from fleetmark.record.figures.pairs import pair_subjects
 from fleetmark.record.values import PASSED
 from fleetmark.record.values.engine import literal, quoted
 from planner.curves import CURVE, curve_point
-from reports.campaign.drawn import chart, lazily, title_of
 from reports.campaign.maps import of_devices, of_hosts
-from reports.campaign.view import View, by_metric, headlines
+from reports.campaign.view import View, by_metric, headlines, title_of
 from reports.kit import charts
 from reports.kit import format as fmt
-from reports.kit.charts import Across, Box, Chart, Line, Spec
+from reports.kit.charts import Across, Box, Chart, Line, Spec, folded
 from reports.kit.document import Exhibit, Note, Section
 from reports.kit.language import Language
 from reports.kit.tabular import Kind
@@ -121,7 +121,7 @@ def _strips(view: View, _: Language, most: int) -> Iterator[Chart]:
             (True, True): message("A dot per pair of hosts, tick at the value of the host."),
             (True, False): message("A dot per pair of hosts, ticks at the values of hosts."),
         }[pairs, one]
-        yield chart(title_of(metric), note, lazily(charts.strip, names, dots, ticks, reasons, colours, axis))
+        yield folded(title_of(metric), note, partial(charts.strip, names, dots, ticks, reasons, colours, axis))
 
 
 def _of_worth(frame: pd.DataFrame) -> pd.DataFrame:
@@ -149,7 +149,7 @@ def _crowds(view: View, _: Language, colours: Mapping[str, str], most: int) -> I
     for number, (metric, rows, shown) in enumerate(metrics):
         values = _by_side(view, rows, shown) if number < most else {}  # charts beyond the limit are not drawn
         axis = axis_title(fmt.clean(metric.metric), shown, rows["better"].iloc[0], _)
-        yield chart(title_of(metric), note, lazily(_crowd, view, _, colours, axis, values))
+        yield folded(title_of(metric), note, partial(_crowd, view, _, colours, axis, values))
 
 
 def _by_side(view: View, rows: pd.DataFrame, shown: fmt.Shown) -> dict[str, list[float]]:
@@ -292,8 +292,8 @@ def _curves(view: View, _: Language) -> Iterator[Chart]:
         if inside:
             note = joined([note, message("Dotted lines: sizes of one L1d, L2 and L3 cache.")], " ")
         axis = axis_title(fmt.clean(metric.metric), shown, rows["better"].iloc[0], _)
-        spec = lazily(charts.curve, lines, _(message("size")), axis, Across.SIZE, inside)
-        listed.append((not rows["headline"].any(), chart(title_of(metric), note, spec)))
+        spec = partial(charts.curve, lines, _(message("size")), axis, Across.SIZE, inside)
+        listed.append((not rows["headline"].any(), folded(title_of(metric), note, spec)))
     yield from headlines_first(listed)
 
 
@@ -309,7 +309,7 @@ def _depths(view: View, _: Language) -> Iterator[Chart]:
         lines, note = _lines(view, _, rows, generational, _rising(shown.factor))
         axis = axis_title(fmt.clean(metric.metric), shown, rows["better"].iloc[0], _)
         title = message("{what} against queue depth", what=title_of(metric))
-        yield chart(title, note, lazily(charts.curve, lines, _(message("queue depth")), axis, Across.COUNT))
+        yield folded(title, note, partial(charts.curve, lines, _(message("queue depth")), axis, Across.COUNT))
 
 
 # --- latency under load ----------------------------------------------------------------------------------------------
@@ -333,8 +333,8 @@ def _loaded(view: View, _: Language) -> Iterator[Chart]:
         axis = axis_title(fmt.clean(metric.metric), latency, rows["better"].iloc[0], _)
         across = axis_title(rows["bandwidth"].iloc[0], bandwidth, "higher", _)
         title = message("{what} against bandwidth", what=title_of(metric))
-        spec = lazily(charts.curve, lines, across, axis, Across.LOAD)
-        listed.append((not rows["headline"].any(), chart(title, note, spec)))
+        spec = partial(charts.curve, lines, across, axis, Across.LOAD)
+        listed.append((not rows["headline"].any(), folded(title, note, spec)))
     yield from headlines_first(listed)
 
 
@@ -417,8 +417,8 @@ def _telemetry(view: View, _: Language) -> Iterator[Chart]:
             lines, note = _lines(view, _, hosts, generational, _rising(shown.factor))
             quantity, title = _quantity(str(column), f"{fmt.clean(workload)} {fmt.clean(case)}")
             axis = ", ".join([_(quantity), shown.unit])
-            spec = lazily(charts.curve, lines, _(message("seconds since the run began")), axis, Across.SECONDS)
-            yield chart(title, joined([note, read], " "), spec)
+            spec = partial(charts.curve, lines, _(message("seconds since the run began")), axis, Across.SECONDS)
+            yield folded(title, joined([note, read], " "), spec)
 
 
 def _quantity(column: str, what: str) -> tuple[str, str]:

@@ -7,6 +7,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,10 @@ from fleetmark.record.figures.pairs import pair_subjects, peer
 from planner import peak
 from planner.peak import Peak
 from reports.campaign.against import Machines, machines_of
-from reports.campaign.drawn import chart, lazily, title_of
-from reports.campaign.view import View, headlines
+from reports.campaign.view import View, headlines, title_of
 from reports.kit import charts
 from reports.kit import format as fmt
-from reports.kit.charts import Chart
+from reports.kit.charts import Chart, folded
 from reports.kit.language import Language
 from workloads import declared
 
@@ -67,7 +67,7 @@ def of_hosts(view: View, _: Language) -> Iterator[Chart]:
         axis_titles = (_(message("source")), _(message("destination")))
         hosts = [n for n in names.values() if n in seen]
         legend = _(message("% from the median"))
-        yield chart(title, note, lazily(charts.matrix, hosts, hosts, values, legend, axis_titles, shown.unit))
+        yield folded(title, note, partial(charts.matrix, hosts, hosts, values, legend, axis_titles, shown.unit))
 
 
 def _from_their_kind(
@@ -127,7 +127,7 @@ def of_devices(view: View, _: Language) -> Iterator[Chart]:
             " ",
         )
         axis_titles, legend = (_(message("source")), _(message("destination"))), _(message("% from the median"))
-        yield chart(title, note, lazily(charts.matrix, sources, targets, values, legend, axis_titles, shown.unit))
+        yield folded(title, note, partial(charts.matrix, sources, targets, values, legend, axis_titles, shown.unit))
 
 
 def _of_peaks(metric: Sequence[str], triples: Sequence[Cell], machines: Machines) -> tuple[list[str], list[Message]]:

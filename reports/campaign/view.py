@@ -162,6 +162,11 @@ def point(metric: Metric) -> str:
     return fmt.point(metric.metric, metric.subject, metric.labels, metric.standing)
 
 
+def title_of(metric: Metric) -> str:
+    """Return the heading of a metric's chart, such as ``stream 64t: triad``."""
+    return f"{fmt.clean(metric.workload)} {fmt.clean(metric.case)}: {point(metric)}"
+
+
 def shown_as(rows: pd.DataFrame, unit: str) -> fmt.Shown:
     """Return how a metric's ``rows`` (value, lo, hi, bits, percent) are written. ``unit``: the base unit."""
     figures = zip(rows["value"], rows["lo"], rows["hi"], strict=True)

@@ -79,10 +79,10 @@ def test_each_generation_is_held_against_its_own_peak_the_middle_of_its_hosts() 
     number = {"a": 2, "b": 2, "c": 1, "d": 4}
     hosts = tuple(replace(h, facts=Facts(**FACTS, work_dir="/w", dimms=modules(number[h.name]))) for h in of.hosts)
     results = replace(of, hosts=hosts)
-    found = held(results)
-    assert {side: row.share.text for (_, side), row in found.rows.items()} == {"old": "100%", "new": "50%"}
+    context = held(results)
+    assert {side: row.share.text for (_, side), row in context.rows.items()} == {"old": "100%", "new": "50%"}
     traffic = "1.33 bytes are moved for each that is counted"
-    assert set(found.means) == {
+    assert set(context.means) == {
         f"old: peak 76.8 GB/s: 2 channels at 4,800 MT/s; {traffic}",
         f"new: peak 153.6 GB/s: 4 channels at 4,800 MT/s; {traffic}",
     }

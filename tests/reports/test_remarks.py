@@ -44,8 +44,8 @@ def test_alike_notes_of_passed_runs_are_one() -> None:
 def test_every_format_shows_them(code: str) -> None:
     evil = "evil <script>x</script> {0} \x1b[31m|*_ " + "x " * 150
     results, spoken = noted(SKIPPED, evil), language(code)
-    shown, said = document(results, spoken), listed(remarks(results))
-    first, second = (" ".join(spoken(line).split()) for line in said)
+    shown, notes = document(results, spoken), listed(remarks(results))
+    first, second = (" ".join(spoken(line).split()) for line in notes)
     assert SKIPPED in first and ("2 runs" in first) == (code == "en") and len(second) < 300 and "\x1b" not in second
     page = " ".join(Page(html.render(shown, spoken)).words.split())
     md = " ".join(markdown.render(shown, spoken).replace("\\", "").replace("&lt;", "<").split())
@@ -56,7 +56,7 @@ def test_every_format_shows_them(code: str) -> None:
         assert sentence in page and sentence in md and sentence in text, sentence
         assert sentence in [" ".join(cell.split()) for cell in cells]
     assert "<script>x" not in html.render(shown, spoken)
-    assert str(said[0]) in rendered.in_json(shown)["remarks"][0]["notes"]
+    assert str(notes[0]) in rendered.in_json(shown)["remarks"][0]["notes"]
 
 
 def test_paper_has_them(tmp_path: Path) -> None:
