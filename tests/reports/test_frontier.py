@@ -94,7 +94,7 @@ def test_prices_of_servers_give_the_cost_at_equal_service(tmp_path: Path, per: s
 
 
 def test_a_comparison_says_what_one_replaces_at_equal_service(tmp_path: Path) -> None:
-    (block,) = compared(tmp_path).frontiers
+    (block,) = two(tmp_path).frontiers
     part = block.part
     assert part.title == "Frontier of llm_serve p512-o128 model=m" and block.unit == "accelerator"
     rows = {row["speed"]: row for row in rows_of(part, "equal_service")}

@@ -144,7 +144,7 @@ def test_names_stay_names(name: str) -> None:
 def test_hostile_names_in_a_comparison(tmp_path: Path) -> None:
     text = compared(tmp_path, "<b>|`{side}{n}")
     assert "<b>" not in read(text)
-    assert {len(row) for table in tables(text) for row in table} == {3, 4}
+    assert {len(row) for table in tables(text)[:2] for row in table} == {3, 4}
 
 
 def test_commands_with_backticks_stay_whole() -> None:
