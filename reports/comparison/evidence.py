@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from fleetmark.base.text import count, joined, message
 from fleetmark.record import imports
@@ -13,11 +14,12 @@ from reports.campaign.conditions import conditions
 from reports.campaign.problems import problems
 from reports.campaign.versions import mixed
 from reports.campaign.view import View
+from reports.comparison.titles import labelled
 from reports.kit import format as fmt
 from reports.kit.breakdown import Breakdown
 from reports.kit.document import Command, Exhibit, Note, Section
 from reports.kit.language import Language
-from reports.kit.tabular import Kind
+from reports.kit.tabular import Kind, Tabular
 
 _SIDE = message("side")
 _CAUSES = 8
@@ -90,5 +92,9 @@ def provenance(shown: View, parts: Sequence[Results]) -> Iterator[Section]:
 
 def _campaign(part: Results) -> Iterator[Exhibit]:
     yield Note(message("Campaign {id}", id=part.campaign.id), "strong")
-    yield from origin.exhibits(part.campaign)
+    for exhibit in origin.exhibits(part.campaign):
+        if isinstance(exhibit, Tabular):  # several campaigns have such a table on one page
+            yield replace(exhibit, title=labelled(part.campaign.id, exhibit.title))
+        else:
+            yield exhibit
     yield from (origin.pair(message("Note"), note) for note in part.campaign.notes)

@@ -237,7 +237,7 @@ def test_a_formula_names_the_sheet_of_another_table() -> None:
 
 def test_pages_group_columns_and_rows_and_fold_sections() -> None:
     page = html.render(SAMPLE, rendered.ENGLISH)
-    assert '<th scope="colgroup" colspan="1">old</th>' in page and '<tr class="head" id="memory">' in page
+    assert '<th scope="colgroup" colspan="1">old</th>' in page and '<tbody class="class" id="memory"' in page
     assert '<details class="section">' in page and '<a href="#rates-table">stream</a>' in page
     assert "<svg></svg>" in page and "<svg></svg>" not in rendered.shown(SAMPLE)
     assert "<details class" not in html.render(SAMPLE, rendered.ENGLISH, medium="paper")

@@ -303,5 +303,5 @@ def test_without_pango_one_sentence_says_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.delitem(sys.modules, "weasyprint", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Missing(), *sys.meta_path])
     with pytest.raises(FleetmarkError, match=r"needs Pango.*libpango-1.0-0'\): install") as error:
-        pdf.of_html("<p>x")
+        pdf_format.of_html("<p>x")
     assert "\n" not in str(error.value)
