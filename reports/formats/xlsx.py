@@ -27,7 +27,7 @@ _ROLES = {
     "verdict": "text",
 }
 _TONES = {"good": "ok", "bad": "worse", "unsure": "unsure", "strong": "strong"}
-_WIDEST = {"note": 60, "code": 60, "file": 60, "text": 50}  # characters
+_WIDEST = {"note": 60, "code": 60, "file": 60}  # characters; other columns are as wide as their texts
 _SHEET = re.compile(r"\[([^\[\]]+)\]!")
 
 
