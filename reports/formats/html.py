@@ -34,7 +34,7 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         "report": {"language": language},
         "campaign": {"id": document.title, "fleetmark_version": __version__},
         "scales": any(
-            cell.unit not in ("", "1")
+            unit_scale(cell) is not None
             for section in sections
             for exhibit in section.exhibits
             if isinstance(exhibit, Tabular)
