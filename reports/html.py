@@ -12,7 +12,7 @@ from reports.campaign import figures, metrics, status, telemetry
 from reports.campaign.hosts import section as hosts_section
 from reports.campaign.versions import mixed
 from reports.formats.breakdown import embedded
-from reports.formats.html import Content, drawing, unique_ids, unit_scale
+from reports.formats.html import Content, drawing, unit_scale
 from reports.frontier.pictures import pictures
 from reports.kit import format as fmt
 from reports.kit.document import Section
@@ -93,7 +93,6 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
         "panel": False,
         "varying": (),
         "unit_scale": unit_scale,
-        "unique": unique_ids(),
         "link": lambda _: "",
         "svg": drawing([*shared, Section("frontiers", "", tuple(chain.from_iterable(drawn)))]),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -42,7 +41,6 @@ def render(document: Document, language: Language, *, templates: Path | None = N
             for cell in row
         ),
         "unit_scale": unit_scale,
-        "unique": unique_ids(),
         "svg": drawing([section for shown in seen for section in shown.sections_for(kind)]),
         "embedded": embedded(document.breakdown, language) if document.breakdown and medium == "screen" else "",
         "document": document,
@@ -60,17 +58,6 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         "link": lambda path: _link(document.folder, path),
     }
     return page("document.html.j2", context, language, templates=templates, medium=medium)
-
-
-def unique_ids() -> Callable[[str], str]:
-    """Return a function that makes ids unique on a page by a number at their end."""
-    seen: Counter[str] = Counter()
-
-    def unique(name: str) -> str:
-        seen[name] += 1
-        return name if seen[name] == 1 else f"{name}-{seen[name]}"
-
-    return unique
 
 
 @lru_cache
