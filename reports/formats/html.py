@@ -33,12 +33,12 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         "report": {"language": language},
         "campaign": {"id": document.title, "fleetmark_version": __version__},
         "scales": any(
-            unit_scale(cell) is not None
+            unit_scale(cell, column) is not None
             for section in sections
             for exhibit in section.exhibits
             if isinstance(exhibit, Tabular)
             for row in exhibit.rows[:4]
-            for cell in row
+            for cell, column in zip(row, exhibit.columns, strict=True)
         ),
         "unit_scale": unit_scale,
         "svg": drawing([section for shown in seen for section in shown.sections_for(kind)]),
