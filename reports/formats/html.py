@@ -18,7 +18,7 @@ from reports.kit.document import Document, Section
 from reports.kit.language import Language
 from reports.kit.page import Medium, page
 from reports.kit.page import Section as Heading
-from reports.kit.tabular import Cell, Kind, Tabular
+from reports.kit.tabular import Cell, Column, Kind, Tabular
 
 MOST_LINKS = 24  # to sections, at the top of the page
 
@@ -33,12 +33,12 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         "report": {"language": language},
         "campaign": {"id": document.title, "fleetmark_version": __version__},
         "scales": any(
-            unit_scale(cell) is not None
+            unit_scale(cell, column) is not None
             for section in sections
             for exhibit in section.exhibits
             if isinstance(exhibit, Tabular)
             for row in exhibit.rows[:4]
-            for cell in row
+            for cell, column in zip(row, exhibit.columns, strict=True)
         ),
         "unit_scale": unit_scale,
         "svg": drawing([section for shown in seen for section in shown.sections_for(kind)]),
@@ -69,9 +69,12 @@ def _factor(unit: str) -> float | None:
         return None
 
 
-def unit_scale(cell: Cell) -> tuple[float, str] | None:
-    """Return the factor from the figures of a cell to its base unit, and the unit in its text; None without one."""
-    unit = cell.text.rpartition(" ")[2]
+def unit_scale(cell: Cell, column: Column) -> tuple[float, str] | None:
+    """Return the factor from the figures of a cell to its base unit, and the unit shown; None without one.
+
+    The unit is in the text of the cell, or that of its column.
+    """
+    unit = column.unit or cell.text.rpartition(" ")[2]
     factor = _factor(unit) if cell.unit not in ("", "1") and unit != cell.text else None
     return None if factor is None else (factor, unit)
 
