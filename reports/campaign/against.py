@@ -120,18 +120,18 @@ class Machines:
 
     def __init__(self, facts: Sequence[Facts]) -> None:
         self._facts = facts
-        self._own: dict[tuple[str, str], Peak | None] = {}
+        self._peaks: dict[tuple[str, str], Peak | None] = {}
 
-    def own(self, of: str, called: str = "") -> Peak | None:
+    def component(self, part: str, precision: str = "") -> Peak | None:
         """Return the peak of a component (memory, cores or accelerators), or None if it is not known.
 
-        ``called``: the precision of the cores' peak. Accelerators count only if all machines have some, because the
+        ``precision``: the precision of the cores' peak. Accelerators count only if all machines have some, because the
         others measure their processors.
         """
-        if (of, called) not in self._own:
-            peaks = [peak.component_peak(facts, of, called) for facts in self._facts]
-            self._own[of, called] = None if of.startswith("device") and None in peaks else _middle(peaks)
-        return self._own[of, called]
+        if (part, precision) not in self._peaks:
+            peaks = [peak.component_peak(facts, part, precision) for facts in self._facts]
+            self._peaks[part, precision] = None if part.startswith("device") and None in peaks else _middle(peaks)
+        return self._peaks[part, precision]
 
     @cached_property
     def link(self) -> Peak | None:
@@ -151,7 +151,7 @@ def _middle(peaks: Sequence[Peak | None]) -> Peak | None:
 def _peak(held: Declared, case: str, subject: str, side: str, machines: Mapping[str, Machines]) -> Peak | None:
     """Return the peak of a generation's machines, or for pairs that of the slower link. It is None for loopback."""
     if held.of != "link":
-        return machines[side].own(held.of, held.which(case))
+        return machines[side].component(held.of, held.which(case))
     if not subject.startswith(_TO):
         return None
     other = subject.removeprefix(_TO)

@@ -51,10 +51,10 @@ def conditions(view: View) -> tuple[Condition, ...]:
     outcomes, extremes = view.results.outcomes, view.results.telemetry.extremes
     generation = {h: g or "" for h, g in view.generation.items()}
     passed = outcomes[((outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")).to_numpy()]
-    own = passed[["workload", "foreign_cores"]].assign(generation=mapped(passed["host"], generation))
+    grouped = passed[["workload", "foreign_cores"]].assign(generation=mapped(passed["host"], generation))
     runs = {
         key: (len(rows), float(np.fmax.reduce(rows["foreign_cores"])))
-        for key, rows in own.groupby(_OF, sort=False, observed=True)
+        for key, rows in grouped.groupby(_OF, sort=False, observed=True)
     }
     read: dict[tuple[str, str], set[tuple[Any, ...]]] = defaultdict(set)
     samples: dict[tuple[str, str, str], list[tuple[float, ...]]] = defaultdict(list)
@@ -62,9 +62,9 @@ def conditions(view: View) -> tuple[Condition, ...]:
         if host in generation:
             read[generation[host], workload].add((host, case, repeat))
             samples[generation[host], workload, column].append(tuple(ends))
-    low = {key: float(np.nanmin([ends[0] for ends in of])) for key, of in samples.items()}
-    mean = {key: float(np.nanmedian([ends[1] for ends in of])) for key, of in samples.items()}
-    high = {key: float(np.nanmax([ends[2] for ends in of])) for key, of in samples.items()}
+    low = {key: float(np.nanmin([ends[0] for ends in listed])) for key, listed in samples.items()}
+    mean = {key: float(np.nanmedian([ends[1] for ends in listed])) for key, listed in samples.items()}
+    high = {key: float(np.nanmax([ends[2] for ends in listed])) for key, listed in samples.items()}
     workloads = dict.fromkeys(w for frame in (view.generational, passed) for (w,) in distinct(frame, ["workload"]))
     keys = [key for side in view.generations for workload in workloads if (key := (side, workload)) in runs]
     return tuple(

@@ -94,7 +94,7 @@ class Deviations:
         for rows in self._view.headlines_in_parts():
             yield _deviations(rows, self._view.generation)
 
-    def of(self, metrics: Collection[Metric]) -> Iterator[pd.DataFrame]:
+    def for_metrics(self, metrics: Collection[Metric]) -> Iterator[pd.DataFrame]:
         """Yield the rows of ``metrics``."""
         for rows in self._view.headlines_in_parts():
             mine = of_metrics(rows, metrics)
@@ -167,7 +167,7 @@ def map_of_hosts(view: View, deviations: Deviations, side: Message, limits: Mapp
         return None
     by_metric_ = {column.metric: column for column in collected.columns}
     shown = chosen(list(by_metric_), MOST_COLUMNS)
-    columns = [group for part in deviations.of(set(shown)) for group in by_metric(part)]
+    columns = [group for part in deviations.for_metrics(set(shown)) for group in by_metric(part)]
     present = {str(host) for _, rows in columns for host in rows["host"].tolist()}
     by_host = collected.by_host()
     ends = np.maximum(by_host.max(), -by_host.min())

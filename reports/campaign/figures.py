@@ -97,13 +97,13 @@ def axis_title(metric: str, shown: fmt.Shown, better: str, _: Language) -> str:
 # --- host by host ----------------------------------------------------------------------------------------------------
 
 
-def _strips(view: View, _: Language, most: int) -> Iterator[Chart]:
+def _strips(view: View, _: Language, limit: int) -> Iterator[Chart]:
     colours = charts.colour_of(view.generations)
     if len(view.hosts) > charts.MANY_ROWS:
-        yield from _crowds(view, _, colours, most)
+        yield from _crowds(view, _, colours, limit)
         return
     merged = list(view.by_metric(_of_worth(headlines(view.merged))))
-    sources = _dots(view, [metric for metric, rows, _shown in merged if _says_more(view, metric, rows)][:most])
+    sources = _dots(view, [metric for metric, rows, _shown in merged if _says_more(view, metric, rows)][:limit])
     for metric, rows, shown in merged:
         axis = axis_title(fmt.clean(metric.metric), shown, rows["better"].iloc[0], _)
         if not _says_more(view, metric, rows):
@@ -136,7 +136,7 @@ def _says_more(view: View, metric: Metric, rows: pd.DataFrame) -> bool:
     return int(rows["n"].sum()) >= FEW or len(named) > 1
 
 
-def _crowds(view: View, _: Language, colours: Mapping[str, str], most: int) -> Iterator[Chart]:
+def _crowds(view: View, _: Language, colours: Mapping[str, str], limit: int) -> Iterator[Chart]:
     """Yield charts with a row per generation: a dot per host, or a box if there are very many hosts."""
     if len(view.hosts) > charts.MANY_DOTS:
         note = message(
@@ -147,18 +147,18 @@ def _crowds(view: View, _: Language, colours: Mapping[str, str], most: int) -> I
         note = message("A dot per host, ticks at the geometric means.")
     metrics = (metric for part in view.headlines_in_parts() for metric in view.by_metric(_of_worth(part)))
     for number, (metric, rows, shown) in enumerate(metrics):
-        values = _by_side(view, rows, shown) if number < most else {}  # charts beyond the limit are not drawn
+        values = _by_side(view, rows, shown) if number < limit else {}  # charts beyond the limit are not drawn
         axis = axis_title(fmt.clean(metric.metric), shown, rows["better"].iloc[0], _)
         yield folded(title_of(metric), note, partial(_crowd, view, _, colours, axis, values))
 
 
 def _by_side(view: View, rows: pd.DataFrame, shown: fmt.Shown) -> dict[str, list[float]]:
     """Return the figures of each generation's hosts, in the unit shown."""
-    of: dict[str, list[float]] = {g: [] for g in view.generations}
+    by_side: dict[str, list[float]] = {g: [] for g in view.generations}
     for host, value in zip(rows["host"], rows["value"], strict=True):
         if host in view.generation:
-            of[view.generation[host] or ""].append(value * shown.factor)
-    return {g: values for g, values in of.items() if values}
+            by_side[view.generation[host] or ""].append(value * shown.factor)
+    return {g: values for g, values in by_side.items() if values}
 
 
 def _centre(values: Sequence[float]) -> float:
@@ -411,8 +411,8 @@ def _telemetry(view: View, _: Language) -> Iterator[Chart]:
             n=telemetry.read,
             of=telemetry.available,
         )
-        for column, of in mine.groupby("column", sort=False):
-            hosts, generational = _over_time(view, of, length)
+        for column, values in mine.groupby("column", sort=False):
+            hosts, generational = _over_time(view, values, length)
             shown = _fit(hosts["value"], _UNITS[str(column)])
             lines, note = _lines(view, _, hosts, generational, _rising(shown.factor))
             quantity, title = _quantity(str(column), f"{fmt.clean(workload)} {fmt.clean(case)}")
@@ -441,6 +441,6 @@ def _over_time(view: View, samples: pd.DataFrame, length: float) -> tuple[pd.Dat
     """Return the medians of samples per time bin, for each host and for each generation."""
     bins = (samples["t"] / length * _BINS).round().clip(upper=_BINS) * (length / _BINS)
     hosts = samples.groupby(["host", bins.rename("x")], sort=True)["value"].median().reset_index()
-    own = hosts.assign(generation=[view.generation[h] or "" for h in hosts["host"]])
-    generational = own.groupby(["generation", "x"])["value"].agg(["median", "min", "max"]).reset_index()
+    assigned = hosts.assign(generation=[view.generation[h] or "" for h in hosts["host"]])
+    generational = assigned.groupby(["generation", "x"])["value"].agg(["median", "min", "max"]).reset_index()
     return hosts, generational.rename(columns={"median": "value", "min": "low", "max": "high"})

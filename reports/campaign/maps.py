@@ -74,10 +74,10 @@ def _from_their_kind(
     triples: Sequence[tuple[str, str, float]], generation: Mapping[str, str], better: str
 ) -> list[float]:
     """Return each value's relative deviation from the median between the same two generations. Positive is better."""
-    of: dict[tuple[str, str], list[float]] = defaultdict(list)
+    by_kind: dict[tuple[str, str], list[float]] = defaultdict(list)
     for a, b, value in triples:
-        of[generation[a], generation[b]].append(value)
-    middle = {kind: float(np.median(values)) for kind, values in of.items()}
+        by_kind[generation[a], generation[b]].append(value)
+    middle = {kind: float(np.median(values)) for kind, values in by_kind.items()}
     ratios = [value / m if (m := middle[generation[a], generation[b]]) else 1.0 for a, b, value in triples]
     return [(1 / r if r else 1.0) - 1 if better == Better.LOWER else r - 1 for r in ratios]
 
@@ -139,7 +139,7 @@ def _of_peaks(metric: Sequence[str], triples: Sequence[Cell], machines: Machines
     held = declared.peak(workload, case, name)
     of_links: dict[tuple[str, str, Peak], dict[int, float]] = defaultdict(dict)
     for n, (a, b, value) in enumerate(triples):
-        top = machines.own(peak.between(a, b)) if held and held.of == "ends" else None
+        top = machines.component(peak.between(a, b)) if held and held.of == "ends" else None
         if held and top:
             of_links[_in_order(a)[0], _in_order(b)[0], top][n] = value * held.traffic / top.rate
     of_links = {link: parts for link, parts in of_links.items() if max(parts.values()) <= _BEYOND}
@@ -172,10 +172,9 @@ def _from_their_like(triples: Sequence[Cell], better: str) -> list[float]:
     Pairs are similar if they have the same two kinds of device, and both are within one device or between two.
     """
     like = [(_in_order(a)[0], _in_order(b)[0], a == b) for a, b, _v in triples]
-    of: dict[tuple[str, str, bool], list[float]] = defaultdict(list)
+    by_kind: dict[tuple[str, str, bool], list[float]] = defaultdict(list)
     for kind, (_a, _b, value) in zip(like, triples, strict=True):
-        of[kind].append(value)
-    ratios = [
-        v / m if (m := float(np.median(of[kind]))) else 1.0 for kind, (_a, _b, v) in zip(like, triples, strict=True)
-    ]
+        by_kind[kind].append(value)
+    middles = {kind: float(np.median(values)) for kind, values in by_kind.items()}
+    ratios = [v / m if (m := middles[kind]) else 1.0 for kind, (_a, _b, v) in zip(like, triples, strict=True)]
     return [(1 / r if r else 1.0) - 1 if better == Better.LOWER else r - 1 for r in ratios]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -34,15 +33,14 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         "report": {"language": language},
         "campaign": {"id": document.title, "fleetmark_version": __version__},
         "scales": any(
-            cell.unit not in ("", "1")
+            unit_scale(cell, column) is not None
             for section in sections
             for exhibit in section.exhibits
             if isinstance(exhibit, Tabular)
             for row in exhibit.rows[:4]
-            for cell in row
+            for cell, column in zip(row, exhibit.columns, strict=True)
         ),
         "unit_scale": unit_scale,
-        "unique": unique_ids(),
         "svg": drawing([section for shown in seen for section in shown.sections_for(kind)]),
         "embedded": embedded(document.breakdown, language) if document.breakdown and medium == "screen" else "",
         "document": document,
@@ -60,17 +58,6 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         "link": lambda path: _link(document.folder, path),
     }
     return page("document.html.j2", context, language, templates=templates, medium=medium)
-
-
-def unique_ids() -> Callable[[str], str]:
-    """Return a function that makes ids unique on a page by a number at their end."""
-    seen: Counter[str] = Counter()
-
-    def unique(name: str) -> str:
-        seen[name] += 1
-        return name if seen[name] == 1 else f"{name}-{seen[name]}"
-
-    return unique
 
 
 @lru_cache

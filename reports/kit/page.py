@@ -8,6 +8,7 @@ import hashlib
 import os
 import stat
 import traceback
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +61,7 @@ def page(
         "faces": [],  # a page that compares nothing, and carries no figures of single hosts
         "embedded": "",
         "svg": lambda chart: chart.svg,
+        "unique": _unique_ids(),
     }
     context = {**shared, **_own(templates, medium), **context}
     environment = _ENVIRONMENT if templates is None else _environment(templates)
@@ -74,6 +76,17 @@ def page(
         if where is None:
             raise  # an error of Fleetmark's, not of the user's templates
         raise FleetmarkError(f"{where}: {e}") from e
+
+
+def _unique_ids() -> Callable[[str], str]:
+    """Return a function that makes ids unique on a page by a number at their end."""
+    seen: Counter[str] = Counter()
+
+    def unique(name: str) -> str:
+        seen[name] += 1
+        return name if seen[name] == 1 else f"{name}-{seen[name]}"
+
+    return unique
 
 
 def _line_of(error: Exception, templates: Path | None) -> str | None:

@@ -130,9 +130,9 @@ def test_linpack_stands_beside_what_the_cores_compute_at_most() -> None:
 def test_hosts_with_and_without_accelerators_have_no_device_peak_in_common() -> None:
     base = {**FACTS, "work_dir": "/w"}
     plain, gpu = Facts(**base), Facts(**base, gpus=(Gpu(index=0, name="NVIDIA H100 80GB HBM3", vendor="nvidia"),))
-    alike = Machines([gpu, gpu]).own("device_memory")
+    alike = Machines([gpu, gpu]).component("device_memory")
     assert alike and alike.rate == pytest.approx(3.35e12)
-    assert Machines([plain, gpu]).own("device_memory") is None, "the plain host measured its processors' memory"
+    assert Machines([plain, gpu]).component("device_memory") is None, "the plain host measured its processors' memory"
 
 
 def test_the_latest_reference_with_something_in_common_stands_beside(tmp_path: Path) -> None:

@@ -228,7 +228,8 @@ def test_a_formula_names_the_cells_of_its_row() -> None:
 
 def test_a_formula_names_the_sheet_of_another_table() -> None:
     sheet = rendered.in_workbook(SAMPLE)["Groups"]
-    assert sheet["B6"].value == "='Facts (2)'!B5" and sheet["B4"].value == "ratio\nold"
+    assert sheet["B6"].value == "='Facts (2)'!B5"
+    assert sheet["B3"].value == "old" and sheet["B4"].value == "ratio\nB/s"
     assert address(TABLE, 0, "rate") == "[rates]!B5" and span(TABLE, "peak") == "[rates]!E5:E7"
     assert address(TABLE, 2, "ratio", "hi") == "[rates]!I7"
     with pytest.raises(KeyError, match="nothing"):
