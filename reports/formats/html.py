@@ -24,7 +24,13 @@ MOST_LINKS = 24  # to sections, at the top of the page
 
 
 def render(document: Document, language: Language, *, templates: Path | None = None, medium: Medium = "screen") -> str:
-    """Return the page. See ``reports.html.render`` for ``templates``, ``medium`` and the errors raised."""
+    """Return the page. Nothing is fetched; the caller writes it in UTF-8.
+
+    ``templates``: a user's folder that is searched first. It may have ``logo.svg``, ``colours.css`` (after all other
+    styles), ``extra.html.j2`` (further sections), a template named after the key of a section, and any of Fleetmark's
+    templates, replaced or extended (``{% extends "fleetmark/document.html.j2" %}``). On paper there is no script and
+    nothing to fold. Raise FleetmarkError, with file and line, for a template that has an error.
+    """
     kind: Kind = "html" if medium == "screen" else "pdf"
     sections = document.sections_for(kind)
     seen = (document, *(document.alternatives if medium == "screen" else ()))

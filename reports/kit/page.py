@@ -49,7 +49,7 @@ def page(
     medium: Medium = "screen",
 ) -> str:
     """The template ``name``, which extends ``base.html.j2``, filled with ``context`` and the common values: ``_``,
-    ``medium``, styles, script, logo. Arguments and errors as of ``reports.html.render``.
+    ``medium``, styles, script, logo. Arguments and errors as of ``reports.formats.html.render``.
     """
     if templates is not None and not templates.is_dir():
         raise FleetmarkError(f"--templates {templates}: no such folder")

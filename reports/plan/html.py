@@ -47,7 +47,7 @@ def render(
     templates: Path | None = None,
     medium: Medium = "screen",
 ) -> str:
-    """The page of an answer that has a plan; ``templates`` and errors as for ``reports.html.render``."""
+    """The page of an answer that has a plan; ``templates`` and errors as for ``reports.formats.html.render``."""
     v, language = view(answer), about.language
     q, futures, tornado = v.question, v.futures, v.tornado
     this = _Page(q.date, about.created, __version__, language)
