@@ -31,10 +31,11 @@ _HELD: Mapping[str, Tone] = {Held.KEPT: "good", Held.BROKEN: "bad", Held.CANNOT_
 
 def section(face: Face) -> Section:
     """Return the section of all benchmarks."""
+    tables = tuple(_tables(face))
     return Section(
         "ratios",
         message("Benchmarks"),
-        (*_notes(face), *_tables(face), *guardrails(face)),
+        (*(_notes(face) if tables else ()), *tables, *guardrails(face)),
         ("html", "pdf", "terminal", "markdown"),
     )
 
@@ -135,16 +136,12 @@ def _entry(face: Face, cells: Cells, short: str, shown: fmt.Shown | None, usual:
     standing = _standing(cells)
     notes = dict.fromkeys(row.note for row in cells.values() if row.note)
     unlike = [r for r in cells.values() if r.ratio and (r.hosts_baseline, r.hosts_candidate) != usual[r.candidate]]
-    details = tuple(
-        text
-        for text in (
-            word(standing) if standing != class_standing else "",
-            joined(notes, "; "),
-            f"n {joined(hosts_of(face.comparison, row) for row in unlike)}" if unlike else "",
-        )
-        if text
-    )
-    return (Cell(title, details=details), Cell(short, details=details), *_figures(face, cells, shown, is_head=False))
+    hosts = f"n {joined(hosts_of(face.comparison, row) for row in unlike)}" if unlike else ""
+    remarks = tuple(filter(None, (joined(notes, "; "), hosts)))
+    own = (word(standing),) if standing else ()
+    name = Cell(title, details=(*own, *remarks))
+    brief = Cell(short, details=remarks if standing == class_standing else name.details)
+    return (name, brief, *_figures(face, cells, shown, is_head=False))
 
 
 def _figures(face: Face, cells: Cells, shown: fmt.Shown | None, *, is_head: bool) -> Iterator[Cell]:
