@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,7 @@ def test_tables_name_the_candidates_of_each_basis(tmp_path: Path) -> None:
     doc = json.loads(run(tmp_path, "compare", *words, "--format", "json"))
     assert doc["answer"]["classes"][0]["remark"] == "based on totals (later), size by size (new)"
     terminal = run(tmp_path, "compare", *words).split("Benchmarks\n")[1]
-    assert "size by size" in terminal and "based on totals (later)" not in " ".join(terminal.split())
+    assert "based on totals (later), size by size (new)" in " ".join(terminal.split())
 
 
 def test_a_guardrail_makes_no_host_unlike_its_peers(tmp_path: Path) -> None:
@@ -140,12 +141,12 @@ def test_tables_say_what_a_class_rests_on(tmp_path: Path) -> None:
     for name, basis in (("sizes", "size by size"), ("totals", "based on totals")):
         words = ("compare", "-b", "gen=old", "-c", "gen=new")
         terminal = run(tmp_path / name, *words)
-        assert " ".join(terminal.split("Benchmarks\n")[1].split()).count(basis) >= 1
+        assert " ".join(terminal.split("Benchmarks\n")[1].split()).count(basis.rpartition(" ")[0]) >= 1
         md = run(tmp_path / name, *words, "--format", "md").split("## Benchmarks")[1]
-        assert f"memory bandwidth (mem-bw), {basis} |" in md
+        assert re.search(rf"memory bandwidth, mem-bw [^|]*, {basis} \|", md)
         page = tmp_path / f"{name}.html"
         run(tmp_path / name, *words, "--html", str(page))
-        assert f"</span> · 1 benchmark · {basis}</small>" in page.read_text()
+        assert f"<small>{basis}</small>" in page.read_text()
 
 
 def test_weights_of_a_class_within_strata_are_values(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 
 from benchmarks.comparison import record as large
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.text import message
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence, journal
 from fleetmark.record.archive import Archive
@@ -23,8 +24,13 @@ from fleetmark.record.results import Results
 from fleetmark.record.values import Values
 from fleetmark.record.view import load_results, read_values
 from fleetmark.verbs import reference
-from reports import html, markdown, report, xlsx
-from reports.campaign.telemetry import meanwhile
+from reports.campaign.conditions import conditions
+from reports.campaign.telemetry import table as conditions_table
+from reports.campaign.view import View, view
+from reports.comparison.compared import with_evidence
+from reports.comparison.document import document
+from reports.formats import html, markdown, xlsx
+from reports.kit.language import Language
 from tests.drives import save_step
 from tests.records import IOPS, MCF, TRIAD, Bench, record
 
@@ -73,6 +79,13 @@ def ran(archive: Archive, outcomes: list[Mapping[str, Any]]) -> None:
 # --- sides -----------------------------------------------------------------------------------------------------------
 
 
+def seen(answer: comparing.Answer, together: Results, parts: Sequence[Results]) -> View:
+    """Return the view of the evidence."""
+    shown = with_evidence(answer, together, parts).shown
+    assert shown is not None
+    return shown
+
+
 def test_sides_are_generations_and_the_baseline_stands_first(tmp_path: Path) -> None:
     campaign(tmp_path)
     answer = compared(tmp_path)
@@ -83,10 +96,10 @@ def test_sides_are_generations_and_the_baseline_stands_first(tmp_path: Path) -> 
         "b1": "new",
         "b2": "new",
     }
-    document = report.of_comparison(answer, together, parts)
-    assert document.view.generations == ("old", "new")
-    assert document.date == WHEN
-    values = document.view.generational.set_index(["metric", "generation"])["value"]
+    shown = seen(answer, together, parts)
+    assert shown.generations == ("old", "new")
+    assert shown.results.campaign.created == WHEN
+    values = shown.generational.set_index(["metric", "generation"])["value"]
     assert values["triad", "new"] == pytest.approx(1e9 * (2.0 * 2.02) ** 0.5 * (1.01 * 1.02) ** (1 / 3))
 
 
@@ -117,8 +130,7 @@ def test_pairs_follow_their_hosts_names(tmp_path: Path) -> None:
     answer = comparing.compare(comparing.Question(tmp_path, "campaign=before", ["campaign=after"], paired=True))
     together, _ = evidence.gather(tmp_path, answer, [], WHEN)
     assert "a1 (after)>a2 (after)" in set(together.values.frame["subject"])
-    seen = report.of_comparison(answer, together, ()).view
-    assert set(seen.merged["subject"]) == {"to before", "to after"}
+    assert set(seen(answer, together, ()).merged["subject"]) == {"to before", "to after"}
 
 
 def test_a_pinned_reference_has_no_machines_and_says_where_it_is_from(tmp_path: Path) -> None:
@@ -128,12 +140,13 @@ def test_a_pinned_reference_has_no_machines_and_says_where_it_is_from(tmp_path: 
     together, parts = evidence.gather(tmp_path, answer, [], WHEN)
     assert {h.generation for h in together.hosts} == {"new"}
     pinned = evidence.pinned(tmp_path, "ref")
-    document = report.of_comparison(answer, together, (*parts, pinned))
-    assert document.view.generations == ("new",)
-    assert [c.id for c in document.campaigns] == ["c1", "ref@1"]
+    both = with_evidence(answer, together, (*parts, pinned))
+    assert both.shown is not None and both.shown.generations == ("new",)
+    campaigns = [part.campaign for part in both.parts]
+    assert [c.id for c in campaigns] == ["c1", "ref@1"]
     file = tmp_path / "references" / "ref.1.json"
-    assert document.campaigns[1].hashes == {"ref.1.json": hashlib.sha256(file.read_bytes()).hexdigest()}
-    assert "gen=old" in document.campaigns[1].notes[0]
+    assert campaigns[1].hashes == {"ref.1.json": hashlib.sha256(file.read_bytes()).hexdigest()}
+    assert "gen=old" in campaigns[1].notes[0]
 
 
 def test_figures_have_the_hash_of_their_file(tmp_path: Path) -> None:
@@ -296,7 +309,7 @@ def test_telemetry_of_headlines_is_read_and_summarised(tmp_path: Path) -> None:
     assert set(readings.samples["column"]) == {"clock_hz_mean", "temp_c_max", "power_w", "cpu_steal"}
     assert readings.samples.groupby(["host", "repeat", "column"]).size().max() <= 120
     assert set(readings.samples.loc[readings.samples["column"] == "power_w", "value"]) == {201.0}
-    old, new = report.of_comparison(answer, together, parts).conditions
+    old, new = conditions(seen(answer, together, parts))
     assert (old.generation, old.workload, old.runs, old.read) == ("old", "stream", 6, 6)
     assert (old.clock_hz, old.hottest_c, old.power_w, old.steal) == (pytest.approx(3e9 - 150.5e6), 70.0, 201.0, 0.25)
     assert (old.lowest_clock_hz, old.foreign_cores, new.foreign_cores) == (None, 0.0, 1.5)
@@ -318,10 +331,10 @@ def test_accelerators_have_columns_of_their_own(tmp_path: Path) -> None:
         sampled(archive, host, "stream", "all-cores", 0, gpus={"source": "nvml", "samples": samples})
     answer = compared(tmp_path)
     together, parts = evidence.gather(tmp_path, answer, [], WHEN)
-    old = report.of_comparison(answer, together, parts).conditions[0]
+    old = conditions(seen(answer, together, parts))[0]
     assert (old.gpu_power_w, old.gpu_clock_hz, old.gpu_lowest_clock_hz) == (4500.0, pytest.approx(1.8e9), 1.2e9)
     assert (old.gpu_hottest_c, old.gpu_slowed, old.hottest_c) == (88.0, 0.125, 70.0)
-    table = meanwhile([old])
+    table = conditions_table(view(together), [old], message("side"))
     assert table is not None
     titles = [column.title for column in table.columns]
     assert "hottest accelerator" in titles and "accelerators: mean power, median run" in titles
@@ -356,7 +369,7 @@ def test_without_telemetry_there_is_none(tmp_path: Path) -> None:
     ran(archive, [{"host": "a1", "foreign_cores": None}])
     results = load_results(archive)
     assert results.telemetry.samples.empty
-    (condition,) = report.of_campaign(results).conditions
+    (condition,) = conditions(view(results))
     assert (condition.runs, condition.read, condition.clock_hz, condition.foreign_cores) == (1, 0, None, None)
 
 
@@ -377,22 +390,22 @@ def test_a_comparisons_documents_never_hold_all_values(
     by_query = together.values.where("true")[["host", "subject"]].astype(object)
     assert list(by_query.itertuples(index=False, name=None)) == in_order
     monkeypatch.setattr(Values, "frame", property(lambda _: pytest.fail("all values were read")))
-    document = report.of_comparison(answer, together, parts)
+    rendered = document(with_evidence(answer, together, parts), Language())
     for render in (html.render, markdown.render, xlsx.render):
-        assert render(document)
+        assert render(rendered, Language())
 
 
 def test_three_hundred_thousand_rows_take_little_room(tmp_path: Path) -> None:
     large(tmp_path, 200, 300, 5)
     answer = comparing.compare(comparing.Question(tmp_path, "gen=a", ["gen=b"]))
     together, parts = evidence.gather(tmp_path, answer, [], WHEN)
-    document = report.of_comparison(answer, together, parts)
+    shown = seen(answer, together, parts)
     values = together.values.where("true")
-    assert len(values) == 300_000 and len(document.view.stats) == 60_000
+    assert len(values) == 300_000 and len(shown.stats) == 60_000
     assert values.memory_usage(deep=True).sum() < 300_000 * 50
-    row = document.view.generational.iloc[0]
+    row = shown.generational.iloc[0]
     mine = values[(values["host"] == "h0") & (values["workload"] == row["workload"]) & (values["case"] == row["case"])]
-    stats = document.view.stats.set_index(["host", "workload", "case", "metric"])["value"]
+    stats = shown.stats.set_index(["host", "workload", "case", "metric"])["value"]
     expected = mine.loc[mine["metric"] == row["metric"], "value"]
     centre = math.exp(np.log(expected).mean()) if row["rule"] != "median" else expected.median()
     assert math.isclose(stats["h0", row["workload"], row["case"], row["metric"]], centre, rel_tol=1e-12)

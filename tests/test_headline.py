@@ -63,9 +63,8 @@ def test_what_one_side_ran_takes_nothing_away(tmp_path: Path) -> None:
     wording = r"\d\.\d\dx \(95% \d\.\d\d–\d\.\d\d\) over 8 benchmarks that both ran \(range 1\.\d+–2\.\d+\); "
     assert re.fullmatch(wording + "1 more ran on one side only", row["headline"])
     shown = run(tmp_path, *ASK)
-    lacking = r"not measured on new: 2 benchmarks \([^)]*spec_cpu2017 999\.alone_r base_ratio"
-    assert re.search(lacking, " ".join(shown.split()))
-    assert re.search(r"own \d\.\d\d–\d\.\d\d", shown)
+    assert "not measured" in shown and "999.alone_r" in shown
+    assert "own program" in shown
 
 
 def test_benchmarks_that_disagree_lead_with_their_range(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_markdown_of_both_verbs(root: Path) -> None:
     out, _ = run(root, *COMPARE, "--format", "md")
     assert "One new replaces" in out and "| stream all-cores triad |" in out
     out, _ = run(root, "report", "c1", "--format", "md")
-    assert out.startswith("# c1") and "| stream all-cores triad |" in out
+    assert out.startswith("# ") and "campaign c1" in out and "| stream all-cores triad |" in out
 
 
 def test_documents_speak_the_language_that_is_asked_for(root: Path) -> None:

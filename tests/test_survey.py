@@ -99,7 +99,7 @@ def test_a_command_to_paste_is_one_line(width: int) -> None:
     lines = surveyed(width, *silent, lacking).splitlines()
     names = " ".join(f"{h}.example.net" for h in ("alpha", "beta", "gamma", "delta"))
     assert f"  ssh-keyscan -p 22 {names} >> '/root/known hosts'" in lines
-    assert f"  fio {reason}  [e]" in lines
+    assert f"  fio {why}  [e]" in lines
 
 
 def test_one_host_is_no_plural() -> None:

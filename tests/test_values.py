@@ -20,9 +20,12 @@ from fleetmark.record.figures import hosts as figures
 from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.results import Results
 from fleetmark.record.values import PASSED, DamagedFileError, Values, source
-from fleetmark.verbs import report as verb
-from reports import html, report
+from reports.campaign import data
+from reports.campaign.document import document
 from reports.campaign.view import view
+from reports.formats import html
+from reports.formats import json as json_format
+from reports.kit.language import Language
 from tests.records import plain
 from tests.reports import sample
 
@@ -43,24 +46,28 @@ def rounded(text: str) -> str:
 @pytest.mark.parametrize("make", [sample.six, lambda: sample.many(30)], ids=["six", "many"])
 def test_a_report_of_a_file_is_that_of_a_frame(make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     results = make()
-    expected = report.of_campaign(results)
+    before, expected = view(results), document(results)
     monkeypatch.setattr(figures, "_SIZES", ((200, 7),))
     monkeypatch.setattr(values_module, "_PART", 70)
-    seen = report.of_campaign(filed(results, tmp_path))
+    in_file = filed(results, tmp_path)
+    after, seen = view(in_file), document(in_file)
     for name in ("stats", "merged", "generational"):
-        shown, as_before = (plain(getattr(report.view, name)) for report in (seen, expected))
+        shown, as_before = (plain(getattr(view_, name)) for view_ in (after, before))
         pd.testing.assert_frame_equal(shown, as_before, check_dtype=False, rtol=1e-12)
-    assert rounded("".join(verb._json(seen, None))) == rounded("".join(verb._json(expected, None)))
+    assert rounded(json_format.render(seen)) == rounded(json_format.render(expected))
     if make is sample.six:
-        assert rounded(html.render(seen)) == rounded(html.render(expected))
+        assert rounded(html.render(seen, Language())) == rounded(html.render(expected, Language()))
 
 
-def test_json_is_what_the_whole_document_would_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_is_what_the_whole_document_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = ""
     for rows in (3, 10_000):
         monkeypatch.setattr(values_module, "_PART", rows)
-        monkeypatch.setattr(verb, "_RUNS", rows)
-        text = "".join(verb._json(report.of_campaign(sample.six()), None))
-        assert text == json.dumps(json.loads(text), indent=1) + "\n"
+        monkeypatch.setattr(data, "_RUNS", rows)
+        monkeypatch.setattr(json_format, "_AT_ONCE", rows)
+        text = json_format.render(document(sample.six()))
+        assert text.endswith("}\n") and (rows == 3 or text == before)
+        before = text
     read = json.loads(text)
     assert len(read["measurements"]) == len(sample.six().values.frame) > 10
     assert len(read["outcomes"]) == len(sample.six().outcomes)

@@ -52,7 +52,7 @@ def report(
         bool, typer.Option("--raw", help="With --xlsx: every value that passed, however many there are.")
     ] = False,
     root: Root = ROOT,
-    as_: Annotated[ReportFormat, typer.Option("--format", help="table, json or md.")] = ReportFormat.TABLE,
+    as_: Annotated[CompareFormat, typer.Option("--format", help="table, json, csv or md.")] = CompareFormat.TABLE,
 ) -> None:
     """Show a campaign's summary, and write its page or the documents that options name.
 
@@ -64,7 +64,7 @@ def report(
         from fleetmark.verbs.documents import documents_of
 
         documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix, raw)
-        console = Terminal(stderr=as_ is not ReportFormat.TABLE)
+        console = Terminal(stderr=as_ is not CompareFormat.TABLE)
         with results(root, campaign=campaign) as here:
             reporting.campaign(find(here, campaign), as_.value, console, documents)
 

@@ -134,6 +134,12 @@ def print_as(
     document: Document, form: str, console: Console, spoken: Language, forms: Mapping[str, Callable[[], bytes]]
 ) -> None:
     """Print the document as ``form``: table, or one of the ``forms`` of ``renderers``."""
+    if form == "json":
+        from reports.formats import json
+
+        for text in json.pieces(document):
+            typer.echo(text, nl=False)
+        return
     if form != "table":
         typer.echo(forms[form]().decode(), nl=False)
         return

@@ -21,7 +21,8 @@ from planner import peak
 from planner.peak import Peak
 from reports.campaign.ratios import ratio_of
 from reports.campaign.view import View
-from reports.kit import format as fmt
+from reports.kit import tabular
+from reports.kit.tabular import Cell
 from workloads import declared
 from workloads.manifest import Peak as Declared
 
@@ -35,14 +36,14 @@ _TO = "to "  # before the generation of a pair's other end
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The context of a generation's headline. Each field may be empty.
+    """The context of a generation's headline. Each cell may be empty.
 
     ``share``: the share of the machine's peak, such as ``86%``. ``times``: the ratio to a reference, such as ``1.94``,
     or whether a guardrail is kept compared with the reference.
     """
 
-    share: str = ""
-    times: str = ""
+    share: Cell = field(default_factory=Cell)
+    times: Cell = field(default_factory=Cell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +58,14 @@ class Against:
     reference: str = ""
     notes: tuple[Message, ...] = ()
 
-    def of(self, metric: Metric, generation: str) -> Beside:
+    def beside(self, metric: Metric, generation: str) -> Beside:
         """Return the context of a headline."""
         return self.rows.get((metric, generation), NONE)
 
     @property
-    def shares(self) -> bool:
+    def has_shares(self) -> bool:
         """Return whether any headline has a peak."""
-        return any(row.share for row in self.rows.values())
+        return any(row.share.text for row in self.rows.values())
 
     @property
     def means(self) -> tuple[Message, ...]:
@@ -89,20 +90,21 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
     machines = machines_of(view)
     listed: dict[tuple[Metric, str], Beside] = {}
     notes: dict[Message, None] = {}
-    about = [*METRIC, "bits", "percent", "value", *([] if one else ["generation"])]
+    columns = [*METRIC, "bits", "percent", "value", *([] if one else ["generation"])]
     for metric, rows, _ in view.headlines:
         held = declared.peak(metric.workload, metric.case, metric.metric)
-        for values in rows.each(*about):
-            r = dict(zip(about, values, strict=True))
-            side = view.generations[0] if one else r["generation"]
+        if held is None and comparison is None:
+            continue
+        for r in rows[columns].to_dict("records"):
+            side = view.generations[0] if one else str(r["generation"])
             top = _peak(held, r["case"], r["subject"], side, machines) if held else None
-            share = fmt.share(r["value"] * held.traffic / top.rate, 0) if held and top else ""
+            share = tabular.share(r["value"] * held.traffic / top.rate, 0) if held and top else Cell()
             if held and (note := _note(held, top, r, machines[side], view.title_of(side) if several else "")):
                 notes[note] = None
             times = _times(ratio_to(r))
-            if share or times:
+            if share.text or times.text:
                 listed[metric, side] = Beside(share, times)
-    beside = any(row.times for row in listed.values())
+    beside = any(row.times.text for row in listed.values())
     return Against(listed, comparison.baseline if beside and comparison else "", tuple(notes)[:MOST_NOTES])
 
 
@@ -118,18 +120,18 @@ class Machines:
 
     def __init__(self, facts: Sequence[Facts]) -> None:
         self._facts = facts
-        self._own: dict[tuple[str, str], Peak | None] = {}
+        self._peaks: dict[tuple[str, str], Peak | None] = {}
 
-    def own(self, of: str, called: str = "") -> Peak | None:
+    def component(self, part: str, precision: str = "") -> Peak | None:
         """Return the peak of a component (memory, cores or accelerators), or None if it is not known.
 
-        ``called``: the precision of the cores' peak. Accelerators count only if all machines have some, because the
+        ``precision``: the precision of the cores' peak. Accelerators count only if all machines have some, because the
         others measure their processors.
         """
-        if (of, called) not in self._own:
-            peaks = [peak.component_peak(facts, of, called) for facts in self._facts]
-            self._own[of, called] = None if of.startswith("device") and None in peaks else _middle(peaks)
-        return self._own[of, called]
+        if (part, precision) not in self._peaks:
+            peaks = [peak.component_peak(facts, part, precision) for facts in self._facts]
+            self._peaks[part, precision] = None if part.startswith("device") and None in peaks else _middle(peaks)
+        return self._peaks[part, precision]
 
     @cached_property
     def link(self) -> Peak | None:
@@ -149,7 +151,7 @@ def _middle(peaks: Sequence[Peak | None]) -> Peak | None:
 def _peak(held: Declared, case: str, subject: str, side: str, machines: Mapping[str, Machines]) -> Peak | None:
     """Return the peak of a generation's machines, or for pairs that of the slower link. It is None for loopback."""
     if held.part != "link":
-        return machines[side].own(held.part, held.peak_name(case))
+        return machines[side].component(held.part, held.peak_name(case))
     if not subject.startswith(_TO):
         return None
     other = subject.removeprefix(_TO)
@@ -183,12 +185,12 @@ def _of_machine(held: Declared, top: Peak, row: Mapping[Any, Any]) -> Message:
     )
 
 
-def _times(row: RatioRow | None) -> str:
+def _times(row: RatioRow | None) -> Cell:
     """Return the ratio to the reference (above 1 is better) or the state of a guardrail; empty if not known."""
     if row is None:
-        return ""
+        return Cell()
     from planner.guardrail import Held  # imported here because it loads the statistics of comparisons
 
     if row.verdict in {Held.KEPT, Held.BROKEN}:
-        return word(row.verdict)
-    return fmt.ratio(row.ratio) if row.ratio is not None else ""
+        return Cell(word(row.verdict))
+    return tabular.times(row.ratio)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from fleetmark.base.frames import distinct, mapped
 from fleetmark.base.measurement import Status
 from fleetmark.record.results import EXTREME_COLUMNS
-from reports.campaign.rows import all_of, groups
 from reports.campaign.view import View
 
 _OF = ["generation", "workload"]
@@ -51,20 +51,21 @@ def conditions(view: View) -> tuple[Condition, ...]:
     outcomes, extremes = view.results.outcomes, view.results.telemetry.extremes
     generation = {h: g or "" for h, g in view.generation.items()}
     passed = outcomes[((outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")).to_numpy()]
-    own = passed[["workload", "foreign_cores"]].assign(
-        generation=passed["host"].astype(object).map(generation).fillna("")
-    )
-    runs = {key: (len(rows), float(np.fmax.reduce(rows["foreign_cores"]))) for key, rows in groups(own, _OF)}
+    grouped = passed[["workload", "foreign_cores"]].assign(generation=mapped(passed["host"], generation))
+    runs = {
+        key: (len(rows), float(np.fmax.reduce(rows["foreign_cores"])))
+        for key, rows in grouped.groupby(_OF, sort=False, observed=True)
+    }
     read: dict[tuple[str, str], set[tuple[Any, ...]]] = defaultdict(set)
     samples: dict[tuple[str, str, str], list[tuple[float, ...]]] = defaultdict(list)
-    for host, workload, case, repeat, column, *ends in all_of(extremes).each(*EXTREME_COLUMNS):
+    for host, workload, case, repeat, column, *ends in extremes[[*EXTREME_COLUMNS]].itertuples(index=False):
         if host in generation:
             read[generation[host], workload].add((host, case, repeat))
             samples[generation[host], workload, column].append(tuple(ends))
-    low = {key: float(np.nanmin([ends[0] for ends in of])) for key, of in samples.items()}
-    mean = {key: float(np.nanmedian([ends[1] for ends in of])) for key, of in samples.items()}
-    high = {key: float(np.nanmax([ends[2] for ends in of])) for key, of in samples.items()}
-    workloads = dict.fromkeys(w for frame in (view.generational, passed) for w in frame["workload"].unique())
+    low = {key: float(np.nanmin([ends[0] for ends in listed])) for key, listed in samples.items()}
+    mean = {key: float(np.nanmedian([ends[1] for ends in listed])) for key, listed in samples.items()}
+    high = {key: float(np.nanmax([ends[2] for ends in listed])) for key, listed in samples.items()}
+    workloads = dict.fromkeys(w for frame in (view.generational, passed) for (w,) in distinct(frame, ["workload"]))
     keys = [key for side in view.generations for workload in workloads if (key := (side, workload)) in runs]
     return tuple(
         Condition(

@@ -16,11 +16,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.measurement import Better
-from fleetmark.base.text import message
+from fleetmark.base.text import Message, message
 from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.metric import Metric
 from reports.campaign.view import View, by_metric, of_metrics, point
 from reports.kit import format as fmt
+from reports.kit.tabular import Cell, Column, Kind, Tabular, Tone
 
 LEAST = 3  # minimum hosts of a generation for one to be called different
 MOST_COLUMNS = 16
@@ -33,46 +34,11 @@ _NOISE = 6  # a deviation in a single benchmark must exceed this multiple of the
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A benchmark of the map. ``better``: a value of ``Better``."""
+class Benchmark:
+    """A benchmark of the map."""
 
     metric: Metric
     title: str
-    better: str
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A cell of the map.
-
-    ``text``: the deviation in percent. ``level``: its colour, from -LEVELS to LEVELS. ``value``: the figure and the
-    median of its generation.
-    """
-
-    text: str
-    level: int
-    value: str
-    deviation: float
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A host's row. ``middle``: the median of its deviations. ``cells``: None for a missing figure."""
-
-    host: str
-    generation: str
-    middle: float
-    cells: Sequence[Cell | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Heat:
-    """A map of hosts by benchmarks. The omitted hosts (``hosts_left_out``) are those nearest to their medians."""
-
-    columns: Sequence[Column]
-    rows: Sequence[Row]
-    hosts_left_out: int
-    columns_left_out: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +68,7 @@ class _Collected:
     number: npt.NDArray[np.int32]
     amount: npt.NDArray[np.float64]
     peered: npt.NDArray[np.bool_]
-    columns: Sequence[Column]
+    columns: Sequence[Benchmark]
     apart: Sequence[pd.DataFrame]
 
     def by_host(self, rows: npt.NDArray[np.bool_] | None = None) -> Any:
@@ -127,7 +93,7 @@ class Deviations:
         for rows in self._view.headlines_in_parts():
             yield _deviations(rows, self._view.generation)
 
-    def of(self, metrics: Collection[Metric]) -> Iterator[pd.DataFrame]:
+    def for_metrics(self, metrics: Collection[Metric]) -> Iterator[pd.DataFrame]:
         """Yield the rows of ``metrics``."""
         for rows in self._view.headlines_in_parts():
             mine = of_metrics(rows, metrics)
@@ -150,7 +116,7 @@ class Deviations:
             apart += _apart(frame, peered[-1])
             for metric, rows in by_metric(frame):
                 if int(rows["peers"].max()) > 1:
-                    columns.append(Column(metric, title(metric), str(rows["better"][0])))
+                    columns.append(Benchmark(metric, title(metric)))
         empty = not numbers
         return _Collected(
             hosts,
@@ -192,39 +158,60 @@ def chosen(metrics: Sequence[Metric], limit: int, always: Container[Metric] = ()
     return [metrics[place] for place in sorted(place for _, place in sorted(ranked)[:limit])]
 
 
-def heat(view: View, deviations: Deviations, rows_at_most: int = MOST_ROWS) -> Heat | None:
-    """Return the map of ``deviations``, or None if no generation has several hosts with a figure."""
+def map_of_hosts(view: View, deviations: Deviations, side: Message, limits: Mapping[Kind, int]) -> Tabular | None:
+    """Return the deviations of hosts by benchmark, or None if no generation has several hosts with a figure.
+
+    The omitted hosts are those nearest to their medians. ``side``: the heading of generations.
+    """
     collected = deviations.collected
     if not collected.columns:
         return None
-    of = {column.metric: column for column in collected.columns}
-    shown = chosen(list(of), MOST_COLUMNS)
-    columns = [group for part in deviations.of(set(shown)) for group in by_metric(part)]
+    by_metric_ = {column.metric: column for column in collected.columns}
+    shown = chosen(list(by_metric_), MOST_COLUMNS)
+    columns = [group for part in deviations.for_metrics(set(shown)) for group in by_metric(part)]
     present = {str(host) for _, rows in columns for host in rows["host"].tolist()}
     by_host = collected.by_host()
     ends = np.maximum(by_host.max(), -by_host.min())
     worst = dict(zip(collected.hosts, ends.tolist(), strict=True))
-    middles = dict(zip(collected.hosts, by_host.median().tolist(), strict=True))
     hosts = [h for h in view.hosts if h.name in present]
-    kept = {h.name for h in sorted(hosts, key=lambda h: -worst[h.name])[:rows_at_most]}
+    kept = sorted(hosts, key=lambda h: -worst[h.name])[:MOST_ROWS]
+    limit = min(limits.values(), default=MOST_ROWS)
+    ordered = sorted(kept, key=hosts.index) if len(kept) <= limit else kept  # a shorter table has the worst
+    names = {h.name for h in kept}
     cells: dict[str, dict[Metric, Cell]] = {}
     for metric, rows in columns:
         scale = view.shown(metric, rows)
-        for host, *figures in rows.each("host", "value", "middle", "deviation"):
-            if host in kept:
+        for host, *figures in zip(rows["host"], rows["value"], rows["middle"], rows["deviation"], strict=True):
+            if host in names:
                 cells.setdefault(host, {})[metric] = _cell(scale, *figures)
+    sides = len(view.generations) > 1
+    heads = [Column("host", message("host"), "name"), *([Column("generation", side, "side")] if sides else [])]
+    heads += [Column(f"metric{n}", by_metric_[metric].title, "number") for n, metric in enumerate(shown)]
     table = [
-        Row(h.name, h.generation or "", middles[h.name], [cells[h.name].get(metric) for metric in shown])
-        for h in hosts
-        if h.name in kept
+        (
+            Cell(fmt.clean(h.name)),
+            *([Cell(view.title_of(h.generation or ""))] if sides else []),
+            *(cells[h.name].get(metric, Cell("–")) for metric in shown),
+        )
+        for h in ordered
     ]
-    return Heat([of[metric] for metric in shown], table, len(hosts) - len(table), len(of) - len(shown))
+    notes = [message("Percent from the median of the host's own generation; positive is better, for latency too.")]
+    if len(hosts) > len(table):
+        n = f"{len(hosts) - len(table):,}"
+        notes.append(message("Hosts furthest from their median; {n} more lie nearer.", n=n))
+    if len(by_metric_) > len(shown):
+        notes.append(message("{n} more benchmarks are in the tables.", n=len(by_metric_) - len(shown)))
+    heading = message("Hosts against their generation")
+    return Tabular("hosts_against_generation", heading, tuple(heads), table, notes=tuple(notes), limits=limits)
 
 
 def _cell(scale: fmt.Shown, value: float, middle: float, deviation: float) -> Cell:
     size = min(LEVELS, round(100 * abs(deviation)) // STEP)  # computed from the percent as printed
-    level = int(math.copysign(size, deviation))
-    return Cell(percent(deviation), level, f"{scale.quantity(value)} / {scale.quantity(middle)}", deviation)
+    tone = _LEVELS[LEVELS + int(math.copysign(size, deviation))]
+    return Cell(percent(deviation), deviation, tone=tone, hint=f"{scale.quantity(value)} / {scale.quantity(middle)}")
+
+
+_LEVELS: tuple[Tone, ...] = ("h-5", "h-4", "h-3", "h-2", "h-1", "h0", "h1", "h2", "h3", "h4", "h5")
 
 
 def percent(deviation: float) -> str:

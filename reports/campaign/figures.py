@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.measurement import Better
-from fleetmark.base.text import joined, message
+from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
 from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.metric import Metric
@@ -21,59 +21,70 @@ from fleetmark.record.figures.pairs import pair_subjects
 from fleetmark.record.values import PASSED
 from fleetmark.record.values.engine import literal, quoted
 from planner.curves import CURVE, curve_point
-from reports.campaign.drawn import Drawn, lazily, title_of
 from reports.campaign.maps import of_devices, of_hosts
-from reports.campaign.rows import Rows, all_of
-from reports.campaign.view import View, by_metric, headlines
+from reports.campaign.view import View, by_metric, headlines, title_of
 from reports.kit import charts
 from reports.kit import format as fmt
-from reports.kit.charts import Across, Box, Chart, Line, Spec
+from reports.kit.charts import Across, Box, Chart, Line, Spec, folded
+from reports.kit.document import Exhibit, Note, Section
 from reports.kit.language import Language
+from reports.kit.tabular import Kind
 from workloads import declared
 
 FEW = 6  # dots
 LEAST_POINTS = 3  # minimum points of a line
 MOST = 60  # maximum charts of a kind; box plots, which are for very many hosts, have a lower limit
 MOST_BOXES = 24
+NAMED = 12  # omitted charts that are named
 _QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
-class Figures(dict[str, list[Chart]]):
-    """The charts by kind (strips, curves, depths, loaded, pairs, devices, telemetry). A list may be empty.
-
-    ``left_out``: kind to the titles of charts that do not fit on a page.
-    """
-
-    left_out: Mapping[str, Sequence[str]]
-
-
-def figures(view: View, language: Language | None = None) -> Figures:
-    """Return the charts of ``view``. Axes are in ``language``; headings and notes are not translated yet."""
+def sections(view: View, language: Language | None, only: tuple[Kind, ...]) -> list[Section]:
+    """Return the charts of ``view``, a section per kind. Axes are in ``language``."""
     _ = language or Language()
-    most_strips = MOST_BOXES if len(view.hosts) > charts.MANY_DOTS else MOST
-    kinds = {
-        "strips": (_strips(view, _, most_strips), most_strips),
-        "curves": (_curves(view, _), MOST),
-        "depths": (_depths(view, _), MOST),
-        "loaded": (_loaded(view, _), MOST),
-        "pairs": (of_hosts(view, _), MOST),
-        "devices": (of_devices(view, _), MOST),
-        "telemetry": (_telemetry(view, _), MOST),
+    listed: list[Section] = []
+    for key, (title, note, drawn, limit) in _kinds(view, _).items():
+        charts_ = list(drawn)
+        exhibits: list[Exhibit] = [Note(note, quiet=True)] if note and charts_ else []
+        exhibits += charts_[:limit]
+        if omitted := [chart.title for chart in charts_[limit:]]:
+            more = message("and {n} more", n=f"{len(omitted) - NAMED:,}") if len(omitted) > NAMED else None
+            titles = joined([*omitted[:NAMED], more], "; ")
+            exhibits.append(Note(message("No room for the charts of {titles}", titles=titles), quiet=True))
+        if key == "pairs" and len(view.hosts) > charts.MANY_CELLS and ("pairs",) in view.of_merged.distinct("over"):
+            exhibits.append(Note(_no_matrix(view), quiet=True))
+        listed.append(Section(key, title, tuple(exhibits), only))
+    return listed
+
+
+def _kinds(view: View, _: Language) -> dict[str, tuple[Message, Message | None, Iterable[Chart], int]]:
+    """Return the kinds of charts: title, note, charts, and their maximum number."""
+    strips = MOST_BOXES if len(view.hosts) > charts.MANY_DOTS else MOST
+    range_ = message("Axes show the range that was measured; they do not begin at zero.")
+    return {
+        "charts": (message("Headlines, host by host"), range_, _strips(view, _, strips), strips),
+        "curves": (message("Against size"), None, _curves(view, _), MOST),
+        "depths": (message("Against queue depth"), None, _depths(view, _), MOST),
+        "loaded": (message("Latency under load"), None, _loaded(view, _), MOST),
+        "pairs": (message("Between hosts"), None, of_hosts(view, _), MOST),
+        "devices": (message("Between devices"), None, of_devices(view, _), MOST),
+        "telemetry": (message("While it ran"), None, _telemetry(view, _), MOST),
     }
-    shown: list[tuple[str, Drawn]] = []
-    left_out: dict[str, list[str]] = {}
-    for kind, (drawn, most) in kinds.items():
-        ordered = sorted(drawn, key=lambda d: not d.headline)
-        shown += [(kind, d) for d in ordered[:most]]
-        if len(ordered) > most:
-            left_out[kind] = [d.title for d in ordered[most:]]
-    result = Figures({kind: [] for kind in kinds})
-    result.left_out = left_out
-    with ThreadPoolExecutor(4) as pool:  # the engine releases the GIL
-        svgs = pool.map(charts.to_svg, [d.spec() for _, d in shown], range(len(shown)))
-        for (kind, d), svg in zip(shown, svgs, strict=True):
-            result[kind].append(Chart(d.title, d.note, svg))
-    return result
+
+
+def _no_matrix(view: View) -> Message:
+    return message(
+        "No matrix of pairs: {hosts} are more than can be read; the tables have each host's figures.",
+        hosts=count(len(view.hosts), "host"),
+    )
+
+
+def first(listed: Sequence[Section], limit: int) -> tuple[Chart, ...]:
+    """Return the first charts of every kind, ``limit`` in total."""
+    kinds = [[e for e in section.exhibits if isinstance(e, Chart)] for section in listed]
+    turns = chain.from_iterable([kind[n] for kind in kinds if n < len(kind)] for n in range(limit))
+    chosen = {id(chart) for chart, _ in zip(turns, range(limit), strict=False)}
+    return tuple(chart for kind in kinds for chart in kind if id(chart) in chosen)
 
 
 def axis_title(metric: str, shown: fmt.Shown, better: str, _: Language) -> str:
@@ -85,31 +96,31 @@ def axis_title(metric: str, shown: fmt.Shown, better: str, _: Language) -> str:
 # --- host by host ----------------------------------------------------------------------------------------------------
 
 
-def _strips(view: View, _: Language, most: int) -> Iterator[Drawn]:
+def _strips(view: View, _: Language, limit: int) -> Iterator[Chart]:
     colours = charts.colour_of(view.generations)
     if len(view.hosts) > charts.MANY_ROWS:
-        yield from _crowds(view, _, colours, most)
+        yield from _crowds(view, _, colours, limit)
         return
     merged = list(view.by_metric(_of_worth(headlines(view.merged))))
-    sources = _dots(view, [metric for metric, rows, _shown in merged if _says_more(view, metric, rows)][:most])
+    sources = _dots(view, [metric for metric, rows, _shown in merged if _says_more(view, metric, rows)][:limit])
     for metric, rows, shown in merged:
-        axis = axis_title(fmt.clean(metric.metric), shown, rows["better"][0], _)
+        axis = axis_title(fmt.clean(metric.metric), shown, rows["better"].iloc[0], _)
         if not _says_more(view, metric, rows):
             continue
         have = set(rows["host"])
         absent = {h.name: view.why_absent(h.name, metric) for h in view.hosts if h.name not in have}
         names = [fmt.clean(h.name) for h in view.hosts if absent.get(h.name) != ""]
         dots = [(fmt.clean(h), view.generation[h] or "", v * shown.factor) for h, v in sources[metric]]
-        ticks = [(fmt.clean(h), v * shown.factor) for h, v in rows.each("host", "value")]
+        ticks = [(fmt.clean(h), v * shown.factor) for h, v in zip(rows["host"], rows["value"], strict=True)]
         reasons = {fmt.clean(name): _(word(why)) for name, why in absent.items() if why}
-        pairs, one = rows["over"][0] != "repeats", len(have) == 1
+        pairs, one = rows["over"].iloc[0] != "repeats", len(have) == 1
         note = {
             (False, True): message("A dot per repeat, tick at the value of the host."),
             (False, False): message("A dot per repeat, ticks at the values of hosts."),
             (True, True): message("A dot per pair of hosts, tick at the value of the host."),
             (True, False): message("A dot per pair of hosts, ticks at the values of hosts."),
         }[pairs, one]
-        yield Drawn(title_of(metric), note, lazily(charts.strip, names, dots, ticks, reasons, colours, axis))
+        yield folded(title_of(metric), note, partial(charts.strip, names, dots, ticks, reasons, colours, axis))
 
 
 def _of_worth(frame: pd.DataFrame) -> pd.DataFrame:
@@ -117,14 +128,14 @@ def _of_worth(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[(frame["better"] != Better.NONE) | (frame["class"] != "none")]
 
 
-def _says_more(view: View, metric: Metric, rows: Rows) -> bool:
+def _says_more(view: View, metric: Metric, rows: pd.DataFrame) -> bool:
     """Return whether a chart shows more than the table. A few dots of a single host do not."""
     have = set(rows["host"])
     named = [h for h in view.hosts if h.name in have or view.why_absent(h.name, metric)]
     return int(rows["n"].sum()) >= FEW or len(named) > 1
 
 
-def _crowds(view: View, _: Language, colours: Mapping[str, str], most: int) -> Iterator[Drawn]:
+def _crowds(view: View, _: Language, colours: Mapping[str, str], limit: int) -> Iterator[Chart]:
     """Yield charts with a row per generation: a dot per host, or a box if there are very many hosts."""
     if len(view.hosts) > charts.MANY_DOTS:
         note = message(
@@ -135,18 +146,18 @@ def _crowds(view: View, _: Language, colours: Mapping[str, str], most: int) -> I
         note = message("A dot per host, ticks at the geometric means.")
     metrics = (metric for part in view.headlines_in_parts() for metric in view.by_metric(_of_worth(part)))
     for number, (metric, rows, shown) in enumerate(metrics):
-        values = _by_side(view, rows, shown) if number < most else {}  # charts beyond the limit are not drawn
-        axis = axis_title(fmt.clean(metric.metric), shown, rows["better"][0], _)
-        yield Drawn(title_of(metric), note, lazily(_crowd, view, _, colours, axis, values))
+        values = _by_side(view, rows, shown) if number < limit else {}  # charts beyond the limit are not drawn
+        axis = axis_title(fmt.clean(metric.metric), shown, rows["better"].iloc[0], _)
+        yield folded(title_of(metric), note, partial(_crowd, view, _, colours, axis, values))
 
 
-def _by_side(view: View, rows: Rows, shown: fmt.Shown) -> dict[str, list[float]]:
+def _by_side(view: View, rows: pd.DataFrame, shown: fmt.Shown) -> dict[str, list[float]]:
     """Return the figures of each generation's hosts, in the unit shown."""
-    of: dict[str, list[float]] = {g: [] for g in view.generations}
-    for host, value in rows.each("host", "value"):
+    by_side: dict[str, list[float]] = {g: [] for g in view.generations}
+    for host, value in zip(rows["host"], rows["value"], strict=True):
         if host in view.generation:
-            of[view.generation[host] or ""].append(value * shown.factor)
-    return {g: values for g, values in of.items() if values}
+            by_side[view.generation[host] or ""].append(value * shown.factor)
+    return {g: values for g, values in by_side.items() if values}
 
 
 def _centre(values: Sequence[float]) -> float:
@@ -174,7 +185,7 @@ def _dots(view: View, metrics: Sequence[Metric]) -> dict[Metric, list[tuple[str,
         subject = pair_subjects(frame, view.generation)
         chosen = frame.assign(subject=subject)[(subject != frame["subject"].astype(object)) == pairs]
         for metric, rows in by_metric(chosen):
-            dots[metric] += rows.each("host", "value")
+            dots[metric] += zip(rows["host"], rows["value"], strict=True)
     return dots
 
 
@@ -189,14 +200,14 @@ def _one_of(metrics: Sequence[Metric]) -> str:
 
 
 def _lines(
-    view: View, _: Language, hosts: Rows, generational: Rows, points: Callable[..., list[charts.Point]]
+    view: View, _: Language, hosts: pd.DataFrame, generational: pd.DataFrame, points: Callable[..., list[charts.Point]]
 ) -> tuple[list[Line], str]:
     """Return a line per host, or per generation if there are many hosts, and a note.
 
     ``points``: returns the points of a line from its rows and the names of the two columns of its band.
     """
     colours, count = charts.colour_of(view.generations), len(set(hosts["host"]))
-    sides = generational.by("generation")
+    sides = {str(g): rows for g, rows in generational.groupby("generation", sort=False, observed=True)}
     if count > charts.MANY_LINES or count > len(sides) > 1:
         lines = [
             Line(_(view.title_of(g)), colours[g], i, points(sides[g], ("low", "high")))
@@ -208,18 +219,23 @@ def _lines(
             return lines, note
         return lines, joined([note, message("Its band reaches from the lowest host to the highest.")], " ")
     lines, kin = [], dict.fromkeys(view.generations, 0)
-    for i, (name, rows) in enumerate(hosts.by("host").items()):
-        generation = view.generation[name] or ""
+    for i, (name, rows) in enumerate(hosts.groupby("host", sort=False, observed=True)):
+        generation = view.generation[str(name)] or ""
         colour = colours[generation] if len(view.generations) > 1 else charts.COLOURS[i % len(charts.COLOURS)]
         lines.append(Line(fmt.clean(name), colour, kin[generation], points(rows, None)))
         kin[generation] += 1
     return lines, message("Values.") if len(lines) == 1 else message("A line per host.")
 
 
+def headlines_first(listed: Sequence[tuple[bool, Chart]]) -> Iterator[Chart]:
+    """Yield charts, headlines first. ``listed``: each chart with whether it is of another metric."""
+    yield from (chart for _, chart in sorted(listed, key=lambda item: item[0]))
+
+
 def _rising(factor: float) -> Callable[..., list[charts.Point]]:
     """Return a function that makes points sorted by ``x``, with ``value`` and the band multiplied by ``factor``."""
 
-    def points(rows: Rows, ends: tuple[str, str] | None) -> list[charts.Point]:
+    def points(rows: pd.DataFrame, ends: tuple[str, str] | None) -> list[charts.Point]:
         scaled = (rows["value"] * factor).tolist()
         blank = [math.nan] * len(rows)
         lows, highs = ((rows[end] * factor).tolist() for end in ends) if ends else (blank, blank)
@@ -249,36 +265,38 @@ def _against(view: View, name: str, split: Callable[[str, str], tuple[str, float
         yield metric, rows, generational[metric]
 
 
-_Against = tuple[Metric, Rows, Rows]  # metric, rows per host, rows per generation
+_Against = tuple[Metric, pd.DataFrame, pd.DataFrame]  # metric, rows per host, rows per generation
 
 
-def _fit(values: npt.NDArray[np.float64], unit: str, *, bits: bool = False, percent: bool = False) -> fmt.Shown:
+def _fit(values: pd.Series, unit: str, *, bits: bool = False, percent: bool = False) -> fmt.Shown:
     return fmt.fit([(float(np.median(values)), math.nan, math.nan)], unit, bits=bits, percent=percent)
 
 
-def _fit_of(rows: Rows, column: str, unit: str) -> fmt.Shown:
+def _fit_of(rows: pd.DataFrame, column: str, unit: str) -> fmt.Shown:
     """Return how a ``column`` of a metric's rows is written."""
-    return _fit(rows[column], unit, bits=bool(rows["bits"][0]), percent=bool(rows["percent"][0]))
+    return _fit(rows[column], unit, bits=bool(rows["bits"].iloc[0]), percent=bool(rows["percent"].iloc[0]))
 
 
-def _curves(view: View, _: Language) -> Iterator[Drawn]:
+def _curves(view: View, _: Language) -> Iterator[Chart]:
     """Yield a chart per metric with at least CURVE sizes (label ``size``) and combination of its other labels."""
     colours = charts.colour_of(view.generations) if len(view.generations) > 1 else {}
+    listed: list[tuple[bool, Chart]] = []
     for metric, rows, generational in _against(view, "labels", lambda _, text: curve_point(text)):
         if len(set(rows["x"])) < CURVE:
             continue
         shown = _fit_of(rows, "value", metric.unit)
         lines, note = _lines(view, _, rows, generational, _rising(shown.factor))
-        edges = charts.caches(view.hosts, colours) if str(rows["class"][0]).startswith("mem-") else []
+        edges = charts.caches(view.hosts, colours) if str(rows["class"].iloc[0]).startswith("mem-") else []
         inside = [e for e in edges if rows["x"].min() < e[0] < rows["x"].max()]
         if inside:
             note = joined([note, message("Dotted lines: sizes of one L1d, L2 and L3 cache.")], " ")
-        axis = axis_title(fmt.clean(metric.metric), shown, rows["better"][0], _)
-        spec = lazily(charts.curve, lines, _(message("size")), axis, Across.SIZE, inside)
-        yield Drawn(title_of(metric), note, spec, bool(rows["headline"].any()))
+        axis = axis_title(fmt.clean(metric.metric), shown, rows["better"].iloc[0], _)
+        spec = partial(charts.curve, lines, _(message("size")), axis, Across.SIZE, inside)
+        listed.append((not rows["headline"].any(), folded(title_of(metric), note, spec)))
+    yield from headlines_first(listed)
 
 
-def _depths(view: View, _: Language) -> Iterator[Drawn]:
+def _depths(view: View, _: Language) -> Iterator[Chart]:
     """Yield a chart per metric over queue depth, for cases that differ in their depth only.
 
     The metric must be a headline at one of the depths.
@@ -288,15 +306,15 @@ def _depths(view: View, _: Language) -> Iterator[Drawn]:
             continue
         shown = _fit_of(rows, "value", metric.unit)
         lines, note = _lines(view, _, rows, generational, _rising(shown.factor))
-        axis = axis_title(fmt.clean(metric.metric), shown, rows["better"][0], _)
+        axis = axis_title(fmt.clean(metric.metric), shown, rows["better"].iloc[0], _)
         title = message("{what} against queue depth", what=title_of(metric))
-        yield Drawn(title, note, lazily(charts.curve, lines, _(message("queue depth")), axis, Across.COUNT))
+        yield folded(title, note, partial(charts.curve, lines, _(message("queue depth")), axis, Across.COUNT))
 
 
 # --- latency under load ----------------------------------------------------------------------------------------------
 
 
-def _loaded(view: View, _: Language) -> Iterator[Drawn]:
+def _loaded(view: View, _: Language) -> Iterator[Chart]:
     """Yield charts of latency against bandwidth, for workloads that measure both at several loads."""
     loading = _loading(view)
     if not loading:
@@ -304,16 +322,19 @@ def _loaded(view: View, _: Language) -> Iterator[Drawn]:
     merged = view.of_merged.where(["workload"], loading)
     both = [_with_bandwidth(frame, side) for frame, side in ((merged, "host"), (view.generational, "generation"))]
     generational = dict(by_metric(both[1]))
+    listed: list[tuple[bool, Chart]] = []
     for metric, rows in by_metric(both[0]):
         if len(set(rows["step"])) < CURVE:
             continue
         latency, bandwidth = _fit_of(rows, "value", metric.unit), _fit_of(rows, "x", "B/s")
         lines, note = _lines(view, _, rows, generational[metric], _by_step(bandwidth.factor, latency.factor))
         note = joined([note, message("Each point is one rate of injection.")], " ")
-        axis = axis_title(fmt.clean(metric.metric), latency, rows["better"][0], _)
-        across = axis_title(rows["bandwidth"][0], bandwidth, "higher", _)
+        axis = axis_title(fmt.clean(metric.metric), latency, rows["better"].iloc[0], _)
+        across = axis_title(rows["bandwidth"].iloc[0], bandwidth, "higher", _)
         title = message("{what} against bandwidth", what=title_of(metric))
-        yield Drawn(title, note, lazily(charts.curve, lines, across, axis, Across.LOAD), bool(rows["headline"].any()))
+        spec = partial(charts.curve, lines, across, axis, Across.LOAD)
+        listed.append((not rows["headline"].any(), folded(title, note, spec)))
+    yield from headlines_first(listed)
 
 
 def _loading(view: View) -> set[tuple[str, ...]]:
@@ -325,11 +346,11 @@ def _loading(view: View) -> set[tuple[str, ...]]:
 def _by_step(x: float, y: float) -> Callable[..., list[charts.Point]]:
     """Return a function that makes points in the order of their steps. ``x``, ``y``: the factors of the axes."""
 
-    def points(rows: Rows, ends: tuple[str, str] | None) -> list[charts.Point]:
+    def points(rows: pd.DataFrame, ends: tuple[str, str] | None) -> list[charts.Point]:
         # No band, which would be ambiguous for a line that turns back on itself.
-        ordered = np.argsort(rows["step"])
+        ordered = rows.sort_values("step", kind="stable")
         blank = [math.nan] * len(ordered)
-        return list(zip(rows["x"][ordered] * x, rows["value"][ordered] * y, blank, blank, strict=True))
+        return list(zip(ordered["x"] * x, ordered["value"] * y, blank, blank, strict=True))
 
     return points
 
@@ -374,7 +395,7 @@ _UNITS = {
 }
 
 
-def _telemetry(view: View, _: Language) -> Iterator[Drawn]:
+def _telemetry(view: View, _: Language) -> Iterator[Chart]:
     """Yield charts of clock, temperature and power during the longest case of each workload."""
     telemetry = view.results.telemetry
     shown_here = telemetry.samples["column"].isin(list(_UNITS))
@@ -389,14 +410,14 @@ def _telemetry(view: View, _: Language) -> Iterator[Drawn]:
             n=telemetry.read,
             of=telemetry.available,
         )
-        for column, of in mine.groupby("column", sort=False):
-            hosts, generational = map(all_of, _over_time(view, of, length))
+        for column, values in mine.groupby("column", sort=False):
+            hosts, generational = _over_time(view, values, length)
             shown = _fit(hosts["value"], _UNITS[str(column)])
             lines, note = _lines(view, _, hosts, generational, _rising(shown.factor))
             quantity, title = _quantity(str(column), f"{fmt.clean(workload)} {fmt.clean(case)}")
             axis = ", ".join([_(quantity), shown.unit])
-            spec = lazily(charts.curve, lines, _(message("seconds since the run began")), axis, Across.SECONDS)
-            yield Drawn(title, joined([note, read], " "), spec)
+            spec = partial(charts.curve, lines, _(message("seconds since the run began")), axis, Across.SECONDS)
+            yield folded(title, joined([note, read], " "), spec)
 
 
 def _quantity(column: str, what: str) -> tuple[str, str]:
@@ -419,6 +440,6 @@ def _over_time(view: View, samples: pd.DataFrame, length: float) -> tuple[pd.Dat
     """Return the medians of samples per time bin, for each host and for each generation."""
     bins = (samples["t"] / length * _BINS).round().clip(upper=_BINS) * (length / _BINS)
     hosts = samples.groupby(["host", bins.rename("x")], sort=True)["value"].median().reset_index()
-    own = hosts.assign(generation=[view.generation[h] or "" for h in hosts["host"]])
-    generational = own.groupby(["generation", "x"])["value"].agg(["median", "min", "max"]).reset_index()
+    assigned = hosts.assign(generation=[view.generation[h] or "" for h in hosts["host"]])
+    generational = assigned.groupby(["generation", "x"])["value"].agg(["median", "min", "max"]).reset_index()
     return hosts, generational.rename(columns={"median": "value", "min": "low", "max": "high"})

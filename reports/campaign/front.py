@@ -3,111 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import Kind, Status
+from fleetmark.base.measurement import Status
 from fleetmark.base.text import count, joined, message
 from fleetmark.base.units import human
 from fleetmark.record.commands import on
 from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import HostInfo, status_counts
-from reports.campaign.against import NOTHING, Against
-from reports.campaign.deviation import Deviations, chosen, sentence, title, unlike
+from reports.campaign.deviation import Deviations, sentence, title, unlike
+from reports.campaign.headlines import FIRST_SIDES, NOISY
 from reports.campaign.problems import Problem, resume_command
-from reports.campaign.rows import Rows
-from reports.campaign.tables import NOISY, mixed
-from reports.campaign.view import MetricRows, View
-from reports.comparison.titles import class_title
+from reports.campaign.versions import mixed
+from reports.campaign.view import View
 from reports.hosts.generations import Deviation, by_generation
 from reports.kit import format as fmt
 
-MOST_BENCHMARKS = 12
-MOST_SIDES = 4  # maximum generations side by side
 MOST_ODD = 8
-MOST_HOSTS = 3  # maximum hosts named in a list
+MOST_HOSTS = 3  # hosts named in a list
 MOST_NEXT = 3
 # Facts that should be equal on all hosts of a generation; others (disks, clocks, notes) differ between hosts.
 _SETTINGS = (
     *("CPU", "Cores", "Memory", "DIMMs", "PCIe below its best", "BIOS", "Microcode", "Kernel", "Governor", "Boost"),
     *("SMT", "Transparent huge pages", "Clock source", "Mitigations"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A headline figure of one side. Each field may be empty.
-
-    ``text``: the figure without its unit. ``noise``: its coefficient of variation if above NOISY. ``why``: the reason
-    why it is missing. ``share``: the share of the machine's peak. ``times``: the ratio to a reference.
-    """
-
-    text: str = ""
-    noise: str = ""
-    why: str = ""
-    share: str = ""
-    times: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Benchmark:
-    """A headline metric with a figure for each side. ``factor`` converts from the base unit ``base`` to ``unit``."""
-
-    metric: Metric
-    title: str
-    class_: str
-    unit: str
-    better: str
-    cells: tuple[Figure, ...]
-    factor: float
-    base: str
-
-
-@dataclass(frozen=True, slots=True)
-class Front:
-    """The text of the first screen, with a row per benchmark and a cell for each of ``sides``.
-
-    ``machines``: the hardware of each generation. ``left_out``: number of further headlines. ``shares``: whether some
-    figures have a peak. ``reference``: the name of the reference, if any. ``means``: explanations of both. ``next``:
-    what to do next, each with its command.
-    """
-
-    status: str
-    machines: tuple[str, ...]
-    sides: tuple[str, ...]
-    benchmarks: tuple[Benchmark, ...]
-    left_out: int
-    odd: tuple[str, ...]
-    next: tuple[tuple[str, str], ...]
-    deviations: Deviations
-    means: tuple[str, ...] = ()
-    shares: bool = False
-    reference: str = ""
-
-
-def front(view: View, problems: Sequence[Problem], against: Against = NOTHING) -> Front:
-    """Return the first screen. ``against``: the peaks and the reference of the headlines."""
-    apart = Deviations(view)
-    benchmarks, left_out = _benchmarks(view, against)
-    odd = list(_odd(view, apart))
-    sides = tuple(view.title_of(g) for g in view.generations[:MOST_SIDES])
-    shown = tuple(odd[:MOST_ODD])
-    if len(odd) > MOST_ODD:
-        shown = (*shown, message("and {n} more", n=len(odd) - MOST_ODD))
-    return Front(
-        status(view),
-        tuple(_machines(view)),
-        sides,
-        benchmarks,
-        left_out,
-        shown,
-        tuple(_next(view, problems)),
-        apart,
-        against.means,
-        against.shares,
-        against.reference,
-    )
 
 
 def status(view: View) -> str:
@@ -129,20 +49,20 @@ def status(view: View) -> str:
 # --- the machines ----------------------------------------------------------------------------------------------------
 
 
-def _machines(view: View) -> Iterator[str]:
+def machines(view: View) -> Iterator[str]:
     """Yield a line about the machines of a generation for each combination of CPU, memory and accelerators."""
     kinds: dict[tuple[str, object], list[HostInfo]] = {}
     for host in view.hosts:
         kinds.setdefault((host.generation or "", _kind(host.facts)), []).append(host)
-    for (generation, _), hosts in list(kinds.items())[:MOST_SIDES]:
+    for (generation, _), hosts in list(kinds.items())[:FIRST_SIDES]:
         who = fmt.clean(hosts[0].name) if len(hosts) == 1 else count(len(hosts), "host")
         if generation:
             who = message("{generation} ({hosts})", generation=fmt.clean(generation), hosts=who)
         facts = hosts[0].facts
-        about = joined(_about(facts)) if facts else message("its facts are not known")
-        yield message("{who}: {about}", who=who, about=about)
-    if len(kinds) > MOST_SIDES:
-        yield message("and {n} more", n=len(kinds) - MOST_SIDES)
+        hardware = joined(_hardware(facts)) if facts else message("its facts are not known")
+        yield message("{who}: {about}", who=who, about=hardware)
+    if len(kinds) > FIRST_SIDES:
+        yield message("and {n} more", n=len(kinds) - FIRST_SIDES)
 
 
 def _kind(facts: Facts | None) -> object:
@@ -153,7 +73,7 @@ def _kind(facts: Facts | None) -> object:
     return facts.cpu.model, facts.cpu.cores, round((facts.memory or 0) / 2**30, -1), gpus, len(facts.gpus)
 
 
-def _about(facts: Facts) -> Iterator[str | None]:
+def _hardware(facts: Facts) -> Iterator[str | None]:
     cpu = facts.cpu
     yield fmt.clean(cpu.model) if cpu.model else None
     yield count(cpu.sockets, "socket") if cpu.sockets else None
@@ -167,63 +87,17 @@ def _about(facts: Facts) -> Iterator[str | None]:
     yield fmt.clean(facts.os) if facts.os else None
 
 
-# --- headline figures ------------------------------------------------------------------------------------------------
-
-
-def leading(view: View, limit: int) -> list[MetricRows]:
-    """Return the ``limit`` headlines that represent all others, or one of each class if there are more classes."""
-    headlines = {headline[0]: headline for headline in view.headlines}
-    first: dict[str, Metric] = {}  # per class; a guardrail only if the class has nothing else
-    for metric, rows, _ in sorted(view.headlines, key=lambda headline: str(headline[1]["kind"][0]) == Kind.GUARDRAIL):
-        first.setdefault(class_of(rows), metric)
-    return [headlines[metric] for metric in chosen(list(headlines), max(limit, len(first)), set(first.values()))]
-
-
-def class_of(rows: Rows) -> str:
-    return str(rows["class"][0])
-
-
-def _benchmarks(view: View, against: Against) -> tuple[tuple[Benchmark, ...], int]:
-    shown = leading(view, MOST_BENCHMARKS)
-    return tuple(_benchmark(view, against, *metric) for metric in shown), len(view.headlines) - len(shown)
-
-
-def _benchmark(view: View, against: Against, metric: Metric, rows: Rows, shown: fmt.Shown) -> Benchmark:
-    if "generation" in rows:
-        sides = rows["generation"].tolist()
-    else:  # one host per side; a host without a generation has no side
-        hosts = rows["host"].tolist()
-        sides = [view.generation[host] or "" if host in view.generation else None for host in hosts]
-    by_side = dict(zip(sides, rows.each("value", "cv"), strict=True))
-    cells = []
-    for generation in view.generations[:MOST_SIDES]:
-        if generation not in by_side:
-            cells.append(Figure(why="–"))
-            continue
-        value, cv = by_side[generation]
-        beside = against.of(metric, generation)
-        cells.append(Figure(shown.number(value), noise(cv), "", beside.share, beside.times))
-    return Benchmark(
-        metric,
-        title(metric),
-        class_title(class_of(rows)),
-        shown.unit,
-        str(rows["better"][0]),
-        tuple(cells),
-        shown.factor,
-        metric.unit,
-    )
-
-
-def noise(cv: float) -> str:
-    """Return the coefficient of variation in percent if it is above NOISY, else an empty string."""
-    return fmt.percent(cv) if cv > NOISY else ""
-
-
 # --- anomalies -------------------------------------------------------------------------------------------------------
 
 
-def _odd(view: View, apart: Deviations) -> Iterator[str]:
+def anomalies(view: View, apart: Deviations) -> tuple[str, ...]:
+    """Return sentences about what is unusual, the most important first."""
+    listed = list(_anomalies(view, apart))
+    more = (message("and {n} more", n=len(listed) - MOST_ODD),) if len(listed) > MOST_ODD else ()
+    return (*listed[:MOST_ODD], *more)
+
+
+def _anomalies(view: View, apart: Deviations) -> Iterator[str]:
     yield from _unlike(view, apart)
     yield from _unstable(view)
     yield from (fmt.clean(note) for note in view.results.campaign.notes)
@@ -286,24 +160,24 @@ def different(d: Deviation) -> str:
     )
 
 
-def short(text: str, most: int = 60) -> str:
-    """Return ``text``, shortened to ``most`` characters with an ellipsis if it is longer."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def short(text: str, limit: int = 60) -> str:
+    """Return ``text``, shortened to ``limit`` characters with an ellipsis if it is longer."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def some(names: Sequence[str], most: int = MOST_HOSTS) -> str:
+def some(names: Sequence[str], limit: int = MOST_HOSTS) -> str:
     """Return the first names of a list, and how many more there are."""
-    listed = ", ".join(short(fmt.clean(n), 40) for n in names[:most])
-    if len(names) <= most:
+    listed = ", ".join(short(fmt.clean(n), 40) for n in names[:limit])
+    if len(names) <= limit:
         return listed
-    return message("{hosts} and {n} more", hosts=listed, n=f"{len(names) - most:,}")
+    return message("{hosts} and {n} more", hosts=listed, n=f"{len(names) - limit:,}")
 
 
 # --- what to do next -------------------------------------------------------------------------------------------------
 
 
-def _next(view: View, problems: Sequence[Problem]) -> Iterator[tuple[str, str]]:
-    """Yield what to do next, each with its command; at most MOST_NEXT."""
+def next_steps(view: View, problems: Sequence[Problem]) -> list[tuple[str, str]]:
+    """Return what to do next, each with its command; at most MOST_NEXT."""
     steps: dict[str, str] = {}
     if not view.results.campaign.finished:
         steps[resume_command(view.results)] = message("Finish the campaign")
@@ -311,7 +185,7 @@ def _next(view: View, problems: Sequence[Problem]) -> Iterator[tuple[str, str]]:
         steps.setdefault(problem.command, problem.advice)
     for line, advice in _after(view):
         steps.setdefault(line, advice)
-    yield from [(advice, line) for line, advice in steps.items()][:MOST_NEXT]
+    return [(advice, line) for line, advice in steps.items()][:MOST_NEXT]
 
 
 def _after(view: View) -> Iterator[tuple[str, str]]:

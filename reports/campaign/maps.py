@@ -7,6 +7,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,10 @@ from fleetmark.record.figures.pairs import pair_subjects, peer
 from planner import peak
 from planner.peak import Peak
 from reports.campaign.against import Machines, machines_of
-from reports.campaign.drawn import Drawn, lazily, title_of
-from reports.campaign.rows import groups
-from reports.campaign.view import View, headlines
+from reports.campaign.view import View, headlines, title_of
 from reports.kit import charts
 from reports.kit import format as fmt
+from reports.kit.charts import Chart, folded
 from reports.kit.language import Language
 from workloads import declared
 
@@ -30,7 +30,7 @@ Cell = tuple[str, str, float]  # from, to, figure
 _BEYOND = 1.02  # a larger share of a link's peak cannot be explained by rounding
 
 
-def of_hosts(view: View, _: Language) -> Iterator[Drawn]:
+def of_hosts(view: View, _: Language) -> Iterator[Chart]:
     """Yield a map per headline metric of pairs of hosts, or none if there are too many hosts to read it."""
     names = {h.name: fmt.clean(h.name) for h in view.hosts}
     if len(names) > charts.MANY_CELLS:
@@ -39,8 +39,8 @@ def of_hosts(view: View, _: Language) -> Iterator[Drawn]:
     pairs = stats[stats["subject"] != pair_subjects(stats, view.generation)]
     cells: dict[Any, list[tuple[str, str, float]]] = defaultdict(list)
     columns = ["workload", "case", "metric", "labels", "standing", "unit", "better", "bits", "percent"]
-    for key, rows in groups(pairs, columns):
-        for host, subject, median in rows.each("host", "subject", "value"):
+    for key, rows in pairs.groupby(columns, sort=False, observed=True):
+        for host, subject, median in zip(rows["host"], rows["subject"], rows["value"], strict=True):
             other = peer(host, subject, names)
             if other is not None:
                 ends = (host, other) if subject.startswith(f"{host}>") else (other, host)
@@ -66,22 +66,22 @@ def of_hosts(view: View, _: Language) -> Iterator[Drawn]:
         axis_titles = (_(message("source")), _(message("destination")))
         hosts = [n for n in names.values() if n in seen]
         legend = _(message("% from the median"))
-        yield Drawn(title, note, lazily(charts.matrix, hosts, hosts, values, legend, axis_titles, shown.unit))
+        yield folded(title, note, partial(charts.matrix, hosts, hosts, values, legend, axis_titles, shown.unit))
 
 
 def _from_their_kind(
     triples: Sequence[tuple[str, str, float]], generation: Mapping[str, str], better: str
 ) -> list[float]:
     """Return each value's relative deviation from the median between the same two generations. Positive is better."""
-    of: dict[tuple[str, str], list[float]] = defaultdict(list)
+    by_kind: dict[tuple[str, str], list[float]] = defaultdict(list)
     for a, b, value in triples:
-        of[generation[a], generation[b]].append(value)
-    middle = {kind: float(np.median(values)) for kind, values in of.items()}
+        by_kind[generation[a], generation[b]].append(value)
+    middle = {kind: float(np.median(values)) for kind, values in by_kind.items()}
     ratios = [value / m if (m := middle[generation[a], generation[b]]) else 1.0 for a, b, value in triples]
     return [(1 / r if r else 1.0) - 1 if better == Better.LOWER else r - 1 for r in ratios]
 
 
-def of_devices(view: View, _: Language) -> Iterator[Drawn]:
+def of_devices(view: View, _: Language) -> Iterator[Chart]:
     """Yield a map per generation for each metric between devices, with the medians of the generation's hosts.
 
     In the manifest, the labels ``from`` and ``to`` of such a metric name devices.
@@ -92,8 +92,8 @@ def of_devices(view: View, _: Language) -> Iterator[Drawn]:
     stats = view.of_hosts.where(["workload", "metric"], mapped)
     cells: dict[Any, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
     columns = ["workload", "case", "metric", "standing", "unit", "better", "bits", "percent"]
-    for key, rows in groups(stats, columns):
-        for host, text, value in rows.each("host", "labels", "value"):
+    for key, rows in stats.groupby(columns, sort=False, observed=True):
+        for host, text, value in zip(rows["host"], rows["labels"], rows["value"], strict=True):
             labels = json.loads(text)
             ends = labels.pop("from", None), labels.pop("to", None)
             if None not in ends:
@@ -126,7 +126,7 @@ def of_devices(view: View, _: Language) -> Iterator[Drawn]:
             " ",
         )
         axis_titles, legend = (_(message("source")), _(message("destination"))), _(message("% from the median"))
-        yield Drawn(title, note, lazily(charts.matrix, sources, targets, values, legend, axis_titles, shown.unit))
+        yield folded(title, note, partial(charts.matrix, sources, targets, values, legend, axis_titles, shown.unit))
 
 
 def _of_peaks(metric: Sequence[str], triples: Sequence[Cell], machines: Machines) -> tuple[list[str], list[Message]]:
@@ -138,7 +138,7 @@ def _of_peaks(metric: Sequence[str], triples: Sequence[Cell], machines: Machines
     held = declared.peak(workload, case, name)
     of_links: dict[tuple[str, str, Peak], dict[int, float]] = defaultdict(dict)
     for n, (a, b, value) in enumerate(triples):
-        top = machines.own(peak.between(a, b)) if held and held.part == "ends" else None
+        top = machines.component(peak.between(a, b)) if held and held.part == "ends" else None
         if held and top:
             of_links[_in_order(a)[0], _in_order(b)[0], top][n] = value * held.traffic / top.rate
     of_links = {link: parts for link, parts in of_links.items() if max(parts.values()) <= _BEYOND}
@@ -171,10 +171,9 @@ def _from_their_like(triples: Sequence[Cell], better: str) -> list[float]:
     Pairs are similar if they have the same two kinds of device, and both are within one device or between two.
     """
     like = [(_in_order(a)[0], _in_order(b)[0], a == b) for a, b, _v in triples]
-    of: dict[tuple[str, str, bool], list[float]] = defaultdict(list)
+    by_kind: dict[tuple[str, str, bool], list[float]] = defaultdict(list)
     for kind, (_a, _b, value) in zip(like, triples, strict=True):
-        of[kind].append(value)
-    ratios = [
-        v / m if (m := float(np.median(of[kind]))) else 1.0 for kind, (_a, _b, v) in zip(like, triples, strict=True)
-    ]
+        by_kind[kind].append(value)
+    middles = {kind: float(np.median(values)) for kind, values in by_kind.items()}
+    ratios = [v / m if (m := middles[kind]) else 1.0 for kind, (_a, _b, v) in zip(like, triples, strict=True)]
     return [(1 / r if r else 1.0) - 1 if better == Better.LOWER else r - 1 for r in ratios]

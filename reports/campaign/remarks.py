@@ -12,7 +12,8 @@ from fleetmark.base.text import Message, count, message
 from fleetmark.record.results import Results
 from reports.campaign.front import short, some
 from reports.kit import format as fmt
-from reports.kit.tabular import Part
+from reports.kit.document import Note, Section
+from reports.kit.tabular import Kind, Part
 
 KEY = "remarks"
 MOST = 50  # of a document
@@ -57,12 +58,17 @@ def _sentence(rows: pd.DataFrame) -> Message:
     )
 
 
-def listed(shown: Remarks, most: int = MOST) -> tuple[Message, ...]:
-    """At most ``most`` sentences, and how many more there are."""
-    more = shown.total - len(shown.sentences[:most])
-    return (*shown.sentences[:most], *([message("and {n} more", n=more)] if more else []))
+def listed(shown: Remarks, limit: int = MOST) -> tuple[Message, ...]:
+    """Return at most ``limit`` sentences, and how many more there are."""
+    more = shown.total - len(shown.sentences[:limit])
+    return (*shown.sentences[:limit], *([message("and {n} more", n=more)] if more else []))
 
 
 def parts(shown: Remarks) -> tuple[Part, ...]:
     """One part, of sentences alone; none where no run says anything."""
     return (Part(KEY, message("Notes of runs"), listed(shown), ()),) if shown.total else ()
+
+
+def section(shown: Remarks, limit: int, only: tuple[Kind, ...]) -> Section:
+    """Return at most ``limit`` notes of runs."""
+    return Section(KEY, message("Notes of runs"), tuple(map(Note, listed(shown, limit))), only)

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 from fleetmark.base.text import joined, message
 from reports.campaign.grades import Graded, Grades
-from reports.kit import charts
 from reports.kit.charts import Chart
 from reports.kit.language import Language
 from reports.kit.roofline import Ceiling, Dot, roofline
 
-FIRST_ID = 1000  # of ids in these SVGs, apart from those of other charts
 _ROOF = (Ceiling("", 1.0, 1.0),)
 LOWEST = 1e-4  # operations a byte over the balance of the device: what only moves data stands here
 
@@ -20,21 +18,20 @@ def pictures(grades: Grades, language: Language | None = None) -> list[Chart]:
     """A picture of each workload and side."""
     _ = language or Language()
     keys = dict.fromkeys((g.workload, g.side) for g in grades.operators)
-    return [_picture(key, grades, number, _) for number, key in enumerate(keys, FIRST_ID)]
+    return [_picture(key, grades, _) for key in keys]
 
 
-def _picture(key: tuple[str, str], grades: Grades, number: int, _: Language) -> Chart:
+def _picture(key: tuple[str, str], grades: Grades, _: Language) -> Chart:
     mine = [g for g in grades.operators if (g.workload, g.side) == key]
     titles = (
         _(message("operations a byte, over those at which computing becomes the roof")),
         _(message("share of the peak of its precision")),
     )
-    svg = charts.to_svg(roofline(_ROOF, list(_dots(mine)), *titles), number)
     note = message(
         "A dot per operator and precision; the line is the roof: at its left the rate of memory, at its right that of "
         "matrix products, both as this device reached them. What only moves data stands at the left edge."
     )
-    return Chart(joined([key[0], key[1]], ": "), note, svg)
+    return Chart(joined([key[0], key[1]], ": "), note, spec=lambda: roofline(_ROOF, list(_dots(mine)), *titles))
 
 
 def _dots(operators: list[Graded]) -> Iterator[Dot]:

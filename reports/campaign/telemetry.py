@@ -1,36 +1,18 @@
-"""What hosts were like while they measured, as the page's table has it: columns in one unit each, only those known."""
+"""The table of the hosts' condition while they measured: clock, heat, power and load, with one unit per column."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from fleetmark.base.text import Message, message
+from fleetmark.base.text import Message, count, joined, message
 from reports.campaign.conditions import Condition
+from reports.campaign.view import View
 from reports.kit import format as fmt
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A quantity over all rows: its heading, the unit shown, and what one of that is in ``base``."""
-
-    title: str
-    unit: str
-    factor: float
-    base: str
-
-
-@dataclass(frozen=True, slots=True)
-class Meanwhile:
-    """``rows`` are (what the row is of, a text for each column and its value in the base unit; None where unknown)."""
-
-    columns: Sequence[Column]
-    rows: Sequence[tuple[Condition, Sequence[tuple[str, float] | None]]]
-
+from reports.kit.tabular import Cell, Column, Tabular, number
 
 # A field of Condition, its heading, its base unit.
-_TOLD: tuple[tuple[str, Message, str], ...] = (
+_QUANTITIES: tuple[tuple[str, Message, str], ...] = (
     ("clock_hz", message("mean clock, median run"), "Hz"),
     ("lowest_clock_hz", message("lowest clock"), "Hz"),
     ("hottest_c", message("hottest CPU sensor"), "degC"),
@@ -45,19 +27,44 @@ _TOLD: tuple[tuple[str, Message, str], ...] = (
 )
 
 
-def meanwhile(conditions: Sequence[Condition]) -> Meanwhile | None:
-    """The table; None where nothing is known of any run."""
-    known = [t for t in _TOLD if any(getattr(c, t[0]) is not None for c in conditions)]
+def table(view: View, conditions: Sequence[Condition], side: Message) -> Tabular | None:
+    """Return the table, or None if nothing is known of any run. ``side``: the heading of generations."""
+    known = [q for q in _QUANTITIES if any(getattr(c, q[0]) is not None for c in conditions)]
     if not known:
         return None
-    shown = [
-        fmt.fit(((v, math.nan, math.nan) for c in conditions if (v := getattr(c, name)) is not None), unit)
-        for name, _, unit in known
+    columns = [
+        Column("workload", message("workload"), "name"),
+        *([Column("generation", side, "side")] if len(view.generations) > 1 else []),
+        Column("runs", message("runs"), "number"),
     ]
-    columns = [Column(title, s.unit, 1 / s.factor, unit) for s, (_, title, unit) in zip(shown, known, strict=True)]
-    rows = [(c, [_cell(getattr(c, name), s) for (name, _, _), s in zip(known, shown, strict=True)]) for c in conditions]
-    return Meanwhile(columns, rows)
+    figures = []
+    for name, title, unit in known:
+        values = [getattr(c, name) for c in conditions]
+        shown = fmt.fit(((v, math.nan, math.nan) for v in values if v is not None), unit)
+        columns.append(Column(name, title, "number", unit=shown.unit))
+        figures.append([Cell() if v is None else Cell(shown.number(v), v, unit) for v in values])
+    rows = [
+        (
+            Cell(fmt.clean(c.workload)),
+            *([Cell(view.title_of(c.generation))] if len(view.generations) > 1 else []),
+            number(c.runs),
+            *cells,
+        )
+        for c, *cells in zip(conditions, *figures, strict=True)
+    ]
+    return Tabular("conditions", message("Host conditions during runs"), tuple(columns), rows, notes=(_read(view),))
 
 
-def _cell(value: float | None, shown: fmt.Shown) -> tuple[str, float] | None:
-    return None if value is None else (shown.number(value), value)
+def _read(view: View) -> str:
+    """Return how many runs were read, and which files could not be read."""
+    telemetry = view.results.telemetry
+    read = message(
+        "Of runs that passed. Samples of {n} of {of} runs were read, those of headlines, spread evenly over the hosts.",
+        n=f"{telemetry.read:,}",
+        of=f"{telemetry.available:,}",
+    )
+    if not telemetry.damaged:
+        return read
+    files = ", ".join(map(fmt.clean, telemetry.damaged[:3]))
+    damaged = message("{files} could not be read:", files=count(len(telemetry.damaged), "file"))
+    return joined([read, damaged, files], " ")

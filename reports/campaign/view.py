@@ -17,10 +17,9 @@ from fleetmark.record.results import HostInfo, Results
 from planner.centre import Interval
 from planner.curves import CURVE, curve_point
 from reports.campaign.problems import absences
-from reports.campaign.rows import Rows, groups
 from reports.kit import format as fmt
 
-MetricRows = tuple[Metric, Rows, fmt.Shown]  # a metric, its rows, and how their figures are written
+MetricRows = tuple[Metric, pd.DataFrame, fmt.Shown]  # a metric, its rows, and how their figures are written
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class View:
         for metric, rows in by_metric(frame):
             yield metric, rows, self.shown(metric, rows)
 
-    def shown(self, metric: Metric, rows: Rows) -> fmt.Shown:
+    def shown(self, metric: Metric, rows: pd.DataFrame) -> fmt.Shown:
         """Return how a metric's figures are written, the same in every table and document.
 
         For a single pair of hosts it is derived from ``rows``.
@@ -146,10 +145,10 @@ def _places(orders: Mapping[str, Sequence[str]], name: str, values: Sequence[str
     return [place[v] for v in values]
 
 
-def by_metric(frame: pd.DataFrame) -> Iterator[tuple[Metric, Rows]]:
-    """Yield the rows of ``frame`` metric by metric."""
-    for columns, rows in groups(frame, METRIC):
-        yield Metric(*columns), rows
+def by_metric(frame: pd.DataFrame) -> Iterator[tuple[Metric, pd.DataFrame]]:
+    """Yield the rows of ``frame`` metric by metric, in the order of their first rows."""
+    for columns, rows in frame.groupby(METRIC, sort=False, observed=True):
+        yield Metric(*map(str, columns)), rows
 
 
 def of_metrics(frame: pd.DataFrame, metrics: Iterable[Metric]) -> pd.DataFrame:
@@ -163,10 +162,15 @@ def point(metric: Metric) -> str:
     return fmt.point(metric.metric, metric.subject, metric.labels, metric.standing)
 
 
-def shown_as(rows: Rows, unit: str) -> fmt.Shown:
+def title_of(metric: Metric) -> str:
+    """Return the heading of a metric's chart, such as ``stream 64t: triad``."""
+    return f"{fmt.clean(metric.workload)} {fmt.clean(metric.case)}: {point(metric)}"
+
+
+def shown_as(rows: pd.DataFrame, unit: str) -> fmt.Shown:
     """Return how a metric's ``rows`` (value, lo, hi, bits, percent) are written. ``unit``: the base unit."""
-    figures = rows.each("value", "lo", "hi")
-    return fmt.fit(figures, unit, bits=bool(rows["bits"][0]), percent=bool(rows["percent"][0]))
+    figures = zip(rows["value"], rows["lo"], rows["hi"], strict=True)
+    return fmt.fit(figures, unit, bits=bool(rows["bits"].iloc[0]), percent=bool(rows["percent"].iloc[0]))
 
 
 def headlines(frame: pd.DataFrame) -> pd.DataFrame:

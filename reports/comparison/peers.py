@@ -3,70 +3,58 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
-import pandas as pd
-
+from fleetmark.base.text import message
 from planner import peers
 from planner.comparison import Comparison, Side
 from reports.campaign.deviation import LEVELS, STEP
 from reports.comparison.titles import class_title
 from reports.kit import format as fmt
+from reports.kit.document import Section
+from reports.kit.tabular import Cell, Column, Tabular, Tone
 
 MOST = 60  # hosts
 MOST_CLASSES = 12
+TONES: Mapping[int, Tone] = {
+    -5: "h-5", -4: "h-4", -3: "h-3", -2: "h-2", -1: "h-1", 0: "h0", 1: "h1", 2: "h2", 3: "h3", 4: "h4", 5: "h5"
+}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """``text``: the deviation in percent; ``level``: its colour, -LEVELS to LEVELS."""
-
-    text: str
-    level: int
-    deviation: float
+def section(comparison: Comparison, sides: Mapping[str, Side]) -> Section:
+    """Return the map, which is empty if no side has enough hosts to be compared with each other."""
+    return Section("peers", message("Hosts against their side"), tuple(_map(comparison, sides)), ("html", "pdf"))
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A host of ``side``; ``cells``: None where it has no figure."""
-
-    host: str
-    side: str
-    cells: tuple[Cell | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PeerMap:
-    """Rows of hosts by ``columns`` of classes, the first over all; ``left_out`` hosts lie nearer to their median."""
-
-    columns: tuple[str, ...]
-    rows: tuple[Row, ...]
-    left_out: int
-
-
-def peer_map(comparison: Comparison, sides: Mapping[str, Side]) -> PeerMap | None:
-    """The map; None where no side has peers to be compared."""
-    titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
+def _map(comparison: Comparison, sides: Mapping[str, Side]) -> Iterator[Tabular]:
+    titles = [comparison.baseline, *(candidate.title for candidate in comparison.candidates)]
     frames = {t: peers.deviations(sides[t]) for t in titles if t in sides and len(sides[t].means) >= peers.LEAST}
     if not frames:
-        return None
+        return
     names = [c for c in dict.fromkeys(c for frame in frames.values() for c in frame.columns) if c][:MOST_CLASSES]
-    columns = ["", *names] if len(names) > 1 else names
-    hosts = [(t, host) for t, frame in frames.items() for host in frame.index]
-    far = [away for frame in frames.values() for away in frame.abs().max(axis=1).fillna(0.0).tolist()]
-    kept = sorted(range(len(hosts)), key=lambda n: -far[n])[:MOST]
-    shown = [_row(str(host), t, frames[t].loc[host], columns) for t, host in (hosts[n] for n in sorted(kept))]
-    return PeerMap(tuple(class_title(c) if c else "" for c in columns), tuple(shown), len(hosts) - len(shown))
+    classes = ["", *names] if len(names) > 1 else names
+    hosts = [(title, host) for title, frame in frames.items() for host in frame.index]
+    distances = [d for frame in frames.values() for d in frame.abs().max(axis=1).fillna(0.0).tolist()]
+    chosen = sorted(sorted(range(len(hosts)), key=lambda n: -distances[n])[:MOST])
+    columns = (
+        Column("host", message("host"), "name"),
+        Column("side", message("side"), "side"),
+        *(Column(f"class_{n}", class_title(c) if c else message("all"), "number") for n, c in enumerate(classes)),
+    )
+    rows = []
+    for title, host in (hosts[n] for n in chosen):
+        values = frames[title].loc[host]
+        cells = (_cell(float(values.get(c, math.nan))) for c in classes)
+        rows.append((Cell(str(host)), Cell(title), *cells))
+    notes = [message("Percent from the median of the host's own side; positive is better, for latency too.")]
+    if left_out := len(hosts) - len(rows):
+        notes.append(message("Hosts furthest from their median; {n} more lie nearer.", n=f"{left_out:,}"))
+    yield Tabular("peers", message("Hosts against their side"), columns, tuple(rows), notes=tuple(notes))
 
 
-def _row(host: str, side: str, values: pd.Series, columns: Sequence[str]) -> Row:
-    return Row(host, side, tuple(_cell(float(values.get(c, float("nan")))) for c in columns))
-
-
-def _cell(deviation: float) -> Cell | None:
+def _cell(deviation: float) -> Cell:
     if math.isnan(deviation):
-        return None
-    level = round(100 * deviation / STEP)
+        return Cell()
     text = fmt.change(deviation)
-    return Cell("0.0%" if text in ("+0.0%", "-0.0%") else text, max(-LEVELS, min(LEVELS, level)), deviation)
+    level = max(-LEVELS, min(LEVELS, round(100 * deviation / STEP)))
+    return Cell("0.0%" if text in ("+0.0%", "-0.0%") else text, deviation, tone=TONES[level])

@@ -18,13 +18,19 @@ from reports.kit.document import Document, Section
 from reports.kit.language import Language
 from reports.kit.page import Medium, page
 from reports.kit.page import Section as Heading
-from reports.kit.tabular import Cell, Kind, Tabular
+from reports.kit.tabular import Cell, Column, Kind, Tabular
 
 MOST_LINKS = 24  # to sections, at the top of the page
 
 
 def render(document: Document, language: Language, *, templates: Path | None = None, medium: Medium = "screen") -> str:
-    """Return the page. See ``reports.html.render`` for ``templates``, ``medium`` and the errors raised."""
+    """Return the page. Nothing is fetched; the caller writes it in UTF-8.
+
+    ``templates``: a user's folder that is searched first. It may have ``logo.svg``, ``colours.css`` (after all other
+    styles), ``extra.html.j2`` (further sections), a template named after the key of a section, and any of Fleetmark's
+    templates, replaced or extended (``{% extends "fleetmark/document.html.j2" %}``). On paper there is no script and
+    nothing to fold. Raise FleetmarkError, with file and line, for a template that has an error.
+    """
     kind: Kind = "html" if medium == "screen" else "pdf"
     sections = document.sections_for(kind)
     seen = (document, *(document.alternatives if medium == "screen" else ()))
@@ -33,12 +39,12 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         "report": {"language": language},
         "campaign": {"id": document.title, "fleetmark_version": __version__},
         "scales": any(
-            unit_scale(cell) is not None
+            unit_scale(cell, column) is not None
             for section in sections
             for exhibit in section.exhibits
             if isinstance(exhibit, Tabular)
             for row in exhibit.rows[:4]
-            for cell in row
+            for cell, column in zip(row, exhibit.columns, strict=True)
         ),
         "unit_scale": unit_scale,
         "svg": drawing([section for shown in seen for section in shown.sections_for(kind)]),
@@ -69,9 +75,12 @@ def _factor(unit: str) -> float | None:
         return None
 
 
-def unit_scale(cell: Cell) -> tuple[float, str] | None:
-    """Return the factor from the figures of a cell to its base unit, and the unit in its text; None without one."""
-    unit = cell.text.rpartition(" ")[2]
+def unit_scale(cell: Cell, column: Column) -> tuple[float, str] | None:
+    """Return the factor from the figures of a cell to its base unit, and the unit shown; None without one.
+
+    The unit is in the text of the cell, or that of its column.
+    """
+    unit = column.unit or cell.text.rpartition(" ")[2]
     factor = _factor(unit) if cell.unit not in ("", "1") and unit != cell.text else None
     return None if factor is None else (factor, unit)
 

@@ -15,7 +15,7 @@ from reports.kit.tabular import Tabular
 def render(document: Document, _: Language) -> str:
     """Return the document in the given language, without charts."""
     lines = [f"# {as_line(_(document.answer or document.title))}", ""]
-    lines += [f"- {escaped(_(line))}" for line in document.facts]
+    lines += [f"- {as_line(_(line))}" for line in document.facts]
     for section in document.sections_for("markdown"):
         lines += _section(section, _)
     return written(lines)
@@ -36,7 +36,7 @@ def _section(section: Section, _: Language) -> Iterator[str]:
 def _exhibit(exhibit: Exhibit, section: Section, _: Language) -> Iterator[str]:
     match exhibit:
         case Note():
-            yield f"- {escaped(_(exhibit.text))}"
+            yield f"- {as_line(_(exhibit.text))}"
         case Command():
             yield f"- {escaped(exhibit.lead(_))}{code(exhibit.command)}"
         case Tabular():
@@ -55,5 +55,5 @@ def _findings(findings: Sequence[Finding], _: Language) -> Iterator[str]:
     for subject, run in groupby(findings, lambda finding: finding.subject):
         yield from ("", f"### {escaped(_(subject))}", "") if subject else ()
         for finding in run:
-            texts = [escaped(_(text)) for text in (finding.text, *finding.details)]
+            texts = [as_line(_(finding.text)), *(escaped(_(text)) for text in finding.details)]
             yield f"- {' '.join([*texts, *map(code, finding.evidence)])}"

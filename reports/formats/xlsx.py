@@ -12,7 +12,7 @@ from fleetmark.base.text import joined, message
 from reports.kit.charts import Chart
 from reports.kit.document import Command, Document, Finding, Note, Section
 from reports.kit.language import Language
-from reports.kit.layout import FIRST_ROW, HEAD_ROW, column_of, sheet_columns, title_of
+from reports.kit.layout import FIRST_ROW, HEAD_ROW, End, column_of, sheet_columns, title_of
 from reports.kit.prose import Prose
 from reports.kit.tabular import Cell, Column, Tabular
 from reports.kit.workbook import COLOURS, GENERAL, GRID, Book, Head, Sheet, cell, form_for
@@ -27,7 +27,7 @@ _ROLES = {
     "verdict": "text",
 }
 _TONES = {"good": "ok", "bad": "worse", "unsure": "unsure", "strong": "strong"}
-_WIDEST = {"note": 60, "code": 60, "file": 60, "text": 50}  # characters
+_WIDEST = {"note": 60, "code": 60, "file": 60}  # characters; other columns are as wide as their texts
 _SHEET = re.compile(r"\[([^\[\]]+)\]!")
 
 
@@ -102,6 +102,8 @@ def _table(sheet: Sheet, table: Tabular, sheets: Mapping[str, str]) -> None:
     plain = {
         n for n, column in enumerate(table.columns) if column.form and not column.formula and not column.has_interval
     }
+    if table.is_large:  # written row by row; other heads are as high as the widths of their columns require
+        _heads(sheet, columns)
     line = FIRST_ROW - 1
     for line, cells in enumerate(table.rows, FIRST_ROW):
         references = _References(line, places)
@@ -114,12 +116,17 @@ def _table(sheet: Sheet, table: Tabular, sheets: Mapping[str, str]) -> None:
                 _write(sheet, line, place, column, shown, resolved, is_head=line - FIRST_ROW in table.heads)
             elif (value := shown.lo if end == "lo" else shown.hi) is not None:
                 sheet.number(line, place, value, _form(shown), "value")
-    heads = [Head(title_of(c, end), c.unit, _WIDEST.get(c.role, 0)) for c, end, _ in columns]
+    if not table.is_large:
+        _heads(sheet, columns)
+    sheet.filtered(HEAD_ROW, line, len(columns), frozen_columns=1)
+
+
+def _heads(sheet: Sheet, columns: Sequence[tuple[Column, End, int]]) -> None:
+    """Write the heads of a table, below those of groups of columns."""
     for place, (column, _, _) in enumerate(columns):
         if column.group and (not place or columns[place - 1][0].group != column.group):
             sheet.text(HEAD_ROW - 1, place, column.group, "heading")
-    sheet.heads(HEAD_ROW, heads)
-    sheet.filtered(HEAD_ROW, line, len(heads), frozen_columns=1)
+    sheet.heads(HEAD_ROW, [Head(title_of(c, end), c.unit, _WIDEST.get(c.role, 0)) for c, end, _ in columns])
 
 
 class _References(dict[str, str]):

@@ -13,17 +13,13 @@ from reports.kit import format as fmt
 from reports.kit.charts import Across, Chart, Line
 from reports.kit.language import Language
 
-_FIRST = 9000  # numbers of charts, far from those of the other charts of a page
-
 
 def pictures(blocks: Sequence[Block], language: Language) -> list[list[Chart]]:
     """The pictures of each block."""
-    return [
-        [*_work(_FIRST + 2 * n, b, language), *_curve(_FIRST + 2 * n + 1, b, language)] for n, b in enumerate(blocks)
-    ]
+    return [[*_work(block, language), *_curve(block, language)] for block in blocks]
 
 
-def _work(number: int, block: Block, _: Language) -> list[Chart]:
+def _work(block: Block, _: Language) -> list[Chart]:
     family = block.family
     colours = charts.colour_of(family.sides)
     piece = family.about.piece
@@ -36,7 +32,7 @@ def _work(number: int, block: Block, _: Language) -> list[Chart]:
     up = _(message("{piece}s/s per {unit}", piece=piece, unit=block.unit))
     title = message("Work against speed: {family}", family=fmt.clean(family.name))
     note = message("A point is a load; higher and further right is better. Lines join what no other load dominates.")
-    return [Chart(title, note, charts.to_svg(charts.curve(lines, across, up, Across.SPEED), number))]
+    return [Chart(title, note, spec=lambda: charts.curve(lines, across, up, Across.SPEED))]
 
 
 def _name(block: Block, side: str, machine: str, of: Mapping[str, object]) -> str:
@@ -48,7 +44,7 @@ def _line(points: Sequence[Point]) -> list[charts.Point]:
     return [(p.speed, p.work, math.nan, math.nan) for p in line(points)]
 
 
-def _curve(number: int, block: Block, _: Language) -> list[Chart]:
+def _curve(block: Block, _: Language) -> list[Chart]:
     family, wait = block.family, block.family.about.max_wait or None
     if block.baseline not in family.sides:
         return []
@@ -61,9 +57,10 @@ def _curve(number: int, block: Block, _: Language) -> list[Chart]:
     if not lines:
         return []
     across = _(message("{piece}s/s of one user", piece=family.about.piece))
-    spec = charts.curve(lines, across, _(message("of the baseline, one replaces")), Across.SPEED)
+    up = _(message("of the baseline, one replaces"))
     note = message("Interpolated between measured loads, never beyond them; the band is the interval over hosts.")
-    return [Chart(message("Equivalence at equal service"), note, charts.to_svg(spec, number))]
+    title = message("Equivalence at equal service")
+    return [Chart(title, note, spec=lambda: charts.curve(lines, across, up, Across.SPEED))]
 
 
 def _ratio(e: Equivalence) -> charts.Point:

@@ -14,15 +14,14 @@ from fleetmark.base.text import Message, count, message
 from fleetmark.base.units import significant
 from fleetmark.record.roofs import KINDS, Roof
 from fleetmark.record.roofs import Part as Which
-from reports.kit import charts, tabular
 from reports.kit import format as fmt
+from reports.kit import tabular
 from reports.kit.charts import Chart
 from reports.kit.document import FILES
 from reports.kit.language import Language
 from reports.kit.roofline import Ceiling, roofline
 from reports.kit.tabular import Cell, Column, Part, Tabular
 
-FIRST_ID = 3000  # of ids in these SVGs, apart from those of other charts
 MOST_PICTURES = 12
 _OF_DEVICES = ("device_compute", "device_memory", "pcie", "gpu_link")
 # The precision that bandwidths are held against: the first that was measured.
@@ -104,10 +103,11 @@ def _against(medians: Mapping[Which, float], of: str) -> float | None:
     return known[0] if known else None
 
 
-def tables(of_parts: Sequence[Line], *, narrow: bool = False) -> list[Tabular]:
-    """A table for each kind of host, a row for each part. ``narrow``: without what peaks follow from."""
+def tables(of_parts: Sequence[Line]) -> list[Tabular]:
+    """Return a table for each kind of host, with a row for each part."""
     columns = (
         Column("part", message("part"), "name"),
+        Column("kind", message("kind"), only=("json", "csv")),
         Column("measured", message("measured"), "number"),
         Column("peak", message("peak"), "number"),
         Column("share", message("% of peak"), "number"),
@@ -121,9 +121,8 @@ def tables(of_parts: Sequence[Line], *, narrow: bool = False) -> list[Tabular]:
     of_kind: dict[str, list[Line]] = {}
     for line in of_parts:
         of_kind.setdefault(line.kind, []).append(line)
-    most = len(columns) - narrow
-    listed = {kind: tuple(_row(line)[:most] for line in own) for kind, own in of_kind.items()}
-    return [tabular.compact(Tabular("parts", kind, columns[:most], rows)) for kind, rows in listed.items()]
+    listed = {kind: tuple(map(_row, own)) for kind, own in of_kind.items()}
+    return [tabular.compact(Tabular("parts", kind, columns, rows)) for kind, rows in listed.items()]
 
 
 def _row(line: Line) -> tuple[Cell, ...]:
@@ -131,6 +130,7 @@ def _row(line: Line) -> tuple[Cell, ...]:
     unit = line.roof.unit
     return (
         Cell(line.name),
+        Cell(fmt.clean(line.kind)),
         Cell(rate(line.rate, unit), line.rate, unit),
         Cell(rate(top.rate, unit), top.rate, unit) if top else Cell(),
         Cell(fmt.share(line.share, 0), line.share) if line.share is not None else Cell(),
@@ -182,10 +182,10 @@ def notes(of_parts: Sequence[Line]) -> list[Message]:
     return listed
 
 
-def part(of_parts: Sequence[Line], *, narrow: bool = False) -> Part:
-    """What every document says of the parts; ``narrow`` as for ``tables``."""
+def part(of_parts: Sequence[Line]) -> Part:
+    """Return the part of a report about the parts of hosts."""
     title = message("Hosts under their own roofs")
-    return Part("roofs", title, tuple(notes(of_parts)), tuple(tables(of_parts, narrow=narrow)))
+    return Part("roofs", title, tuple(notes(of_parts)), tuple(tables(of_parts)))
 
 
 def pictures(of_parts: Sequence[Line], _: Language) -> list[Chart]:
@@ -197,15 +197,10 @@ def pictures(of_parts: Sequence[Line], _: Language) -> list[Chart]:
             ceilings = [c for line in own for c in _ceilings(line, _)]
             if any(line.balance for line in own):
                 drawn.append((kind, device, own, ceilings))
-    return [
-        _picture(kind, device, own, ceilings, number, _)
-        for number, (kind, device, own, ceilings) in enumerate(drawn[:MOST_PICTURES], FIRST_ID)
-    ]
+    return [_picture(kind, device, own, ceilings, _) for kind, device, own, ceilings in drawn[:MOST_PICTURES]]
 
 
-def _picture(
-    kind: str, device: bool, own: Sequence[Line], ceilings: Sequence[Ceiling], number: int, _: Language
-) -> Chart:
+def _picture(kind: str, device: bool, own: Sequence[Line], ceilings: Sequence[Ceiling], _: Language) -> Chart:
     titles = _(message("operations a byte")), _(message("operations a second"))
     title = message("GPUs: {kind}", kind=kind) if device else message("{kind}", kind=kind)
     hosts = count(max(line.hosts for line in own), "host")
@@ -214,7 +209,7 @@ def _picture(
         "lowest of those that it uses. Dashed: the theoretical peak.",
         hosts=hosts,
     )
-    return Chart(title, note, charts.to_svg(roofline(ceilings, (), *titles), number))
+    return Chart(title, note, spec=lambda: roofline(ceilings, (), *titles))
 
 
 def _ceilings(line: Line, _: Language) -> Iterator[Ceiling]:

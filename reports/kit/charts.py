@@ -69,6 +69,11 @@ class Native:
     axis: str = ""
 
 
+def folded(title: str, note: str, spec: Callable[[], Spec]) -> Chart:
+    """Return a chart that a page shows folded. ``spec``: makes its specification when it is drawn."""
+    return Chart(title, note, spec=spec, is_folded=True)
+
+
 # A mark with a description. It becomes a title, which browsers show on hover, unlike a label for screen readers.
 _LABELLED = re.compile(r'<path aria-label="([^"]*)"([^>]*?)/>')
 _ROLES = re.compile(r' (?:role="graphics-(?:symbol|object)"|aria-roledescription="[^"]*")')

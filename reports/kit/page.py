@@ -8,7 +8,8 @@ import hashlib
 import os
 import stat
 import traceback
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +25,7 @@ from fleetmark.base.words import word
 from reports.kit import charts
 from reports.kit import format as fmt
 from reports.kit.language import Language
+from reports.kit.tabular import Cell
 
 Medium = Literal["screen", "paper"]
 _HERE = Path(__file__).parent / "templates"
@@ -47,7 +49,7 @@ def page(
     medium: Medium = "screen",
 ) -> str:
     """The template ``name``, which extends ``base.html.j2``, filled with ``context`` and the common values: ``_``,
-    ``medium``, styles, script, logo. Arguments and errors as of ``reports.html.render``.
+    ``medium``, styles, script, logo. Arguments and errors as of ``reports.formats.html.render``.
     """
     if templates is not None and not templates.is_dir():
         raise FleetmarkError(f"--templates {templates}: no such folder")
@@ -58,6 +60,8 @@ def page(
         "script_hash": base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode(),
         "faces": [],  # a page that compares nothing, and carries no figures of single hosts
         "embedded": "",
+        "svg": lambda chart: chart.svg,
+        "unique": _unique_ids(),
     }
     context = {**shared, **_own(templates, medium), **context}
     environment = _ENVIRONMENT if templates is None else _environment(templates)
@@ -72,6 +76,17 @@ def page(
         if where is None:
             raise  # an error of Fleetmark's, not of the user's templates
         raise FleetmarkError(f"{where}: {e}") from e
+
+
+def _unique_ids() -> Callable[[str], str]:
+    """Return a function that makes ids unique on a page by a number at their end."""
+    seen: Counter[str] = Counter()
+
+    def unique(name: str) -> str:
+        seen[name] += 1
+        return name if seen[name] == 1 else f"{name}-{seen[name]}"
+
+    return unique
 
 
 def _line_of(error: Exception, templates: Path | None) -> str | None:
@@ -96,7 +111,7 @@ def _translator(language: Language) -> Callable[..., str]:
 
 def _own(templates: Path | None, medium: Medium) -> dict[str, Any]:
     """Styles and logo: Fleetmark's, and the user's where the folder has them."""
-    sheets = [_HERE / "page.css", _HERE / "comparison.css", *([_HERE / "paper.css"] if medium == "paper" else [])]
+    sheets = [_HERE / "page.css", *([_HERE / "paper.css"] if medium == "paper" else [])]
     logo = templates and templates / "logo.svg"
     colours = templates and templates / "colours.css"
     try:
@@ -136,6 +151,7 @@ def _environment(templates: Path | None) -> jinja2.Environment:
         "say": _say,
         "titled": charts.titled,
         "unbroken": _unbroken,
+        "doubtful": _doubtful,
     }
     return environment
 
@@ -166,6 +182,11 @@ def _say(context: jinja2.runtime.Context, text: object) -> str:
     """A Fleetmark sentence or word in the reader's language; other text is unchanged but for control characters."""
     cleaned = fmt.clean(text)
     return str(context["_"](cleaned if isinstance(cleaned, Message) else word(cleaned)))
+
+
+def _doubtful(row: Sequence[Cell]) -> bool:
+    """Return whether a row of a table has bad or uncertain news."""
+    return any(cell.tone in ("bad", "unsure") for cell in row)
 
 
 def _unbroken(command: str) -> Markup:

@@ -277,7 +277,9 @@ def documents(parts: Sequence[Part]) -> dict[str, list[dict[str, Any]]]:
     """Return the parts by kind in JSON form: numbers with full precision, null for a missing number."""
     kinds: dict[str, list[dict[str, Any]]] = {}
     for part in parts:
-        tables = {table.key: [_record(table, row) for row in table.rows] for table in part.tables}
+        tables: dict[str, list[dict[str, Any]]] = {}
+        for table in part.tables:  # several tables may have the same columns
+            tables.setdefault(table.key, []).extend(_record(table, row) for row in table.rows)
         kinds.setdefault(part.key, []).append({"title": part.title, "notes": list(part.notes), **tables})
     return kinds
 

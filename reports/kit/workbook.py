@@ -392,6 +392,12 @@ def cell(row: int, col: int) -> str:
     return reference
 
 
+def absolute(row: int, col: int) -> str:
+    """Return ``$B$4`` for (3, 1)."""
+    reference: str = xl_rowcol_to_cell(row, col, True, True)
+    return reference
+
+
 def t_quantile(confidence: str, df: str) -> str:
     """A formula for Student's two-sided t of ``confidence`` with ``df`` degrees of freedom, whole or not.
 

@@ -6,14 +6,20 @@ import math
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence
-from reports import report
+from reports.comparison.compared import Compared, with_evidence
+from reports.comparison.document import document as comparison_document
+from reports.comparison.front import Front, front
+from reports.comparison.model import rows
+from reports.kit.document import Document
 from reports.kit.language import Language
 from tests import records
 from tests.records import GCC, MCF, NULL, TRIAD, Bench
 
+ENGLISH = Language()
 SPEED = {"icelake": 1.0, "genoa": 1.83, "turin": 2.4, "sierra": 0.8, "rome": 0.7}
 LOAD = [
     Bench(
@@ -73,16 +79,28 @@ def archives(root: Path, generations: Sequence[str] = ("icelake", "genoa", "turi
         records.record(root, f"2026110{number + 1}T000000-{name}", hosts_labels, measured, cores=dict.fromkeys(names, 32 * (number + 1)))  # fmt: skip
 
 
-def compared_report(
+def compared(
     root: Path,
-    baseline: str = "gen=icelake",
+    baseline: str | None = "gen=icelake",
     candidates: Sequence[str] = ("gen=genoa", "gen=turin"),
-    language: Language | None = None,
-    **options: object,
-) -> report.Report:
-    """The report on a comparison of what lies under ``root``."""
-    question = comparing.Question(root, baseline, list(candidates), **options)  # type: ignore[arg-type]
-    answer = comparing.compare(question, turn=True)
-    command = ["fleetmark", "compare", "--baseline", baseline, *(a for c in candidates for a in ("--candidate", c))]
-    together, parts = evidence.gather(root, answer, command, "2026-11-21T00:00:00Z")
-    return report.of_comparison(answer, together, parts, language)
+    *,
+    values: bool = False,
+    **options: Any,
+) -> Compared:
+    """Return a comparison of what lies under ``root`` with its evidence. ``values``: for a workbook."""
+    answer = comparing.compare(
+        comparing.Question(root, baseline, list(candidates), **options), turn=True, values=values
+    )
+    command = ["fleetmark", "compare", "--baseline", str(baseline)]
+    command += [word for candidate in candidates for word in ("--candidate", candidate)]
+    return with_evidence(answer, *evidence.gather(root, answer, command, "2026-11-21T00:00:00Z"))
+
+
+def front_of(seen: Compared) -> Front:
+    """Return the first screen."""
+    return front(seen.comparison, rows(seen.comparison), seen.around)
+
+
+def document(seen: Compared, language: Language = ENGLISH, **options: Any) -> Document:
+    """Return the document of a comparison."""
+    return comparison_document(seen, language, **options)

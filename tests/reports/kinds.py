@@ -37,6 +37,7 @@ from planner.diagnosis.tuning.rules import RULES
 from planner.estimate import Estimate
 from planner.predict.transfer import Prediction
 from planner.ratio import Ratio
+from reports.campaign import document as campaign_report
 from reports.diagnosis import document as diagnosis
 from reports.diagnosis import gate, isolation, trial, tuning
 from reports.diagnosis import history as history_report
@@ -52,7 +53,9 @@ from tests.commands import run
 from tests.fleets import campaign, sick, usual
 from tests.profiles import record_generations
 from tests.records import TRIAD, record
-from tests.reports import plan_sample
+from tests.reports import compared, fleet, plan_sample, sample
+from tests.reports.loads import PRICE
+from tests.reports.loads import measured as served
 from tests.schedules import facts
 from workloads import load_suite
 
@@ -240,7 +243,43 @@ def _survey(_: Path) -> Document:
     )
 
 
+def _comparison(root: Path) -> Document:
+    """Return a comparison of two sides, one benchmark of which only one side ran."""
+    compared.archives(root, ("icelake", "genoa"))
+    return compared.document(compared.compared(root, "gen=icelake", ["gen=genoa"], values=True), has_appendix=True)
+
+
+def _priced(root: Path) -> Document:
+    """Return a comparison of three sides with prices, a slow host and settings that differ."""
+    fleet.fleet(root)
+    return compared.document(compared.compared(root, values=True))
+
+
+def _published(root: Path) -> Document:
+    """Return a comparison of single published runs of two systems."""
+    rates = {"nginx": (100, 205), "redis": (90, 171), "build": (12, 11)}
+    lines = [
+        f"{side}1,{side},{name},{value},requests/s,higher,capacity,app"
+        for name, values in rates.items()
+        for side, value in zip(("old", "new"), values, strict=True)
+    ]
+    head = "machine,gen,benchmark,value,unit,better,kind,class"
+    (root / "table.csv").write_text("\n".join([head, *lines]))
+    run(root, "import", "table", str(root / "table.csv"))
+    return compared.document(compared.compared(root, "gen=old", ["gen=new"], values=True))
+
+
+def _served(root: Path) -> Document:
+    """Return a comparison of language models at equal service."""
+    old, new = ["o1", "o2", "o3"], ["n1", "n2", "n3"]
+    record(root, "c-old", {h: {"gen": "old", **PRICE} for h in old}, served(old, 1.0))
+    record(root, "c-new", {h: {"gen": "new", **PRICE} for h in new}, served(new, 3.0))
+    return compared.document(compared.compared(root, "gen=old", ["gen=new"], values=True))
+
+
 KINDS: Mapping[str, Callable[[Path], Document]] = {
+    "campaign": lambda _: campaign_report.document(sample.six(), has_appendix=True),
+    "campaign of a host": lambda _: campaign_report.document(sample.one()),
     "campaigns": _campaigns,
     "baselines": _baselines,
     "nodes": _nodes,
@@ -262,4 +301,8 @@ KINDS: Mapping[str, Callable[[Path], Document]] = {
     "hosts": _survey,
     "plan": _plan,
     "plan refused": _cannot_plan,
+    "comparison": _comparison,
+    "comparison of three sides": _priced,
+    "comparison of published runs": _published,
+    "comparison at equal service": _served,
 }

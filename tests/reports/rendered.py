@@ -84,8 +84,9 @@ def in_json(document: Document) -> Any:
     return json.loads(json_format.render(document))
 
 
-def in_workbook(document: Document) -> openpyxl.Workbook:
-    return openpyxl.load_workbook(io.BytesIO(xlsx.render(document, ENGLISH)))
+def in_workbook(document: Document, *, data_only: bool = False) -> openpyxl.Workbook:
+    """Return the workbook. ``data_only``: with the values of formulas instead of the formulas."""
+    return openpyxl.load_workbook(io.BytesIO(xlsx.render(document, ENGLISH)), data_only=data_only)
 
 
 def on_paper(document: Document, folder: Path) -> tuple[str, list[str]]:

@@ -8,6 +8,13 @@ from typing import Any
 
 from rich.console import Console
 
+from reports.kit.charts import Chart, to_svg
+
+
+def drawn(chart: Chart, number: int = 0) -> str:
+    """Return the SVG of a chart."""
+    return chart.svg or to_svg(chart.spec(), number) if chart.spec else chart.svg
+
 
 def shown(value: Any, form: str) -> str:
     """What a spreadsheet shows for a number, for the formats that our workbooks use."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Sequence
 
@@ -10,14 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from rich.cells import cell_len
-from rich.console import Console
 
 from fleetmark.record.results import HostInfo
 from planner.comparison import Comparison, Side, compare_sides
 from planner.peers import outliers
-from reports.comparison import terminal
+from reports.comparison.compared import Compared
+from reports.comparison.document import document
 from reports.comparison.front import Around, front
 from reports.comparison.model import rows
+from tests.reports import rendered
 
 LONG = "a-name-of-eighty-characters-" + "x" * 52
 
@@ -41,11 +41,10 @@ def compared(baseline: Side, *candidates: Side) -> tuple[Comparison, Around]:
 
 
 def printed(comparison: Comparison, around: Around, width: int) -> list[str]:
-    out = io.StringIO()
-    console = Console(file=out, width=width)
-    for part in terminal.show(comparison, rows(comparison), around):
-        console.print(part)
-    return out.getvalue().splitlines()
+    seen = Compared(
+        comparison=comparison, around=around, frontiers=(), turned={}, sides={}, selectors={}, shown=None, parts=()
+    )
+    return rendered.shown(document(seen, rendered.ENGLISH), width).splitlines()
 
 
 CASES = {
@@ -73,12 +72,12 @@ def test_the_terminal_cuts_no_number_and_no_name(name: str, width: int) -> None:
     assert "…" not in text.partition("Benchmarks\n")[0]
     for line in first.lines:
         for cell in line.cells:
-            assert cell.text in text and (not cell.needed or f"→ {cell.needed}" in text), cell
+            assert cell.amount in text and (not cell.needed or cell.needed in text), cell
     solid = "".join(text.split())
     for title in (comparison.baseline, *first.candidates):
         assert title in solid
     at = next(n for n, line in enumerate(lines) if "Before you rely on this" in line)
-    assert at <= (120 if name == "12 candidates" else 32)  # the conversion comes first
+    assert at <= {"12 candidates": 120, "names of 80 characters": 40}.get(name, 32)  # the conversion comes first
 
 
 def test_a_slow_host_of_two_thousand_is_named() -> None:
@@ -112,4 +111,4 @@ def test_what_is_worse_is_always_said() -> None:
     comparison, around = compared(side("old", [1, 1.001, 0.999], 2), side("new", [0.8, 0.801, 0.799], 2))
     first = front(comparison, rows(comparison), around)
     assert len(first.worse) == 1 and first.worse[0].startswith("integer: new 20% less work, 0.80 (")
-    assert any("GETS WORSE" in line for line in printed(comparison, around, 80))
+    assert any("Gets worse:" in line for line in printed(comparison, around, 80))

@@ -15,7 +15,6 @@ from fleetmark.base import schema
 from fleetmark.base.facts import Facts, Gpu
 from fleetmark.record.values import Values
 from reports.campaign import maps
-from reports.campaign.drawn import Drawn
 from reports.campaign.view import view
 from reports.kit.language import Language
 from tests import corpus
@@ -24,7 +23,7 @@ from tests.records import row
 from tests.reports import sample
 
 
-def devices(tool: str, raw: bytes, gpus: Sequence[Gpu], *chosen: str) -> dict[str, Drawn]:
+def devices(tool: str, raw: bytes, gpus: Sequence[Gpu], *chosen: str) -> dict[str, Any]:
     """Return the maps of a host with ``gpus``, by case, for the cases ``chosen``."""
     parsed = parsers.parse(tool, raw)
     links = [

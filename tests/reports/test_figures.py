@@ -7,7 +7,7 @@ import re
 import time
 import xml.etree.ElementTree as ET
 from dataclasses import replace
-from pathlib import Path
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -21,18 +21,31 @@ from reports.campaign import figures, maps
 from reports.campaign.view import View, view
 from reports.kit import charts
 from reports.kit.charts import Across, Box, Chart, Line
+from reports.kit.document import Note
 from reports.kit.language import Language, language
 from tests.records import row
 from tests.reports import sample
+from tests.reports.shown import drawn
 
 SIZES = [2.0**k for k in range(12, 20)]
 
 
-def charts_of(results: Results, first: tuple[str, ...] = (), of: Language | None = None) -> figures.Figures:
-    return figures.figures(view(results, first), of)
+def charts_of(results: Results, spoken: Language | None = None) -> dict[str, list[Chart]]:
+    """Return the drawn charts of each kind."""
+    numbers = count()
+    return {
+        section.key: [replace(e, svg=drawn(e, next(numbers))) for e in section.exhibits if isinstance(e, Chart)]
+        for section in figures.sections(view(results), spoken, ())
+    }
 
 
-def specs(seen: View, kind: str) -> list[figures.Drawn]:
+def omitted(seen: View) -> list[str]:
+    """Return what is said of the charts for which there is no room."""
+    notes = [e.text for s in figures.sections(seen, None, ()) for e in s.exhibits if isinstance(e, Note)]
+    return [text for text in notes if text.startswith("No room")]
+
+
+def specs(seen: View, kind: str) -> list[Any]:
     """Return the charts of one kind before they are drawn."""
     most = (figures.MOST,) if kind == "strips" else ()
     return list(getattr(figures, f"_{kind}")(seen, Language(), *most))
@@ -63,13 +76,13 @@ def six() -> Results:
 def test_every_chart_is_well_formed_vector_graphics_without_clashing_ids(six: Results) -> None:
     result = charts_of(six)
     assert {kind: bool(drawn) for kind, drawn in result.items()} == {
-        **dict.fromkeys(("strips", "curves", "depths", "pairs"), True),
+        **dict.fromkeys(("charts", "curves", "depths", "pairs"), True),
         **dict.fromkeys(("loaded", "devices", "telemetry"), False),
     }
-    assert result.left_out == {}
-    ids = [i for drawn in result.values() for c in drawn for i in re.findall(r' id="([^"]+)"', c.svg)]
+    assert omitted(view(six)) == []
+    ids = [i for listed in result.values() for c in listed for i in re.findall(r' id="([^"]+)"', c.svg)]
     assert len(ids) == len(set(ids))
-    for chart in (c for drawn in result.values() for c in drawn):
+    for chart in (c for listed in result.values() for c in listed):
         assert ET.fromstring(chart.svg).tag.endswith("svg")
         assert "<image" not in chart.svg and chart.title and chart.note
 
@@ -90,9 +103,9 @@ def test_generations_stand_and_are_coloured_in_the_order_that_is_given(six: Resu
 
 def test_a_line_of_several_hosts_is_their_geometric_mean_within_their_range(six: Results) -> None:
     seen = view(six)
-    (drawn,) = [d for d in specs(seen, "depths") if "read_iops" in d.title]
-    points = drawn.spec()["layer"][-1]["data"]["values"]
-    (band,) = [layer["data"]["values"] for layer in drawn.spec()["layer"] if layer["mark"]["type"] == "area"]
+    (chart_,) = [d for d in specs(seen, "depths") if "read_iops" in d.title]
+    points = chart_.spec()["layer"][-1]["data"]["values"]
+    (band,) = [layer["data"]["values"] for layer in chart_.spec()["layer"] if layer["mark"]["type"] == "area"]
     mine = seen.merged[(seen.merged["case"] == "randread-4k-qd32") & (seen.merged["metric"] == "read_iops")]
     values = [m for h, m in zip(mine["host"], mine["value"], strict=True) if seen.generation[h] == "icelake"]
     (point,) = [p for p in points if p["x"] == 32 and p["s"] == "icelake"]
@@ -105,10 +118,10 @@ def test_a_line_of_several_hosts_is_their_geometric_mean_within_their_range(six:
 def test_hosts_of_one_generation_have_a_line_each() -> None:
     results = sample.six()
     alone = replace(results, hosts=tuple(replace(h, generation=None) for h in results.hosts))
-    (drawn, *_) = specs(view(alone), "curves")
-    names = {p["s"] for p in drawn.spec()["layer"][-1]["data"]["values"]}
+    (chart_, *_) = specs(view(alone), "curves")
+    names = {p["s"] for p in chart_.spec()["layer"][-1]["data"]["values"]}
     assert names == {"ice-a", "ice-b", "ice-c", "gen-a"}  # lmbench could not run on gen-b, gen-c never answered
-    assert "A line per host" in drawn.note
+    assert "A line per host" in chart_.note
 
 
 # --- many hosts ------------------------------------------------------------------------------------------------------
@@ -118,13 +131,13 @@ def test_very_many_hosts_are_boxes_over_their_quantiles() -> None:
     rng = np.random.default_rng(5)
     values = {f"h{i}": [float(v)] for i, v in enumerate(rng.normal(100e9, 3e9, charts.MANY_DOTS + 1))}
     seen = view(sample.tiny(values, generations={h: "old" if int(h[1:]) % 2 else "new" for h in values}))
-    (drawn,) = specs(seen, "strips")
-    boxes = {b["r"]: b for b in drawn.spec()["data"]["values"]}
+    (chart_,) = specs(seen, "strips")
+    boxes = {b["r"]: b for b in chart_.spec()["data"]["values"]}
     mine = [v[0] / 1e9 for h, v in values.items() if int(h[1:]) % 2]
     assert boxes["old"]["q50"] == pytest.approx(np.median(mine))
     assert (boxes["old"]["low"], boxes["old"]["high"]) == (pytest.approx(min(mine)), pytest.approx(max(mine)))
     assert boxes["old"]["q5"] == pytest.approx(np.quantile(mine, 0.05))
-    (chart,) = charts_of(seen.results)["strips"]
+    (chart,) = charts_of(seen.results)["charts"]
     assert len(chart.svg) < 10_000
 
 
@@ -140,20 +153,19 @@ def test_a_page_holds_so_many_charts_and_names_the_others() -> None:
         [sample.tiny({"h1": [1.0, 2.0], "h2": [3.0, 4.0]}).values.frame.assign(case=f"{n}t") for n in range(70)]
     )
     results = with_rows(sample.tiny({"h1": [1.0], "h2": [1.0]}), frame)
-    result = charts_of(results)
-    assert len(result["strips"]) == figures.MOST
-    assert [*(c.title for c in result["strips"]), *result.left_out["strips"]] == [
-        f"stream {n}t: triad" for n in range(70)
-    ]
+    assert [c.title for c in charts_of(results)["charts"]] == [f"stream {n}t: triad" for n in range(figures.MOST)]
+    names = "; ".join(f"stream {n}t: triad" for n in range(figures.MOST, 70))
+    assert omitted(view(results)) == [f"No room for the charts of {names}"]
 
 
 def test_curves_that_hold_a_headline_come_first() -> None:
     labels = [f'{{"size":"{int(size)}"}}' for size in SIZES]
     usual = {"host": "h1", "workload": "w", "metric": "latency", "value": 1e-9, "unit": "s"}
     frame = pd.concat([rows(**usual, labels=labels, case=f"c{n:02}", headline=n == 69) for n in range(70)])
-    result = charts_of(with_rows(sample.tiny({"h1": [1.0]}), frame))
-    assert result["curves"][0].title == "w c69: latency"
-    assert len(result["curves"]) == figures.MOST and len(result.left_out["curves"]) == 70 - figures.MOST
+    results = with_rows(sample.tiny({"h1": [1.0]}), frame)
+    titles = [chart.title for chart in charts_of(results)["curves"]]
+    assert titles[0] == "w c69: latency" and len(titles) == figures.MOST
+    assert len(omitted(view(results))) == 1
 
 
 def test_three_hundred_headlines_of_many_hosts_take_little_time() -> None:
@@ -161,9 +173,10 @@ def test_three_hundred_headlines_of_many_hosts_take_little_time() -> None:
     frame = pd.concat([base.values.frame.assign(case=f"{n}t") for n in range(300)])
     seen = view(with_rows(base, frame))
     before = time.process_time()
-    result = figures.figures(seen)
+    result = charts_of(seen.results)
     took = time.process_time() - before
-    assert len(result["strips"]) == figures.MOST_BOXES and len(result.left_out["strips"]) == 300 - figures.MOST_BOXES
+    assert len(result["charts"]) == figures.MOST_BOXES
+    assert f"and {300 - figures.MOST_BOXES - figures.NAMED} more" in omitted(seen)[0]
     assert took < 15, f"{took:.1f} s"  # about 1 s on an idle core
 
 
@@ -183,8 +196,8 @@ def loaded(host: str, bandwidth: float) -> pd.DataFrame:
 def test_loaded_latency_stands_against_the_bandwidth_of_the_same_delay() -> None:
     results = sample.tiny({"a": [1.0], "b": [1.0]}, generations={"a": "old", "b": "new"})
     results = with_rows(results, pd.concat([loaded("a", 1e11), loaded("b", 2e11)]))
-    (drawn,) = specs(view(results), "loaded")
-    points = [p for p in drawn.spec()["layer"][-1]["data"]["values"] if p["s"] == "b"]
+    (chart_,) = specs(view(results), "loaded")
+    points = [p for p in chart_.spec()["layer"][-1]["data"]["values"] if p["s"] == "b"]
     assert (points[0]["x"], points[0]["y"]) == (pytest.approx(200), pytest.approx(190))
     assert [p["x"] for p in points] == sorted((p["x"] for p in points), reverse=True)  # in order of delay
     (chart,) = charts_of(results)["loaded"]
@@ -196,8 +209,8 @@ def test_loaded_latency_stands_against_the_bandwidth_of_the_same_delay() -> None
 def test_a_delay_without_its_bandwidth_is_no_point() -> None:
     frame = loaded("a", 1e11)
     frame = frame[~((frame["metric"] == "loaded_bandwidth") & (frame["labels"] == '{"delay":"00000"}'))]
-    (drawn,) = specs(view(with_rows(sample.tiny({"a": [1.0]}), frame)), "loaded")
-    assert len(drawn.spec()["layer"][-1]["data"]["values"]) == 5
+    (chart_,) = specs(view(with_rows(sample.tiny({"a": [1.0]}), frame)), "loaded")
+    assert len(chart_.spec()["layer"][-1]["data"]["values"]) == 5
 
 
 # --- telemetry -------------------------------------------------------------------------------------------------------
@@ -216,9 +229,9 @@ def test_telemetry_is_the_median_over_a_hosts_runs_of_the_longest_case() -> None
         columns=["host", "workload", "case", "repeat", "t", "column", "value"],
     )
     results = replace(results, telemetry=Telemetry(samples=samples, read=12, available=40))
-    (drawn,) = specs(view(results), "telemetry")
-    assert drawn.title == "stream 2t: temperature during the runs" and "12 of 40 runs" in drawn.note
-    points = {(p["s"], p["x"]): p["y"] for p in drawn.spec()["layer"][-1]["data"]["values"]}
+    (chart_,) = specs(view(results), "telemetry")
+    assert chart_.title == "stream 2t: temperature during the runs" and "12 of 40 runs" in chart_.note
+    points = {(p["s"], p["x"]): p["y"] for p in chart_.spec()["layer"][-1]["data"]["values"]}
     assert (points["a", 30.0], points["b", 60.0]) == (pytest.approx(80), pytest.approx(115))
     (chart,) = charts_of(results)["telemetry"]
     assert "hottest CPU sensor, °C" in words(chart)
@@ -228,9 +241,9 @@ def test_telemetry_is_the_median_over_a_hosts_runs_of_the_longest_case() -> None
 
 
 def test_axes_speak_the_language_and_numbers_stay(six: Results) -> None:
-    chinese = charts_of(six, of=language("zh-CN"))
+    chinese = charts_of(six, language("zh-CN"))
     english = charts_of(six)
-    for kind in ("strips", "curves", "depths"):
+    for kind in ("charts", "curves", "depths"):
         of_ours, theirs = words(english[kind][0]), words(chinese[kind][0])
         assert any("is better" in w for w in of_ours) and not any("is better" in w for w in theirs)
         numbers = [w for w in of_ours if re.fullmatch(r"[\d.,]+( [KMG]iB)?", w)]
@@ -240,8 +253,8 @@ def test_axes_speak_the_language_and_numbers_stay(six: Results) -> None:
 def test_hostile_names_are_text(six: Results) -> None:
     evil = "<script>\u202e"
     result = charts_of(sample.renamed(six, {"ice-a": evil}))
-    assert "<script" not in "".join(c.svg for drawn in result.values() for c in drawn)
-    assert any(w == "<script><U+202E>" for c in result["strips"] for w in words(c))
+    assert "<script" not in "".join(c.svg for listed in result.values() for c in listed)
+    assert any(w == "<script><U+202E>" for c in result["charts"] for w in words(c))
 
 
 def test_a_flat_clock_is_not_blown_up_and_a_sagging_one_is_seen() -> None:
@@ -260,10 +273,9 @@ def test_boxes_draw_what_they_are_given() -> None:
     assert "GB/s" in svg and 'fill="#0072B2"' in svg
 
 
-def test_nothing_measured_gives_no_chart(tmp_path: Path) -> None:
+def test_nothing_measured_gives_no_chart() -> None:
     empty = sample.tiny({})
-    result = charts_of(with_rows(empty, empty.values.frame))
-    assert not any(result.values()) and result.left_out == {}
+    assert not any(charts_of(with_rows(empty, empty.values.frame)).values())
 
 
 # --- devices ---------------------------------------------------------------------------------------------------------
@@ -289,16 +301,16 @@ def test_links_between_devices_are_a_map_of_the_medians_of_hosts() -> None:
         for host, scale in (("h1", 1.0), ("h2", 1.1), ("h3", 1.2))
         for a, b in ends
     ]
-    (drawn,) = maps.of_devices(
+    (chart_,) = maps.of_devices(
         view(with_rows(sample.tiny({h: [1.0] for h in ("h1", "h2", "h3")}), schema.frame(links))), Language()
     )
-    spec = drawn.spec()
+    spec = chart_.spec()
     cells = {(c["a"], c["b"]): (c["t"], c["v"]) for c in spec["data"]["values"]}
     assert len(cells) == 6
     assert cells["gpu0", "gpu2"] == ("440", pytest.approx(0))
     assert cells["gpu0", "gpu10"] == ("220", pytest.approx(-50))
     assert spec["layer"][0]["encoding"]["y"]["sort"] == ["gpu0", "gpu2", "gpu10"]
-    assert "GB/s" in str(drawn.note)
+    assert "GB/s" in str(chart_.note)
 
 
 def test_links_from_the_cpu_are_a_map_of_one_row() -> None:
@@ -310,11 +322,11 @@ def test_links_from_the_cpu_are_a_map_of_one_row() -> None:
         "unit": "B/s",
     }
     links = [row(**test, host="h1", labels=f'{{"from":"cpu0","to":"gpu{n}"}}', value=5e10 + n) for n in range(8)]
-    (drawn,) = maps.of_devices(view(with_rows(sample.tiny({"h1": [1.0]}), schema.frame(links))), Language())
-    spec = drawn.spec()
+    (chart_,) = maps.of_devices(view(with_rows(sample.tiny({"h1": [1.0]}), schema.frame(links))), Language())
+    spec = chart_.spec()
     assert spec["height"] * 8 == pytest.approx(spec["width"])
     assert len(spec["data"]["values"]) == 8
     in_chinese = language("zh-CN")
-    (drawn,) = maps.of_devices(view(with_rows(sample.tiny({"h1": [1.0]}), schema.frame(links))), in_chinese)
-    encoding = drawn.spec()["layer"][0]["encoding"]
+    (chart_,) = maps.of_devices(view(with_rows(sample.tiny({"h1": [1.0]}), schema.frame(links))), in_chinese)
+    encoding = chart_.spec()["layer"][0]["encoding"]
     assert (encoding["y"]["title"], encoding["x"]["title"]) == ("来源", "目标")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import openpyxl
@@ -16,16 +15,14 @@ from fleetmark.record.results import Results
 from planner.capacity.answer import Answer
 from planner.capacity.question import Binding
 from planner.capacity.tornado import Effect
-from reports import html, markdown, pdf, xlsx
-from reports.campaign import terminal
 from reports.campaign.deviation import title
-from reports.campaign.view import headlines
-from reports.comparison import json as comparison_json
-from reports.comparison import terminal as comparison_terminal
-from reports.comparison.front import front as comparison_front
-from reports.comparison.table import table
+from reports.campaign.document import document
+from reports.campaign.view import View, headlines
+from reports.campaign.view import view as view_of
 from reports.formats import html as html_format
+from reports.formats import html as page_format
 from reports.formats import markdown as markdown_format
+from reports.formats import markdown as marks_format
 from reports.formats import pdf as pdf_format
 from reports.formats import terminal as terminal_format
 from reports.kit import format as fmt
@@ -33,8 +30,7 @@ from reports.kit.language import Language
 from reports.plan.front import front
 from reports.plan.model import view
 from reports.plan.xlsx import book
-from reports.report import Report, of_campaign
-from tests.reports import compared, fleet, plan_sample, sample
+from tests.reports import plan_sample, rendered, sample
 from tests.reports.pages import Page, on_paper
 from tests.reports.shown import printed, shown
 
@@ -44,51 +40,59 @@ CREATED, ENGLISH = "2027-01-20T10:00:00Z", Language()
 # --- a campaign ------------------------------------------------------------------------------------------------------
 
 
-def figures(report: Report) -> list[tuple[Metric, str, str, str, str]]:
+def figures(view_: View) -> list[tuple[Metric, str, str, str, str]]:
     """Return every headline figure: metric, generation, number, unit and coefficient of variation as text."""
-    view_ = report.view
     one = len(view_.hosts) == 1
     frame = headlines(view_.merged if one else view_.generational)
     result = []
     for metric, rows, scale in view_.by_metric(frame):
-        for value, cv, *side in rows.each("value", "cv", *([] if one else ["generation"])):
+        for value, cv, *side in rows[["value", "cv", *([] if one else ["generation"])]].itertuples(index=False):
             result.append((metric, "".join(side), scale.number(value), scale.unit, fmt.percent(cv)))
     return result
 
 
+def base_values(view_: View) -> Iterator[tuple[Metric, str, float]]:
+    """Yield every headline figure in its base unit."""
+    for metric, rows, _ in view_.by_metric(headlines(view_.summed)):
+        sides = rows["generation"].tolist() if len(view_.hosts) > 1 else [""] * len(rows)
+        yield from ((metric, side, value) for side, value in zip(sides, rows["value"], strict=True))
+
+
 @pytest.mark.parametrize("make", [sample.one, sample.six, lambda: sample.many(14)])
 def test_a_campaigns_figures_read_alike(make: Callable[[], Results], tmp_path: Path) -> None:
-    report = of_campaign(make())
-    expected = figures(report)
+    results = make()
+    seen, report = view_of(results), document(results)
+    expected = figures(seen)
     assert len(expected) >= 6
-    page = Page(html.render(report))
+    page = Page(page_format.render(report, Language()))
     rows = {tuple(" ".join(cell.split()) for cell in row) for row in page.rows}
-    md = markdown.render(report).replace("\\", "")
-    text = printed(terminal.summary(report))
-    paper = " ".join(on_paper(pdf.render(report), tmp_path).split())
-    cells = openpyxl.load_workbook(io.BytesIO(xlsx.render(report)), data_only=True)["Headlines"]
+    md = marks_format.render(report, Language()).replace("\\", "")
+    text = rendered.shown(report)
+    paper = " ".join(on_paper(pdf_format.render(report, Language()), tmp_path).split())
+    cells = rendered.in_workbook(report, data_only=True)["Headlines"]
+    heads = [str(c.value) for c in cells[4]]
     in_book = {}
     for row in cells.iter_rows(min_row=5):
+        line = dict(zip(heads, row, strict=True))
         name = tuple(str(c.value or "") for c in row[:6])
-        cv = row[13]
-        in_book[name, str(row[8].value)] = (
-            shown(row[10].value, row[10].number_format),
-            row[6].value or "",
-            "" if cv.value is None else shown(cv.value, cv.number_format),
-        )
+        side = str(line["generation"].value) if "generation" in line else ""
+        cv = line["CV"]
+        in_book[name, side] = (line["value"].value, "" if cv.value is None else shown(cv.value, cv.number_format))
+    values = {(m, side): value for m, side, value in base_values(seen)}
     for metric, side, number, unit, cv in expected:
         # The first screen of the page, and its table of headlines.
         assert any(title(metric) in row[0] and number in " ".join(row) for row in rows if row), (metric, number)
+        quantity = f"{number} {unit}".strip()
         if side:
-            assert any(side in row and number in row and unit in row for row in rows), (metric, side, number)
-        assert re.search(rf"\| {re.escape(number)} \| {re.escape(unit)} \|", md), (metric, number)
+            assert any(side in row and quantity in row for row in rows), (metric, side, number)
+        assert f"| {quantity} |" in md, (metric, number)
         assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d.,]) +{re.escape(unit)}", text), (metric, number)
         assert number in paper, (metric, number)
         point = (*metric.columns[:4], fmt.labels(metric.labels), metric.standing)
-        generation = str(report.view.title_of(side))
-        assert in_book[point, generation][:2] == (number, unit), (metric, side)
+        written, variation = in_book[point, str(seen.title_of(side)) if side else ""]
+        assert written == pytest.approx(values[metric, side], rel=1e-12), (metric, side)
         if cv and side:
-            assert in_book[point, generation][2] == cv, (metric, side)
+            assert variation == cv, (metric, side)
 
 
 # --- a plan ----------------------------------------------------------------------------------------------------------
@@ -167,71 +171,3 @@ def test_a_figure_and_its_form_round_alike(value: float, text: str) -> None:
 @pytest.mark.parametrize("cv", [0.0042, 0.00994, 0.0123, 0.0512, 0.0994, 0.31])
 def test_a_variation_and_its_form_round_alike(cv: float) -> None:
     assert fmt.percent(cv) == shown(cv, fmt.CV_FORM)
-
-
-# --- a comparison ----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def compared_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("results")
-    fleet.fleet(root)
-    return root
-
-
-@pytest.mark.parametrize("options", [{}, {"mix": "cpu-int=0.6,disk-iops=0.2,mem-bw=0.2"}, {"per": "money"}])
-def test_a_comparisons_first_screen_reads_alike(compared_root: Path, tmp_path: Path, options: dict[str, str]) -> None:
-    report = compared.compared_report(compared_root, **options)
-    assert report.comparison is not None
-    first = comparison_front(report.comparison, report.rows, report.around)
-    page = " ".join(Page(html.render(report)).words.split())
-    paper = " ".join(on_paper(pdf.render(report), tmp_path).split())
-    md = " ".join(markdown.render(report).replace("\\", "").split())
-    text = " ".join(printed(comparison_terminal.show(report.comparison, report.rows, report.around)).split())
-    doc = json.loads(comparison_json.render(report.comparison, report.rows, report.around, {}))["answer"]
-    workbook = openpyxl.load_workbook(io.BytesIO(xlsx.render(report)), data_only=True)
-    readme = " ".join(str(c.value) for row in workbook.worksheets[0].iter_rows() for c in row if c.value)
-    sentences = [first.answer, first.basis, first.bought, *first.worse, *(r.text for r in first.before), *first.legend]
-    for sentence in filter(None, sentences):
-        for where in (page, md, text, readme):
-            assert " ".join(sentence.split()) in where, sentence
-    assert " ".join(first.answer.split()) in paper and first.answer == doc["sentence"]
-    assert all(w in doc["gets_worse"] for w in first.worse)
-    assert len(first.lines) == 5 + ("mix" in options)
-    for line, own in zip(first.lines, doc["classes"], strict=True):
-        assert own["title"] == line.title
-        for candidate, cell in zip(first.candidates, line.cells, strict=True):
-            for where in (page, md, text, readme):
-                assert cell.text in where, (line.title, candidate)
-                assert not cell.needed or cell.needed in where
-            assert cell.ratio in paper and f"({cell.interval})" in paper and cell.servers in paper
-            assert own["candidates"][candidate]["ratio"] == cell.ratio
-    in_book = {
-        shown(c.value, c.number_format)
-        for row in workbook["Conversion"].iter_rows()
-        for c in row
-        if isinstance(c.value, int | float) and re.fullmatch(r"(\[>=[\d.]+\])?[#0,.%]+(;.*)?", c.number_format)
-    }
-    for line in first.lines:
-        for cell in line.cells:
-            assert cell.ratio in in_book and (not cell.servers or cell.servers in in_book), line.title
-
-
-def test_a_benchmarks_figures_read_alike(compared_root: Path) -> None:
-    report = compared.compared_report(compared_root)
-    assert report.comparison is not None
-    below = table(report.comparison, report.rows)
-    page = " ".join(Page(html.render(report)).words.split())
-    md = markdown.render(report).replace("\\", "")
-    text = printed(comparison_terminal.show(report.comparison, report.rows, report.around))
-    entries = [e for group in below.groups for e in group.entries]
-    assert len(entries) == 15 and any(e.unit == "Gbit/s" for e in entries)
-    for entry in entries:
-        for figure in (entry.baseline, *(f.value for f in entry.figures), *(f.text for f in entry.figures)):
-            assert figure and figure in page and figure in md and figure in text, (entry.benchmark, figure)
-
-
-@pytest.mark.parametrize("ratio", [0.0042, 0.0321, 0.835, 1.0, 3.985, 99.996, 999.4, 1234.5])
-def test_a_ratio_and_its_form_round_alike(ratio: float) -> None:
-    assert fmt.ratio(ratio) == shown(ratio, fmt.RATIO_FORM)
-    assert float(fmt.ratio(ratio).replace(",", "")) == pytest.approx(ratio, rel=0.02)

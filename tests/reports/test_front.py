@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-import io
 import math
 from dataclasses import replace
 
 import pandas as pd
 import pytest
-from rich.console import Console
 
 from fleetmark.base.facts import Cpu, Gpu
 from fleetmark.base.measurement import Better
+from fleetmark.base.text import message
 from fleetmark.record.values import Values
 from planner.capacity.answer import Answer
 from planner.capacity.nothing import do_nothing
 from planner.capacity.question import Cohort
 from planner.capacity.tornado import Effect
-from reports import html
-from reports.campaign import terminal
-from reports.campaign.deviation import Deviations, heat, percent, unlike
-from reports.campaign.front import MOST_BENCHMARKS, front
-from reports.campaign.problems import problems
-from reports.campaign.tables import mixed
-from reports.campaign.view import view
+from reports.campaign.against import against
+from reports.campaign.deviation import Deviations, map_of_hosts, percent, unlike
+from reports.campaign.document import document
+from reports.campaign.front import anomalies, machines, status
+from reports.campaign.headlines import FIRST_BENCHMARKS, first_table
+from reports.campaign.versions import mixed
+from reports.campaign.view import View, view
 from reports.comparison.titles import class_title
+from reports.formats import html
 from reports.kit import format as fmt
+from reports.kit.language import Language
+from reports.kit.tabular import Row
 from reports.plan import front as plan_front
 from reports.plan.model import view as plan_view
-from reports.report import of_campaign
-from tests.reports import plan_sample, sample
+from tests.reports import plan_sample, rendered, sample
 from tests.reports.pages import Page
 from tests.schedules import facts
+
+
+def first_rows(seen: View) -> list[Row]:
+    return list(first_table(seen, against(seen)).rows)
+
 
 ONE = {f"h{i}": [100.0, 100.0] for i in range(5)}
 ALIKE = dict.fromkeys(ONE, "old")
@@ -51,14 +57,15 @@ def test_a_slow_host_is_named_with_how_slow_it_is() -> None:
     seen = view(sample.tiny({**ONE, "h9": [85.0, 85.0]}, generations={**ALIKE, "h9": "old"}))
     (slow,) = unlike(Deviations(seen))
     assert (slow.host, slow.generation, round(slow.deviation, 2)) == ("h9", "old", -0.15)
-    odd = front(seen, []).odd
+    odd = anomalies(seen, Deviations(seen))
     assert "h9 is 15% worse than the median of" in odd[0]
 
 
 def test_nothing_is_odd_where_hosts_agree() -> None:
-    shown = front(view(sample.tiny(ONE, generations=ALIKE)), [])
-    assert shown.odd == () and shown.status == "All 10 runs passed."
-    assert "Nothing: repeats agree" in Page(html.render(of_campaign(sample.tiny(ONE, generations=ALIKE)))).words
+    results = sample.tiny(ONE, generations=ALIKE)
+    seen = view(results)
+    assert anomalies(seen, Deviations(seen)) == () and status(seen) == "All 10 runs passed."
+    assert "Nothing: repeats agree" in Page(html.render(document(results), Language())).words
 
 
 def test_versions_of_a_tool_are_mixed_within_a_case_alone() -> None:
@@ -71,17 +78,20 @@ def test_versions_of_a_tool_are_mixed_within_a_case_alone() -> None:
 
 def test_repeats_that_vary_are_odd_and_marked() -> None:
     results = sample.tiny({"h1": [10e9, 30e9, 20e9]})
-    shown = front(view(results), [])
-    assert "1 of 1 headline figures vary by more than 5% (CV); most stream 2t triad on h1: 50%" in shown.odd
-    assert shown.benchmarks[0].cells[0].noise == "50%"
+    seen = view(results)
+    odd = "1 of 1 headline figures vary by more than 5% (CV); most stream 2t triad on h1: 50%"
+    assert odd in anomalies(seen, Deviations(seen))
+    assert first_rows(seen)[0][2].details == ("CV 50%",)
 
 
 def test_of_very_many_hosts_those_furthest_from_their_median_are_shown() -> None:
-    seen = view(sample.many(60))
-    shown = heat(seen, Deviations(seen), rows_at_most=5)
-    assert shown is not None and len(shown.rows) == 5 and shown.hosts_left_out > 50
-    assert "n0017" in [row.host for row in shown.rows]
-    assert heat(view(sample.one()), Deviations(view(sample.one()))) is None
+    seen = view(sample.many(130))
+    shown = map_of_hosts(seen, Deviations(seen), message("generation"), {"pdf": 5})
+    assert shown is not None and len(shown.rows) == 100
+    assert "Hosts furthest from their median; 29 more lie nearer." in shown.notes  # one never answered
+    assert "n0017" in [row[0].text for row in shown.rows[:5]]
+    one = view(sample.one())
+    assert map_of_hosts(one, Deviations(one), message("generation"), {}) is None
 
 
 def test_four_hundred_benchmarks_leave_a_first_screen() -> None:
@@ -89,9 +99,9 @@ def test_four_hundred_benchmarks_leave_a_first_screen() -> None:
     triad = results.values.frame[results.values.frame["metric"] == "triad"]
     more = [triad.assign(case=f"case-{i:03d}", headline=True) for i in range(400)]
     seen = view(replace(results, values=Values(pd.concat([results.values.frame, *more], ignore_index=True))))
-    shown = front(seen, problems(seen.results))
-    assert len(shown.benchmarks) == 12 and shown.left_out == 394
-    assert {b.metric.workload for b in shown.benchmarks} == {"fio", "lmbench", "stream"}
+    rows = first_rows(seen)
+    assert len(rows) == 12 and len(seen.headlines) == 406
+    assert {row[0].text.split()[0] for row in rows} == {"fio", "lmbench", "stream"}
 
 
 def test_the_first_screen_and_the_terminal_have_every_class() -> None:
@@ -102,12 +112,11 @@ def test_the_first_screen_and_the_terminal_have_every_class() -> None:
     frame = pd.concat([results.values.frame, *many, *more], ignore_index=True)
     campaign = replace(results, values=Values(frame))
     headlines = frame[frame["headline"]]
-    shown = front(view(campaign), [])
-    assert {b.class_ for b in shown.benchmarks} == {class_title(c) for c in headlines["class"].unique()}
-    assert len(shown.benchmarks) == headlines["class"].nunique() > MOST_BENCHMARKS
-    out = io.StringIO()
-    Console(file=out, width=140).print(*terminal.summary(of_campaign(campaign)))
-    assert all(f"late-{i:02d}" in out.getvalue() for i in range(15)) and "case-050" not in out.getvalue()
+    rows = first_rows(view(campaign))
+    assert {row[1].text for row in rows} == {class_title(c) for c in headlines["class"].unique()}
+    assert len(rows) == headlines["class"].nunique() > FIRST_BENCHMARKS
+    text = rendered.shown(document(campaign), 140)
+    assert all(f"late-{i:02d}" in text for i in range(15)) and "case-050" not in text
 
 
 def test_a_class_is_represented_by_what_it_measures_rather_than_by_its_guardrail() -> None:
@@ -116,8 +125,8 @@ def test_a_class_is_represented_by_what_it_measures_rather_than_by_its_guardrail
     guard = own.assign(case="a", metric="latency_p99", kind="guardrail", unit="s")
     many = [own.assign(workload="other", case=f"case-{i:02d}", **{"class": "os"}) for i in range(20)]
     values = pd.concat([own.iloc[:0], guard, own.assign(case="b"), *many], ignore_index=True).assign(headline=True)
-    shown = front(view(replace(results, values=Values(values))), [])
-    assert {b.title.split()[2] for b in shown.benchmarks if b.class_ == class_title(own["class"][0])} >= {"triad"}
+    rows = first_rows(view(replace(results, values=Values(values))))
+    assert {row[0].text.split()[2] for row in rows if row[1].text == class_title(own["class"][0])} >= {"triad"}
 
 
 def test_machines_with_and_without_accelerators_are_told_apart() -> None:
@@ -128,7 +137,7 @@ def test_machines_with_and_without_accelerators_are_told_apart() -> None:
     results = sample.tiny({"h1": [1.0], "h2": [1.0], "h3": [1.0]})
     known = dict(zip(("h1", "h2", "h3"), (plain, gpus, gpus), strict=True))
     hosts = tuple(replace(host, facts=known[host.name]) for host in results.hosts)
-    one, two = front(view(replace(results, hosts=hosts)), []).machines
+    one, two = machines(view(replace(results, hosts=hosts)))
     assert one.startswith("h1: EPYC, 8 cores") and "H100" not in one
     assert two.startswith("2 hosts: EPYC, 8 cores") and "2 × H100" in two
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import openpyxl
 import pytest
 from rich.console import Console
 
@@ -22,49 +21,22 @@ from fleetmark.record.results import HostInfo, Results
 from fleetmark.record.view import load_results
 from fleetmark.verbs import report as reporting
 from fleetmark.verbs.documents import Documents
-from reports import html, markdown, report, xlsx
-from reports.campaign import terminal as campaign_terminal
-from reports.comparison import json as comparison_json
-from reports.comparison import terminal
+from reports.campaign import document as campaign_report
+from reports.campaign.view import view
+from reports.comparison.compared import Compared, with_evidence
+from reports.formats import html as page_format
+from reports.formats import markdown as marks_format
 from reports.frontier import amounts
 from reports.frontier.points import families
 from reports.kit import charts
+from reports.kit.language import Language
 from reports.kit.tabular import Part, documents
 from tests.commands import run
 from tests.records import Bench, record
+from tests.reports import rendered
+from tests.reports.compared import ENGLISH, compared, document
+from tests.reports.loads import LOADS, PRICE, measured
 from tests.reports.pages import Page
-from tests.reports.shown import printed, shown
-
-LOADS = {1: (100.0, 0.05), 16: (60.0, 0.2), 64: (25.0, 0.6), 128: (24.0, 3.0)}  # tokens/s of a user, TTFT
-PRICE = {"price": "4", "currency": "USD", "term": "hour", "provisioned_w": "2000"}
-
-
-def measured(
-    hosts: list[str],
-    factor: float,
-    subject: str = "host",
-    spread: float = 0.01,
-    loads: Mapping[int, tuple[float, float]] | None = None,
-) -> dict[tuple[str, Bench], list[float]]:
-    rows: dict[tuple[str, Bench], list[float]] = {}
-    for n, host in enumerate(hosts):
-        for streams, (speed, ttft) in (loads or LOADS).items():
-            work = (factor or 1.0) * 0.9 * streams * speed * math.exp(spread * n)
-            work *= 0.4 if streams == 128 else 1.0  # beyond the machine's capacity
-            figures = {
-                "output_tokens_per_second": (work, "1/s", "higher"),
-                "interactivity": (speed, "1/s", "higher"),
-                "ttft_p50": (ttft, "s", "lower"),
-                "accelerators": (2.0, "1", "none"),
-            }
-            for metric, (value, unit, better) in figures.items():
-                case = f"p512-o128-c{streams}"
-                labels = (("model", "m"),)
-                bench = Bench(
-                    "llm_serve", case, metric, unit, better, "gpu-server", labels, kind="capacity", subject=subject
-                )
-                rows[host, bench] = [value, value]
-    return rows
 
 
 def power(metric: str, source: str, watts: float, host: str = "a") -> dict[tuple[str, Bench], list[float]]:
@@ -74,12 +46,12 @@ def power(metric: str, source: str, watts: float, host: str = "a") -> dict[tuple
     return {(host, bench): [watts] for bench in benches}
 
 
-def compared(root: Path) -> report.Report:
+def two(root: Path) -> Compared:
+    """Return a comparison of three old and three new hosts."""
     old, new = ["o1", "o2", "o3"], ["n1", "n2", "n3"]
     record(root, "c-old", {h: {"gen": "old", **PRICE} for h in old}, measured(old, 1.0))
     record(root, "c-new", {h: {"gen": "new"} for h in new}, measured(new, 3.0))
-    answer = comparing.compare(comparing.Question(root, "gen=old", ["gen=new"]))
-    return report.of_comparison(answer, *evidence.gather(root, answer, [], "2026-11-02T00:00:00Z"))
+    return compared(root, "gen=old", ["gen=new"])
 
 
 def results(root: Path, rows: Mapping[tuple[str, Bench], list[float]], *hosts: str) -> Results:
@@ -122,7 +94,7 @@ def test_prices_of_servers_give_the_cost_at_equal_service(tmp_path: Path, per: s
 
 
 def test_a_comparison_says_what_one_replaces_at_equal_service(tmp_path: Path) -> None:
-    (block,) = compared(tmp_path).frontiers
+    (block,) = two(tmp_path).frontiers
     part = block.part
     assert part.title == "Frontier of llm_serve p512-o128 model=m" and block.unit == "accelerator"
     rows = {row["speed"]: row for row in rows_of(part, "equal_service")}
@@ -190,12 +162,12 @@ def test_a_baseline_that_misses_the_service_gives_a_lower_bound(tmp_path: Path) 
 
 
 def test_a_price_of_the_command_line_goes_before_that_of_the_inventory(tmp_path: Path) -> None:
-    compared(tmp_path)
+    two(tmp_path)
     question = comparing.Question(
         tmp_path, "gen=old", ["gen=new"], prices=["old=8 USD/hour", "gen=new=1,461 EUR/month"]
     )
     answer = comparing.compare(question)
-    (block,) = report.of_comparison(answer, *evidence.gather(tmp_path, answer, [], "2026-11-02T00:00:00Z")).frontiers
+    (block,) = with_evidence(answer, *evidence.gather(tmp_path, answer, [], "2026-11-02T00:00:00Z")).frontiers
     cost = {p["host"]: p["cost"] for p in rows_of(block.part, "loads") if p["load"] == "c16"}
     assert cost["o1"] == "2.57 USD" and cost["n1"] == "0.214 EUR"  # 4 USD and 1 EUR an hour for one accelerator
     assert {h.labels["price"] for h in evidence.hosts(answer)} == {"8", "1461"}
@@ -207,58 +179,37 @@ def test_a_price_of_the_command_line_goes_before_that_of_the_inventory(tmp_path:
     [("old=cheap", "write NAME=15500 EUR"), ("old=0 EUR", "write NAME"), ("other=5 EUR", "no side is called other")],
 )
 def test_what_is_no_price_is_refused(tmp_path: Path, price: str, words: str) -> None:
-    compared(tmp_path)
+    two(tmp_path)
     with pytest.raises(FleetmarkError, match=words):
         comparing.compare(comparing.Question(tmp_path, "gen=old", ["gen=new"], prices=[price]))
 
 
-def test_its_figures_read_alike_in_every_format(tmp_path: Path) -> None:
-    document = compared(tmp_path)
-    assert document.comparison is not None and document.parts
-    page = {tuple(" ".join(c.split()) for c in row) for row in Page(html.render(document)).rows}
-    md = markdown.render(document).replace("\\", "")
-    text = printed(terminal.show(document.comparison, document.rows, document.around, None, document.parts), 200)
-    book = openpyxl.load_workbook(io.BytesIO(xlsx.render(document)), data_only=True)["Frontiers"]
-    cells = {
-        tuple(
-            str(c.value or "") if not isinstance(c.value, int | float) else shown(c.value, c.number_format) for c in row
-        )
-        for row in book.iter_rows()
-    }
-    doc = json.loads(comparison_json.render(document.comparison, document.rows, document.around, {}, document.parts))[
-        "frontiers"
-    ]
+def test_a_comparisons_documents_show_it(tmp_path: Path) -> None:
+    """``test_documents`` compares the figures of its tables."""
+    seen = two(tmp_path)
+    report = document(seen)
+    (block,) = seen.frontiers
+    doc = rendered.in_json(report)["frontiers"]
     assert [list(part) for part in doc] == [["title", "notes", "equal_service", "loads"]]
-    for part in document.parts:
-        assert part.title in md and part.title in text
-        for note in part.notes:
-            assert note in md and note in text
-        for table in part.tables:
-            for row, values in zip(table.rows, doc[0][table.key], strict=True):
-                texts = [str(cell.text) for cell in row]
-                numbered = [t or ("–" if c.right else "") for c, t in zip(table.columns, texts, strict=True)]
-                assert tuple(numbered) in page
-                assert f"| {' | '.join(texts)} |" in md
-                assert any(row_[: len(texts)] == tuple(texts) for row_ in cells), texts
-                in_line = [t for c, t in zip(table.columns, numbered, strict=True) if c.role != "note"]
-                assert any(all(t in line for t in in_line) for line in text.splitlines()), texts
-                assert all(t in text for t in texts)
-                for column, cell in zip(table.columns, row, strict=True):
-                    assert values[column.key] == (cell.value if column.right else cell.text)
+    marks, text = marks_format.render(report, ENGLISH).replace("\\", ""), rendered.shown(report)
+    page, book = page_format.render(report, ENGLISH), rendered.in_workbook(report)
+    assert "Work against speed" in page and {"Equivalence at equal service", "Loads"} <= set(book.sheetnames)
+    for sentence in (block.part.title, *block.part.notes):
+        assert sentence in marks and sentence in text and sentence in " ".join(Page(page).words.split())
 
 
 def test_the_terminal_needs_no_document_to_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Check that the data read for the terminal and for JSON equals that of a document."""
-    document = compared(tmp_path)
+    parts = [block.part for block in two(tmp_path).frontiers]
     question = comparing.Question(tmp_path, "gen=old", ["gen=new"])
     reporting.comparison(question, "json", Console(file=io.StringIO()), Documents())
     doc = json.loads(capsys.readouterr().out)
-    assert doc["frontiers"] == json.loads(json.dumps(documents(document.parts)))["frontiers"]
+    assert doc["frontiers"] == json.loads(json.dumps(documents(parts)))["frontiers"]
 
 
 def test_energy_is_of_runs_that_had_the_host_to_themselves(tmp_path: Path) -> None:
     seen = results(tmp_path, measured(["a"], 1.0) | power("power", "meter", 600), "a")
-    (block,) = report.of_campaign(seen).frontiers
+    (block,) = campaign_report.frontiers(view(seen))
     energy = {p["load"]: p["energy"] for p in rows_of(block.part, "loads")}
     assert energy["c16"] == "0.694"  # 600 W for 864 tokens/s
     assert "Power: by meter." in block.part.notes
@@ -267,7 +218,7 @@ def test_energy_is_of_runs_that_had_the_host_to_themselves(tmp_path: Path) -> No
 @pytest.mark.parametrize(("source", "energy"), [("rapl", "0.868"), ("psys", "0.231")])
 def test_accelerators_count_where_the_source_of_power_leaves_them_out(tmp_path: Path, source: str, energy: str) -> None:
     drawn = power("power", source, 200) | power("accelerator_power", "nvml", 550)
-    (block,) = report.of_campaign(results(tmp_path, measured(["a"], 1.0) | drawn, "a")).frontiers
+    (block,) = campaign_report.frontiers(view(results(tmp_path, measured(["a"], 1.0) | drawn, "a")))
     assert {p["load"]: p["energy"] for p in rows_of(block.part, "loads")}["c16"] == energy
     assert ("Power: by nvml, rapl." in block.part.notes) == (source == "rapl")
 
@@ -289,15 +240,15 @@ def test_speed_is_drawn_as_it_is_interpolated(speeds: list[float], numbers: list
 
 
 def test_a_campaigns_documents_show_it(tmp_path: Path) -> None:
-    document = report.of_campaign(results(tmp_path, measured(["a"], 1.0), "a"))
-    page = html.render(document)
+    document = campaign_report.document(results(tmp_path, measured(["a"], 1.0), "a"))
+    page = page_format.render(document, Language())
     assert 'id="frontier"' in page and "Work against speed" in page and "dominated" in page
-    text = printed(campaign_terminal.summary(document), 80)
+    text = rendered.shown(document, 80)
     assert "Frontier of llm_serve p512-o128" in text and "dominated" in text
-    assert max(map(len, text.splitlines())) <= 80
-    assert "### Loads" in markdown.render(document)
-    book = openpyxl.load_workbook(io.BytesIO(xlsx.render(document)))
-    assert "Frontiers" in book.sheetnames
+    assert max(len(line) for line in text.splitlines() if not line.startswith(" ")) <= 80  # commands are one line
+    assert "### Loads" in marks_format.render(document, Language())
+    book = rendered.in_workbook(document)
+    assert "Frontier of llm_serve p512-o128" in book.sheetnames
 
 
 def test_of_a_pair_the_point_is_of_the_host_that_serves(tmp_path: Path) -> None:

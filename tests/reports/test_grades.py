@@ -14,16 +14,18 @@ import pytest
 from fleetmark.record.archive import Archive
 from fleetmark.record.sides.titles import title_of
 from fleetmark.record.view import load_results
-from reports import html, markdown, report, xlsx
 from reports.campaign import grades as graded
-from reports.campaign import terminal
+from reports.campaign.document import document
 from reports.campaign.grade_tables import parts
 from reports.campaign.grades import grade_of, grades
 from reports.campaign.roofline import pictures
-from reports.kit.tabular import documents
+from reports.formats import html, markdown, xlsx
+from reports.kit.language import Language
+from reports.kit.tabular import Tabular, documents
 from tests.records import Bench, record
 from tests.reports.pages import Page
-from tests.reports.shown import printed, shown
+from tests.reports.rendered import shown as in_terminal
+from tests.reports.shown import drawn, shown
 
 CASES = {  # share of the roof, balance
     "basic-8t-b1/mm/bf16/x": (0.9, 12.0),
@@ -101,7 +103,7 @@ def test_every_operator_is_a_dot_under_the_roof() -> None:
     (chart,) = pictures(grades(view()))
     assert chart.title == "torch_ops"
     for text in ("mm/bf16/x: 90%", "copy/fp32/x: 100%", "gelu/bf16/x: 5%"):
-        assert text in chart.svg
+        assert text in drawn(chart)
 
 
 def test_nothing_is_graded_where_nothing_has_a_roof() -> None:
@@ -138,17 +140,21 @@ def test_a_report_shows_them_in_every_format(tmp_path: Path) -> None:
         ):
             rows["h1", Bench("torch_ops", case, metric, "1", better, "gpu-compute", kind="capacity")] = [value]
     record(tmp_path, "c", {"h1": {}}, rows)
-    document = report.of_campaign(load_results(Archive(tmp_path / "c")))
-    (part,) = document.parts
-    page, md = Page(html.render(document)), markdown.render(document).replace("\\", "")
-    text = printed(terminal.summary(document), 140)
-    book = openpyxl.load_workbook(io.BytesIO(xlsx.render(document)))["Operators"]
+    report = document(load_results(Archive(tmp_path / "c")))
+    exhibits = next(s for s in report.sections if s.key == "grades").exhibits
+    page, md = Page(html.render(report, Language())), markdown.render(report, Language()).replace("\\", "")
+    text = in_terminal(report, 140)
+    book = openpyxl.load_workbook(io.BytesIO(xlsx.render(report, Language())))
     in_book = [
         shown(c.value, c.number_format) if c.number_format != "General" else c.value
-        for row in book.iter_rows()
+        for sheet in book.worksheets
+        if sheet.title in ("Grades of classes", "The worst 4, by share")
+        for row in sheet.iter_rows()
         for c in row
     ]
-    for table in part.tables:
+    tables = [exhibit for exhibit in exhibits if isinstance(exhibit, Tabular)]
+    assert len(tables) == 2
+    for table in tables:
         for row in table.rows:
             texts = [str(cell.text) for cell in row]
             assert texts in [[" ".join(c.split()) for c in row_] for row_ in page.rows]

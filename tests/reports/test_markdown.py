@@ -12,10 +12,13 @@ from markdown_it import MarkdownIt
 from fleetmark.base.measurement import Status
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence
-from reports import markdown
+from fleetmark.record.results import Results
+from reports.campaign.document import document
+from reports.comparison.compared import with_evidence
+from reports.comparison.document import document as comparison_document
+from reports.formats import markdown as marks_format
 from reports.kit import marks
-from reports.kit.language import language
-from reports.report import Report, of_campaign, of_comparison
+from reports.kit.language import Language, language
 from tests.records import GCC, IOPS, MCF, TRIAD, record
 from tests.reports import sample
 
@@ -45,7 +48,7 @@ def tables(text: str) -> list[list[list[str]]]:
     ]
 
 
-def compared(root: Path, noun: str = "{side}{n}") -> Report:
+def compared(root: Path, noun: str = "{side}{n}", spoken: Language = Language()) -> str:  # noqa: B008
     names = {(s, n): noun.format(side=s, n=n) for s in ("old", "new") for n in range(3)}
     factor = {"old": 1.0, "new": 2.0}
     measured = {
@@ -58,65 +61,64 @@ def compared(root: Path, noun: str = "{side}{n}") -> Report:
     answer = comparing.compare(comparing.Question(root, "gen=old", ["gen=new"]))
     command = ["fleetmark", "compare", "-b", "gen=old", "-c", "gen=new"]
     together, parts = evidence.gather(root, answer, command, "2026-11-21T00:00:00Z")
-    return of_comparison(answer, together, parts)
+    return marks_format.render(comparison_document(with_evidence(answer, together, parts), spoken), spoken)
 
 
-@pytest.fixture
-def report(tmp_path: Path) -> Report:
-    return compared(tmp_path)
+def marked(results: Results) -> str:
+    return marks_format.render(document(results), Language())
 
 
-def test_a_comparison_has_a_table_per_class_and_says_where_it_is_from(report: Report) -> None:
-    text = markdown.render(report)
+def test_a_comparison_has_a_table_per_class_and_says_where_it_is_from(tmp_path: Path) -> None:
+    text = compared(tmp_path)
     html = read(text)
     assert "<h1>One new replaces 2.00 (every class) old servers</h1>" in html
-    first, below = tables(text)
-    assert first[0] == ["class of work", "new", "100 old become: new"]
+    first, below, *_ = tables(text)
+    assert first[0] == ["class of work", "new: times old", "new: 100 old become"]
     bandwidth = next(row for row in first if row[0] == "memory bandwidth")
     assert re.fullmatch(r"2\.00 \(1\.\d\d–2\.\d\d\)", bandwidth[1]) and bandwidth[2].startswith("50 (")
-    assert below[0] == ["benchmark", "old", "new", "new: ratio"]
+    assert below[0] == ["benchmark", "old", "new: value", "new: ratio"]
     stream = next(row for row in below if row[0].startswith("stream"))
     assert stream[:3] == ["stream all-cores triad", "101 GB/s", "202 GB/s"] and stream[3] == bandwidth[1]
-    assert "not measured on new: spec_cpu2017 505.mcf_r base_ratio (1 benchmark)" in html
+    gaps = next(table for table in tables(text) if table[0][0] == "reason")
+    assert ["not measured on new", "new", "1", "spec_cpu2017 505.mcf_r base_ratio"] in gaps
     assert "not comparable with published SPEC results" in html
     assert "<code>fleetmark compare -b gen=old -c gen=new</code>" in html
-    assert "<code>20261101T000000-a</code>" in html and "SHA-256" in html
+    assert "Campaign 20261101T000000-a" in html and "SHA-256" in html
     assert "95% confidence intervals of the average" in html
     assert text.endswith("\n") and "\n\n\n" not in text
 
 
 def test_a_campaign_says_how_it_went_and_what_to_do() -> None:
-    text = markdown.render(of_campaign(sample.six()))
+    text = marked(sample.six())
     html = read(text)
-    assert "390 runs on 6 hosts: 378 passed, 5 failed, 2 invalid, 1 skipped, 4 lost" in html
-    headlines, *_ = tables(text)
-    assert headlines[0] == ["metric", "generation", "value", "unit", "of peak", "spread", "CV", "n", "better"]
+    assert "390 runs on 6 hosts: 378 passed, 5 failed, 4 lost, 2 invalid, 1 skipped" in html
+    headlines = next(table for table in tables(text) if table[0][0] == "benchmark")
+    assert headlines[0] == ["benchmark", "generation", "value", "of peak", "spread", "CV", "hosts", "better"]
     row = next(r for r in headlines if r[0] == "stream all-cores triad")
-    assert row[1] == "genoa" and row[3:5] == ["GB/s", "87%"] and row[-1] == "higher is better"
+    assert row[1] == "genoa" and row[2:4] == ["601.0 GB/s", "87%"] and row[-1] == "higher"
     assert "io_uring_setup failed: Operation not permitted" in html
     assert "<code>ssh gen-c true</code>" in html
     assert "<code>fleetmark run -i hosts.yml --suite standard --seed 2</code>" in html
 
 
 def test_one_host_has_no_generations() -> None:
-    headlines, *_ = tables(markdown.render(of_campaign(sample.one())))
-    assert headlines[0][:3] == ["metric", "value", "unit"]
-    assert "Spread: [a, b], 95% confidence interval" in read(markdown.render(of_campaign(sample.one())))
+    headlines, *_ = tables(marked(sample.one()))
+    assert headlines[0][:3] == ["benchmark", "value", "of peak"]
+    assert "Spread: [a, b], 95% confidence interval" in read(marked(sample.one()))
 
 
 def test_nothing_and_nothing_but_failures() -> None:
     empty = replace(sample.tiny({"a": []}), hosts=())
-    assert "0 runs on 0 hosts" in markdown.render(of_campaign(empty))
+    assert "0 runs on 0 hosts" in marked(empty)
     failed = sample.tiny({"a": []}, ended=[("a", Status.FAILED, "status 1")], finished=False)
-    text = markdown.render(of_campaign(failed))
+    text = marked(failed)
     assert "No run passed, so there is no figure to show." in text and "1 failed" in text
     assert "Go on with it: `fleetmark run --resume" in text
 
 
-def test_it_speaks_the_readers_language(report: Report) -> None:
+def test_it_speaks_the_readers_language(tmp_path: Path) -> None:
     zh = language("zh-CN")
-    for document in (report, of_campaign(sample.six())):
-        text = markdown.render(replace(document, language=zh))
+    for text in (compared(tmp_path, spoken=zh), marks_format.render(document(sample.six(), zh), zh)):
         assert "来源" in text and ("可替代" in text or "关键指标" in text)
         prose = re.sub(r"`[^`]*`", "", text)
         assert not re.search(r"\b(baseline|better|verdict|Provenance|hosts|runs|measured)\b", prose)
@@ -129,21 +131,20 @@ def test_names_stay_names(name: str) -> None:
         generations={name: name, "b": "x"},
         ended=[(name, Status.FAILED, name)],
     )
-    html = read(markdown.render(of_campaign(results)))
+    html = read(marked(results))
     assert not re.search(r"<(script|a|img|del|em)\b", html)
-    assert html.count("<h1>") == 1 and html.count("<table>") == 1
+    assert html.count("<h1>") == 1 and html.count("<table>") == 2  # runs by host and workload, and headlines
     shown = name.replace("\u202e", "<U+202E>").replace("\x00", "␀")
     for plain, coded in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
         shown = shown.replace(plain, coded)
-    assert f": {shown}" in html  # as the reason
+    assert re.search(rf"<(li|p)>{re.escape(shown)}</\1>", html)  # as the reason
     assert re.sub(r"\s+", " ", html).count(shown) >= 2  # and as the host
 
 
 def test_hostile_names_in_a_comparison(tmp_path: Path) -> None:
-    report = compared(tmp_path, "<b>|`{side}{n}")
-    text = markdown.render(report)
+    text = compared(tmp_path, "<b>|`{side}{n}")
     assert "<b>" not in read(text)
-    assert {len(row) for table in tables(text) for row in table} == {3, 4}
+    assert {len(row) for table in tables(text)[:2] for row in table} == {3, 4}
 
 
 def test_commands_with_backticks_stay_whole() -> None:

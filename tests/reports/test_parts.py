@@ -6,7 +6,10 @@ import pandas as pd
 import pytest
 
 from fleetmark.record.figures import hosts
-from reports.campaign.front import front
+from reports.campaign.against import against
+from reports.campaign.deviation import Deviations
+from reports.campaign.front import anomalies, status
+from reports.campaign.headlines import first_table
 from reports.campaign.view import headlines, meaning, view
 from tests.records import plain
 from tests.reports import sample
@@ -16,7 +19,7 @@ from tests.reports import sample
 def test_parts_give_the_same_view_and_first_screen_as_one_frame(make, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     results = make()
     one = view(results)
-    expected = front(one, [])
+    expected = (anomalies(one, Deviations(one)), first_table(one, against(one)), status(one), meaning(one))
     monkeypatch.setattr(hosts, "_AT_ONCE", 300)
     parts = view(results)
     assert len(list(parts.of_merged)) > 1
@@ -27,6 +30,5 @@ def test_parts_give_the_same_view_and_first_screen_as_one_frame(make, monkeypatc
     pd.testing.assert_frame_equal(
         rows, plain(headlines(one.merged)).reset_index(drop=True), check_dtype=False, rtol=1e-12
     )
-    seen = front(parts, [])
-    assert (seen.odd, seen.benchmarks, seen.status) == (expected.odd, expected.benchmarks, expected.status)
-    assert meaning(parts) == meaning(one)
+    deviations = Deviations(parts)
+    assert expected == (anomalies(parts, deviations), first_table(parts, against(parts)), status(parts), meaning(parts))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,15 +11,12 @@ import pytest
 
 from fleetmark.base.measurement import Status
 from fleetmark.record.results import Results
-from fleetmark.verbs.report import _as_json
-from reports import html, markdown, pdf, xlsx
-from reports.campaign import terminal
+from reports.campaign.document import document
 from reports.campaign.remarks import FEW, MOST, listed, remarks
-from reports.kit.language import language
-from reports.report import of_campaign
-from tests.reports import sample
+from reports.formats import html, markdown, pdf, xlsx
+from reports.kit.language import Language, language
+from tests.reports import rendered, sample
 from tests.reports.pages import Page, on_paper
-from tests.reports.shown import printed
 
 SKIPPED = "skipped mm/tf32: the device has no tf32"
 
@@ -47,29 +43,30 @@ def test_alike_notes_of_passed_runs_are_one() -> None:
 @pytest.mark.parametrize("code", ["en", "zh-CN"])
 def test_every_format_shows_them(code: str) -> None:
     evil = "evil <script>x</script> {0} \x1b[31m|*_ " + "x " * 150
-    report = of_campaign(noted(SKIPPED, evil), language(code))
-    first, second = (" ".join(report.language(line).split()) for line in listed(report.remarks))
+    results, spoken = noted(SKIPPED, evil), language(code)
+    shown, notes = document(results, spoken), listed(remarks(results))
+    first, second = (" ".join(spoken(line).split()) for line in notes)
     assert SKIPPED in first and ("2 runs" in first) == (code == "en") and len(second) < 300 and "\x1b" not in second
-    page = " ".join(Page(html.render(report)).words.split())
-    md = " ".join(markdown.render(report).replace("\\", "").replace("&lt;", "<").split())
-    text = " ".join(printed(terminal.summary(report)).split())
-    book = openpyxl.load_workbook(io.BytesIO(xlsx.render(report)))
-    cells = [str(c.value) for row in book[report.language("Notes of runs")].iter_rows() for c in row if c.value]
+    page = " ".join(Page(html.render(shown, spoken)).words.split())
+    md = " ".join(markdown.render(shown, spoken).replace("\\", "").replace("&lt;", "<").split())
+    text = " ".join(rendered.shown(shown, language=spoken).split())
+    book = openpyxl.load_workbook(io.BytesIO(xlsx.render(shown, spoken)))
+    cells = [str(c.value) for row in book.worksheets[0].iter_rows() for c in row if c.value]
     for sentence in (first, second):
         assert sentence in page and sentence in md and sentence in text, sentence
         assert sentence in [" ".join(cell.split()) for cell in cells]
-    assert "<script>x" not in html.render(report)
-    assert str(listed(report.remarks)[0]) in json.loads(json.dumps(_as_json(report, None)))["remarks"][0]["notes"]
+    assert "<script>x" not in html.render(shown, spoken)
+    assert str(notes[0]) in rendered.in_json(shown)["remarks"][0]["notes"]
 
 
 def test_paper_has_them(tmp_path: Path) -> None:
-    paper = on_paper(pdf.render(of_campaign(noted(SKIPPED))), tmp_path)
+    paper = on_paper(pdf.render(document(noted(SKIPPED)), Language()), tmp_path)
     assert f"{SKIPPED} (2 runs of stream on h1, h2)" in " ".join(paper.split())
 
 
 def test_more_than_a_few_are_counted() -> None:
-    report = of_campaign(noted(*(f"note {n:03d}" for n in range(MOST + 5))))
-    text = printed(terminal.summary(report))
+    shown = document(noted(*(f"note {n:03d}" for n in range(MOST + 5))))
+    text = rendered.shown(shown)
     assert text.count("note 0") == FEW and f"and {MOST + 5 - FEW} more" in text
-    md = markdown.render(report)
+    md = markdown.render(shown, Language())
     assert md.count("- note 0") == MOST and "and 5 more" in md

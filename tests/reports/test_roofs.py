@@ -23,6 +23,7 @@ from reports.kit.roofline import Ceiling, roofline
 from tests.commands import run
 from tests.fleets import HOSTS, HPL, L3, campaign, sick, usual
 from tests.reports.pages import Page
+from tests.reports.shown import drawn
 from tests.reports.tagged import faults
 
 TITLE = "Hosts under their own roofs"
@@ -44,7 +45,7 @@ def test_a_campaigns_report_has_the_roofs_in_every_format(tmp_path: Path) -> Non
     assert page.table_row("network")[:5] == network and page.words.count(TITLE) == 2  # contents and heading
     assert files["html"].read_text().count("The roofs that 16 hosts measured") >= 1
     assert faults(files["pdf"].read_bytes()) == []  # PDF/UA
-    sheet = openpyxl.load_workbook(files["xlsx"])["Roofs"]
+    sheet = openpyxl.load_workbook(files["xlsx"])[TITLE]
     row = next(cells for cells in sheet.iter_rows() if cells[0].value == "network")
     assert (
         row[1].value == pytest.approx(1e9, rel=0.01)
@@ -123,6 +124,6 @@ def test_kinds_have_pictures_of_their_own_and_none_without_computing() -> None:
     ]
     lines = under_roofs.lines([*memory, *compute], {"a": "k", "b": "l", "c": "m"})
     pictures = under_roofs.pictures(lines, Language())
-    assert [str(p.title) for p in pictures] == ["k", "l"] and all("<svg" in p.svg for p in pictures)
-    assert "内存 1.00 GB/s" in under_roofs.pictures(lines, language("zh-CN"))[0].svg
+    assert [str(p.title) for p in pictures] == ["k", "l"] and all("<svg" in drawn(p) for p in pictures)
+    assert "内存 1.00 GB/s" in drawn(under_roofs.pictures(lines, language("zh-CN"))[0])
     assert [t.title for t in under_roofs.tables(lines)] == ["k", "l", "m"]

@@ -11,26 +11,25 @@ import pytest
 from planner.capacity.answer import Answer
 from planner.capacity.question import Binding
 from planner.capacity.tornado import Effect
-from reports import pdf
+from reports.campaign.document import document
 from reports.formats import pdf as pdf_format
 from reports.kit.language import Language, language
-from reports.report import of_campaign
 from tests.reports import compared, plan_sample, sample, tagged
 
 pdfua = pytest.importorskip("pdfua", reason="needs pdfua")
 
 
 def campaign(_: Path) -> bytes:
-    return pdf.render(of_campaign(sample.six()))
+    return pdf_format.render(document(sample.six()), Language())
 
 
 def chinese(_: Path) -> bytes:
-    return pdf.render(of_campaign(sample.one(), language("zh-CN")))
+    return pdf_format.render(document(sample.one(), language("zh-CN")), language("zh-CN"))
 
 
 def comparison(folder: Path) -> bytes:
     compared.archives(folder)
-    return pdf.render(compared.compared_report(folder))
+    return pdf_format.render(compared.document(compared.compared(folder)), Language())
 
 
 def plan(_: Path) -> bytes:
@@ -55,7 +54,7 @@ def test_a_pdf_is_tagged(document: Callable[[Path], bytes], tmp_path: Path) -> N
 
 def test_headings_of_any_template_skip_no_level() -> None:
     page = "<!doctype html><html lang='en'><title>t</title><h1>a</h1><h3>b</h3><h4>c</h4><h3>d</h3><h2>e</h2>"
-    assert tagged.faults(pdf.of_html(page)) == []
+    assert tagged.faults(pdf_format.of_html(page)) == []
 
 
 def test_the_checks_see_faults() -> None:

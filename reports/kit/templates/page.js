@@ -126,6 +126,11 @@ function units(root) {
     const { f, s } = (cell.dataset.f ? cell : cell.parentElement.querySelector("td[data-f]"))?.dataset ?? {};
     if (f) retext(cell, (text) => baseText(text, Number(f)).replace(` ${s}`, ` ${cell.dataset.u}`));
   }
+  for (const unit of all("table.tabular thead small", root)) {
+    const place = unit.closest("th").cellIndex + 1;
+    const known = unit.closest("table").querySelector(`tbody td:nth-child(${place})[data-s]`)?.dataset;
+    if (known) unit.textContent = base ? known.u : known.s;
+  }
   for (const cell of all(".u", root)) {
     const at = cell.closest("[data-u]");
     if (at) retext(cell, () => (at.dataset.u === "1" ? "" : at.dataset.u));

@@ -1,0 +1,241 @@
+"""A campaign's report as one document, which every format shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from fleetmark.base.text import count, message
+from fleetmark.record.results import Results
+from reports.campaign import (
+    data,
+    figures,
+    grade_tables,
+    headlines,
+    metrics,
+    provenance,
+    roofline,
+    status,
+    tabs,
+    telemetry,
+)
+from reports.campaign import remarks as run_notes
+from reports.campaign.against import against
+from reports.campaign.conditions import conditions
+from reports.campaign.deviation import Deviations, map_of_hosts
+from reports.campaign.front import anomalies, machines, next_steps
+from reports.campaign.front import status as status_of
+from reports.campaign.grades import Grades, grades
+from reports.campaign.hosts import facts_tab
+from reports.campaign.hosts import section as hosts_section
+from reports.campaign.problems import problems, resume_command
+from reports.campaign.roofs import lines
+from reports.campaign.versions import mixed
+from reports.campaign.view import View, view
+from reports.frontier.pictures import pictures
+from reports.frontier.points import families, metrics_of
+from reports.frontier.section import Block, blocks
+from reports.hosts import roofs as under_roofs
+from reports.kit import format as fmt
+from reports.kit.document import Command, Document, Exhibit, Note, Section
+from reports.kit.language import Language
+from reports.kit.tabular import Kind, Part
+
+if TYPE_CHECKING:
+    from planner.comparison import Comparison
+
+_SIDE = message("generation")
+_ON_PAGES: tuple[Kind, ...] = ("html", "pdf")
+_NOT_PAGES: tuple[Kind, ...] = ("terminal", "xlsx", "markdown")
+_FILES: tuple[Kind, ...] = ("html", "pdf", "markdown")
+PLOTS_ON_PAPER = 6  # of a PDF without its appendix
+MAP_ON_PAPER = 36  # hosts
+
+
+def document(
+    results: Results,
+    language: Language | None = None,
+    *,
+    date: str | None = None,
+    pinned: Comparison | None = None,
+    rated: Comparison | None = None,
+    has_appendix: bool = False,
+    has_every_value: bool = False,
+    page: Path | None = None,
+) -> Document:
+    """Return the report of a campaign.
+
+    ``date``: the date to print instead of the campaign's. ``pinned``: the headlines of its host compared with a
+    reference. ``rated``: the rates of its operators compared with it. ``has_appendix``: a PDF has all metrics, plots
+    and failures. ``has_every_value``: a workbook has every value, whatever their number. ``page``: the page to name.
+    """
+    _ = language or Language()
+    shown, campaign, listed = view(results), results.campaign, problems(results)
+    beside, graded = against(shown, pinned), grades(shown, rated)
+    deviations = Deviations(shown)
+    odd, steps = anomalies(shown, deviations), next_steps(shown, listed)
+    served, roof_lines = frontiers(shown), lines(shown)
+    notes_of_runs = run_notes.remarks(results)
+    paper: tuple[Kind, ...] = _ON_PAGES if has_appendix else ("html",)
+    parts = [
+        *([under_roofs.part(roof_lines)] if roof_lines else []),
+        *grade_tables.parts(graded),
+        *(block.part for block in served),
+        *run_notes.parts(notes_of_runs),
+    ]
+    hardware = tuple(map(Note, machines(shown)))
+    first = headlines.first_table(shown, beside)
+    means = tuple(Note(text, quiet=True) for text in beside.means)
+    omitted = len(shown.headlines) - len(first.rows)
+    more = (Note(message("and {n} more", n=omitted), quiet=True),) if omitted > 0 else ()
+    roofs = (
+        _part_section("roofs", under_roofs.part(roof_lines), under_roofs.pictures(roof_lines, _))
+        if roof_lines
+        else None
+    )
+    numbers = metrics.numbered(shown) if metrics.is_wide(shown) else {}
+    sections: list[Section | None] = [
+        Section("state", "", (*status.tiles(results), *hardware), ("terminal", "html", "pdf")),
+        Section("state", "", (Note(status.sentence(shown)), *hardware), ("xlsx", "markdown")),
+        Section("first", first.title, (first, *means, *more) if first.rows else (), _ON_PAGES),
+        headlines.brief(shown, beside),
+        *_operators(parts, graded, _, ("terminal",)),
+        Section("means", message("What it means"), means, _NOT_PAGES),
+        _odd(odd, bool(first.rows)),
+        run_notes.section(notes_of_runs, run_notes.FEW, ("terminal",)),
+        status.causes(listed, status.CAUSES_IN_TERMINAL, ("terminal",)),
+        Section(
+            "next",
+            message("What to do next"),
+            tuple(Command(advice, command) for advice, command in steps),
+            ("html", "pdf", "xlsx", "markdown", *(() if listed else ("terminal",))),
+            is_beside=True,
+        ),
+        _unfinished(results),
+        _map(shown, deviations),
+        status.causes(listed, status.CAUSES, _FILES, tuple(status.gaps(shown))),
+        run_notes.section(notes_of_runs, run_notes.MOST, ("html", "pdf", "xlsx", "markdown")),
+        headlines.section(shown, beside),
+        headlines.by_host(shown),
+        *tabs.sections(shown, beside, has_every_value),
+        roofs,
+        *_operators(parts, graded, _, ("html", "pdf", "xlsx", "markdown")),
+        *_frontiers(served, _),
+        *_charts(shown, _, has_appendix),
+        _conditions(shown, paper),
+        Section(
+            "metrics",
+            message("All metrics"),
+            metrics.exhibits(shown, numbers, metrics.ROWS, _SIDE),
+            ("html",),
+        ),
+        Section(
+            "metrics",
+            message("All metrics"),
+            metrics.exhibits(shown, {}, metrics.ROWS_ON_PAPER, _SIDE) if has_appendix else (),
+            ("pdf",),
+        ),
+        hosts_section(shown, _SIDE),
+        facts_tab(shown),
+        status.failed_section(results, paper, fmt.clean(campaign.path / "journal.jsonl")),
+        Section("not-passed", message("Not passed"), (status.causes_table(listed),), ("xlsx",)),
+        Section("provenance", message("Provenance"), tuple(_provenance(results)), (*_FILES, "xlsx")),
+    ]
+    took = message("took {time}", time=fmt.duration(campaign.wall_s))
+    return Document(
+        title=campaign.id,
+        answer=status_of(shown),
+        sections=tuple(section for section in sections if section is not None),
+        details=(
+            _subject(shown),
+            fmt.moment(campaign.created),
+            took,
+            message("campaign {id}", id=fmt.clean(campaign.id)),
+        ),
+        folder=campaign.path,
+        created=date if date and date != campaign.created else "",
+        data=data.record(shown, listed, odd, steps, beside, parts, page),
+        breakdown=metrics.breakdown(shown, numbers) if numbers else None,
+    )
+
+
+def _subject(shown: View) -> str:
+    hosts = shown.hosts
+    who = fmt.clean(hosts[0].name) if len(hosts) == 1 else count(len(hosts), "host")
+    # A suite of the user's own is named after its file.
+    return message("{who}, {suite} suite", who=who, suite=fmt.clean(Path(shown.results.campaign.suite).stem))
+
+
+def _odd(odd: Sequence[str], has_figures: bool) -> Section:
+    exhibits: tuple[Exhibit, ...] = tuple(map(Note, odd))
+    only: tuple[Kind, ...] = ()
+    if not odd:
+        only = _ON_PAGES
+        calm = message("Nothing: repeats agree, hosts are like their peers, nothing disturbed the runs.")
+        exhibits = (Note(calm if has_figures else message("No figures to judge.")),)
+    return Section("odd", message("What is odd"), exhibits, only, is_beside=True)
+
+
+def _unfinished(results: Results) -> Section | None:
+    if results.campaign.finished:
+        return None
+    command = Command(message("The campaign is not finished. Go on with it"), resume_command(results))
+    return Section("unfinished", "", (command,), ("terminal", "markdown"))
+
+
+def _map(shown: View, deviations: Deviations) -> Section | None:
+    table = map_of_hosts(shown, deviations, _SIDE, {"pdf": MAP_ON_PAPER})
+    return Section("map", table.title, (table,), _ON_PAGES) if table else None
+
+
+def _part_section(key: str, part: Part, pictures: Sequence[Exhibit]) -> Section:
+    notes = (Note(text, quiet=True) for text in part.notes)
+    return Section(key, part.title, (*notes, *part.tables, *pictures), ("html", "pdf", "xlsx", "markdown"))
+
+
+def _operators(parts: Sequence[Part], graded: Grades, _: Language, only: tuple[Kind, ...]) -> Iterator[Section]:
+    """Yield the sections that a terminal shows before its findings: graded operators, and in a terminal frontiers."""
+    for part in parts:
+        if part.key == "operators" or (part.key == "frontiers" and only == ("terminal",)):
+            notes = (Note(text, quiet=True) for text in part.notes)
+            pictures = roofline.pictures(graded, _) if part.key == "operators" else ()
+            yield Section("grades", part.title, (*notes, *part.tables, *pictures), only)
+
+
+def frontiers(shown: View) -> tuple[Block, ...]:
+    """Return the frontiers of the workloads that have one; read no values of other workloads."""
+    values = shown.results.values
+    metrics = {str(w): chosen for w in values.distinct("workload")["workload"] if (chosen := metrics_of(str(w)))}
+    if not metrics:
+        return ()
+    measured = pd.concat(list(values.metrics(metrics)), ignore_index=True)
+    return blocks(families(measured, shown.results.hosts, None), {g: shown.title_of(g) for g in shown.generations})
+
+
+def _frontiers(listed: Sequence[Block], _: Language) -> Iterator[Section]:
+    for n, (block, charts) in enumerate(zip(listed, pictures(listed, _), strict=True)):
+        yield _part_section(f"frontier{n or ''}", block.part, charts)
+
+
+def _charts(shown: View, _: Language, has_appendix: bool) -> Iterator[Section]:
+    drawn = figures.sections(shown, _, _ON_PAGES if has_appendix else ("html",))
+    yield from drawn
+    if not any(section.exhibits for section in drawn):
+        nothing = Note(message("Nothing was measured that a chart would show."))
+        yield Section("charts", message("Charts"), (nothing,), _ON_PAGES)
+    elif not has_appendix:
+        yield Section("charts", message("Charts"), figures.first(drawn, PLOTS_ON_PAPER), ("pdf",))
+
+
+def _conditions(shown: View, only: tuple[Kind, ...]) -> Section | None:
+    table = telemetry.table(shown, conditions(shown), _SIDE)
+    return Section("conditions", table.title, (table,), ("html", "pdf")) if table else None
+
+
+def _provenance(results: Results) -> Iterator[Exhibit]:
+    yield from provenance.exhibits(results.campaign)
+    yield from provenance.mixed_versions(mixed(results.values))
+    yield provenance.pair(message("Statuses"), provenance.STATUSES)

@@ -1,0 +1,53 @@
+"""Where figures come from: commands, files, versions and checksums of campaigns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fleetmark.base.text import count, joined, message
+from fleetmark.record.results import CampaignInfo
+from reports.campaign.front import some
+from reports.kit import format as fmt
+from reports.kit.document import Command, Exhibit, Note
+from reports.kit.tabular import Cell, Column, Tabular
+
+STATUSES = message(
+    "passed; failed: it ran and ended in an error; lost: result unknown; host or connection dropped; invalid: it ran, "
+    "but broke its own rules; skipped: never started, for a reason known beforehand. Only what passed is scored."
+)
+
+
+def pair(name: str, text: str) -> Note:
+    """Return a name with its text."""
+    return Note(message("{name}: {what}", name=name, what=text))
+
+
+def exhibits(campaign: CampaignInfo) -> Iterator[Exhibit]:
+    """Yield what is needed to run a campaign again and to check its files."""
+    yield Command(message("Run it again"), fmt.typed(campaign.command))
+    yield pair(message("Campaign"), fmt.clean(campaign.id))
+    contents = message("raw output, facts, journal, measurements.parquet")
+    yield pair(message("Files"), joined([fmt.clean(campaign.path), contents]))
+    if campaign.suite:
+        yield pair(message("Suite, seed"), f"{fmt.clean(campaign.suite)}, {campaign.seed}")
+    unfinished = None if campaign.finished else message("not finished")
+    begun = joined([fmt.moment(campaign.created), fmt.duration(campaign.wall_s), unfinished])
+    yield pair(message("Begun, took"), begun)
+    yield pair("Fleetmark", fmt.clean(campaign.fleetmark_version))
+    versions = [f"{fmt.clean(tool)} {fmt.clean(version)}" for tool, version in sorted(campaign.tool_versions.items())]
+    if versions:
+        yield pair(message("Versions"), ", ".join(versions))
+    if campaign.hashes:
+        columns = (Column("sha256", message("SHA-256"), "code"), Column("file", message("file"), "text"))
+        rows = tuple((Cell(digest), Cell(fmt.clean(file))) for file, digest in sorted(campaign.hashes.items()))
+        heading = message("{files} that figures rest on", files=count(len(rows), "file"))
+        yield Tabular(f"hashes_{campaign.id}", heading, columns, rows, is_folded=len(rows) > 4)
+
+
+def mixed_versions(mixed: Sequence[tuple[str, str, list[str]]]) -> Iterator[Note]:
+    """Yield the versions of workloads that several versions measured, with their hosts."""
+    for workload, version, hosts in mixed:
+        text = message(
+            "{workload} {version} on {hosts}", workload=fmt.clean(workload), version=version, hosts=some(hosts, 6)
+        )
+        yield pair(message("Mixed versions"), text)

@@ -1,0 +1,90 @@
+"""A comparison and what is known of its sides: the input of its documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from fleetmark.record.compare import Answer
+from fleetmark.record.results import HostInfo, Results
+from planner.comparison import Comparison, Side
+from reports.campaign.view import View, view
+from reports.comparison.front import Around
+from reports.frontier.points import families, metrics_of
+from reports.frontier.section import Block, blocks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A comparison and what is known of its sides.
+
+    ``around``: the context of its figures. ``frontiers``: work against speed. ``turned``: the same machines with each
+    other side as the baseline. ``sides``: the figures of each side. ``selectors``: what chose them. ``shown``: the
+    evidence of all sides, and ``parts`` that of each campaign, for documents that show it.
+    """
+
+    comparison: Comparison
+    around: Around
+    frontiers: Sequence[Block]
+    turned: Mapping[str, Comparison]
+    sides: Mapping[str, Side]
+    selectors: Mapping[str, str]
+    shown: View | None = None
+    parts: Sequence[Results] = ()
+
+    @property
+    def titles(self) -> list[str]:
+        """Return the titles of all sides, the baseline first."""
+        return _titles(self.comparison)
+
+
+def with_evidence(answer: Answer, together: Results, parts: Sequence[Results]) -> Compared:
+    """Return the answer with its evidence. See ``fleetmark.record.evidence.gather`` for ``together`` and ``parts``."""
+    shown = view(together, _titles(answer.comparison))
+    values = together.values
+    metrics = {str(w): chosen for w in values.distinct("workload")["workload"] if (chosen := metrics_of(str(w)))}
+    measured = pd.concat(list(values.metrics(metrics)), ignore_index=True) if metrics else None
+    return _compared(answer, shown.hosts, measured, shown, parts)
+
+
+def without_evidence(answer: Answer, hosts: Sequence[HostInfo], measured: pd.DataFrame | None) -> Compared:
+    """Return the answer for documents without evidence. ``measured``: the measurements of its frontiers, if any."""
+    return _compared(answer, hosts, measured, None, ())
+
+
+def _titles(comparison: Comparison) -> list[str]:
+    return [comparison.baseline, *(candidate.title for candidate in comparison.candidates)]
+
+
+def _compared(
+    answer: Answer,
+    hosts: Sequence[HostInfo],
+    measured: pd.DataFrame | None,
+    shown: View | None,
+    parts: Sequence[Results],
+) -> Compared:
+    comparison = answer.comparison
+    workloads = set(map(str, comparison.benchmarks["workload"]))
+    listed = [] if measured is None else families(measured, hosts, workloads)
+    titles = {title: title for title in _titles(comparison)}
+    return Compared(
+        comparison=comparison,
+        around=Around(
+            hosts,
+            answer.outliers,
+            answer.without,
+            listed,
+            answer.powered,
+            answer.causes,
+            answer.effects,
+            answer.again,
+        ),
+        frontiers=blocks(listed, titles, comparison.baseline),
+        turned=answer.turned,
+        sides=answer.sides,
+        selectors=answer.selectors,
+        shown=shown,
+        parts=parts,
+    )

@@ -1,0 +1,106 @@
+"""A comparison as a document: the answer, every benchmark, the evidence behind them, and a workbook with formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleetmark.base.text import joined, message
+from planner.comparison import WORK_MIX, Comparison
+from reports.comparison import benchmarks, data, evidence, excluded, first, peers
+from reports.comparison.compared import Compared
+from reports.comparison.face import Face, face
+from reports.comparison.method import method
+from reports.comparison.model import footnotes, rows
+from reports.comparison.titles import labelled
+from reports.comparison.workbook import book
+from reports.frontier.pictures import pictures
+from reports.kit.document import Document, Exhibit, Note, Section
+from reports.kit.language import Language
+from reports.kit.tabular import Kind
+
+_ALL: tuple[Kind, ...] = ("html", "pdf", "xlsx", "markdown", "terminal")
+
+
+def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> Document:
+    """Return the document. Without evidence it has only what a terminal, Markdown, JSON and CSV show.
+
+    ``_``: the language of charts. ``has_appendix``: include charts and all metrics in a PDF.
+    """
+    main = _face(compared, compared.comparison)
+    others = [_face(compared, comparison) for comparison in compared.turned.values()]
+    shown = compared.shown
+    failed = evidence.failed(shown) if shown else ""
+    sections = [
+        *first.sections(main, _, failed),
+        benchmarks.section(main),
+        *_frontiers(compared, _),
+        peers.section(main.comparison, compared.sides),
+        *(evidence.sections(shown, _, has_appendix=has_appendix) if shown else ()),
+        *excluded.sections(main),
+        *(evidence.runs(shown, compared.parts) if shown else ()),
+        Section("method", message("Method"), tuple(_method(main)), ("html", "pdf", "xlsx")),
+        *(book.sections(main, compared.sides, str(shown.results.campaign.path), _) if shown else ()),
+        Section("rows", "", (data.table(main),), ("csv",)),
+        *(evidence.provenance(shown, compared.parts) if shown else ()),
+    ]
+    parts = tuple(block.part for block in compared.frontiers)
+    return Document(
+        title=shown.results.campaign.id if shown else main.comparison.baseline,
+        answer=main.front.answer,
+        details=_details(compared, main),
+        sections=tuple(sections),
+        folder=shown.results.campaign.path if shown else None,
+        created=shown.results.campaign.created if shown else "",
+        data=data.record(main, compared.selectors, compared.around.outliers, parts),
+        viewpoint=main.comparison.baseline,
+        alternatives=tuple(_alternative(compared, other, _, failed) for other in others),
+        breakdown=evidence.breakdown(shown) if shown else None,
+    )
+
+
+def _face(compared: Compared, comparison: Comparison) -> Face:
+    return face(comparison, rows(comparison), compared.around, compared.titles)
+
+
+def _alternative(compared: Compared, other: Face, _: Language, failed: str) -> Document:
+    """Return the sections that depend on the baseline, from another baseline."""
+    sections = (
+        *first.sections(other, _, failed),
+        benchmarks.section(other),
+        peers.section(other.comparison, compared.sides),
+        *excluded.sections(other),
+    )
+    shown = compared.shown
+    return Document(
+        title=shown.results.campaign.id if shown else other.comparison.baseline,
+        answer=other.front.answer,
+        details=_details(compared, other),
+        sections=sections,
+        created=shown.results.campaign.created if shown else "",
+        viewpoint=other.comparison.baseline,
+    )
+
+
+def _details(compared: Compared, seen: Face) -> tuple[str, ...]:
+    measured = evidence.measured_in(compared.parts) if compared.parts else ""
+    return tuple(filter(None, (seen.front.sides, measured, seen.front.basis)))
+
+
+def _frontiers(compared: Compared, _: Language) -> Iterator[Section]:
+    for number, (block, charts) in enumerate(zip(compared.frontiers, pictures(compared.frontiers, _), strict=True)):
+        notes = tuple(Note(note, quiet=True) for note in block.part.notes)
+        exhibits: tuple[Exhibit, ...] = (*notes, *block.part.tables, *charts)
+        yield Section(f"frontier{number or ''}", block.part.title, exhibits, _ALL)
+
+
+def _method(seen: Face) -> Iterator[Note]:
+    yield from (Note(labelled(name, rule)) for name, rule in method(seen.comparison))
+    if seen.front.capacity and seen.front.capacity[0].class_ == WORK_MIX:
+        rule = message(
+            "Shares are of server-hours on the baseline. Equal work is the ratio of the server-hours that the same "
+            "jobs take; where it lies more than 5% from the geometric mean, the answer depends on the mix."
+        )
+        yield Note(
+            labelled(message("Work mix"), joined([message("{sentence}.", sentence=seen.front.basis), rule], " "))
+        )
+    yield from (Note(note, quiet=True) for note in footnotes(seen.comparison))

@@ -1,0 +1,170 @@
+"""The first screen of a comparison as exhibits: costs, regressions, the classes of work, and caveats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from rich.cells import cell_len, set_cell_size
+
+from fleetmark.base.text import Message, message
+from fleetmark.base.words import word
+from planner.ratio import Verdict
+from reports.comparison import forest
+from reports.comparison.cell import SERVERS, Line
+from reports.comparison.cell import Cell as Result
+from reports.comparison.face import Face
+from reports.comparison.front import MOST_SIDES
+from reports.kit import format as fmt
+from reports.kit.charts import Chart
+from reports.kit.document import Exhibit, Note, Section
+from reports.kit.language import Language
+from reports.kit.tabular import Cell, Column, Row, Tabular, Tone
+
+VERDICTS: dict[str, Tone] = {Verdict.WORSE: "bad", Verdict.CANNOT_TELL: "unsure"}
+_MARKS = "o^+*"  # of candidates in a terminal
+_PLOT = 48  # columns of a plot in a terminal
+_NAMES = 26  # maximum width of the names beside it
+
+
+def sections(face: Face, _: Language, failed: str = "") -> Iterator[Section]:
+    """Yield the first screen. ``_``: the language of drawings. ``failed``: a sentence on runs that did not pass."""
+    yield Section("classes", "", (*_sentences(face), *_table(face)), ("html", "pdf", "terminal", "markdown"))
+    yield Section("classes_plot", "", tuple(_drawing(face, _)), ("terminal",))
+    yield Section("readme", "", tuple(_sentences(face)), ("xlsx",))
+    caveats = [Note(remark.text, link=remark.details) for remark in face.front.before]
+    caveats += [Note(failed, link="failed")] if failed else []
+    caveats += [Note(line, quiet=True) for line in face.front.legend]
+    yield Section("before", message("Before you rely on this"), tuple(caveats))
+
+
+def _sentences(face: Face) -> Iterator[Note]:
+    first = face.front
+    yield from (Note(line) for line in (*first.totals, first.bought) if line)
+    yield from (Note(message("Gets worse: {what}", what=sentence), "bad") for sentence in first.worse)
+    if first.unsure:
+        yield Note(message("May get worse: {what}", what=first.unsure), "unsure")
+    if not first.worse and not first.unsure and first.lines:
+        yield Note(message("Nothing that was measured gets worse."), quiet=True)
+    if first.guardrails:
+        yield Note(first.guardrails, "bad" if first.broken else "", quiet=not first.broken)
+    if first.not_measured:
+        yield Note(message("Not measured: {areas}", areas=first.not_measured), quiet=True)
+
+
+def _table(face: Face) -> Iterator[Exhibit]:
+    """Yield the table of classes: for each candidate the ratio, and how many servers replace 100 of the baseline."""
+    first = face.front
+    if not first.lines:
+        return
+    columns = [
+        Column("class", message("class of work"), "name"),
+        Column("plot", message("ratio with its interval"), only=("html", "pdf"), plot=forest.scale(face.axis)),
+    ]
+    for n, side in enumerate(face.candidates):
+        columns.append(Column(f"ratio_{n}", first.times, "number", group=fmt.clean(side), plot=face.mark(side)))
+        if first.becomes:
+            columns.append(Column(f"needed_{n}", first.becomes, "number", group=fmt.clean(side)))
+    rows: list[Row] = []
+    heads = set()
+    for title, lines in ((_capacity(face), first.capacity), (_speed(), first.speed)):
+        if first.capacity and first.speed:
+            heads.add(len(rows))
+            rows.append((Cell(title), *(Cell() for _ in columns[1:])))
+        rows += [_row(face, line) for line in lines]
+    title = message("Ratio of each class of work, with its interval")
+    yield Tabular("classes", title, tuple(columns), tuple(rows), heads=frozenset(heads), limits={"terminal": len(rows)})
+
+
+def _capacity(face: Face) -> Message:
+    if face.comparison.per == "server":
+        return message("Capacity: work that a server gets done")
+    return message("Capacity per {per}", per=word(face.comparison.per))
+
+
+def _speed() -> Message:
+    return message("Speed of one job, request or flow: times as fast")
+
+
+def _row(face: Face, line: Line) -> Row:
+    plot = face.plot([result.estimate for result in line.cells], is_headline=True)
+    cells = [Cell(line.title, details=(line.remark,) if line.remark else ()), Cell(plot=plot)]
+    for result in line.cells:
+        cells.append(_ratio(result))
+        if face.front.becomes:
+            cells.append(_needed(result))
+    return tuple(cells)
+
+
+def _ratio(result: Result) -> Cell:
+    if not result.ratio or result.estimate is None:
+        return Cell(hint=result.why)
+    details = (
+        word(result.verdict) if result.verdict not in ("", Verdict.BETTER) else "",
+        result.remark,
+        message("benchmarks {range}", range=result.spread) if result.spread else "",
+        message("own program {interval}", interval=result.workload) if result.workload else "",
+    )
+    lo, hi = (result.estimate.lo, result.estimate.hi) if result.interval else (None, None)
+    return Cell(
+        result.figure,
+        result.estimate.value,
+        lo=lo,
+        hi=hi,
+        ends=result.interval,
+        tone=VERDICTS.get(result.verdict, ""),
+        details=tuple(filter(None, details)),
+    )
+
+
+def _needed(result: Result) -> Cell:
+    if not result.servers or result.estimate is None:
+        return Cell()
+    value = math.ceil(SERVERS / result.estimate.value - fmt.ROUNDING)
+    return Cell(result.servers, value, ends=result.servers_range)
+
+
+# --- a plot of characters --------------------------------------------------------------------------------------------
+
+
+def _drawing(face: Face, _: Language) -> Iterator[Chart]:
+    """Yield a plot of the classes for a terminal. Many candidates have none."""
+    first = face.front
+    if not first.lines or len(first.candidates) > MOST_SIDES:
+        return
+    names = [fmt.clean(_(line.title)) for line in first.lines]
+    width = min(_NAMES, max(map(cell_len, names)))
+    legend = ", ".join(f"{mark} {fmt.clean(side)}" for mark, side in zip(_MARKS, first.candidates, strict=False))
+    rows = [f"{'':{width}}  {_ticks(face)}"]
+    rows += [
+        f"{set_cell_size(name, width)}  {_marks(face, line)}" for name, line in zip(names, first.lines, strict=True)
+    ]
+    yield Chart(message("Ratio of each class: {marks}", marks=legend), "", "", lines=tuple(map(str.rstrip, rows)))
+
+
+def _place(face: Face, ratio: float) -> int:
+    """Return the column of ``ratio`` on the axis."""
+    axis = face.axis
+    part = (math.log(min(max(ratio, axis.lo), axis.hi)) - math.log(axis.lo)) / math.log(axis.hi / axis.lo)
+    return round(part * (_PLOT - 1))
+
+
+def _ticks(face: Face) -> str:
+    """Return the tick labels of the axis, as many as fit. The tick at 1 has priority."""
+    line = [" "] * _PLOT
+    for tick in sorted(forest.ticks(face.axis), key=lambda t: t != 1):
+        label = f"{tick:g}"
+        start = min(max(0, _place(face, tick) - len(label) // 2), _PLOT - len(label))
+        if all(c == " " for c in line[max(0, start - 1) : start + len(label) + 1]):
+            line[start : start + len(label)] = label
+    return "".join(line)
+
+
+def _marks(face: Face, line: Line) -> str:
+    cells = [" "] * _PLOT
+    cells[_place(face, 1.0)] = "|"
+    for mark, result in zip(_MARKS, line.cells, strict=False):
+        if result.estimate:
+            place = _place(face, result.estimate.value)
+            cells[place] = mark if cells[place] in " |" else "@"  # @: several marks in the same column
+    return "".join(cells)

@@ -1,1 +1,0 @@
-"""A comparison's workbook, tab by tab."""
