@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from fleetmark.base.text import joined, message
-from fleetmark.base.words import word
 from reports.comparison.face import Face
 from reports.comparison.reliance import some
 from reports.comparison.titles import class_title, labelled, titled
@@ -106,7 +105,7 @@ def _listed(face: Face) -> Iterator[Row]:
         side = candidate.title
         yield from _rows(message("benchmark"), side, candidate.excluded.items())
         for class_, headline in candidate.classes.items():
-            name = word(class_)
+            name = class_title(class_)
             if not headline.ratio:
                 yield from _rows(message("class"), side, [(name, headline.why)])
             yield from _rows(message("benchmark"), f"{side}, {name}", headline.left_out.items())
