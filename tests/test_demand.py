@@ -77,7 +77,7 @@ def test_quantiles_give_median_and_sigma(tmp_path: Path) -> None:
     [
         ({0.5: 100.0, 0.9: 90.0}, "p90 (90) is below p50 (100)"),
         ({0.9: 90.0}, "one quantile"),
-        ({0.5: 0.0, 0.9: 90.0}, "is 0 where another is not"),
+        ({0.5: 0.0, 0.9: 90.0}, "one quantile is 0 and another is not"),
     ],
 )
 def test_quantiles_that_are_none(values: dict[float, float], sentence: str) -> None:

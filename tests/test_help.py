@@ -53,7 +53,7 @@ def test_verbs_are_listed_under_headings_in_whole_sentences() -> None:
 def test_each_verb_has_examples_that_can_be_typed_and_names_its_values(path: tuple[str, ...]) -> None:
     text = shown(*path, "-h")
     lines = re.findall(r"^  (fleetmark .*)$", text, re.MULTILINE)
-    assert len(lines) >= 2 and [f"{line}: {why}" for line in lines if (why := refused(line))] == []
+    assert len(lines) >= 2 and [f"{line}: {refused(line)}" for line in lines if refused(line)] == []
     assert not re.search(r"^  -.*<(str|int|float|path|list)\b", text, re.MULTILINE)
     assert shown(*path, "--help") == text
 

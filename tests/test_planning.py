@@ -103,7 +103,7 @@ def test_the_page_is_complete_and_fetches_nothing(example: tuple[Path, Result], 
         assert f'<section id="{part}"' in page
     assert page.count("<svg") >= 2 + 1 + 2 + 1  # demand, costs, power and cost drivers
     assert "2026-12-24" in page
-    assert 'id="units"' not in page and 'id="filter"' in page  # a plan has no unit switch
+    assert 'id="units"' in page and 'id="filter"' in page  # power in kW or in W
     assert doc["question"]["source"]["demand.yml"] in page
 
 

@@ -94,12 +94,12 @@ def test_a_command_to_paste_is_one_line(width: int) -> None:
         Entry(host=Host(h, h, h), facts=None, skipped={}, unknown_key=unknown(target(f"{h}.example.net")))
         for h in ("alpha", "beta", "gamma", "delta")
     ]
-    why = "needs fio: sudo apt-get install fio, or let Fleetmark do it as root (--become)"
-    lacking = Entry(host=Host("e", "e", "e"), facts=facts(), skipped={"fio": why})
+    reason = "needs fio: sudo apt-get install fio, or let Fleetmark do it as root (--become)"
+    lacking = Entry(host=Host("e", "e", "e"), facts=facts(), skipped={"fio": reason})
     lines = surveyed(width, *silent, lacking).splitlines()
     names = " ".join(f"{h}.example.net" for h in ("alpha", "beta", "gamma", "delta"))
     assert f"  ssh-keyscan -p 22 {names} >> '/root/known hosts'" in lines
-    assert f"  fio {why}  [e]" in lines
+    assert f"  fio {reason}  [e]" in lines
 
 
 def test_one_host_is_no_plural() -> None:

@@ -16,11 +16,11 @@ def advice(unknown: Sequence[UnknownKey]) -> str:
     """Return how to check the keys, and when not to add them at once."""
     keys = count(len(unknown), "host key")
     if len(unknown) == 1:
-        how = message("{keys} to add: log in to the host once with ssh and compare the fingerprint.", keys=keys)
+        comparison = message("{keys} to add: log in to the host once with ssh and compare the fingerprint.", keys=keys)
     else:
-        how = message("{keys} to add: log in to each host once with ssh and compare the fingerprint.", keys=keys)
+        comparison = message("{keys} to add: log in to each host once with ssh and compare the fingerprint.", keys=keys)
     at_once = message("Or at once, which believes whoever answers now: only where you trust the network between.")
-    return joined([how, at_once if scans(unknown) else None], " ")
+    return joined([comparison, at_once if scans(unknown) else None], " ")
 
 
 def unknown_keys(unknown: Sequence[UnknownKey]) -> list[RenderableType]:

@@ -230,13 +230,29 @@ def _cannot_plan(_: Path) -> Document:
 
 def _survey(_: Path) -> Document:
     known = facts(skew=-3.0, notes=("dmidecode: not permitted",))
-    why = "needs fio: sudo apt-get install fio"
-    target = Target("h3", 22, "root", AF_UNSPEC, "h3", ("h3",), (), "yes", False, (), False, None, None, "", None)
+    reason = "needs fio: sudo apt-get install fio"
+    target = Target(
+        hostname="h3",
+        port=22,
+        user="root",
+        family=AF_UNSPEC,
+        key_name="h3",
+        key_names=("h3",),
+        known_hosts=(),
+        strict="yes",
+        hash_known_hosts=False,
+        identities=(),
+        identities_only=False,
+        agent=None,
+        proxy=None,
+        through="",
+        timeout=None,
+    )
     key = UnknownKey("h3", "its host key (x) is not known", target, Path("/root/known hosts"))
     return survey.document(
         [
-            Entry(host=Host("h1", "h1", "h1", labels={"gen": "old"}), facts=known, skipped={"fio": why}),
-            Entry(host=Host("=h2", "h2", "h2"), facts=facts(), skipped={"fio": why}, refused=("iperf3 tcp-1 no",)),
+            Entry(host=Host("h1", "h1", "h1", labels={"gen": "old"}), facts=known, skipped={"fio": reason}),
+            Entry(host=Host("=h2", "h2", "h2"), facts=facts(), skipped={"fio": reason}, refused=("iperf3 tcp-1 no",)),
             Entry(host=Host("h3", "h3", "h3"), facts=None, skipped={}, unknown_key=key),
             Entry(host=Host("h4", "h4", "h4"), facts=None, skipped={}, reason="timed out"),
         ]

@@ -302,7 +302,8 @@ def coloured(spec: Any) -> Iterator[tuple[str, str]]:
     if isinstance(spec, dict):
         scale = spec.get("scale", {})
         if spec.get("type") == "nominal" and "range" in scale:
-            yield from zip(scale["domain"], scale["range"], strict=True)
+            pairs = zip(scale["domain"], scale["range"], strict=True)
+            yield from (pair for pair in pairs if isinstance(pair[1], str))  # other scales are of dashes
     if isinstance(spec, dict | list):
         for value in spec.values() if isinstance(spec, dict) else spec:
             yield from coloured(value)

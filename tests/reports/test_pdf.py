@@ -277,7 +277,8 @@ def test_hostile_names_are_shown_and_nothing_is_fetched(tmp_path: Path, monkeypa
     words = re.sub(r"\s+", "", "".join(pages(path)))
     for seen in ('<imgsrc="http://x.test/a.png">', "=cmd()|'/ccalc'!A0", "<U+202E>esrever", "a␀b"):
         assert seen in words
-    assert long in re.sub(r"\s+", "", tool("pdftotext", "-raw", path, "-"))
+    lines = [line.strip() for line in tool("pdftotext", "-raw", path, "-").splitlines()]
+    assert long in "".join(line for line in lines if set(line) == {"x"})  # pages end between its lines
     edges_are_clean(path, tmp_path)
     assert not calls
 
