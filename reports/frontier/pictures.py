@@ -21,10 +21,10 @@ def pictures(blocks: Sequence[Block], language: Language) -> list[list[Chart]]:
 
 def _work(block: Block, _: Language) -> list[Chart]:
     family = block.family
-    colours = charts.colour_of(family.sides)
+    colours = _colours(block)
     piece = family.about.piece
     lines = [
-        Line(_name(block, side, machine, of), colours.get(side, charts.colour_of([side])[side]), n, _line(points))
+        Line(_name(block, side, machine, of), colours[side], n, _line(points))
         for side, of in family.sides.items()
         for n, (machine, points) in enumerate(of.items())
     ]
@@ -33,6 +33,11 @@ def _work(block: Block, _: Language) -> list[Chart]:
     title = message("Work against speed: {family}", family=fmt.clean(family.name))
     note = message("A point is a load; higher and further right is better. Lines join what no other load dominates.")
     return [Chart(title, note, spec=lambda: charts.curve(lines, across, up, Across.SPEED))]
+
+
+def _colours(block: Block) -> dict[str, str]:
+    """Return the colour of each side, the same as in all other charts of the document."""
+    return charts.colour_of(dict.fromkeys((*block.titles, *block.family.sides)))
 
 
 def _name(block: Block, side: str, machine: str, of: Mapping[str, object]) -> str:
@@ -52,7 +57,7 @@ def _curve(block: Block, _: Language) -> list[Chart]:
     for n, (side, new) in enumerate((s, m) for s, m in family.sides.items() if s != block.baseline):
         curve = [e for at in speeds(old, new) if (e := equivalence(old, new, at, wait)).ratio is not None]
         if len(curve) > 1:
-            colour = charts.colour_of(family.sides)[side]
+            colour = _colours(block)[side]
             lines.append(Line(fmt.clean(block.title(side)), colour, n, [_ratio(e) for e in curve]))
     if not lines:
         return []

@@ -146,7 +146,7 @@ def test_a_report_shows_them_in_every_format(tmp_path: Path) -> None:
     text = in_terminal(report, 140)
     book = openpyxl.load_workbook(io.BytesIO(xlsx.render(report, Language())))
     in_book = [
-        shown(c.value, c.number_format) if c.number_format != "General" else c.value
+        shown(c.value, c.number_format) if isinstance(c.value, float) and c.number_format != "General" else c.value
         for sheet in book.worksheets
         for row in sheet.iter_rows()
         for c in row

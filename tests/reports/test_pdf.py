@@ -99,7 +99,7 @@ def fonts(path: Path) -> Iterator[tuple[str, str]]:
 def test_page_one_answers(file: Path) -> None:
     text = pages(file)
     first = re.sub(r"\s+", " ", text[0])
-    for phrase in ("One new replaces", "2026-11-21", "newer: 3 hosts", "times old", "Before you rely on this"):
+    for phrase in ("One new replaces", "2026-11-21", "newer: 3 hosts", "old servers", "Before you rely on this"):
         assert phrase in first
     places = [
         n
@@ -277,8 +277,7 @@ def test_hostile_names_are_shown_and_nothing_is_fetched(tmp_path: Path, monkeypa
     words = re.sub(r"\s+", "", "".join(pages(path)))
     for seen in ('<imgsrc="http://x.test/a.png">', "=cmd()|'/ccalc'!A0", "<U+202E>esrever", "a␀b"):
         assert seen in words
-    lines = [line.strip() for line in tool("pdftotext", "-raw", path, "-").splitlines()]
-    assert long in "".join(line for line in lines if set(line) == {"x"})  # pages end between its lines
+    assert long in re.sub(r"\s+", "", tool("pdftotext", "-raw", path, "-"))
     edges_are_clean(path, tmp_path)
     assert not calls
 
