@@ -223,7 +223,7 @@ def test_the_first_screen_has_every_class(campaign: Campaign) -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1600, "height": 1000})
         page.goto((campaign.command.campaign / "summary.html").as_uri())
-        shown = page.locator(".first-figures tbody tr").evaluate_all(
+        shown = page.locator("#first_headlines-table tbody tr").evaluate_all(
             "rows => rows.filter(r => r.getBoundingClientRect().bottom <= innerHeight).map(r => r.cells[1].innerText)"
         )
         browser.close()

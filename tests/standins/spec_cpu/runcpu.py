@@ -79,7 +79,14 @@ class Runcpu:
         many = options.copies if suite.endswith("rate") else options.threads
         full_suite = list(self.suites[suite])
         self.results = Results(
-            behaviour["release"], behaviour["version"], suite, full_suite, options.size, many, tunes, options.reportable
+            release=behaviour["release"],
+            version=behaviour["version"],
+            suite=suite,
+            benchmarks=full_suite,
+            size=options.size,
+            many=many,
+            tunes=tunes,
+            reportable=options.reportable,
         )
         if options.reportable and not (
             options.size == "ref" and self.chosen == full_suite and options.iterations in (2, 3) and "base" in tunes
