@@ -20,7 +20,7 @@ from reports.kit.page import Medium, page
 from reports.kit.page import Section as Heading
 from reports.kit.tabular import Cell, Column, Kind, Tabular
 
-MOST_LINKS = 24  # to sections, at the top of the page
+MOST_LINKS = 12  # to sections, at the top of the page
 
 
 def render(document: Document, language: Language, *, templates: Path | None = None, medium: Medium = "screen") -> str:
