@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import subprocess
 import tempfile
@@ -91,6 +92,20 @@ def _cells(book: bytes, *, data_only: bool) -> Cells:
         }
         for sheet in read.worksheets
     }
+
+
+@lru_cache
+def table(book: bytes, sheet: str) -> tuple[dict[str, str], list[dict[str, Any]]]:
+    """The heads of a sheet's table, each with its column, and its rows by number from 5 on, by column."""
+    heads: dict[str, str] = {}
+    rows: dict[int, dict[str, Any]] = {}
+    for cell, value in values(book)[sheet].items():
+        column, row = re.sub(r"\d", "", cell), int(re.sub(r"\D", "", cell))
+        if row == 4:
+            heads.setdefault(str(value).split("\n")[0], column)
+        elif row > 4:
+            rows.setdefault(row, {})[column] = value
+    return heads, [rows.get(n, {}) for n in range(5, max(rows) + 1)]
 
 
 def edited(book: bytes, changes: Mapping[tuple[str, str], Any]) -> bytes:

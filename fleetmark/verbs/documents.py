@@ -21,7 +21,6 @@ from reports.kit.language import ENGLISH, Language, language
 
 if TYPE_CHECKING:
     from reports.kit.document import Document
-    from reports.kit.page import Medium
 
 EXTENSIONS = {".html": "html", ".pdf": "pdf", ".xlsx": "xlsx", ".md": "md", ".json": "json", ".csv": "csv"}
 
@@ -184,17 +183,6 @@ def renderers(document: Document, documents: Documents) -> dict[str, Callable[[]
         return csv.render(document).encode()
 
     return {"html": html, "pdf": pdf, "xlsx": xlsx, "md": markdown, "json": json, "csv": csv}
-
-
-def page_and_pdf(page: Callable[[Medium], str]) -> dict[str, Callable[[], bytes]]:
-    """Return the renderers of ``page``: for the screen as HTML, for paper as PDF."""
-
-    def pdf() -> bytes:
-        from reports.formats.pdf import of_html
-
-        return of_html(page("paper"))
-
-    return {"html": lambda: page("screen").encode(), "pdf": pdf}
 
 
 def write(documents: Documents, renderers: Mapping[str, Callable[[], bytes]], console: Console) -> None:

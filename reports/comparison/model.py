@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 
-from fleetmark.base.inert import inert
 from fleetmark.base.measurement import Kind, Standing
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
@@ -284,13 +281,3 @@ def question(comparison: Comparison) -> str:
             "How many {baseline} servers does one {candidates} replace, the same hosts before and after?", **values
         )
     return message("How many {baseline} servers does one {candidates} replace?", **values)
-
-
-def to_csv(comparison: Comparison) -> str:
-    """Every row with every digit; a missing value is an empty cell."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, [f.name.rstrip("_") for f in fields(RatioRow)], lineterminator="\n")
-    writer.writeheader()
-    for row in rows(comparison):
-        writer.writerow({k.rstrip("_"): "" if v is None else inert(v) for k, v in asdict(row).items()})
-    return out.getvalue()

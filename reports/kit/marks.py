@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fleetmark.base.text import message
 from reports.kit import format as fmt
 from reports.kit.language import Language
-from reports.kit.tabular import Part, Tabular
+from reports.kit.tabular import Tabular
 
 MOST_ROWS = 400  # per table
 
@@ -35,14 +35,6 @@ def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[str]:
     yield from (table_row([_(cell.full) for cell in row]) for row in rows)
     if len(table.rows) > len(rows):
         yield from ("", _(message("and {n} more", n=len(table.rows) - len(rows))))
-
-
-def part_lines(part: Part, _: Language) -> Iterator[str]:
-    """Yield the lines of a part: title, notes and tables."""
-    yield from ("", f"## {escaped(_(part.title))}", "")
-    yield from (f"- {escaped(_(note))}" for note in part.notes)
-    for table in part.tables:
-        yield from tabular(table, _)
 
 
 def table_head(cells: Sequence[str], sides: str) -> list[str]:

@@ -8,7 +8,6 @@ import random
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from reports.formats import xlsx
 from reports.kit.language import Language
 from tests.records import GCC, IOPS, MCF, NULL, TRIAD, Bench, record
 from tests.reports.compared import compared, document
-from tests.sheets import Cells, disagreements, edited, formulas, recalculated, values
+from tests.sheets import Cells, disagreements, edited, formulas, recalculated, table, values
 
 HOSTILE = "=cmd|'/C calc'!A1 <script>\x00\u202e\ufffe" + "x" * 300
 COPY = Bench("stream", "all-cores", "copy", "B/s", "higher", "mem-bw")
@@ -135,20 +134,6 @@ def books(reports: Mapping[str, Compared]) -> dict[str, bytes]:
         patch.setattr(sources, "LIVE", 10)
         patch.setattr(host_tabs, "MOST_SHOWN", 10)
         return by_name | {"many": book_of(reports["best"])}
-
-
-@lru_cache
-def table(book: bytes, sheet: str) -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """The heads of a sheet's table, each with its column, and its rows by number from 5 on, by column."""
-    heads: dict[str, str] = {}
-    rows: dict[int, dict[str, Any]] = {}
-    for cell, value in values(book)[sheet].items():
-        column, row = re.sub(r"\d", "", cell), int(re.sub(r"\D", "", cell))
-        if row == 4:
-            heads.setdefault(str(value).split("\n")[0], column)
-        elif row > 4:
-            rows.setdefault(row, {})[column] = value
-    return heads, [rows.get(n, {}) for n in range(5, max(rows) + 1)]
 
 
 def cell_of(book: bytes, sheet: str, row: Mapping[str, str], head: str) -> str:

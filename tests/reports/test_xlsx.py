@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from reports.campaign.view import view
 from reports.formats import xlsx as book_format
 from reports.kit.language import Language
 from tests.reports import sample
-from tests.sheets import disagreements, formulas, recalculated, values
+from tests.sheets import disagreements, formulas, recalculated, table, values
 
 CAMPAIGNS = {"campaign": sample.six, "one": sample.one}
 
@@ -30,20 +28,6 @@ def of_campaign(results: Results, **options: Any) -> bytes:
 @pytest.fixture(scope="module")
 def books() -> dict[str, bytes]:
     return {name: of_campaign(results()) for name, results in CAMPAIGNS.items()}
-
-
-@lru_cache
-def table(book: bytes, sheet: str) -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """The heads of a sheet's table, each with its column, and its rows by number from 5 on, by column."""
-    heads: dict[str, str] = {}
-    rows: dict[int, dict[str, Any]] = {}
-    for cell, value in values(book)[sheet].items():
-        column, row = re.sub(r"\d", "", cell), int(re.sub(r"\D", "", cell))
-        if row == 4:
-            heads.setdefault(str(value).split("\n")[0], column)
-        elif row > 4:
-            rows.setdefault(row, {})[column] = value
-    return heads, [rows.get(n, {}) for n in range(5, max(rows) + 1)]
 
 
 @pytest.mark.parametrize("name", CAMPAIGNS)
