@@ -54,16 +54,21 @@ def first_table(view: View, against: Against) -> Tabular:
         Column(f"side{n}", view.title_of(side) if several else message("value"), "number")
         for n, side in enumerate(sides)
     ]
+    leaders = leading(view, FIRST_BENCHMARKS)
+    noisy = not several and any((rows["cv"] > NOISY).any() for _, rows, _ in leaders)
+    if noisy:
+        columns.append(Column("cv", "CV", "number"))
     if against.has_shares and not several:
         columns.append(Column("peak_share", message("of peak"), "number"))
     if against.reference:
         columns.append(Column("times", message("times {reference}", reference=against.reference), "number"))
-    rows = tuple(_first_row(view, against, headline, sides, several) for headline in leading(view, FIRST_BENCHMARKS))
+    rows = tuple(_first_row(view, against, headline, sides, noisy) for headline in leaders)
     return Tabular("first_headlines", message("Headline figures"), tuple(columns), rows)
 
 
-def _first_row(view: View, against: Against, headline: MetricRows, sides: Sequence[str], several: bool) -> Row:
+def _first_row(view: View, against: Against, headline: MetricRows, sides: Sequence[str], noisy: bool) -> Row:
     metric, rows, shown = headline
+    several = len(sides) > 1
     by_side = {_side(view, row): row for row in records(rows)}
     cells = []
     for side in sides:
@@ -73,10 +78,11 @@ def _first_row(view: View, against: Against, headline: MetricRows, sides: Sequen
         figure = by_side[side]
         share = against.beside(metric, side).share.text if several else ""
         of_peak = message("{share} of peak", share=share) if share else None
-        noise = f"CV {fmt.percent(figure['cv'])}" if figure["cv"] > NOISY else None
+        noise = f"CV {fmt.percent(figure['cv'])}" if several and figure["cv"] > NOISY else None
         cells.append(replace(_value(figure, metric, shown), details=tuple(filter(None, (noise, of_peak)))))
     beside = against.beside(metric, sides[0])
-    more = [beside.share] if against.has_shares and not several else []
+    more = [variation(by_side[sides[0]]["cv"])] if noisy else []
+    more += [beside.share] if against.has_shares and not several else []
     more += [beside.times] if against.reference else []
     return (Cell(title(metric)), Cell(class_title(class_of(headline))), *cells, *more)
 

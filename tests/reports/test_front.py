@@ -81,7 +81,7 @@ def test_repeats_that_vary_are_odd_and_marked() -> None:
     seen = view(results)
     odd = "1 of 1 headline figures vary by more than 5% (CV); most stream 2t triad on h1: 50%"
     assert odd in anomalies(seen, Deviations(seen))
-    assert first_rows(seen)[0][2].details == ("CV 50%",)
+    assert first_rows(seen)[0][3].text == "50%"
 
 
 def test_of_very_many_hosts_those_furthest_from_their_median_are_shown() -> None:
