@@ -30,15 +30,15 @@ import pandas as pd
 
 from benchmarks import measuring
 from fleetmark.base.measurement import Better
-from planner.clustered import strongest
-from planner.contrast import Contrast, Figures, Pairing, TooFewFiguresError, another_workload
-from planner.equivalence import ENDS, Basis, compare
-from planner.estimate import CONFIDENCE, deviate
-from planner.fieller import fieller
-from planner.guardrail import Held, guardrail, judged_together
-from planner.ratio import Mean, Ratio, Verdict, among, between, satterthwaite
-from planner.strata import join
-from planner.totals import total, totalled
+from fleetmark.planner.clustered import strongest
+from fleetmark.planner.contrast import Contrast, Figures, Pairing, TooFewFiguresError, another_workload
+from fleetmark.planner.equivalence import ENDS, Basis, compare
+from fleetmark.planner.estimate import CONFIDENCE, deviate
+from fleetmark.planner.fieller import fieller
+from fleetmark.planner.guardrail import Held, guardrail, judged_together
+from fleetmark.planner.ratio import Mean, Ratio, Verdict, among, between, satterthwaite
+from fleetmark.planner.strata import join
+from fleetmark.planner.totals import total, totalled
 
 Floats = npt.NDArray[np.float64]
 Row = dict[str, Any]

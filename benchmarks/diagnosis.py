@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 from benchmarks.comparison import READ
 from benchmarks.measuring import FLEETMARK, compile_modules, measured
 from benchmarks.reports import campaign
-from planner.diagnosis import outliers, tails
-from planner.diagnosis.confirm import Verdict, settle
+from fleetmark.planner.diagnosis import outliers, tails
+from fleetmark.planner.diagnosis.confirm import Verdict, settle
 
 SEED, METRICS, TRIALS = 18, 20, 4000
 AFFECTED = 5  # number of metrics in which a faulty host is slow: those of one component

@@ -26,8 +26,8 @@ from typing import Any
 
 import pandas as pd
 
-import parsers
-from planner.centre import order_interval
+from fleetmark import parsers
+from fleetmark.planner.centre import order_interval
 
 FLEETMARK = str(Path(sys.executable).with_name("fleetmark"))
 # Case, metric and settings. Servers and clients of one host have each a half of its cores.

@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.capacity.futures import Draws, Fleet, allowance, sample
-from planner.capacity.question import Cohort, Conflict, Plan, Question, Site, Sku, Workload, Worth
-from planner.capacity.queueing import utilisation_for
-from planner.capacity.solve import solve
-from planner.capacity.uncertainty import margined
+from fleetmark.planner.capacity.futures import Draws, Fleet, allowance, sample
+from fleetmark.planner.capacity.question import Cohort, Conflict, Plan, Question, Site, Sku, Workload, Worth
+from fleetmark.planner.capacity.queueing import utilisation_for
+from fleetmark.planner.capacity.solve import solve
+from fleetmark.planner.capacity.uncertainty import margined
 
 HOSTS, HOST_SD = 6, 0.02  # a side, and how much hosts of one kind differ
 SE = HOST_SD * math.sqrt(2 / HOSTS)  # of ln E, with 2 x HOSTS - 2 degrees of freedom

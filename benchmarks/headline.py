@@ -24,10 +24,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from planner.contrast import Contrast, Figures, Pairing, TooFewFiguresError, another_workload
-from planner.equivalence import compare
-from planner.estimate import Estimate
-from planner.ratio import Ratio
+from fleetmark.planner.contrast import Contrast, Figures, Pairing, TooFewFiguresError, another_workload
+from fleetmark.planner.equivalence import compare
+from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.ratio import Ratio
 
 Floats = npt.NDArray[np.float64]
 

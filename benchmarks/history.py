@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from planner.diagnosis import history
+from fleetmark.planner.diagnosis import history
 
 SEED, NOISE, EFFECT = 18, 0.01, 0.03
 Finder = Callable[[np.ndarray], list[int]]

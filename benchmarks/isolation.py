@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.diagnosis import groups
+from fleetmark.planner.diagnosis import groups
 
 SEED, NOISE, SLOW = 18, 0.02, 0.10
 BY_SIZE = 0.1  # ln of what a group loses when it is e times as large

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base.errors import ParseError
 
 HEAD = {

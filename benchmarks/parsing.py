@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import parsers
+from fleetmark import parsers
 
 FIXTURES = Path(__file__).parents[1] / "tests" / "parsers" / "fixtures"
 

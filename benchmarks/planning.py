@@ -14,9 +14,9 @@ import time
 import numpy as np
 
 from fleetmark.base.errors import FleetmarkError
-from planner.capacity.best import best
-from planner.capacity.model import build
-from planner.capacity.question import Cohort, Question, Site, Sku, Workload, Worth
+from fleetmark.planner.capacity.best import best
+from fleetmark.planner.capacity.model import build
+from fleetmark.planner.capacity.question import Cohort, Question, Site, Sku, Workload, Worth
 
 
 def question(workloads: int, skus: int, sites: int, periods: int, servers: float, seed: int = 1) -> Question:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.predict.transfer import transfer
+from fleetmark.planner.predict.transfer import transfer
 
 ROOT = Path(os.environ.get("FLEETMARK_CORPUS", Path(__file__).parents[2] / "shared" / "corpus"))
 SPEC, MLPERF = ROOT / "spec_published", ROOT / "mlperf_published"

@@ -22,13 +22,14 @@ from typing import TYPE_CHECKING, BinaryIO
 from fleetmark.base import extensions
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Parsed
-from parsers.kit.bounds import bounded
+from fleetmark.parsers.kit.bounds import bounded
 
 if TYPE_CHECKING:
-    from parsers.kit.foreign import Foreign
+    from fleetmark.parsers.kit.foreign import Foreign
 
 MAX_BYTES = 16 << 20  # maximum output held in memory; as Python objects, JSON of this size takes up to 400 MB
 
+_HERE = Path(__file__).resolve().parent
 _NO_TOOLS = {
     "facts",
     "kit",
@@ -51,7 +52,7 @@ def path_of(tool: str) -> Path | None:
 
 def _paths() -> dict[str, Path]:
     names = {m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")} - _NO_TOOLS
-    paths = {name: Path(__path__[0], f"{name}.py") for name in names}
+    paths = {name: _HERE / f"{name}.py" for name in names}
     return extensions.gather(
         "the parser", {n: p if p.is_file() else p.with_suffix("") / "__init__.py" for n, p in paths.items()}, "parsers"
     )
@@ -119,8 +120,10 @@ def _find(tool: str, _: str) -> ModuleType | Foreign:
         near = difflib.get_close_matches(tool, tools(), 1)
         hint = f" did you mean {near[0]}?" if near else ""
         raise FleetmarkError(f"no parser for {tool!r}:{hint} Fleetmark reads {', '.join(tools())}")
-    if path.is_relative_to(__path__[0]):
-        return importlib.import_module(f"parsers.{tool}")
-    from parsers.kit.foreign import Foreign  # the parser process imports this module and does not need pydantic
+    if path.is_relative_to(_HERE):
+        return importlib.import_module(f"fleetmark.parsers.{tool}")
+    from fleetmark.parsers.kit.foreign import (
+        Foreign,  # the parser process imports this module and does not need pydantic
+    )
 
     return Foreign(tool, path)

@@ -17,8 +17,8 @@ from statistics import median
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut
-from parsers.kit.text import decode, numbered
+from fleetmark.parsers.kit.cut import cut
+from fleetmark.parsers.kit.text import decode, numbered
 
 _TOOL = "dpdk_testpmd"
 _MOST_PORTS, _LONGEST = 256, 200

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut, cut_in_line
-from parsers.kit.text import decode, number, numbered, untagged
+from fleetmark.parsers.kit.cut import cut, cut_in_line
+from fleetmark.parsers.kit.text import decode, number, numbered, untagged
 
 _TOOL = "hpcg"
 _LONGEST = 400  # maximum line length in characters; longer lines are skipped

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut
-from parsers.kit.text import decode, number, numbered, untagged
+from fleetmark.parsers.kit.cut import cut
+from fleetmark.parsers.kit.text import decode, number, numbered, untagged
 
 _TOOL = "hpl"
 _LONGEST = 400  # maximum line length in characters; longer lines are skipped

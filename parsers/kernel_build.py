@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut_in_line
-from parsers.kit.text import decode
+from fleetmark.parsers.kit.cut import cut_in_line
+from fleetmark.parsers.kit.text import decode
 
 _TOOL = "kernel_build"
 _LINE = re.compile(

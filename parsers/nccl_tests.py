@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fleetmark.base.measurement import Parsed
-from parsers.nccl.read import read
+from fleetmark.parsers.nccl.read import read
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:

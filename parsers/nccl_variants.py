@@ -25,15 +25,15 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
-from parsers.kit.text import Document, decode, number, objects
-from parsers.nccl.checks import is_rate
-from parsers.nccl.json import Files, end_records, read_files, read_records
-from parsers.nccl.lines import Line, complaint, lines
-from parsers.nccl.model import FAILED, Point, Row, Run, collective, figure
-from parsers.nccl.range import check_range
-from parsers.nccl.read import end_of, named_by, unfinished
-from parsers.nccl.report import Report
-from parsers.nccl.text import NAME, Reader
+from fleetmark.parsers.kit.text import Document, decode, number, objects
+from fleetmark.parsers.nccl.checks import is_rate
+from fleetmark.parsers.nccl.json import Files, end_records, read_files, read_records
+from fleetmark.parsers.nccl.lines import Line, complaint, lines
+from fleetmark.parsers.nccl.model import FAILED, Point, Row, Run, collective, figure
+from fleetmark.parsers.nccl.range import check_range
+from fleetmark.parsers.nccl.read import end_of, named_by, unfinished
+from fleetmark.parsers.nccl.report import Report
+from fleetmark.parsers.nccl.text import NAME, Reader
 
 _TOOL = "nccl_variants"
 _HCCL_PROGRAM = re.compile(rf"(?:^|[/\s'\"=]){NAME}c?_test(?![\w-])")

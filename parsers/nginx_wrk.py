@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut
-from parsers.kit.load import last, latencies, seconds
-from parsers.kit.text import decode, number
+from fleetmark.parsers.kit.cut import cut
+from fleetmark.parsers.kit.load import last, latencies, seconds
+from fleetmark.parsers.kit.text import decode, number
 
 _TOOL = "nginx_wrk"
 _RATE = re.compile(r"^Requests/sec: {1,12}([0-9.]{1,18})$", re.MULTILINE)

@@ -17,8 +17,8 @@ from statistics import median
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut, cut_in_json, cut_in_line
-from parsers.kit.text import decode, dig, find_json, number, numbered, objects
+from fleetmark.parsers.kit.cut import cut, cut_in_json, cut_in_line
+from fleetmark.parsers.kit.text import decode, dig, find_json, number, numbered, objects
 
 _TOOL = "nvbandwidth"
 _MOST_DEVICES = 512  # maximum cells of a row or column; larger matrices do not describe one machine

@@ -15,8 +15,8 @@ from pathlib import PurePosixPath
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut
-from parsers.kit.text import decode, number, numbered
+from fleetmark.parsers.kit.cut import cut
+from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "perftest"
 _LONGEST = 300  # characters of a line worth reading

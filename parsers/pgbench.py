@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.load import last, latencies
-from parsers.kit.text import decode, number
+from fleetmark.parsers.kit.load import last, latencies
+from fleetmark.parsers.kit.text import decode, number
 
 _TOOL = "pgbench"
 _VERSION = re.compile(r"^pgbench \((?:PostgreSQL\) )?([0-9]{1,2}\.[0-9]{1,3})\b", re.MULTILINE)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut, cut_in_line
-from parsers.kit.text import decode, number, numbered
+from fleetmark.parsers.kit.cut import cut, cut_in_line
+from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "qperf"
 _LONGEST = 200  # characters of a line worth reading

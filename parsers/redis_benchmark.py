@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.load import last, latencies
-from parsers.kit.text import decode, number
+from fleetmark.parsers.kit.load import last, latencies
+from fleetmark.parsers.kit.text import decode, number
 
 _TOOL = "redis_benchmark"
 _COLUMNS = ("avg", "min", "p50", "p95", "p99", "max")

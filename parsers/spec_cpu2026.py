@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fleetmark.base.measurement import Parsed
-from parsers.spec_cpu.checks import CPU2026, read
+from fleetmark.parsers.spec_cpu.checks import CPU2026, read
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut
-from parsers.kit.text import decode, numbered
+from fleetmark.parsers.kit.cut import cut
+from fleetmark.parsers.kit.text import decode, numbered
 
 _TOOL = "stream"
 _LONGEST = 1000  # characters of a line worth reading

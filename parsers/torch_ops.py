@@ -22,8 +22,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut, cut_in_line
-from parsers.kit.text import decode, numbered
+from fleetmark.parsers.kit.cut import cut, cut_in_line
+from fleetmark.parsers.kit.text import decode, numbered
 
 _TOOL = "torch_ops"
 COMPUTES = 8.0  # operations per byte from which a case is rated by its operations

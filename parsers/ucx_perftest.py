@@ -15,8 +15,8 @@ from itertools import pairwise
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut, cut_in_line
-from parsers.kit.text import decode, number, numbered
+from fleetmark.parsers.kit.cut import cut, cut_in_line
+from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "ucx_perftest"
 _LONGEST = 300  # characters of a line worth reading

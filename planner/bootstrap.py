@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from planner.estimate import CONFIDENCE, Estimate, of_log
+from fleetmark.planner.estimate import CONFIDENCE, Estimate, of_log
 
 LEAST_HOSTS, MOST_HOSTS = 10, 1000  # a side
 RESAMPLES = 2000

@@ -20,8 +20,8 @@ from scipy import optimize
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import count, message
-from planner.estimate import CONFIDENCE, Estimate, deviate
-from planner.ratio import Ratio
+from fleetmark.planner.estimate import CONFIDENCE, Estimate, deviate
+from fleetmark.planner.ratio import Ratio
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from planner.estimate import CONFIDENCE, deviate
+from fleetmark.planner.estimate import CONFIDENCE, deviate
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,14 +20,14 @@ from fleetmark.base.kinds import SPEED, kind_of_class
 from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
-from planner.contrast import Pairing, Repeats
-from planner.equivalence import Basis, Equivalence, compare
-from planner.fieller import Fieller, fieller
-from planner.guardrail import Groups, Guardrail, guardrail, judged_together
-from planner.mix import shares_of
-from planner.ratio import among
-from planner.redundant import families
-from planner.totals import totalled
+from fleetmark.planner.contrast import Pairing, Repeats
+from fleetmark.planner.equivalence import Basis, Equivalence, compare
+from fleetmark.planner.fieller import Fieller, fieller
+from fleetmark.planner.guardrail import Groups, Guardrail, guardrail, judged_together
+from fleetmark.planner.mix import shares_of
+from fleetmark.planner.ratio import among
+from fleetmark.planner.redundant import families
+from fleetmark.planner.totals import totalled
 
 CLASH = ("units clash", "directions clash")  # prefixes of reasons for figures that cannot be compared
 APART = 4  # size ratio from which figures measure different things (cache and memory, say)

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.text import Message, count, message
-from planner import bootstrap, mixed
-from planner.estimate import Estimate, of_log
-from planner.ratio import Mean, Ratio, between, satterthwaite
+from fleetmark.planner import bootstrap, mixed
+from fleetmark.planner.estimate import Estimate, of_log
+from fleetmark.planner.ratio import Mean, Ratio, between, satterthwaite
 
 Floats = npt.NDArray[np.float64]
 

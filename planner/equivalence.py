@@ -19,11 +19,19 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.text import Message, message
-from planner.clustered import Clusters, halves, strongest
-from planner.contrast import Contrast, Figures, Pairing, Repeats, TooFewFiguresError, another_workload, equal_work
-from planner.estimate import Estimate
-from planner.ratio import SAME, Ratio
-from planner.redundant import clusters, merged
+from fleetmark.planner.clustered import Clusters, halves, strongest
+from fleetmark.planner.contrast import (
+    Contrast,
+    Figures,
+    Pairing,
+    Repeats,
+    TooFewFiguresError,
+    another_workload,
+    equal_work,
+)
+from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.ratio import SAME, Ratio
+from fleetmark.planner.redundant import clusters, merged
 
 MIX_SENSITIVE = 0.05  # relative difference of the two headlines that triggers a warning
 DISAGREE = 1.5  # ratio of the highest to the lowest benchmark from which the mean alone is misleading

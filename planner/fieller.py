@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from planner.estimate import CONFIDENCE, Estimate, deviate
-from planner.ratio import Mean, degrees
+from fleetmark.planner.estimate import CONFIDENCE, Estimate, deviate
+from fleetmark.planner.ratio import Mean, degrees
 
 
 @dataclass(frozen=True, slots=True)

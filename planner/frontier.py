@@ -15,8 +15,8 @@ from itertools import pairwise
 import numpy as np
 
 from fleetmark.base.text import message
-from planner.ratio import Ratio, welch
-from planner.totals import APART, total
+from fleetmark.planner.ratio import Ratio, welch
+from fleetmark.planner.totals import APART, total
 
 _CURVE = 24  # number of speeds in a curve
 _ENDS = 1e-9  # relative tolerance for the ends of the measured range

@@ -11,11 +11,11 @@ import pandas as pd
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import joined, message
-from planner.clustered import Clusters, strongest
-from planner.contrast import Pairing
-from planner.mixed import mean_over
-from planner.ratio import Mean, Ratio, Verdict, against, among, between
-from planner.remarks import numbered
+from fleetmark.planner.clustered import Clusters, strongest
+from fleetmark.planner.contrast import Pairing
+from fleetmark.planner.mixed import mean_over
+from fleetmark.planner.ratio import Mean, Ratio, Verdict, against, among, between
+from fleetmark.planner.remarks import numbered
 
 _ZERO = 1e-29  # smaller values are treated as zero
 _ROUNDING = 1e-9

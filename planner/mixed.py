@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from planner.ratio import Mean
+from fleetmark.planner.ratio import Mean
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]

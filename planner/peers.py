@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.measurement import Kind
-from planner.comparison import Side
+from fleetmark.planner.comparison import Side
 
 LEAST = 3  # minimum number of hosts on a side to report outliers
 SLOW = 0.05  # deviation over all benchmarks from which a host stands out

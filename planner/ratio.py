@@ -14,7 +14,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from planner.estimate import CONFIDENCE, Estimate, deviate, of_log
+from fleetmark.planner.estimate import CONFIDENCE, Estimate, deviate, of_log
 
 SAME = 0.01  # relative margin around 1 within which a difference is irrelevant
 NOTHING = 1e-30  # a smaller variance is rounding error

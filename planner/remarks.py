@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
-from planner.clustered import Clusters
-from planner.equivalence import Equivalence
+from fleetmark.planner.clustered import Clusters
+from fleetmark.planner.equivalence import Equivalence
 
 MOST_NAMED = 2  # maximum number of benchmarks named per group
 

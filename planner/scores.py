@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.measurement import Status
-from planner.olympic import olympic_mean
+from fleetmark.planner.olympic import olympic_mean
 
 _SAME = ["campaign", "host", "subject", "workload", "unit", "better", "class"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from planner.centre import order_interval
+from fleetmark.planner.centre import order_interval
 
 STEADY = 5  # number of consecutive repeats that must agree
 SLOPE, RANGE = 0.01, 0.02  # maximum drift and difference, relative to their mean

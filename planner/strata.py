@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fleetmark.base.text import Message, joined, message
-from planner.comparison import Candidate, among_many
-from planner.equivalence import ENDS, Basis, Equivalence
-from planner.estimate import Estimate, of_log
-from planner.guardrail import Guardrail, Held, held_by, judged_together
-from planner.ratio import Mean, Ratio, satterthwaite, student
-from planner.remarks import of_hosts
+from fleetmark.planner.comparison import Candidate, among_many
+from fleetmark.planner.equivalence import ENDS, Basis, Equivalence
+from fleetmark.planner.estimate import Estimate, of_log
+from fleetmark.planner.guardrail import Guardrail, Held, held_by, judged_together
+from fleetmark.planner.ratio import Mean, Ratio, satterthwaite, student
+from fleetmark.planner.remarks import of_hosts
 
 _NO_CLUSTERS = (None, None)  # those of each stratum are named by ``hosts_of``
 _NO_HALVES: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]] = ((), ())

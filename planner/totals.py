@@ -13,12 +13,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.text import Message, message
-from planner.contrast import Pairing, of_use
-from planner.equivalence import Basis, Equivalence
-from planner.estimate import Estimate
-from planner.fieller import degrees_of, fieller, of_means
-from planner.mixed import Codes, mean_over
-from planner.ratio import Mean, Ratio, two_sided
+from fleetmark.planner.contrast import Pairing, of_use
+from fleetmark.planner.equivalence import Basis, Equivalence
+from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.fieller import degrees_of, fieller, of_means
+from fleetmark.planner.mixed import Codes, mean_over
+from fleetmark.planner.ratio import Mean, Ratio, two_sided
 
 APART = 0.02  # relative difference from the geometric mean above which the ratio of totals becomes the headline
 _ROUNDS = 50  # iterations of the fit that fills gaps

@@ -9,7 +9,7 @@ from fleetmark.base.facts import Cache, Cpu, Disk, Facts
 from fleetmark.campaign.schedule import make_schedule
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import Schedule
-from workloads import load_suite
+from fleetmark.workloads import load_suite
 
 GiB = 1 << 30
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.planner.diagnosis import changes
+from fleetmark.planner.diagnosis.finding import Kind
 from fleetmark.record.diagnosis import Diagnosis, baselines, diagnose, read
-from planner.diagnosis import changes
-from planner.diagnosis.finding import Kind
 from tests.commands import refused, run
 from tests.fleets import HOSTS, Values, campaign, scaled, usual
 from tests.records import IOPS, TRIAD, Bench

@@ -13,16 +13,16 @@ from typer.testing import CliRunner
 from fleetmark.campaign.schedule import make_schedule
 from fleetmark.cli.app import app
 from fleetmark.hosts.inventory import Host
+from fleetmark.planner.diagnosis.confirm import Verdict, settle, settle_tail
+from fleetmark.planner.diagnosis.finding import Kind
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import diagnose
 from fleetmark.record.diagnosis.reruns import FOLDER, Rerun, rerun, settled, unfinished
-from planner.diagnosis.confirm import Verdict, settle, settle_tail
-from planner.diagnosis.finding import Kind
+from fleetmark.workloads import Suite
 from tests.commands import refused
 from tests.fleets import Values, campaign, ring, scaled, usual
 from tests.records import IOPS, TRIAD
 from tests.schedules import facts
-from workloads import Suite
 
 AGAIN = "20260102T000000-confirm"
 

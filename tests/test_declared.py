@@ -12,8 +12,8 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.record import imports
-from workloads import declared, load, names
-from workloads.manifest import Manifest, read_model
+from fleetmark.workloads import declared, load, names
+from fleetmark.workloads.manifest import Manifest, read_model
 
 HOUSE = Path(__file__).parents[1]
 GENERAL = ("fleetmark", "planner", "reports", "workloads", "playbooks/agent", "playbooks/action_plugins")
@@ -74,7 +74,7 @@ def named(source: str, words: set[str]) -> Iterator[tuple[int, str]]:
         )
     for node in ast.walk(ast.parse(source)):
         module = node.module if isinstance(node, ast.ImportFrom) else None
-        if module and module.startswith("parsers.") and module.split(".")[1] in words:
+        if module and module.startswith("fleetmark.parsers.") and module.split(".")[2] in words:
             yield node.lineno, module
 
 
@@ -109,10 +109,8 @@ def test_templates_and_styles_of_reports_name_no_workload() -> None:
 
 
 def test_a_name_is_seen_wherever_it_stands() -> None:
-    code = (
-        '"""Of fio."""\nif "-p99-" in run or f"{x} fio/{y}" or name == "stream":\n    from parsers.mlc import parse\n'
-    )
-    names_in_it = {(2, "-p99-"), (2, "stream"), (2, "fio"), (3, "parsers.mlc")}
+    code = '"""Of fio."""\nif "-p99-" in run or f"{x} fio/{y}" or name == "stream":\n    from fleetmark.parsers.mlc import parse\n'
+    names_in_it = {(2, "-p99-"), (2, "stream"), (2, "fio"), (3, "fleetmark.parsers.mlc")}
     assert set(named(code, {"fio", "-p99-", "stream", "mlc"})) == names_in_it
     assert list(named("stream = open_stream()\n", {"stream"})) == []
 

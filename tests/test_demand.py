@@ -12,7 +12,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand import periods
 from fleetmark.demand import question as demand
 from fleetmark.demand.series import spread
-from planner.capacity.question import Question
+from fleetmark.planner.capacity.question import Question
 from tests.commands import run
 from tests.demands import SMALL, changed
 from tests.profiles import FIT, record_generations, truth_of

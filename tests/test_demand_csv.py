@@ -10,7 +10,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.yaml import read_yaml
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import question as demand
-from planner.capacity.question import Question
+from fleetmark.planner.capacity.question import Question
 from tests.demands import SMALL, changed
 
 

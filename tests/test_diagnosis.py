@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from fleetmark.base.facts import Cpu
 from fleetmark.base.terminal import Terminal
 from fleetmark.cli.app import app
+from fleetmark.planner.diagnosis.finding import Kind
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import Diagnosis, diagnose
 from fleetmark.verbs.diagnose import brief
-from planner.diagnosis.finding import Kind
 from tests.commands import refused
 from tests.fleets import HOSTS, Values, campaign, ring, scaled, usual
 from tests.records import IOPS, NULL, TRIAD, row

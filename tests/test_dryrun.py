@@ -22,13 +22,13 @@ from fleetmark.cli.app import app
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import Checked
 from fleetmark.record.steps import Exchange, HostSchedule, Step
-from reports.formats import html, markdown
-from reports.kit.language import Language, language
-from reports.testplan import document
+from fleetmark.reports.formats import html, markdown
+from fleetmark.reports.kit.language import Language, language
+from fleetmark.reports.testplan import document
+from fleetmark.workloads import load_suite
 from tests.commands import refused
 from tests.records import TRIAD, record
 from tests.schedules import facts, suite
-from workloads import load_suite
 
 
 def step(id_: str, seconds: float, **more: Any) -> Step:

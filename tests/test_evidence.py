@@ -23,14 +23,14 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.results import Results
 from fleetmark.record.values import Values
 from fleetmark.record.view import load_results, read_values
+from fleetmark.reports.campaign.conditions import conditions
+from fleetmark.reports.campaign.telemetry import table as conditions_table
+from fleetmark.reports.campaign.view import View, view
+from fleetmark.reports.comparison.compared import with_evidence
+from fleetmark.reports.comparison.document import document
+from fleetmark.reports.formats import html, markdown, xlsx
+from fleetmark.reports.kit.language import Language
 from fleetmark.verbs import reference
-from reports.campaign.conditions import conditions
-from reports.campaign.telemetry import table as conditions_table
-from reports.campaign.view import View, view
-from reports.comparison.compared import with_evidence
-from reports.comparison.document import document
-from reports.formats import html, markdown, xlsx
-from reports.kit.language import Language
 from tests.drives import save_step
 from tests.records import IOPS, MCF, TRIAD, Bench, record
 

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetmark.base.measurement import Centre, Status
+from fleetmark.planner.centre import Interval, ends, order_interval
 from fleetmark.record import figures
 from fleetmark.record.campaigns import find
 from fleetmark.record.compare import Question, compare
@@ -23,7 +24,6 @@ from fleetmark.record.results import status_counts
 from fleetmark.record.values import Values
 from fleetmark.record.values.host import numbered
 from fleetmark.record.view import load_results
-from planner.centre import Interval, ends, order_interval
 from tests import records
 from tests.records import plain
 from tests.reports import sample

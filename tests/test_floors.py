@@ -35,7 +35,13 @@ MAX_MODULES, MAX_LINES = 25, 500  # Python modules per folder, lines per module
 def modules(rooms: Iterable[str] = ROOMS) -> dict[str, Path]:
     """Return every module of the project in these folders by its dotted name."""
     files = sorted(p.relative_to(HOUSE) for room in rooms for p in (HOUSE / room).rglob("*.py"))
-    return {".".join(p.with_suffix("").parts).removesuffix(".__init__"): p for p in files}
+    return {_dotted(p): p for p in files}
+
+
+def _dotted(file: Path) -> str:
+    """Return the name by which ``file`` is imported: all packages of the product are below ``fleetmark``."""
+    dotted = ".".join(file.with_suffix("").parts).removesuffix(".__init__")
+    return f"fleetmark.{dotted}" if file.parts[0] in ROOMS[1:] else dotted
 
 
 def room(file: Path) -> str:

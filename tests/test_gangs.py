@@ -12,9 +12,9 @@ from fleetmark.campaign.groups import schedule_gangs
 from fleetmark.campaign.resolve import Resolved, resolve
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import Exchange, HostSchedule
+from fleetmark.workloads import Choice, Manifest
 from tests.drives import make_drive, orders, step, tell
 from tests.schedules import facts
-from workloads import Choice, Manifest
 
 MANIFEST = Manifest.model_validate(
     {

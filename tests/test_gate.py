@@ -16,10 +16,10 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Dimm
 from fleetmark.base.units import parse_quantity
 from fleetmark.cli.app import app
+from fleetmark.planner.diagnosis.gate import CheckVerdict, Result, Severity
 from fleetmark.record.diagnosis.gate import hold, read_rules
-from planner.diagnosis.gate import CheckVerdict, Result, Severity
-from reports.diagnosis import gate
-from reports.diagnosis.gate import verdict_text
+from fleetmark.reports.diagnosis import gate
+from fleetmark.reports.diagnosis.gate import verdict_text
 from tests.fleets import campaign, scaled, usual
 from tests.records import IOPS, NULL, TRIAD
 from tests.schedules import facts

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fleetmark.cli.app import app
+from fleetmark.planner.diagnosis.history import changes
 from fleetmark.record.diagnosis.history import history
-from planner.diagnosis.history import changes
 from tests.commands import refused
 from tests.fleets import usual
 from tests.records import NULL, TRIAD, record

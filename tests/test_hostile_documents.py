@@ -22,7 +22,7 @@ from fleetmark.record import imports, profiles, references
 from fleetmark.record.diagnosis import baselines
 from fleetmark.record.diagnosis.gate import read_rules
 from fleetmark.record.values import source
-from workloads.suite import load_suite
+from fleetmark.workloads.suite import load_suite
 
 
 def packed(name: str, content: bytes) -> bytes:

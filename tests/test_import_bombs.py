@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from parsers.published import files
+from fleetmark.parsers.published import files
 from tests.bombs import Read, reader
 
 MOST_KIB = 500_000  # peak memory of an importing process, including Python and Arrow

@@ -12,7 +12,7 @@ import pytest
 from fleetmark.base.inert import inert, restored
 from fleetmark.base.yaml import read_yaml
 from fleetmark.demand import csv as demand_csv
-from reports.kit.workbook import Book
+from fleetmark.reports.kit.workbook import Book
 from tests.commands import run
 from tests.demands import SMALL
 from tests.records import Bench, record

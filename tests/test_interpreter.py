@@ -14,8 +14,8 @@ from fleetmark.base.facts import Torch
 from fleetmark.hosts.agent import PLAYBOOKS, agent_source
 from fleetmark.hosts.inventory import this_machine
 from fleetmark.hosts.preflight import check_hosts
-from parsers.facts._raw import Raw
-from parsers.facts._torch import torch
+from fleetmark.parsers.facts._raw import Raw
+from fleetmark.parsers.facts._torch import torch
 from tests.torches import PYTHON, needs_torch
 
 PROGRAM = PLAYBOOKS / "agent" / "interpreter.py"

@@ -13,16 +13,16 @@ from typer.testing import CliRunner
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.cli.app import app
+from fleetmark.planner.diagnosis.partners import Fault, Reason, Suspicion
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import isolations
 from fleetmark.record.diagnosis.isolations import FOLDER, Isolated
-from planner.diagnosis.partners import Fault, Reason, Suspicion
-from reports.diagnosis import isolation
-from reports.formats import html, markdown, xlsx
-from reports.kit.language import language
+from fleetmark.reports.diagnosis import isolation
+from fleetmark.reports.formats import html, markdown, xlsx
+from fleetmark.reports.kit.language import language
+from fleetmark.workloads import Suite
 from tests.commands import refused
 from tests.fleets import HOSTS, Values, campaign, ring, usual
-from workloads import Suite
 
 
 def sound(root: Path) -> Archive:

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-import parsers
-import workloads
+from fleetmark import parsers, workloads
 from fleetmark.base.measurement import Status
 from fleetmark.campaign import judged as judging
 from fleetmark.campaign import run as campaign

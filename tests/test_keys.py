@@ -13,9 +13,9 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand import question as demand
 from fleetmark.record.diagnosis.gate import read_rules
 from fleetmark.verbs import checking
+from fleetmark.workloads.manifest import Manifest, read_model
+from fleetmark.workloads.suite import load_suite
 from tests.demands import changed
-from workloads.manifest import Manifest, read_model
-from workloads.suite import load_suite
 
 METRIC = {"unit": "B/s", "better": "higher", "kind": "capacity", "description": "-"}
 MANIFEST = {

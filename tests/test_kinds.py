@@ -19,13 +19,13 @@ import yaml
 from fleetmark.base import kinds
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Kind
-from planner.contrast import Pairing
-from planner.guardrail import Held, guardrail
+from fleetmark.planner.contrast import Pairing
+from fleetmark.planner.guardrail import Held, guardrail
+from fleetmark.workloads.manifest import Metric, Override, load, names
 from tests.commands import refused, run
 from tests.comparisons import compared, fleet, labels, row_of
 from tests.corpus import ROOT
 from tests.records import IOPS, NULL, TRIAD, Bench, record
-from workloads.manifest import Metric, Override, load, names
 
 SPEC, MLPERF = ROOT / "spec_published", ROOT / "mlperf_published"
 SPEC_LIST = SPEC / "cpu2017_int_speed_rate_joined_202507.csv"
@@ -347,7 +347,7 @@ def _kind(metric: Metric, override: Override) -> Any:
 
 
 def test_a_manifest_without_kinds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from workloads import manifest
+    from fleetmark.workloads import manifest
 
     text = yaml.safe_load((manifest.HERE / "iperf2.yml").read_text())
     text.pop("kind")

@@ -14,10 +14,10 @@ import pytest
 from fleetmark.record import listing
 from fleetmark.record.archive import Archive
 from fleetmark.record.campaigns import Summary, campaigns, summarise
-from reports.formats import terminal
-from reports.kit.console import MANY
-from reports.kit.language import Language
-from reports.lists import campaigns as shown
+from fleetmark.reports.formats import terminal
+from fleetmark.reports.kit.console import MANY
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.lists import campaigns as shown
 from tests.commands import run
 
 INDEX = ".campaigns.jsonl"

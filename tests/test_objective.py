@@ -12,10 +12,10 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand import question as demand
 from fleetmark.demand.keys.workload import Slo
 from fleetmark.demand.objective import of_objective
-from planner.capacity.answer import Answer
-from planner.capacity.checks import check
-from planner.capacity.question import Plan, Question, Site
-from planner.capacity.solve import solve
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.checks import check
+from fleetmark.planner.capacity.question import Plan, Question, Site
+from fleetmark.planner.capacity.solve import solve
 from tests.demands import SMALL, changed
 from tests.planner.questions import ask, sku, work
 

@@ -9,7 +9,7 @@ import pytest
 from fleetmark.base.measurement import Better, Measurement
 from fleetmark.campaign.energy import Watched, drawn, of_work
 from fleetmark.record.replies import Accelerator, Accelerators, Extremes, Telemetry
-from workloads import Manifest
+from fleetmark.workloads import Manifest
 
 
 def drew(watts: float) -> Extremes:

@@ -24,7 +24,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("package")
     source = place / "source"  # a copy, so that building leaves nothing in the tree
     left_out = shutil.ignore_patterns(".git", ".venv", "*.egg-info", "__pycache__", ".*_cache", "tests", "benchmarks")
-    shutil.copytree(ROOT, source, ignore=left_out)
+    shutil.copytree(ROOT, source, symlinks=True, ignore=left_out)
     subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
     pip = [place / "venv/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", source]
     done = subprocess.run(pip, capture_output=True, text=True)
@@ -92,6 +92,7 @@ def test_manifests_suites_roles_and_templates_travel(installed: Path, tmp_path: 
     names = {m["name"] for m in json.loads(listed.stdout)}
     assert names == {p.stem for p in (ROOT / "workloads").glob("*.yml")}
     (site,) = (installed.parents[1] / "lib").glob("python*/site-packages")
-    for folder in ("fleetmark", "workloads", "playbooks", "parsers", "planner", "reports"):
+    for folder in ("workloads", "playbooks", "parsers", "planner", "reports"):
+        assert not (site / folder).exists(), f"site-packages gains {folder}, which is no name of ours"
         ours = {p.relative_to(ROOT) for p in (ROOT / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts}
-        assert all((site / p).exists() for p in ours), f"{folder} travels incomplete"
+        assert ours and all((site / "fleetmark" / p).exists() for p in ours), f"{folder} travels incomplete"

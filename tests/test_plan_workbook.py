@@ -17,9 +17,9 @@ from openpyxl.utils.cell import range_boundaries
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand.workbook import read
-from planner.capacity.answer import Answer
-from planner.capacity.question import Cohort, Question, Worth
-from reports.plan.xlsx import book as plan_xlsx
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.question import Cohort, Question, Worth
+from fleetmark.reports.plan.xlsx import book as plan_xlsx
 from tests import sheets
 from tests.reports import plan_sample
 

@@ -15,16 +15,16 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.cli.app import app
 from fleetmark.cli.common import OK, SOME_FAILED
 from fleetmark.demand import question as demand
+from fleetmark.planner.capacity.alternatives import alternatives
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.best import best
+from fleetmark.planner.capacity.question import Conflict, Limit, Question
+from fleetmark.planner.capacity.tornado import tornado
+from fleetmark.reports.formats import html as html_format
+from fleetmark.reports.kit.document import Document
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.plan.model import view
 from fleetmark.verbs import plan as planning
-from planner.capacity.alternatives import alternatives
-from planner.capacity.answer import Answer
-from planner.capacity.best import best
-from planner.capacity.question import Conflict, Limit, Question
-from planner.capacity.tornado import tornado
-from reports.formats import html as html_format
-from reports.kit.document import Document
-from reports.kit.language import Language
-from reports.plan.model import view
 from tests.demands import SMALL, changed
 from tests.reports.rendered import shown as printed
 

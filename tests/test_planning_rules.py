@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from fleetmark.demand import question as demand
-from planner.capacity.ledger import Ledger
-from planner.capacity.question import Plan
-from planner.capacity.solve import solve
+from fleetmark.planner.capacity.ledger import Ledger
+from fleetmark.planner.capacity.question import Plan
+from fleetmark.planner.capacity.solve import solve
 
 SCENARIOS = {
     "slips": "skus: {turin: {slips: {1: 10%}}}",

@@ -17,12 +17,12 @@ from fleetmark.base.yaml import read_yaml
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import question as demand
 from fleetmark.demand import workbook
-from planner.capacity.answer import Answer
-from planner.capacity.question import Plan
-from planner.capacity.solve import solve
-from reports.formats import html, markdown
-from reports.kit.language import Language, language
-from reports.plan.xlsx import book as plan_xlsx
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.question import Plan
+from fleetmark.planner.capacity.solve import solve
+from fleetmark.reports.formats import html, markdown
+from fleetmark.reports.kit.language import Language, language
+from fleetmark.reports.plan.xlsx import book as plan_xlsx
 from tests import sheets
 from tests.demands import changed
 from tests.reports.plan_sample import document

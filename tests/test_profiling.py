@@ -12,7 +12,7 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.record import profiles as profiling
-from reports.profile.document import as_json
+from fleetmark.reports.profile.document import as_json
 from tests.commands import refused, run
 from tests.profiles import FIT, RPS, record_generations, time, truth_of
 from tests.records import MCF, TRIAD, record

@@ -22,8 +22,8 @@ from fleetmark.campaign.options import Options, command_of
 from fleetmark.campaign.resumed.credentials import credentials_again, refuse_without
 from fleetmark.campaign.schedule import make_schedule, secrets_of, settings_of
 from fleetmark.hosts.inventory import Host
+from fleetmark.workloads import load_suite
 from tests.schedules import facts
-from workloads import load_suite
 
 URL = "https://jane:pa%2Fss@files.test:8443/stream.c?v=2&X-Amz-Signature=c0ffee#top"
 SHOWN = "https://***@files.test:8443/stream.c?v=2&X-Amz-Signature=***#top"

@@ -17,11 +17,11 @@ from fleetmark.cli.common import OK
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import question as demand
 from fleetmark.demand import workbook
-from planner.capacity.answer import Answer, Scenario
-from reports.formats import html
-from reports.kit.language import Language
-from reports.plan import scenarios
-from reports.plan.xlsx import book
+from fleetmark.planner.capacity.answer import Answer, Scenario
+from fleetmark.reports.formats import html
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.plan import scenarios
+from fleetmark.reports.plan.xlsx import book
 from tests.demands import changed
 from tests.reports import plan_sample
 from tests.reports.rendered import shown as printed

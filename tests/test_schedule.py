@@ -12,8 +12,8 @@ from fleetmark.base.facts import Cache, Cpu, NumaNode
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import settings_of
 from fleetmark.record.steps import Step
+from fleetmark.workloads import load_suite
 from tests.schedules import GiB, facts, schedule, suite
-from workloads import load_suite
 
 
 def options(step: Step) -> dict[str, str]:

@@ -9,8 +9,8 @@ import pytest
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Torch
 from fleetmark.campaign.sized import Family
+from fleetmark.workloads import load
 from tests.schedules import facts
-from workloads import load
 
 FACTS = facts(torch={"python3": Torch(version="2", backends=("gloo",))})
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-import workloads
+from fleetmark import workloads
 from fleetmark.base.facts import Cpu, Disk, Gpu, Nic
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.ssh.target import Target, UnknownKey, scans
-from reports.hosts.survey import Entry, _model, document
-from reports.kit.language import Language, language
-from reports.lists import catalogue
+from fleetmark.reports.hosts.survey import Entry, _model, document
+from fleetmark.reports.kit.language import Language, language
+from fleetmark.reports.lists import catalogue
 from tests.reports.rendered import ENGLISH, shown
 from tests.schedules import facts
 

@@ -12,12 +12,12 @@ from fleetmark.base.yaml import read_yaml
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import question as demand
 from fleetmark.demand import workbook
-from planner.capacity.answer import Answer
-from planner.capacity.checks import check
-from planner.capacity.futures import Fleet, allowance, sample
-from planner.capacity.question import Conflict, Plan, Question, Site, Supply
-from planner.capacity.solve import solve
-from reports.plan.xlsx import book as plan_xlsx
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.checks import check
+from fleetmark.planner.capacity.futures import Fleet, allowance, sample
+from fleetmark.planner.capacity.question import Conflict, Plan, Question, Site, Supply
+from fleetmark.planner.capacity.solve import solve
+from fleetmark.reports.plan.xlsx import book as plan_xlsx
 from tests import sheets
 from tests.demands import changed
 from tests.planner.questions import ask, sku, work

@@ -13,11 +13,11 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import IdleState, Nic
+from fleetmark.planner.diagnosis.trial import Gain, change, sides
+from fleetmark.planner.diagnosis.tuning.rules import rule_named
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import trials
 from fleetmark.record.steps import Trial
-from planner.diagnosis.trial import Gain, change, sides
-from planner.diagnosis.tuning.rules import rule_named
 from tests.commands import refused, run
 from tests.fleets import campaign, ring, usual
 from tests.records import NULL, TRIAD, Bench, record

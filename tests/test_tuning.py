@@ -12,14 +12,14 @@ import pytest
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cpu, Dimm, Disk, Facts, Gpu, IdleState, Nic, NumaNode, PcieLink
 from fleetmark.base.yaml import read_yaml
+from fleetmark.parsers.nccl.net import gpu_direct
+from fleetmark.planner import peak
+from fleetmark.planner.diagnosis.trial import TrialChange
+from fleetmark.planner.diagnosis.tuning.rule import Share, Subject
+from fleetmark.planner.diagnosis.tuning.rules import RULES
+from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.peak import pcie, table
 from fleetmark.record.diagnosis.subjects import _mtus
-from parsers.nccl.net import gpu_direct
-from planner import peak
-from planner.diagnosis.trial import TrialChange
-from planner.diagnosis.tuning.rule import Share, Subject
-from planner.diagnosis.tuning.rules import RULES
-from planner.estimate import Estimate
-from planner.peak import pcie, table
 from tests.commands import run
 from tests.drives import save_step
 from tests.fleets import campaign, usual

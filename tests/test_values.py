@@ -20,12 +20,12 @@ from fleetmark.record.figures import hosts as figures
 from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.results import Results
 from fleetmark.record.values import PASSED, DamagedFileError, Values, source
-from reports.campaign import data
-from reports.campaign.document import document
-from reports.campaign.view import view
-from reports.formats import html
-from reports.formats import json as json_format
-from reports.kit.language import Language
+from fleetmark.reports.campaign import data
+from fleetmark.reports.campaign.document import document
+from fleetmark.reports.campaign.view import view
+from fleetmark.reports.formats import html
+from fleetmark.reports.formats import json as json_format
+from fleetmark.reports.kit.language import Language
 from tests.records import plain
 from tests.reports import sample
 

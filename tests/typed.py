@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-import workloads
+from fleetmark import workloads
 from fleetmark.cli.app import app
 
 EXAMPLE = "acme_bench"  # the workload that a reader writes (docs/own-benchmarks.md)

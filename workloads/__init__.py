@@ -1,8 +1,8 @@
 """What is measured: one manifest per workload, suites of them, and the code that reads both."""
 
-from workloads.manifest import Manifest, load, names
-from workloads.suite import Choice, Suite, load_suite, suite_names
-from workloads.variant import case_of, entry_of, plain_case, workload_of
+from fleetmark.workloads.manifest import Manifest, load, names
+from fleetmark.workloads.suite import Choice, Suite, load_suite, suite_names
+from fleetmark.workloads.variant import case_of, entry_of, plain_case, workload_of
 
 __all__ = [
     "Choice",

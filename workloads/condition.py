@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.facts import Facts
-from workloads.template import environment, evaluate
+from fleetmark.workloads.template import environment, evaluate
 
 _SHORT: Mapping[str, Callable[[Facts], bool]] = {
     "has_gpu": lambda facts: bool(facts.gpus),

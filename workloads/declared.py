@@ -9,8 +9,8 @@ from functools import cache
 
 from fleetmark.base import extensions, kinds
 from fleetmark.base.measurement import Kind
-from workloads.manifest import Declaration, Frontier, Manifest, Peak, Plot, load, names
-from workloads.variant import plain_case
+from fleetmark.workloads.manifest import Declaration, Frontier, Manifest, Peak, Plot, load, names
+from fleetmark.workloads.variant import plain_case
 
 _EITHER = re.compile(r"'([a-z][a-z0-9-]*)'")  # the classes that an expression can choose
 

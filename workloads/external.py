@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base import extensions
 from fleetmark.base.errors import FleetmarkError
-from workloads.manifest import files, load, names, path_of
+from fleetmark.workloads.manifest import files, load, names, path_of
 
 
 class _Workload(BaseModel):

@@ -17,11 +17,11 @@ from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.measurement import BASE_UNITS, Better, Centre, Kind
 from fleetmark.base.units import parse_seconds
 from fleetmark.base.yaml import read_yaml
-from workloads.misfit import misfit
-from workloads.parameter import Parameter
-from workloads.variant import plain_case
+from fleetmark.workloads.misfit import misfit
+from fleetmark.workloads.parameter import Parameter
+from fleetmark.workloads.variant import plain_case
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 SCHEMA = 1  # newest manifest schema that this version can read
 T = TypeVar("T", bound=BaseModel)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from workloads.manifest import SCHEMA, Manifest
+from fleetmark.workloads.manifest import SCHEMA, Manifest
 
 _DEFS = "#/$defs/"
 _PARTIAL = "Partial"  # prefix of definitions for manifests with ``like``, whose mappings may omit keys

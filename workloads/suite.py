@@ -13,10 +13,10 @@ from pydantic import Field, ValidationError
 
 from fleetmark.base import extensions
 from fleetmark.base.errors import FleetmarkError, suggest
-from workloads import condition
-from workloads.manifest import HERE, _Part, load, names, read_model
-from workloads.misfit import misfit
-from workloads.variant import is_entry, workload_of
+from fleetmark.workloads import condition
+from fleetmark.workloads.manifest import HERE, _Part, load, names, read_model
+from fleetmark.workloads.misfit import misfit
+from fleetmark.workloads.variant import is_entry, workload_of
 
 SUITES = HERE / "suites"
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from fleetmark.base.measurement import Status
 from fleetmark.campaign.outcome import Outcome
+from fleetmark.planner.curves import CURVE, curve_point
+from fleetmark.planner.stability import disturbed, half_width, warm_up
 from fleetmark.record.steps import Step
-from planner.curves import CURVE, curve_point
-from planner.stability import disturbed, half_width, warm_up
 
 CHECK_EVERY = 5  # number of repeats between checks; checking more often would reduce coverage
 

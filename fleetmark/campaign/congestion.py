@@ -1,13 +1,13 @@
 """What network devices counted of congestion and loss while a step ran, as guardrails. Pure.
 
-What each counter counts says ``parsers.kit.congestion``; what that does not know is in ``result.json``, and no figure.
+What each counter counts says ``parsers.kit.congestion``; what that does not know is in ``result.json`` only.
 """
 
 from __future__ import annotations
 
 from fleetmark.base.measurement import Better, Measurement
+from fleetmark.parsers.kit.congestion import totals
 from fleetmark.record.replies import Telemetry
-from parsers.kit.congestion import totals
 
 
 def counted(telemetry: Telemetry | None) -> list[Measurement]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from fleetmark.base.measurement import Better, Measurement
 from fleetmark.record.replies import Telemetry
-from workloads import Manifest
+from fleetmark.workloads import Manifest
 
 _LEAST_SAMPLES = 2  # minimum number of samples within the timed window
 Window = tuple[float, float]

@@ -10,8 +10,8 @@ from typing import Any
 from fleetmark.campaign.resolve import Resolved, cases_of, make_step, nodes_of, words
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import Exchange, HostSchedule, Refusal, Step
-from workloads import Choice, Manifest, case_of
-from workloads.template import evaluate
+from fleetmark.workloads import Choice, Manifest, case_of
+from fleetmark.workloads.template import evaluate
 
 Able = tuple[Host, Resolved]
 

@@ -13,8 +13,7 @@ from types import TracebackType
 from pydantic import TypeAdapter, ValidationError
 
 import fleetmark
-import parsers
-import workloads
+from fleetmark import parsers, workloads
 from fleetmark.base import extensions, schema
 from fleetmark.campaign.outcome import Outcome, judge
 from fleetmark.campaign.rebuild import rebuild

@@ -24,9 +24,9 @@ from fleetmark.hosts.preflight import WORK_DIR
 from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
 from fleetmark.record.archive import utc
 from fleetmark.record.steps import Schedule, Trial
-from workloads import Suite, workload_of
-from workloads.external import recorded
-from workloads.manifest import files as manifest_files
+from fleetmark.workloads import Suite, workload_of
+from fleetmark.workloads.external import recorded
+from fleetmark.workloads.manifest import files as manifest_files
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.measurement import Measurement, Parsed, Status
 from fleetmark.campaign import congestion, energy
 from fleetmark.record.archive import Archive, safe_name, utc
 from fleetmark.record.replies import Result
-from workloads import Manifest, load
+from fleetmark.workloads import Manifest, load
 
 _MOST_WORDS = 240  # maximum number of characters to quote from a tool's last line
 _LAST_WORDS = 64 << 10  # number of bytes at the end of a log to search for the tool's last line

@@ -10,9 +10,9 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.campaign.resolve import Resolved, cases_of, make_step, words
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import Exchange, HostSchedule, Step
-from workloads import Choice, Manifest
-from workloads.manifest import Case
-from workloads.template import evaluate
+from fleetmark.workloads import Choice, Manifest
+from fleetmark.workloads.manifest import Case
+from fleetmark.workloads.template import evaluate
 
 Round = tuple[tuple[str, str], ...]
 

@@ -12,7 +12,7 @@ from fleetmark.base.measurement import Better, Measurement, Status
 from fleetmark.campaign import energy
 from fleetmark.campaign.outcome import Outcome, judge, row, workers
 from fleetmark.record.archive import Archive
-from workloads import load
+from fleetmark.workloads import load
 
 _CLOCKS_S = 2.0  # clocks that differ by less count as equal, because facts are not more precise
 _OF_ROW = ("campaign", "host", "workload", "repeat", "time", "tool_version", "raw", "standing", "members")

@@ -12,11 +12,11 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Container, Facts, Torch
 from fleetmark.base.redact import lacks_credentials
+from fleetmark.planner import peak
 from fleetmark.record.steps import Deployment, Step
-from planner import peak
-from workloads import Choice, Manifest, case_of
-from workloads.manifest import Case
-from workloads.template import evaluate
+from fleetmark.workloads import Choice, Manifest, case_of
+from fleetmark.workloads.manifest import Case
+from fleetmark.workloads.template import evaluate
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,8 @@ from fleetmark.record import listing
 from fleetmark.record.archive import Archive, safe_name
 from fleetmark.record.documents import Scheduled, facts_document
 from fleetmark.record.steps import Schedule, Step
-from workloads import case_of, load_suite, workload_of
-from workloads.external import require
+from fleetmark.workloads import case_of, load_suite, workload_of
+from fleetmark.workloads.external import require
 
 
 def run(options: Options, console: Console) -> tuple[Archive, bool]:

@@ -16,9 +16,9 @@ from fleetmark.campaign.pairs import schedule_pairs
 from fleetmark.campaign.resolve import Resolved, cases_of, make_step, nodes_of, python_of, resolve, words
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import Exchange, HostSchedule, Schedule, Step
-from workloads import Manifest, Suite, condition, load, workload_of
-from workloads.manifest import Case
-from workloads.template import evaluate, names_in
+from fleetmark.workloads import Manifest, Suite, condition, load, workload_of
+from fleetmark.workloads.manifest import Case
+from fleetmark.workloads.template import evaluate, names_in
 
 Settings = Mapping[str, Mapping[str, Any]]  # suite entry -> parameter -> value, as typed on the command line
 

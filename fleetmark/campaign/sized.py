@@ -9,8 +9,8 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.campaign.resolve import cases_of, nodes_of, resolve
-from workloads import Choice, Manifest
-from workloads.manifest import Case
+from fleetmark.workloads import Choice, Manifest
+from fleetmark.workloads.manifest import Case
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from fleetmark.hosts.slurm import cluster
 from fleetmark.hosts.slurm.cluster import Node, Request
 from fleetmark.hosts.slurm.job import NO_PYTHON, UNSAFE, UNSEEN, Job, refuse_replaceable
 from fleetmark.hosts.slurm.reach import SlurmReach
-from workloads import Suite
+from fleetmark.workloads import Suite
 
 REPORT_S = 90.0  # timeout for all nodes of a running job to report; Slurm first starts a step on each
 HELD_S = 120.0  # maximum time that a held job waits for its release

@@ -337,8 +337,8 @@ def import_(
     fleetmark import vllm_bench run.json --machine h200-a --label gen=h200 --label gpus=8
     """
     from fleetmark.record import imports as importing
+    from fleetmark.reports.lists import imports as import_list
     from fleetmark.verbs import documents
-    from reports.lists import imports as import_list
 
     asked = documents.files(output)
     with results(root, "shelves", writes=True) as here:

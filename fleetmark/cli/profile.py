@@ -39,8 +39,8 @@ def profile(
     fleetmark profile -t nginx/*/rps -r cpu=spec_cpu2017/*/base_ratio -r mem=stream/*/triad --save web
     """
     from fleetmark.record import profiles as profiling
+    from fleetmark.reports.profile.document import document
     from fleetmark.verbs import documents
-    from reports.profile.document import document
 
     if baseline and not machine:
         raise FleetmarkError(f"--baseline {baseline}: against which machines? Add them, such as --machine gen=turin")

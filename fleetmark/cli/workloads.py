@@ -72,6 +72,6 @@ def schema() -> None:
 
     Examples: fleetmark workloads schema > manifest.schema.json; fleetmark workloads schema | head
     """
-    from workloads.schema import text
+    from fleetmark.workloads.schema import text
 
     typer.echo(text(), nl=False)

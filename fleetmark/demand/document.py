@@ -28,7 +28,7 @@ from fleetmark.demand.amounts import (
 from fleetmark.demand.keys.part import Part
 from fleetmark.demand.keys.sku import Sku
 from fleetmark.demand.keys.workload import Workload
-from planner.capacity.question import OUTAGE
+from fleetmark.planner.capacity.question import OUTAGE
 
 
 def _joined(value: object) -> Any:

@@ -6,7 +6,7 @@ from fleetmark.demand.keys.part import rank
 from fleetmark.demand.keys.workload import Slo, Workload
 from fleetmark.demand.keys.worth import Worth
 from fleetmark.demand.worth import in_servers
-from planner.capacity.queueing import utilisation_for
+from fleetmark.planner.capacity.queueing import utilisation_for
 
 
 def slots(entry: Worth, workload: Workload, worth: float, speed: float) -> int:

@@ -26,7 +26,17 @@ from fleetmark.demand.scenario import overlaid
 from fleetmark.demand.series import demand, per_period
 from fleetmark.demand.terms import Terms
 from fleetmark.demand.worth import Record
-from planner.capacity.question import PREEMPTIBLE, SURVIVES, Cohort, Question, Site, Sku, Supply, Workload, Worth
+from fleetmark.planner.capacity.question import (
+    PREEMPTIBLE,
+    SURVIVES,
+    Cohort,
+    Question,
+    Site,
+    Sku,
+    Supply,
+    Workload,
+    Worth,
+)
 
 EXAMPLE = File(__file__).parent / "example.yml"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from fleetmark.base.text import message
 from fleetmark.demand.columns import AMOUNT, INTEGER, NO, PRICE, YES, Column, Rule
-from planner.capacity.question import AVAILABILITY
-from planner.capacity.queueing import CAP
+from fleetmark.planner.capacity.question import AVAILABILITY
+from fleetmark.planner.capacity.queueing import CAP
 
 
 def settings(money: str = "") -> tuple[Column, ...]:

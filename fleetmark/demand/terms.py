@@ -5,7 +5,7 @@ from __future__ import annotations
 from fleetmark.demand.amounts import Quantity
 from fleetmark.demand.document import Document
 from fleetmark.demand.places import Input, Path
-from planner.capacity.futures import allowance
+from fleetmark.planner.capacity.futures import allowance
 
 
 class Terms:

@@ -1,4 +1,4 @@
-"""Read the planner's input from an edited workbook of ``reports.plan.xlsx.book``, with the cell of every value."""
+"""Read the planner's input from an edited workbook of ``reports.plan.xlsx``, with the cell of every value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fleetmark.demand.columns import NO, YES, Column, Rule
 from fleetmark.demand.places import Input, Path, Where
 from fleetmark.demand.question import question
 from fleetmark.demand.scenario import overlaid
-from planner.capacity.question import Question, Worth
+from fleetmark.planner.capacity.question import Question, Worth
 
 _SETTINGS: Mapping[str, Path] = {"carbon_price": ("carbon", "price"), "grid": ("carbon", "grid")}
 _SKU: Mapping[str, Path] = {

@@ -17,6 +17,11 @@ from fleetmark.base.text import message
 from fleetmark.demand.amounts import Quantity
 from fleetmark.demand.keys.workload import Workload
 from fleetmark.demand.keys.worth import Chosen, Compared, Measured, Pinned, Profile, Speed, Worth
+from fleetmark.planner.capacity import question as capacity
+from fleetmark.planner.comparison import WORK_MIX
+from fleetmark.planner.equivalence import Equivalence
+from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.ratio import Ratio
 from fleetmark.record import compare as comparing
 from fleetmark.record import profiles as profiling
 from fleetmark.record import references as reference
@@ -25,11 +30,6 @@ from fleetmark.record.compare import Answer
 from fleetmark.record.machines import machines
 from fleetmark.record.sides import side as side_of
 from fleetmark.record.sides import some
-from planner.capacity import question as capacity
-from planner.comparison import WORK_MIX
-from planner.equivalence import Equivalence
-from planner.estimate import Estimate
-from planner.ratio import Ratio
 
 _SERVERS = re.compile(r"(.+?)\s+(?:servers?|machines?|hosts?|nodes?)")
 _PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
+PLAYBOOKS = (Path(__file__).parents[1] / "playbooks").resolve()  # in a checkout, a link to a folder of the repository
 MAX_ANSWER = 1 << 20  # maximum size in bytes
 STATES = ("started", "running", "finished", "busy", "error")
 # The modules that start a job, and those that serve on a Slurm node; each imports only earlier modules.

@@ -23,7 +23,7 @@ from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.reach import Reach
 from fleetmark.hosts.session import Session
 from fleetmark.hosts.ssh.target import UnknownKey
-from parsers.facts import load, normalise
+from fleetmark.parsers.facts import load, normalise
 
 PARALLEL = 64
 FACTS_TIMEOUT_S = 60.0

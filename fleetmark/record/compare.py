@@ -15,6 +15,10 @@ import pandas as pd
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.text import Message, count, message
 from fleetmark.base.yaml import read_yaml
+from fleetmark.planner.comparison import Comparison, Side, compare_sides
+from fleetmark.planner.contrast import Pairing
+from fleetmark.planner.peers import Outlier
+from fleetmark.planner.redundant import LEAST_MACHINES
 from fleetmark.record import imports, naming
 from fleetmark.record import references as reference
 from fleetmark.record.commands import command
@@ -27,11 +31,7 @@ from fleetmark.record.sides.matching import without as without_hosts
 from fleetmark.record.sides.mixtures import parted
 from fleetmark.record.sides.panel import panel as panel_of
 from fleetmark.record.sides.strata import Sizes
-from planner.comparison import Comparison, Side, compare_sides
-from planner.contrast import Pairing
-from planner.peers import Outlier
-from planner.redundant import LEAST_MACHINES
-from workloads.declared import frontier
+from fleetmark.workloads.declared import frontier
 
 MOST_AGAIN = 2000  # maximum number of machines in a comparison that is repeated without some of them
 

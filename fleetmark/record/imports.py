@@ -26,11 +26,11 @@ from fleetmark.base.files import decode_json
 from fleetmark.base.inside import read_inside, replace_inside
 from fleetmark.base.measurement import Centre, Status
 from fleetmark.base.text import Message
+from fleetmark.parsers.published import Table, inferencex, mlperf, sparecores, spec, table
+from fleetmark.parsers.published.clients import Client
+from fleetmark.parsers.published.files import LARGEST_BYTES
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.select import Machine
-from parsers.published import Table, inferencex, mlperf, sparecores, spec, table
-from parsers.published.clients import Client
-from parsers.published.files import LARGEST_BYTES
 
 SCHEMA = 1
 FOLDER = "imports"

@@ -18,16 +18,16 @@ import pandas as pd
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import count, message
+from fleetmark.planner import bottleneck
+from fleetmark.planner.bottleneck import Gain, Profile, Upgrade
+from fleetmark.planner.capacity.question import Worth
+from fleetmark.planner.comparison import Side
+from fleetmark.planner.estimate import Estimate
 from fleetmark.record.machines import machines
 from fleetmark.record.pinned import Shelf
 from fleetmark.record.select import Machine, choose, distinct_names
 from fleetmark.record.sides import side as side_of
 from fleetmark.record.sides import some
-from planner import bottleneck
-from planner.bottleneck import Gain, Profile, Upgrade
-from planner.capacity.question import Worth
-from planner.comparison import Side
-from planner.estimate import Estimate
 
 THROTTLE = "throttle"  # the label of a machine slowed down on purpose, which counts as a machine of its own
 SHELF = Shelf("profile", "checkout-2026", "fleetmark profile … --save NAME", "fit the profile again")

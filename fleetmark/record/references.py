@@ -17,12 +17,12 @@ import pandas as pd
 
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, message
+from fleetmark.planner import mixed
+from fleetmark.planner.comparison import Side
+from fleetmark.planner.redundant import pinned_weights
 from fleetmark.record.pinned import REFERENCES
 from fleetmark.record.select import Machine
-from planner import mixed
-from planner.comparison import Side
-from planner.redundant import pinned_weights
-from workloads.declared import declaration
+from fleetmark.workloads.declared import declaration
 
 _SIZES = ["smallest", "largest"]  # older files lack these columns, and traits
 _ABOUT = ["workload", "case", "metric", "unit", "better", "class", "kind", "standing"]

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetmark.base.facts import Facts
-from planner import peak
-from planner.peak import Peak
-from workloads import declared
-from workloads.manifest import Peak as Declared
+from fleetmark.planner import peak
+from fleetmark.planner.peak import Peak
+from fleetmark.workloads import declared
+from fleetmark.workloads.manifest import Peak as Declared
 
 RATES = ("B/s", "FLOP/s")
 KINDS = ("compute", "cache", "memory", "link", "device_compute", "device_memory", "pcie", "gpu_link")

@@ -9,19 +9,19 @@ from typing import Any
 
 import pandas as pd
 
-import workloads
+from fleetmark import workloads
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import count, message
 from fleetmark.base.words import word
+from fleetmark.planner.scores import Rule, scores
+from fleetmark.planner.stability import FOREIGN_CORES
 from fleetmark.record import journal, store, telemetry
 from fleetmark.record.archive import Archive
 from fleetmark.record.results import CampaignInfo, HostInfo, Results
 from fleetmark.record.values import REJECTED, Source, Values, source
-from planner.scores import Rule, scores
-from planner.stability import FOREIGN_CORES
 
 SHOWN = 6  # maximum number of unstable cases, and of metrics with rejected values, to list
 _NO_FACTS = message("the campaign holds no facts of it, nor why it gave none")

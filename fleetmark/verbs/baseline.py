@@ -13,10 +13,10 @@ from fleetmark.record.commands import command
 from fleetmark.record.diagnosis import baselines, read
 from fleetmark.record.references import Reference
 from fleetmark.record.values.host import numbered
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.lists import saved as lists
 from fleetmark.verbs import documents
 from fleetmark.verbs.documents import Documents
-from reports.kit import format as fmt
-from reports.lists import saved as lists
 
 
 def save(root: Path, name: str, campaign: str, everything: bool, reference: str | None = None) -> str:

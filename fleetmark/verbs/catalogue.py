@@ -6,13 +6,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-import workloads
+from fleetmark import workloads
 from fleetmark.record import listing
 from fleetmark.record.store.place import name_of
+from fleetmark.reports.lists import campaigns as campaign_list
+from fleetmark.reports.lists import catalogue
 from fleetmark.verbs import documents
 from fleetmark.verbs.documents import Documents
-from reports.lists import campaigns as campaign_list
-from reports.lists import catalogue
 
 
 def show_workloads(name: str | None, form: str, console: Console, files: Documents) -> None:

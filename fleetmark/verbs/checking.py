@@ -9,19 +9,18 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-import parsers
-import workloads
+from fleetmark import parsers, workloads
 from fleetmark.base import extensions
 from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.text import count
 from fleetmark.base.yaml import read_yaml
+from fleetmark.parsers.kit.foreign import Foreign
 from fleetmark.verbs.skeleton import name_problem
-from parsers.kit.foreign import Foreign
-from workloads.manifest import Manifest, read_manifest
-from workloads.misfit import misfits
-from workloads.places import Places
-from workloads.suite import Suite
-from workloads.template import syntax_problem
+from fleetmark.workloads.manifest import Manifest, read_manifest
+from fleetmark.workloads.misfit import misfits
+from fleetmark.workloads.places import Places
+from fleetmark.workloads.suite import Suite
+from fleetmark.workloads.template import syntax_problem
 
 _OUTPUTS = (b"", b"\xff\xfe garbage: \x00 1e999\n" * 3)  # tool outputs without a result
 

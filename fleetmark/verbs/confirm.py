@@ -19,7 +19,7 @@ from fleetmark.hosts.preflight import WORK_DIR
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import Diagnosis
 from fleetmark.record.diagnosis.reruns import FOLDER, can_be_settled, rerun, unfinished
-from workloads.suite import suite_from
+from fleetmark.workloads.suite import suite_from
 
 
 @dataclass(frozen=True, slots=True)

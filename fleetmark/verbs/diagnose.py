@@ -14,11 +14,11 @@ from fleetmark.record.diagnosis import diagnose
 from fleetmark.record.diagnosis.baselines import Baseline
 from fleetmark.record.diagnosis.reruns import settled
 from fleetmark.record.diagnosis.roofs import roofs_of
+from fleetmark.reports.diagnosis import document as report
+from fleetmark.reports.kit import format as fmt
 from fleetmark.verbs import documents
 from fleetmark.verbs.confirm import Where, confirm
 from fleetmark.verbs.documents import Documents
-from reports.diagnosis import document as report
-from reports.kit import format as fmt
 
 
 @dataclass(frozen=True, slots=True)

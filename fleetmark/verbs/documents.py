@@ -17,10 +17,10 @@ from rich.text import Text
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import write_atomic
 from fleetmark.record.archive import utc
-from reports.kit.language import ENGLISH, Language, language
+from fleetmark.reports.kit.language import ENGLISH, Language, language
 
 if TYPE_CHECKING:
-    from reports.kit.document import Document
+    from fleetmark.reports.kit.document import Document
 
 EXTENSIONS = {".html": "html", ".pdf": "pdf", ".xlsx": "xlsx", ".md": "md", ".json": "json", ".csv": "csv"}
 
@@ -134,7 +134,7 @@ def print_as(
 ) -> None:
     """Print the document as ``form``: table, or one of the ``forms`` of ``renderers``."""
     if form == "json":
-        from reports.formats import json
+        from fleetmark.reports.formats import json
 
         for text in json.pieces(document):
             typer.echo(text, nl=False)
@@ -142,7 +142,7 @@ def print_as(
     if form != "table":
         typer.echo(forms[form]().decode(), nl=False)
         return
-    from reports.formats import terminal
+    from fleetmark.reports.formats import terminal
 
     for part in terminal.render(document, spoken):
         console.print(part)
@@ -153,32 +153,32 @@ def renderers(document: Document, documents: Documents) -> dict[str, Callable[[]
     spoken, templates = documents.language, documents.templates
 
     def html() -> bytes:
-        from reports.formats import html
+        from fleetmark.reports.formats import html
 
         return html.render(document, spoken, templates=templates).encode()
 
     def pdf() -> bytes:
-        from reports.formats import pdf
+        from fleetmark.reports.formats import pdf
 
         return pdf.render(document, spoken, templates=templates)
 
     def xlsx() -> bytes:
-        from reports.formats import xlsx
+        from fleetmark.reports.formats import xlsx
 
         return xlsx.render(document, spoken)
 
     def markdown() -> bytes:
-        from reports.formats import markdown
+        from fleetmark.reports.formats import markdown
 
         return markdown.render(document, spoken).encode()
 
     def json() -> bytes:
-        from reports.formats import json
+        from fleetmark.reports.formats import json
 
         return json.render(document).encode()
 
     def csv() -> bytes:
-        from reports.formats import csv
+        from fleetmark.reports.formats import csv
 
         return csv.render(document).encode()
 

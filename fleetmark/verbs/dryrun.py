@@ -8,9 +8,9 @@ from fleetmark.base.terminal import Terminal
 from fleetmark.campaign.options import Options
 from fleetmark.campaign.prepare.dryrun import dry_run
 from fleetmark.record.archive import utc
+from fleetmark.reports.testplan.document import document
 from fleetmark.verbs import documents
 from fleetmark.verbs.documents import documents_of
-from reports.testplan.document import document
 
 
 def show(options: Options, plan: Path | None, form: str, lang: str) -> bool:

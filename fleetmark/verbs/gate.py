@@ -11,10 +11,10 @@ from rich.console import Console
 from fleetmark.base.files import write_atomic
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis.gate import Acceptance, hold, read_rules
+from fleetmark.reports.diagnosis import gate
+from fleetmark.reports.formats import json
 from fleetmark.verbs import documents
 from fleetmark.verbs.documents import Documents
-from reports.diagnosis import gate
-from reports.formats import json
 
 # Formats that --output writes regardless of the file's extension.
 PLAIN: Mapping[str, Callable[[Acceptance], str]] = {

@@ -9,9 +9,9 @@ from rich.console import Console
 
 from fleetmark.record.archive import utc
 from fleetmark.record.diagnosis.history import history
+from fleetmark.reports.diagnosis.history import document
 from fleetmark.verbs import documents
 from fleetmark.verbs.documents import Documents
-from reports.diagnosis.history import document
 
 
 def show(

@@ -15,12 +15,12 @@ from fleetmark.hosts.preflight import Checked, check_hosts
 from fleetmark.hosts.slurm import cluster
 from fleetmark.hosts.slurm.cluster import Node
 from fleetmark.record.steps import Schedule
+from fleetmark.reports.hosts import survey as report
+from fleetmark.reports.hosts.survey import Entry
+from fleetmark.reports.lists import nodes as node_list
 from fleetmark.verbs import documents
 from fleetmark.verbs.documents import Documents
-from reports.hosts import survey as report
-from reports.hosts.survey import Entry
-from reports.lists import nodes as node_list
-from workloads import load_suite
+from fleetmark.workloads import load_suite
 
 
 def survey(

@@ -17,17 +17,17 @@ from fleetmark.campaign.options import Options
 from fleetmark.campaign.resumed.authorship import request_to_run
 from fleetmark.campaign.resumed.scheduled import Request
 from fleetmark.campaign.sized import Family
+from fleetmark.planner.diagnosis import groups, partners
+from fleetmark.planner.diagnosis.outliers import LARGE
+from fleetmark.planner.diagnosis.partners import Pair, Suspicion
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.diagnosis import gangs, isolations
 from fleetmark.record.diagnosis.isolations import Isolated, Question
+from fleetmark.reports.diagnosis.isolation import document
 from fleetmark.verbs.confirm import Where, options_of, with_suite
 from fleetmark.verbs.documents import Documents
 from fleetmark.verbs.documents import show as write_and_print
-from planner.diagnosis import groups, partners
-from planner.diagnosis.outliers import LARGE
-from planner.diagnosis.partners import Pair, Suspicion
-from reports.diagnosis.isolation import document
-from workloads import case_of, entry_of, load, plain_case
+from fleetmark.workloads import case_of, entry_of, load, plain_case
 
 SLOW = 2 * LARGE  # relative slowdown from which a pair counts as slow, as for links
 

@@ -14,24 +14,24 @@ import pyarrow.parquet as pq
 import typer
 from rich.console import Console
 
-import parsers
-import parsers.facts
+from fleetmark import parsers
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Measurement, Parsed
 from fleetmark.base.text import count
 from fleetmark.campaign.drive import fields_of
 from fleetmark.campaign.outcome import Outcome, judge
 from fleetmark.campaign.rebuild import rebuild
+from fleetmark.parsers import facts
 from fleetmark.record import documents
 from fleetmark.record.campaigns import find
+from fleetmark.reports.lists.measurements import document
 from fleetmark.verbs.documents import Documents, show
-from reports.lists.measurements import document
-from workloads.external import require
+from fleetmark.workloads.external import require
 
 
 def files(tool: str, paths: Sequence[Path], command: str, form: str, console: Console, documents: Documents) -> int:
     """Parse every file and print the measurements. Return exit status 1 if a file cannot be parsed."""
-    if tool not in parsers.tools() and tool in parsers.facts.tools():
+    if tool not in parsers.tools() and tool in facts.tools():
         if documents.paths or form not in ("table", "json"):
             raise FleetmarkError(f"{tool}: facts have no document; write them as JSON without --output and --format")
         return _facts(tool, paths)
@@ -63,7 +63,7 @@ def _facts(tool: str, paths: Sequence[Path]) -> int:
     for path in paths:
         with _open(path) as file:
             try:
-                docs.append(parsers.facts.parse(tool, parsers.read_at_most(tool, file)))
+                docs.append(facts.parse(tool, parsers.read_at_most(tool, file)))
             except FleetmarkError as error:
                 failed += 1
                 typer.echo(f"{path}: {error}", err=True)
@@ -108,7 +108,7 @@ def _fields(m: Measurement) -> dict[str, Any]:
 
 def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
     """Rebuild a campaign's measurements from its raw files, and record changed outcomes. Return the exit status."""
-    if name in parsers.tools() or name in parsers.facts.tools():
+    if name in parsers.tools() or name in facts.tools():
         raise FleetmarkError(f"fleetmark parse {name}: which file? Give the tool's output, or - for stdin")
     archive = find(root, name).writable()
     require(archive.id, archive.campaign())

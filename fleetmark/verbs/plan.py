@@ -18,19 +18,19 @@ from fleetmark.base.files import write_atomic
 from fleetmark.base.yaml import read_yaml
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import question as demand
+from fleetmark.planner.capacity.alternatives import alternatives
+from fleetmark.planner.capacity.answer import Answer, Scenario
+from fleetmark.planner.capacity.prices import shadow_prices
+from fleetmark.planner.capacity.question import Conflict, Plan, Question
+from fleetmark.planner.capacity.solve import solve
+from fleetmark.planner.capacity.tornado import tornado
+from fleetmark.planner.capacity.uncertainty import futures, margined
 from fleetmark.record.archive import utc
 from fleetmark.verbs.documents import Documents, print_as, renderers, write
-from planner.capacity.alternatives import alternatives
-from planner.capacity.answer import Answer, Scenario
-from planner.capacity.prices import shadow_prices
-from planner.capacity.question import Conflict, Plan, Question
-from planner.capacity.solve import solve
-from planner.capacity.tornado import tornado
-from planner.capacity.uncertainty import futures, margined
 
 if TYPE_CHECKING:
-    from reports.kit.document import Document
-    from reports.kit.language import Language
+    from fleetmark.reports.kit.document import Document
+    from fleetmark.reports.kit.language import Language
 
 Say = Callable[[str], None]
 SEEDS_OF_MARGINS = 2  # seeds that choose margins; the plan looks too good in those, so futures use the next one
@@ -130,7 +130,7 @@ def _answer(question: Question, effort: Effort, say: Say, scenarios: Mapping[str
 
 def document(answer: Answer, provenance: Provenance, language: Language) -> Document:
     """Return the answer as a document."""
-    from reports.plan import document
+    from fleetmark.reports.plan import document
 
     return document.document(answer, provenance.created, provenance.command, language)
 
@@ -149,7 +149,7 @@ def show(
 
 
 def _workbook(answer: Answer, provenance: Provenance, language: Language) -> bytes:
-    from reports.plan.xlsx import book
+    from fleetmark.reports.plan.xlsx import book
 
     return book.render(answer, created=provenance.created, command=provenance.command, language=language)
 

@@ -11,15 +11,15 @@ from rich.console import Console
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better
 from fleetmark.base.patterns import is_chosen
+from fleetmark.planner.comparison import Side, at_odds
+from fleetmark.planner.predict.transfer import Prediction, transfer
 from fleetmark.record import imports as importing
 from fleetmark.record.machines import machines
 from fleetmark.record.select import Machine, choose
 from fleetmark.record.sides import sides as sides_of
+from fleetmark.reports.lists.predictions import BenchmarkPrediction, document
 from fleetmark.verbs import documents
 from fleetmark.verbs.documents import Documents
-from planner.comparison import Side, at_odds
-from planner.predict.transfer import Prediction, transfer
-from reports.lists.predictions import BenchmarkPrediction, document
 
 
 def predict(

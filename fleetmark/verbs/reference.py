@@ -14,9 +14,9 @@ from fleetmark.record.machines import machines
 from fleetmark.record.select import choose, distinct_names
 from fleetmark.record.sides import side
 from fleetmark.record.sides.mixtures import mixtures
+from fleetmark.reports.lists import saved as lists
 from fleetmark.verbs import documents
 from fleetmark.verbs.documents import Documents
-from reports.lists import saved as lists
 
 
 def pin(root: Path, name: str, selector: str, only: Sequence[str] = ()) -> tuple[str, list[Message]]:

@@ -17,21 +17,21 @@ from fleetmark.record.archive import Archive, utc
 from fleetmark.record.pinned import REFERENCES
 from fleetmark.record.results import Results
 from fleetmark.record.view import load_results
+from fleetmark.reports.campaign import document as campaign_report
+from fleetmark.reports.kit import format as fmt
 from fleetmark.verbs.documents import Documents, show
-from reports.campaign import document as campaign_report
-from reports.kit import format as fmt
-from workloads import declared
+from fleetmark.workloads import declared
 
 if TYPE_CHECKING:
+    from fleetmark.planner.comparison import Comparison
     from fleetmark.record.compare import Answer, Question
-    from planner.comparison import Comparison
-    from reports.comparison.compared import Compared
+    from fleetmark.reports.comparison.compared import Compared
 
 
 def _ahead(documents: Documents) -> None:
     """Start the chart engine in parallel, because it takes half a second."""
     if documents.paths.keys() & {"html", "pdf"}:
-        from reports.kit import charts
+        from fleetmark.reports.kit import charts
 
         threading.Thread(target=charts.warm, daemon=True).start()
 
@@ -60,7 +60,7 @@ def campaign(archive: Archive, form: str, console: Console, documents: Documents
         page=page,
     )
     if not documents.paths:
-        from reports.formats import html
+        from fleetmark.reports.formats import html
 
         archive.write_page(html.render(document, documents.language, templates=documents.templates))
     show(document, form, console, documents)
@@ -111,8 +111,8 @@ def _beside_reference(archive: Archive, results: Results, only: Sequence[str] | 
 def comparison(question: Question, form: str, console: Console, documents: Documents) -> None:
     """Show a comparison as ``form`` (table, json, csv or md), and write its documents."""
     from fleetmark.record.compare import compare  # with scipy, which a campaign's report has no use for
-    from reports.comparison import model
-    from reports.comparison.document import document
+    from fleetmark.reports.comparison import model
+    from fleetmark.reports.comparison.document import document
 
     _ahead(documents)
     answer = compare(question, turn="html" in documents.paths, values="xlsx" in documents.paths)
@@ -128,7 +128,7 @@ def comparison(question: Question, form: str, console: Console, documents: Docum
 def _compared(question: Question, answer: Answer, documents: Documents, *, has_evidence: bool) -> Compared:
     """Return the comparison. Without evidence, only the loads of its frontiers are read."""
     from fleetmark.record import evidence
-    from reports.comparison.compared import with_evidence, without_evidence
+    from fleetmark.reports.comparison.compared import with_evidence, without_evidence
 
     if not has_evidence:
         workloads = sorted(w for w in set(answer.comparison.benchmarks["workload"]) if declared.frontier(str(w)))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import parsers
-import workloads
+from fleetmark import parsers, workloads
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import write_atomic
 from fleetmark.hosts.agent import PLAYBOOKS
-from workloads.schema import text as schema_text
+from fleetmark.workloads.schema import text as schema_text
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _VERBS = ("show", "new", "check", "schema")  # ``fleetmark workloads NAME`` runs these as commands
@@ -61,11 +60,12 @@ def parse(raw, command=()):
 _TEST = '''\
 """Run with: python -m pytest tests"""
 
-import parsers
+from pathlib import Path
+
 import pytest
+from fleetmark import parsers
 from fleetmark.base import extensions
 from fleetmark.base.errors import ParseError
-from pathlib import Path
 
 extensions.choose([Path(__file__).parents[1]])
 

@@ -11,18 +11,18 @@ from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.campaign import run as campaign
 from fleetmark.campaign.options import Options
 from fleetmark.campaign.resumed.authorship import request_to_run
+from fleetmark.planner.diagnosis.trial import sides
+from fleetmark.planner.diagnosis.tuning.rule import Rule, Subject
+from fleetmark.planner.diagnosis.tuning.rules import RULES, rule_named
+from fleetmark.planner.diagnosis.tuning.setting import Setting
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import trials
 from fleetmark.record.diagnosis.subjects import subjects
 from fleetmark.record.steps import Trial
+from fleetmark.reports.diagnosis import trial
 from fleetmark.verbs import documents
 from fleetmark.verbs.confirm import Where, options_of, with_suite
 from fleetmark.verbs.documents import Documents
-from planner.diagnosis.trial import sides
-from planner.diagnosis.tuning.rule import Rule, Subject
-from planner.diagnosis.tuning.rules import RULES, rule_named
-from planner.diagnosis.tuning.setting import Setting
-from reports.diagnosis import trial
 
 
 @dataclass(kw_only=True, frozen=True, slots=True)

@@ -6,9 +6,9 @@ from rich.console import Console
 
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis.tuning import tune
+from fleetmark.reports.diagnosis.tuning import document
 from fleetmark.verbs import documents
 from fleetmark.verbs.documents import Documents
-from reports.diagnosis.tuning import document
 
 
 def show(archive: Archive, form: str, console: Console, files: Documents) -> None:

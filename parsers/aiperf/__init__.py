@@ -12,9 +12,9 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
-from parsers.kit.cut import cut_in_json
-from parsers.kit.text import decode, dig, find_json, number, numbered
-from parsers.serving import counted, failed, load, measurements
+from fleetmark.parsers.kit.cut import cut_in_json
+from fleetmark.parsers.kit.text import decode, dig, find_json, number, numbered
+from fleetmark.parsers.serving import counted, failed, load, measurements
 
 _TOOL = "aiperf"
 _TIMES = {

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut_in_line
-from parsers.kit.text import decode, number, numbered
+from fleetmark.parsers.kit.cut import cut_in_line
+from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "babelstream"
 _UNIT = r"([MGT])(i?)(?:B|Bytes|b|bytes)"

@@ -13,8 +13,8 @@ import pkgutil
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
-from parsers.facts._document import load
-from parsers.facts._normalise import normalise
+from fleetmark.parsers.facts._document import load
+from fleetmark.parsers.facts._normalise import normalise
 
 __all__ = ["load", "normalise", "parse", "tools"]
 
@@ -33,5 +33,5 @@ def parse(tool: str, raw: bytes) -> dict[str, Any]:
         near = difflib.get_close_matches(tool, tools(), 1)
         hint = f" did you mean {near[0]}?" if near else ""
         raise FleetmarkError(f"no reader of facts for {tool!r}:{hint} there are {', '.join(tools())}")
-    parsed: dict[str, Any] = importlib.import_module(f"parsers.facts.{tool}").parse(raw)
+    parsed: dict[str, Any] = importlib.import_module(f"fleetmark.parsers.facts.{tool}").parse(raw)
     return parsed

@@ -7,7 +7,7 @@ from typing import Any
 
 from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.units import parse_bytes
-from parsers.kit.text import find_json
+from fleetmark.parsers.kit.text import find_json
 
 MAX_ID = 1 << 16  # no host has a CPU or node number beyond this; a longer range is damaged text
 # No host has a longer number, and truncating the number would change it.

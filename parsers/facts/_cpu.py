@@ -8,9 +8,9 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.facts import Cache, Cpu, NumaNode
-from parsers.facts import lscpu, numactl
-from parsers.facts._common import MAX_ID, id_list, integer, size, text_or_none
-from parsers.facts._raw import Raw
+from fleetmark.parsers.facts import lscpu, numactl
+from fleetmark.parsers.facts._common import MAX_ID, id_list, integer, size, text_or_none
+from fleetmark.parsers.facts._raw import Raw
 
 _CPU = "/sys/devices/system/cpu/"
 _NODE = "/sys/devices/system/node/"

@@ -8,9 +8,9 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.facts import Dimm, Disk, Gpu, PcieLink
-from parsers.facts import lsblk, lspci, npu_smi, nvidia_smi, rocm_smi
-from parsers.facts._common import leading
-from parsers.facts._raw import Raw
+from fleetmark.parsers.facts import lsblk, lspci, npu_smi, nvidia_smi, rocm_smi
+from fleetmark.parsers.facts._common import leading
+from fleetmark.parsers.facts._raw import Raw
 
 _UNNEEDED = "not needed"  # what facts.py says of lspci where no function has a link or accelerates
 CONTAINERS = ("docker", "podman", "lxc", "lxc-libvirt", "container-other", "openvz", "systemd-nspawn", "rkt")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from fleetmark.base.facts import IdleState
-from parsers.facts._common import leading
-from parsers.facts._raw import Raw
+from fleetmark.parsers.facts._common import leading
+from fleetmark.parsers.facts._raw import Raw
 
 
 def idle_states(raw: Raw) -> tuple[IdleState, ...]:

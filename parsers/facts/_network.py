@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleetmark.base.facts import MOST_IRQS, Nic, NumaNode
-from parsers.facts._common import id_spans, integer, text_or_none
-from parsers.facts._raw import Raw
-from parsers.kit import congestion
+from fleetmark.parsers.facts._common import id_spans, integer, text_or_none
+from fleetmark.parsers.facts._raw import Raw
+from fleetmark.parsers.kit import congestion
 
 _RDMA = re.compile(r"/sys/class/infiniband/([A-Za-z0-9][A-Za-z0-9_.-]{0,63})/node_type")
 _OF_DEVICE = re.compile(r"/sys/class/infiniband/([A-Za-z0-9][A-Za-z0-9_.-]{0,63})/device/net/[^/]{1,15}")

@@ -10,17 +10,17 @@ from typing import Any
 from pydantic import ValidationError
 
 from fleetmark.base.facts import Facts
-from parsers.facts import dmidecode
-from parsers.facts._common import integer, leading, text_or_none
-from parsers.facts._cpu import cpu, numa
-from parsers.facts._devices import CONTAINERS, dimms, disks, gpus, pcie
-from parsers.facts._document import check, damaged
-from parsers.facts._idle import idle_states
-from parsers.facts._network import nics, rdma
-from parsers.facts._raw import Raw
-from parsers.facts._software import software
-from parsers.facts._torch import containers, torch
-from parsers.kit.text import dig
+from fleetmark.parsers.facts import dmidecode
+from fleetmark.parsers.facts._common import integer, leading, text_or_none
+from fleetmark.parsers.facts._cpu import cpu, numa
+from fleetmark.parsers.facts._devices import CONTAINERS, dimms, disks, gpus, pcie
+from fleetmark.parsers.facts._document import check, damaged
+from fleetmark.parsers.facts._idle import idle_states
+from fleetmark.parsers.facts._network import nics, rdma
+from fleetmark.parsers.facts._raw import Raw
+from fleetmark.parsers.facts._software import software
+from fleetmark.parsers.facts._torch import containers, torch
+from fleetmark.parsers.kit.text import dig
 
 _MOST_NOTES = 100
 _SLURM_NODE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?", re.ASCII)  # used in commands of srun

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from fleetmark.base.errors import ParseError
-from parsers.facts._document import damaged
-from parsers.kit.text import dig
+from fleetmark.parsers.facts._document import damaged
+from fleetmark.parsers.kit.text import dig
 
 _Fact = TypeVar("_Fact", bound=BaseModel)
 

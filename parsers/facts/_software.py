@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from parsers.facts._common import text_or_none
-from parsers.facts._raw import Raw
+from fleetmark.parsers.facts._common import text_or_none
+from fleetmark.parsers.facts._raw import Raw
 
 _LONGEST = 10_000  # characters: a version stands on the first lines
 _CANN = "/ascend_toolkit_install.info"

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from fleetmark.base.facts import Container, Torch
-from parsers.facts._raw import Raw
+from fleetmark.parsers.facts._raw import Raw
 
 _LONGEST = 300  # characters of an error or a name
 _MOST = 16  # number of Pythons or images

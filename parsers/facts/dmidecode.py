@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from fleetmark.base.errors import ParseError
-from parsers.facts._common import integer, leading, size, text_or_none
-from parsers.kit.text import decode
+from fleetmark.parsers.facts._common import integer, leading, size, text_or_none
+from fleetmark.parsers.kit.text import decode
 
 _EMPTY = ("No Module Installed", "Not Installed", "0", "0 bytes", "0 MB", "0 kB")
 

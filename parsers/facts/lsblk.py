@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from fleetmark.base.errors import ParseError
-from parsers.facts._common import document, integer, text_or_none
-from parsers.kit.text import decode, objects
+from fleetmark.parsers.facts._common import document, integer, text_or_none
+from fleetmark.parsers.kit.text import decode, objects
 
 _MEMORY = re.compile(r"(zram|ram|nbd|fd)\d+$")  # not storage a benchmark asks about
 

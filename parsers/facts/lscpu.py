@@ -13,8 +13,8 @@ from math import prod
 from typing import Any
 
 from fleetmark.base.errors import ParseError
-from parsers.facts._common import document, id_list, integer, leading, size, text_or_none
-from parsers.kit.text import decode, objects
+from fleetmark.parsers.facts._common import document, id_list, integer, leading, size, text_or_none
+from fleetmark.parsers.kit.text import decode, objects
 
 # Sections of the nested forms whose lines the flat forms name in full: section -> what surrounds the short name.
 _SECTIONS = {"Caches": ("", " cache"), "Vulnerabilities": ("Vulnerability ", "")}

@@ -10,8 +10,8 @@ import re
 from typing import Any
 
 from fleetmark.base.errors import ParseError
-from parsers.facts._common import integer
-from parsers.kit.text import decode
+from fleetmark.parsers.facts._common import integer
+from fleetmark.parsers.kit.text import decode
 
 _FUNCTION = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ([^:]+): (.*)")
 _LINK = re.compile(r"Speed (?:(\d{1,4}(?:\.\d)?)\s?GT/s|unknown)(?: \(\w+\))?, Width x(\d{1,2})\b")

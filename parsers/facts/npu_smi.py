@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from fleetmark.base.errors import ParseError
-from parsers.kit.text import decode
+from fleetmark.parsers.kit.text import decode
 
 _LONGEST = 400  # characters of a row; some 110 are usual
 _MIB = 1 << 20

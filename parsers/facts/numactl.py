@@ -9,8 +9,8 @@ import re
 from typing import Any
 
 from fleetmark.base.errors import ParseError
-from parsers.facts._common import MAX_ID, id_list
-from parsers.kit.text import decode
+from fleetmark.parsers.facts._common import MAX_ID, id_list
+from fleetmark.parsers.kit.text import decode
 
 
 def parse(raw: bytes) -> dict[str, Any]:

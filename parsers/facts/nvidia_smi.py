@@ -13,8 +13,8 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.facts import MOST_GPUS
-from parsers.facts._common import id_list, integer, leading, size, text_or_none
-from parsers.kit.text import decode
+from fleetmark.parsers.facts._common import id_list, integer, leading, size, text_or_none
+from fleetmark.parsers.kit.text import decode
 
 _MIB = 1 << 20
 _TABLE_GPU = re.compile(r"\|\s+(\d{1,5})\s+(\S.*?)\s+(?:On|Off|N/A)\s*\|\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]+)\s")

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from fleetmark.base.errors import ParseError
-from parsers.facts._common import document, integer, leading, text_or_none
-from parsers.kit.text import decode
+from fleetmark.parsers.facts._common import document, integer, leading, text_or_none
+from fleetmark.parsers.kit.text import decode
 
 
 def parse(raw: bytes) -> dict[str, Any]:

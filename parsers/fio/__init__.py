@@ -23,9 +23,19 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.fio.text import ALL_CLIENTS, COMPLAINT, FATAL, Job, new_job, percentile_name, put, read_normal, read_terse
-from parsers.kit.cut import cut_in_json
-from parsers.kit.text import Document, JsonScan, decode, dig, find_json, matches, number, numbered, objects
+from fleetmark.parsers.fio.text import (
+    ALL_CLIENTS,
+    COMPLAINT,
+    FATAL,
+    Job,
+    new_job,
+    percentile_name,
+    put,
+    read_normal,
+    read_terse,
+)
+from fleetmark.parsers.kit.cut import cut_in_json
+from fleetmark.parsers.kit.text import Document, JsonScan, decode, dig, find_json, matches, number, numbered, objects
 
 _DIRECTIONS = ("read", "write", "trim", "mixed")
 _SNAPSHOT_SLACK = 3.0  # seconds: fio's time stamps are whole seconds, slightly after the interval that they report

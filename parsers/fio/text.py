@@ -6,8 +6,8 @@ import math
 import re
 from dataclasses import dataclass, field
 
-from parsers.kit.cut import cut, cut_in_line
-from parsers.kit.text import number, numbered
+from fleetmark.parsers.kit.cut import cut, cut_in_line
+from fleetmark.parsers.kit.text import number, numbered
 
 ALL_CLIENTS = "All clients"
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)

@@ -13,9 +13,9 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Measurement, Parsed
-from parsers.kit.cut import cut_in_json
-from parsers.kit.text import decode, dig, find_json, number, numbered, objects
-from parsers.serving import counted, failed, load, measurements, seconds
+from fleetmark.parsers.kit.cut import cut_in_json
+from fleetmark.parsers.kit.text import decode, dig, find_json, number, numbered, objects
+from fleetmark.parsers.serving import counted, failed, load, measurements, seconds
 
 _TOOL = "guidellm"
 _TIMES = {

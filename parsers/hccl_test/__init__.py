@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers import nccl_variants
+from fleetmark.parsers import nccl_variants
 
 _TOOL = "hccl_test"
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut, cut_in_json
-from parsers.kit.text import decode, find_json, number, numbered
-from parsers.serving import measurements
+from fleetmark.parsers.kit.cut import cut, cut_in_json
+from fleetmark.parsers.kit.text import decode, find_json, number, numbered
+from fleetmark.parsers.serving import measurements
 
 _TOOL = "inferencex"
 _TIMES = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2el": "e2e"}

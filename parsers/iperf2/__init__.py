@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.iperf2.end import end_missing, options_of
-from parsers.iperf2.rows import FAILURE, Stream, Test, final, read_csv, read_text
-from parsers.iperf3.text import weighted_mean
-from parsers.kit.cut import cut
-from parsers.kit.text import decode, matches, numbered
+from fleetmark.parsers.iperf2.end import end_missing, options_of
+from fleetmark.parsers.iperf2.rows import FAILURE, Stream, Test, final, read_csv, read_text
+from fleetmark.parsers.iperf3.text import weighted_mean
+from fleetmark.parsers.kit.cut import cut
+from fleetmark.parsers.kit.text import decode, matches, numbered
 
 _KINDS = {
     "bitrate": ("B/s", Better.HIGHER),

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from parsers.iperf2.rows import Stream, Test, final
-from parsers.kit.cut import cut, cut_in_line
+from fleetmark.parsers.iperf2.rows import Stream, Test, final
+from fleetmark.parsers.kit.cut import cut, cut_in_line
 
 _PROGRAM = re.compile(r"(?:^|/)iperf2?(?:\.exe)?$")
 _USUAL_TIME = 10.0  # s, of a client without -t

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from parsers.iperf3.text import datagrams
-from parsers.kit.text import number, numbered
+from fleetmark.parsers.iperf3.text import datagrams
+from fleetmark.parsers.kit.text import number, numbered
 
 FAILURE = re.compile(
     r"(?:^|\] )(?P<what>[\w ]*(?:connect|bind|read|write|recv|recvmsg|recvfrom|send|sendto|accept|shutdown|socket)\b"

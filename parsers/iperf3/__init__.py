@@ -25,9 +25,9 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.iperf3.text import ERROR, Run, datagrams, read_text, settle, weighted_mean
-from parsers.kit.cut import cut_in_json
-from parsers.kit.text import JsonScan, decode, dig, every, find_json, matches, number, numbered, objects
+from fleetmark.parsers.iperf3.text import ERROR, Run, datagrams, read_text, settle, weighted_mean
+from fleetmark.parsers.kit.cut import cut_in_json
+from fleetmark.parsers.kit.text import JsonScan, decode, dig, every, find_json, matches, number, numbered, objects
 
 _KINDS = {
     "bitrate": ("B/s", Better.HIGHER),

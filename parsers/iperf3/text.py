@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from parsers.kit.cut import cut, cut_in_line
-from parsers.kit.text import number, numbered
+from fleetmark.parsers.kit.cut import cut, cut_in_line
+from fleetmark.parsers.kit.text import number, numbered
 
 # Errors are printed on stderr, often in the middle of a line.
 ERROR = re.compile(r"iperf3?: (?P<what>(?:error|the |interrupt|parameter|exiting|getsockopt|unable).*)$")

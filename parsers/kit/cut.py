@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parsers.kit.text import JsonScan
+from fleetmark.parsers.kit.text import JsonScan
 
 
 def cut(place: str) -> str:

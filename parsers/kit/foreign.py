@@ -21,7 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from fleetmark.base import extensions
 from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.measurement import Parsed
-from parsers.kit import isolated
+from fleetmark.parsers.kit import isolated
 
 TIME_S = 20.0  # time limit per output
 REPLY_BYTES = 64 << 20  # maximum size of the measurements as JSON

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleetmark.base.errors import ParseError
-from parsers.kit.cut import cut
-from parsers.kit.text import decode, number, numbered
+from fleetmark.parsers.kit.cut import cut
+from fleetmark.parsers.kit.text import decode, number, numbered
 
 _LONGEST = 20_000  # characters of a line
 MOST_ROWS = 10_000

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fleetmark.base.measurement import Better, Measurement
-from parsers.kit.cut import cut, cut_in_line
-from parsers.kit.text import number, numbered
+from fleetmark.parsers.kit.cut import cut, cut_in_line
+from fleetmark.parsers.kit.text import number, numbered
 
 _BEGIN = re.compile(r"fleetmark: (probe|run) of ([0-9]{1,7}) clients(?:, limit ([0-9.e+-]{1,20}) s)?")
 _END = re.compile(r"fleetmark: end of (probe|run), exit status (-?[0-9]{1,5})")

@@ -11,8 +11,8 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut, cut_in_json
-from parsers.kit.text import decode, find_json, number, numbered
+from fleetmark.parsers.kit.cut import cut, cut_in_json
+from fleetmark.parsers.kit.text import decode, find_json, number, numbered
 
 _TOOL = "llama_bench"
 _MOST = 10_000

@@ -16,8 +16,8 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut
-from parsers.kit.text import decode, dig, number, numbered
+from fleetmark.parsers.kit.cut import cut
+from fleetmark.parsers.kit.text import decode, dig, number, numbered
 
 _TOOL = "llm_serve"
 _TOLERATED = 0.01

@@ -25,10 +25,10 @@ from dataclasses import dataclass, field
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.text import decode, numbered
-from parsers.lmbench.end import end_missing
-from parsers.lmbench.summary import is_summary, read_summary
-from parsers.lmbench.words import (
+from fleetmark.parsers.kit.text import decode, numbered
+from fleetmark.parsers.lmbench.end import end_missing
+from fleetmark.parsers.lmbench.summary import is_summary, read_summary
+from fleetmark.parsers.lmbench.words import (
     BY_ARGUMENT,
     BY_PROGRAM,
     LINES,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from parsers.kit.cut import cut, cut_in_line
-from parsers.kit.text import numbered
-from parsers.lmbench.words import Call, calls
+from fleetmark.parsers.kit.cut import cut, cut_in_line
+from fleetmark.parsers.kit.text import numbered
+from fleetmark.parsers.lmbench.words import Call, calls
 
 _OPENING = re.compile(r"\[lmbench[0-9.]+ results for")
 _CLOCK_TIME = re.compile(r"\[\w{3} \w{3} +\d{1,2} \d\d:\d\d:\d\d \S{1,6} \d{4}\]")  # of date(1), at both ends of a run

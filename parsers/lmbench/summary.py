@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut, cut_in_line
-from parsers.kit.text import numbered
-from parsers.lmbench.words import LONGEST, base, repeats
+from fleetmark.parsers.kit.cut import cut, cut_in_line
+from fleetmark.parsers.kit.text import numbered
+from fleetmark.parsers.lmbench.words import LONGEST, base, repeats
 
 _TOOL = "lmbench"
 _BANNER = re.compile(r"L M B E N C H\s+([0-9])\s*\.\s*([0-9])")

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut
-from parsers.kit.load import last, latencies
-from parsers.kit.text import decode, number
+from fleetmark.parsers.kit.cut import cut
+from fleetmark.parsers.kit.load import last, latencies
+from fleetmark.parsers.kit.text import decode, number
 
 _TOOL = "memcached"
 _END = re.compile(r"^Run time: ([0-9.]{1,12})s Ops: ([0-9]{1,15}) TPS: ([0-9]{1,12}) Net_rate: ", re.MULTILINE)

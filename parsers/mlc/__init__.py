@@ -33,11 +33,11 @@ from dataclasses import dataclass, field, replace
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut, cut_in_line
-from parsers.kit.text import decode, numbered
-from parsers.mlc import words
-from parsers.mlc.end import Begun, section_missing
-from parsers.mlc.words import CACHES, IDLE, LOADED, MATRIX, MOST, PEAK, Options
+from fleetmark.parsers.kit.cut import cut, cut_in_line
+from fleetmark.parsers.kit.text import decode, numbered
+from fleetmark.parsers.mlc import words
+from fleetmark.parsers.mlc.end import Begun, section_missing
+from fleetmark.parsers.mlc.words import CACHES, IDLE, LOADED, MATRIX, MOST, PEAK, Options
 
 _TOOL = _CASE = "mlc"
 _MOST_NOTES = 20

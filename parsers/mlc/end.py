@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from parsers.mlc.words import CACHES, IDLE, LOADED, MATRIX, MOST, NAMES, PEAK, WHOLE_RUN, Options
+from fleetmark.parsers.mlc.words import CACHES, IDLE, LOADED, MATRIX, MOST, NAMES, PEAK, WHOLE_RUN, Options
 
 _LAST_DELAY = "20000"  # of the delays that MLC injects by default
 _LAST_MIX, _LAST_WORDY_MIX, _WORDY_MIX = "stream_triad", "1:1_nt", "4:1"

@@ -31,14 +31,14 @@ from typing import BinaryIO
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Measurement, Parsed, Standing
-from parsers.kit.mllog import MARK, DamagedError, MllogLines, records
-from parsers.kit.text import decode, find_json, number
-from parsers.mlperf_inference.accuracy import CASE as ACCURACY
-from parsers.mlperf_inference.accuracy import AccuracyReader
-from parsers.mlperf_inference.detail import OTHERS, WANTED, DetailReader, take_result
-from parsers.mlperf_inference.report import Report, ReportReader, from_json
-from parsers.mlperf_inference.run import CUT, TOOL, Run, hint
-from parsers.mlperf_inference.summary import SummaryReader
+from fleetmark.parsers.kit.mllog import MARK, DamagedError, MllogLines, records
+from fleetmark.parsers.kit.text import decode, find_json, number
+from fleetmark.parsers.mlperf_inference.accuracy import CASE as ACCURACY
+from fleetmark.parsers.mlperf_inference.accuracy import AccuracyReader
+from fleetmark.parsers.mlperf_inference.detail import OTHERS, WANTED, DetailReader, take_result
+from fleetmark.parsers.mlperf_inference.report import Report, ReportReader, from_json
+from fleetmark.parsers.mlperf_inference.run import CUT, TOOL, Run, hint
+from fleetmark.parsers.mlperf_inference.summary import SummaryReader
 
 _LONGEST_TEXT = 20_000  # bytes of a line that is not a record
 _LARGEST_JSON = 2 << 20

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fleetmark.base.measurement import Better, Measurement
-from parsers.kit.text import number
-from parsers.mlperf_inference.run import TOOL
+from fleetmark.parsers.kit.text import number
+from fleetmark.parsers.mlperf_inference.run import TOOL
 
 CASE = "accuracy"
 _NUMBER = r"-?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][-+]?[0-9]{1,3})?"

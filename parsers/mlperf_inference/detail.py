@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from parsers.kit.text import dig, number
-from parsers.mlperf_inference.run import NANO, SCENARIOS, Run, percentile
+from fleetmark.parsers.kit.text import dig, number
+from fleetmark.parsers.mlperf_inference.run import NANO, SCENARIOS, Run, percentile
 
 _MOST_RUNS = 1000
 # The keys that matter here; a log has few of them but may have millions of others.

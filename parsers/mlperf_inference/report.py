@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleetmark.base.measurement import Better, Measurement
-from parsers.kit.text import dig, number, objects
-from parsers.mlperf_inference.accuracy import CASE as ACCURACY
-from parsers.mlperf_inference.run import CUT, NANO, TOOL, better, hint, percentile, says_interactive
+from fleetmark.parsers.kit.text import dig, number, objects
+from fleetmark.parsers.mlperf_inference.accuracy import CASE as ACCURACY
+from fleetmark.parsers.mlperf_inference.run import CUT, NANO, TOOL, better, hint, percentile, says_interactive
 
 _MOST = 1000
 _FIGURE = r"(\S{1,60})"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fleetmark.base.measurement import Better, Measurement
-from parsers.kit.text import number
+from fleetmark.parsers.kit.text import number
 
 TOOL = "mlperf_inference"
 SCENARIOS = frozenset({"SingleStream", "MultiStream", "MultiStreamFree", "Server", "Offline"})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from parsers.kit.text import number
-from parsers.mlperf_inference.run import NANO, SCENARIOS, Run, percentile
+from fleetmark.parsers.kit.text import number
+from fleetmark.parsers.mlperf_inference.run import NANO, SCENARIOS, Run, percentile
 
 _MOST_RUNS = 1000
 _FIGURE = r"(\S{1,60})"

@@ -29,10 +29,10 @@ from typing import BinaryIO
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed, Standing
-from parsers.kit.mllog import DamagedError, MllogLines
-from parsers.mlperf_training.lines import Reader
-from parsers.mlperf_training.quality import groups, unit_of
-from parsers.mlperf_training.run import Run, plain, runs
+from fleetmark.parsers.kit.mllog import DamagedError, MllogLines
+from fleetmark.parsers.mlperf_training.lines import Reader
+from fleetmark.parsers.mlperf_training.quality import groups, unit_of
+from fleetmark.parsers.mlperf_training.run import Run, plain, runs
 
 _TOOL = "mlperf_training"
 _CASE = "training"

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from parsers.kit.mllog import MARK, MllogLines, records
-from parsers.kit.text import number
+from fleetmark.parsers.kit.mllog import MARK, MllogLines, records
+from fleetmark.parsers.kit.text import number
 
 UNREADABLE = "unreadable"  # the key of a line that should hold a record, and holds one that is cut or damaged
 SYSTEM = "system"  # the key of NVIDIA's description of the system

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fleetmark.base.measurement import Better
-from parsers.mlperf_training import rules
-from parsers.mlperf_training.run import Eval, Run, plain, same
+from fleetmark.parsers.mlperf_training import rules
+from fleetmark.parsers.mlperf_training.run import Eval, Run, plain, same
 
 _CHECKPOINTS = (rules.FID, rules.CLIP)  # evaluated after training, in any order
 

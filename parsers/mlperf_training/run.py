@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from parsers.kit.text import number
-from parsers.mlperf_training.lines import SYSTEM, UNREADABLE, Record
+from fleetmark.parsers.kit.text import number
+from fleetmark.parsers.mlperf_training.lines import SYSTEM, UNREADABLE, Record
 
 _RANKS_APART = 60_000.0  # maximum ms between the run_start of several ranks of one run
 _MOST_STATUSES = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from parsers.nccl.model import Figure, Point, Row, Run
+from fleetmark.parsers.nccl.model import Figure, Point, Row, Run
 
 
 def factors(name: str | None, ranks: int | None) -> list[tuple[float | None, float | None]]:

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from parsers.kit.text import Document, JsonScan, dig, find_json, number, objects
-from parsers.nccl.lines import Line
-from parsers.nccl.model import MOST, Figure, Point, Row, Run, collective
-from parsers.nccl.text import PROGRAM, USUAL, library
+from fleetmark.parsers.kit.text import Document, JsonScan, dig, find_json, number, objects
+from fleetmark.parsers.nccl.lines import Line
+from fleetmark.parsers.nccl.model import MOST, Figure, Point, Row, Run, collective
+from fleetmark.parsers.nccl.text import PROGRAM, USUAL, library
 
 _DIGITS = 5e-7  # half of the last digit that %lf prints
 _HALVES = {"out": "out_of_place", "in": "in_place"}

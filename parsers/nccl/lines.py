@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from parsers.kit.text import numbered
+from fleetmark.parsers.kit.text import numbered
 
 _MOST_MARKS = 64
 _LONGEST = 2000  # characters of a line worth reading; mpirun pads some to 400

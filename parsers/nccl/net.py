@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from parsers.kit.text import decode
+from fleetmark.parsers.kit.text import decode
 
 _WAY = re.compile(r"NCCL INFO Channel [^\n]{0,200}? via NET/(\S{1,80})")
 _DISABLED = re.compile(r"NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from parsers.nccl.lines import Line
-from parsers.nccl.model import Run
+from fleetmark.parsers.nccl.lines import Line
+from fleetmark.parsers.nccl.model import Run
 
 _MAX_BYTES = re.compile(r"\bmaxbytes is ([0-9]{1,18})\b")  # hccl_test
 _NAMES = {"-e": "most", "--maxbytes": "most", "-f": "factor", "--stepfactor": "factor", "-i": "step"}

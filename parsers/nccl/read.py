@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
-from parsers.kit.text import decode
-from parsers.nccl.json import Files, read_csv, read_files
-from parsers.nccl.lines import Line, complaint, lines
-from parsers.nccl.model import Run, collective
-from parsers.nccl.range import check_range
-from parsers.nccl.report import Report
-from parsers.nccl.text import PROGRAM, Reader
+from fleetmark.parsers.kit.text import decode
+from fleetmark.parsers.nccl.json import Files, read_csv, read_files
+from fleetmark.parsers.nccl.lines import Line, complaint, lines
+from fleetmark.parsers.nccl.model import Run, collective
+from fleetmark.parsers.nccl.range import check_range
+from fleetmark.parsers.nccl.report import Report
+from fleetmark.parsers.nccl.text import PROGRAM, Reader
 
 
 def read(tool: str, family: str, raw: bytes, command: Sequence[str]) -> Parsed:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fleetmark.base.measurement import Measurement, Parsed
-from parsers.nccl.checks import disagreements
-from parsers.nccl.model import METRICS, Row, Run
+from fleetmark.parsers.nccl.checks import disagreements
+from fleetmark.parsers.nccl.model import METRICS, Row, Run
 
 _MOST_REMARKS = 5  # of one run
 _MOST_NOTES = 100

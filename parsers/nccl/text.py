@@ -10,8 +10,19 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from parsers.nccl.lines import Line
-from parsers.nccl.model import DEVICES, HEADING, SETTINGS, STARTING, VERSION, Point, Row, Run, collective, figure
+from fleetmark.parsers.nccl.lines import Line
+from fleetmark.parsers.nccl.model import (
+    DEVICES,
+    HEADING,
+    SETTINGS,
+    STARTING,
+    VERSION,
+    Point,
+    Row,
+    Run,
+    collective,
+    figure,
+)
 
 OTHERS = re.compile(r"data_size\(Bytes\)|size\(B\)\s+count\(elems\)|MSCCL\+\+", re.IGNORECASE)
 

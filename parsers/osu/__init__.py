@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut
-from parsers.kit.text import decode, number, numbered
+from fleetmark.parsers.kit.cut import cut
+from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "osu"
 _TITLE = re.compile(r"# OSU MPI(?:-[A-Z0-9]{2,8})? (.{3,60}?) Test(?:s)?(?: v([0-9][0-9.]{0,10}))?")

@@ -24,8 +24,8 @@ from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Kind, Measurement, Standing
-from parsers.kit.text import number
-from parsers.published.files import words
+from fleetmark.parsers.kit.text import number
+from fleetmark.parsers.published.files import words
 
 _LARGEST_FIGURE = 1e290  # stays finite when multiplied by any unit factor
 ZERO = "zero"  # the reason for excluding a zero

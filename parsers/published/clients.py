@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base.kinds import kind_of_class
 from fleetmark.base.measurement import Better, Measurement
-from parsers.published import Collector, Row, Table
-from parsers.published.files import unpacked
+from fleetmark.parsers.published import Collector, Row, Table
+from fleetmark.parsers.published.files import unpacked
 
 _WORKLOAD = "llm_serve"
 _LOAD = re.compile(r"\b[cr][0-9.]+(?:r[0-9.]+)?$")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import MOST_JSON_VALUES, decode_json, json_values
-from parsers.kit.text import decode
+from fleetmark.parsers.kit.text import decode
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.kinds import kind_of_class
 from fleetmark.base.measurement import Better, Kind
-from parsers.inferencex import case, failed, figures, gpus, point_of, power
-from parsers.kit.text import decode, find_json, number
-from parsers.published import Collector, Row, Table
-from parsers.published.clients import closed_loop
-from parsers.published.files import unpacked, words
-from parsers.serving import measurements
+from fleetmark.parsers.inferencex import case, failed, figures, gpus, point_of, power
+from fleetmark.parsers.kit.text import decode, find_json, number
+from fleetmark.parsers.published import Collector, Row, Table
+from fleetmark.parsers.published.clients import closed_loop
+from fleetmark.parsers.published.files import unpacked, words
+from fleetmark.parsers.serving import measurements
 
 TRAITS: tuple[str, ...] = ("precision",)
 MODEL: tuple[str, ...] = ()

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Kind, Measurement, Standing
 from fleetmark.base.text import Message, joined, message
-from parsers.published import Collector, Row, Table, figure
-from parsers.published.files import Cells, Records, records, some, words
+from fleetmark.parsers.published import Collector, Row, Table, figure
+from fleetmark.parsers.published.files import Cells, Records, records, some, words
 
 TRAITS: tuple[str, ...] = ("round", "division", "availability", "precision", "accelerators")
 MODEL: tuple[str, ...] = ("platform", "system")

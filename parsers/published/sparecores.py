@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Kind, Measurement
 from fleetmark.base.text import message
-from parsers.published import Collector, Row, Table, figure
-from parsers.published.files import records, some, words
+from fleetmark.parsers.published import Collector, Row, Table, figure
+from fleetmark.parsers.published.files import records, some, words
 
 TRAITS: tuple[str, ...] = ()
 MODEL: tuple[str, ...] = ("processor",)

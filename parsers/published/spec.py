@@ -18,14 +18,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.kinds import PEAK, SPEED
 from fleetmark.base.measurement import Better, Kind, Measurement, Parsed, Standing
 from fleetmark.base.text import Message, count, joined, message
-from parsers.kit.text import decode
-from parsers.published import Collector, Row, Table, figure
-from parsers.published.files import Cells, Records, records, some, unpacked, words
+from fleetmark.parsers.kit.text import decode
+from fleetmark.parsers.published import Collector, Row, Table, figure
+from fleetmark.parsers.published.files import Cells, Records, records, some, unpacked, words
 
 TRAITS: tuple[str, ...] = ()
 MODEL: tuple[str, ...] = ("system", "processor")
@@ -338,7 +338,7 @@ def _rate1(collector: Collector, source: Records, columns: Mapping[str, str]) ->
 
 def _report(raw: bytes, name: str) -> Table:
     """Read one result's own report with the parser of its suite."""
-    from parsers import spec_cpu2017, spec_cpu2026  # a comparison needs only this module's names
+    from fleetmark.parsers import spec_cpu2017, spec_cpu2026  # a comparison needs only this module's names
 
     parsed: Parsed | None = None
     errors = []

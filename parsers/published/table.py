@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.kinds import kind_of_class
 from fleetmark.base.measurement import Better, Kind, Measurement, Standing
-from parsers.published import ZERO, Collector, Row, Table, figure
-from parsers.published.files import Records, records, some, words
+from fleetmark.parsers.published import ZERO, Collector, Row, Table, figure
+from fleetmark.parsers.published.files import Records, records, some, words
 
 TRAITS: tuple[str, ...] = ()  # its labels have the same meaning as in the other formats and in inventories
 MODEL: tuple[str, ...] = ()

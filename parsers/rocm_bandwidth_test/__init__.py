@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit.cut import cut
-from parsers.kit.text import decode, number, numbered
+from fleetmark.parsers.kit.cut import cut
+from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "rocm_bandwidth_test"
 _LONGEST = 20_000  # characters of a row

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fleetmark.base.measurement import Better, Measurement
-from parsers.kit.text import number
+from fleetmark.parsers.kit.text import number
 
 RATES = ("output_tokens_per_second", "interactivity")
 FOLLOWS = ("requests_per_second", "input_tokens_per_second", "total_tokens_per_second")  # from the answers' rate

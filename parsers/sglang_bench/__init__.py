@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
-from parsers import vllm_bench
+from fleetmark.parsers import vllm_bench
 
 _TOOL = "sglang_bench"
 _UNKNOWN = "it does not say how many requests failed: run it with --output-details"

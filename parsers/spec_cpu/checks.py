@@ -15,13 +15,23 @@ from decimal import Decimal
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed, Standing
-from parsers.kit.text import decode, numbered
-from parsers.spec_cpu.csv import read_csv
-from parsers.spec_cpu.ending import cut
-from parsers.spec_cpu.log import read_log
-from parsers.spec_cpu.model import CHECKED_ONLY, FINISHED, NO_ENERGY, NO_FAILURE, TUNES, Report, Run, Score, spelled
-from parsers.spec_cpu.rsf import read_rsf
-from parsers.spec_cpu.txt import read_txt
+from fleetmark.parsers.kit.text import decode, numbered
+from fleetmark.parsers.spec_cpu.csv import read_csv
+from fleetmark.parsers.spec_cpu.ending import cut
+from fleetmark.parsers.spec_cpu.log import read_log
+from fleetmark.parsers.spec_cpu.model import (
+    CHECKED_ONLY,
+    FINISHED,
+    NO_ENERGY,
+    NO_FAILURE,
+    TUNES,
+    Report,
+    Run,
+    Score,
+    spelled,
+)
+from fleetmark.parsers.spec_cpu.rsf import read_rsf
+from fleetmark.parsers.spec_cpu.txt import read_txt
 
 _UNITS: dict[str, tuple[str, Better]] = {
     "ratio": ("1", Better.HIGHER),

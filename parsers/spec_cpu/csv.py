@@ -11,7 +11,18 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from parsers.spec_cpu.model import BENCHMARK, LONGEST, WITHDRAWN, Report, Run, Score, count, positive, reason, score
+from fleetmark.parsers.spec_cpu.model import (
+    BENCHMARK,
+    LONGEST,
+    WITHDRAWN,
+    Report,
+    Run,
+    Score,
+    count,
+    positive,
+    reason,
+    score,
+)
 
 _NAME = re.compile(BENCHMARK)
 _COLUMN = re.compile(

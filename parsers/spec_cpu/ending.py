@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from parsers.spec_cpu.model import TUNES, Report, Score
+from fleetmark.parsers.spec_cpu.model import TUNES, Report, Score
 
 
 def cut(report: Report, agrees: Callable[[Score], bool]) -> str | None:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from parsers.spec_cpu.model import BENCHMARK, LONGEST, Report, Run, count, positive
+from fleetmark.parsers.spec_cpu.model import BENCHMARK, LONGEST, Report, Run, count, positive
 
 _STARTED = re.compile(r"runcpu v?[0-9]{1,8} started at ")
 _FINISHED = re.compile(r"runcpu finished at ")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from parsers.kit.text import number
+from fleetmark.parsers.kit.text import number
 
 LONGEST = 4000  # characters of a line worth reading
 BENCHMARK = r"[0-9]{3}\.[A-Za-z0-9]{1,24}_[rs]"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from parsers.spec_cpu.model import LONGEST, Report, Run, Score, count, positive
+from fleetmark.parsers.spec_cpu.model import LONGEST, Report, Run, Score, count, positive
 
 _LINE = re.compile(r"\s{0,8}spec\.cpu(20[0-9]{2})\.([\w.]{1,120}):(?:\s(.*))?")
 _RUN = re.compile(r"results\.([0-9]{3})_([A-Za-z0-9]{1,24}_[rs])\.(base|peak)\.([0-9]{3})\.([a-z_]{1,40})")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from parsers.spec_cpu.model import (
+from fleetmark.parsers.spec_cpu.model import (
     BENCHMARK,
     FINISHED,
     LONGEST,

@@ -21,8 +21,8 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers.kit import json_lines as lines
-from parsers.kit.text import number
+from fleetmark.parsers.kit import json_lines as lines
+from fleetmark.parsers.kit.text import number
 
 _TOOL = "torch_train"
 _UNITS = ("tokens", "images")

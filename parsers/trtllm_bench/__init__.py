@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
-from parsers.kit.cut import cut, cut_in_json, cut_in_line
-from parsers.kit.text import decode, dig, find_json, number, numbered
-from parsers.serving import measurements, seconds
+from fleetmark.parsers.kit.cut import cut, cut_in_json, cut_in_line
+from fleetmark.parsers.kit.text import decode, dig, find_json, number, numbered
+from fleetmark.parsers.serving import measurements, seconds
 
 _TOOL = "trtllm_bench"
 _ROW = re.compile(r"^([A-Z][^:]{3,70}):\s{1,80}([0-9.]{1,24})\s*$")

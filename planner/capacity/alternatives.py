@@ -12,12 +12,12 @@ import numpy as np
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
-from planner.capacity.best import best
-from planner.capacity.ledger import Ledger
-from planner.capacity.model import build
-from planner.capacity.question import TRADES, Alternative, Plan, Question
-from planner.capacity.search import highs
-from planner.capacity.shape import Caps
+from fleetmark.planner.capacity.best import best
+from fleetmark.planner.capacity.ledger import Ledger
+from fleetmark.planner.capacity.model import build
+from fleetmark.planner.capacity.question import TRADES, Alternative, Plan, Question
+from fleetmark.planner.capacity.search import highs
+from fleetmark.planner.capacity.shape import Caps
 
 Choice = frozenset[tuple[str, str]]
 """(SKU, site), or (SKU, "") for all sites together, of which the alternative buys less."""

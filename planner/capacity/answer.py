@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from planner.capacity.alternatives import trades
-from planner.capacity.ledger import Ledger
-from planner.capacity.nothing import Nothing, do_nothing
-from planner.capacity.question import Alternative, Binding, Conflict, Plan, Question
-from planner.capacity.tornado import Effect
-from planner.capacity.uncertainty import Futures
+from fleetmark.planner.capacity.alternatives import trades
+from fleetmark.planner.capacity.ledger import Ledger
+from fleetmark.planner.capacity.nothing import Nothing, do_nothing
+from fleetmark.planner.capacity.question import Alternative, Binding, Conflict, Plan, Question
+from fleetmark.planner.capacity.tornado import Effect
+from fleetmark.planner.capacity.uncertainty import Futures
 
 
 @dataclass(frozen=True, slots=True)

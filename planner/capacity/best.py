@@ -9,12 +9,12 @@ import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
-from planner.capacity.checks import check
-from planner.capacity.ledger import Ledger
-from planner.capacity.model import Model, build
-from planner.capacity.question import Margin, Plan, Question
-from planner.capacity.search import search
-from planner.capacity.shape import Caps, Floats
+from fleetmark.planner.capacity.checks import check
+from fleetmark.planner.capacity.ledger import Ledger
+from fleetmark.planner.capacity.model import Model, build
+from fleetmark.planner.capacity.question import Margin, Plan, Question
+from fleetmark.planner.capacity.search import search
+from fleetmark.planner.capacity.shape import Caps, Floats
 
 GAP = 0.01
 NOTHING = 1e-9  # minimum number of servers; smaller values count as none

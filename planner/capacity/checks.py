@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.text import message
-from planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Site, Sku
+from fleetmark.planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Site, Sku
 
 TOLERANCE = 1e-6  # tolerance as a share of a limit, as in solvers
 Floats = npt.NDArray[np.float64]

@@ -18,12 +18,12 @@ from dataclasses import replace
 import numpy as np
 
 from fleetmark.base.errors import FleetmarkError
-from planner.capacity import limits
-from planner.capacity.best import GAP, best
-from planner.capacity.model import build
-from planner.capacity.question import Conflict, Limit, Margin, Question
-from planner.capacity.rows import Label
-from planner.capacity.search import highs, search
+from fleetmark.planner.capacity import limits
+from fleetmark.planner.capacity.best import GAP, best
+from fleetmark.planner.capacity.model import build
+from fleetmark.planner.capacity.question import Conflict, Limit, Margin, Question
+from fleetmark.planner.capacity.rows import Label
+from fleetmark.planner.capacity.search import highs, search
 
 ANY = 1.0  # gap at which any plan is good enough
 PROBE = 10.0  # seconds for a single search for a plan

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
-from planner.capacity.ledger import Ledger
-from planner.capacity.question import Plan, Question
-from planner.capacity.sharing import Servers, enough, kept, possible, served
+from fleetmark.planner.capacity.ledger import Ledger
+from fleetmark.planner.capacity.question import Plan, Question
+from fleetmark.planner.capacity.sharing import Servers, enough, kept, possible, served
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

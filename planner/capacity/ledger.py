@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from planner.capacity.question import KINDS, Question, Supply
+from fleetmark.planner.capacity.question import KINDS, Question, Supply
 
 Floats = npt.NDArray[np.float64]
 _NEAR = 1e-6  # relative tolerance of solvers, absolute below one server

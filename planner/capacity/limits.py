@@ -24,10 +24,10 @@ from scipy.optimize import linprog
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
-from planner.capacity.model import Model
-from planner.capacity.question import NORMAL, Question, Site, Sku, Workload
-from planner.capacity.rows import Label
-from planner.capacity.shape import Floats
+from fleetmark.planner.capacity.model import Model
+from fleetmark.planner.capacity.question import NORMAL, Question, Site, Sku, Workload
+from fleetmark.planner.capacity.rows import Label
+from fleetmark.planner.capacity.shape import Floats
 
 AMOUNTS = (  # limits that are rows of the programme
     "demand",

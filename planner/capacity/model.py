@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from planner.capacity.purchases import discounts, purchases
-from planner.capacity.question import Margin, Question
-from planner.capacity.rows import Label, Rows
-from planner.capacity.shape import Caps, Floats, Ints, Shape
+from fleetmark.planner.capacity.purchases import discounts, purchases
+from fleetmark.planner.capacity.question import Margin, Question
+from fleetmark.planner.capacity.rows import Label, Rows
+from fleetmark.planner.capacity.shape import Caps, Floats, Ints, Shape
 
 
 @dataclass(kw_only=True, frozen=True, slots=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.capacity.question import Question
-from planner.capacity.sharing import Floats, Servers, best_share, kept
+from fleetmark.planner.capacity.question import Question
+from fleetmark.planner.capacity.sharing import Floats, Servers, best_share, kept
 
 MOST = 2.0  # the largest share that is computed
 _NEAR = 1e-6

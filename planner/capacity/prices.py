@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from fleetmark.base.text import message
-from planner.capacity.limits import AMOUNTS, SITE, amount, duals, loosened, name, stands_for, unit
-from planner.capacity.model import Model, build
-from planner.capacity.question import Binding, Margin, Plan, Question
-from planner.capacity.rows import Label
-from planner.capacity.search import highs, search
+from fleetmark.planner.capacity.limits import AMOUNTS, SITE, amount, duals, loosened, name, stands_for, unit
+from fleetmark.planner.capacity.model import Model, build
+from fleetmark.planner.capacity.question import Binding, Margin, Plan, Question
+from fleetmark.planner.capacity.rows import Label
+from fleetmark.planner.capacity.search import highs, search
 
 TELLS = 0.2  # maximum error of a reported saving, as a share of the saving or of the relaxation's saving
 AIM = 0.05  # maximum sum of the gaps, as a share of the relaxation's saving

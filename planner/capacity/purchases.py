@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from planner.capacity.rows import Rows
-from planner.capacity.shape import Ints, Shape
+from fleetmark.planner.capacity.rows import Rows
+from fleetmark.planner.capacity.shape import Ints, Shape
 
 
 def purchases(rows: Rows, shape: Shape) -> None:

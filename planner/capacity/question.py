@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from planner.estimate import Estimate
+from fleetmark.planner.estimate import Estimate
 
 HOURS = 8766.0  # hours in a year
 OUTAGE = 0.001  # nine hours a year

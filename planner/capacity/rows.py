@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from planner.capacity.shape import Floats, Ints
+from fleetmark.planner.capacity.shape import Floats, Ints
 
 Label = tuple[str | int, ...]
 

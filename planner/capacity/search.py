@@ -27,8 +27,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
-from planner.capacity.model import Model
-from planner.capacity.shape import Floats, Shape
+from fleetmark.planner.capacity.model import Model
+from fleetmark.planner.capacity.shape import Floats, Shape
 
 Marks = npt.NDArray[np.bool_]
 SMALL = 600  # maximum number of integers for solving the full programme first

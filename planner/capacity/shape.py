@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from planner.capacity.question import Margin, Question
+from fleetmark.planner.capacity.question import Margin, Question
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, sparse
 
-from planner.capacity.question import Question
+from fleetmark.planner.capacity.question import Question
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
-from planner.capacity.best import GAP, best
-from planner.capacity.conflict import conflict
-from planner.capacity.question import Conflict, Margin, Plan, Question
+from fleetmark.planner.capacity.best import GAP, best
+from fleetmark.planner.capacity.conflict import conflict
+from fleetmark.planner.capacity.question import Conflict, Margin, Plan, Question
 
 SECONDS = 60.0
 

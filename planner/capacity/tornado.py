@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from scipy import optimize, stats
 
 from fleetmark.base.text import message
-from planner.capacity.model import build
-from planner.capacity.question import Margin, Plan, Question, Worth
-from planner.capacity.queueing import CAP
+from fleetmark.planner.capacity.model import build
+from fleetmark.planner.capacity.question import Margin, Plan, Question, Worth
+from fleetmark.planner.capacity.queueing import CAP
 
 STEP = 0.10  # factors up and down if the range of an input is unknown
 RANK = 0.95  # the upper end of a known range; the lower end mirrors it

@@ -24,9 +24,9 @@ import pandas as pd
 from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
-from planner.capacity.futures import Draws, Fleet, needed, sample
-from planner.capacity.question import HOURS, Conflict, Margin, Plan, Question
-from planner.estimate import CONFIDENCE, Estimate
+from fleetmark.planner.capacity.futures import Draws, Fleet, needed, sample
+from fleetmark.planner.capacity.question import HOURS, Conflict, Margin, Plan, Question
+from fleetmark.planner.estimate import CONFIDENCE, Estimate
 
 Floats = npt.NDArray[np.float64]
 Solve = Callable[..., Plan | Conflict]  # called as solve(question, margin=...)

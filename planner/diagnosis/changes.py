@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.diagnosis.outliers import FLOOR, LIMIT
-from planner.diagnosis.robust import Floats
+from fleetmark.planner.diagnosis.outliers import FLOOR, LIMIT
+from fleetmark.planner.diagnosis.robust import Floats
 
 LEAST_RUNS = 3  # repeats, then and now, without which a change cannot be told from chance
 MAJORITY = 0.5  # of the hosts: from more on, the change is not theirs

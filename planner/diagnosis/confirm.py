@@ -7,9 +7,9 @@ from enum import StrEnum
 
 import numpy as np
 
-from planner.diagnosis import tails
-from planner.diagnosis.outliers import FLOOR
-from planner.diagnosis.robust import Floats
+from fleetmark.planner.diagnosis import tails
+from fleetmark.planner.diagnosis.outliers import FLOOR
+from fleetmark.planner.diagnosis.robust import Floats
 
 SURE = 3.0  # minimum loss in standard errors, since the first measurement already ruled out chance
 LIKELY = 2.0  # half-width of the likely range of a loss, in standard errors

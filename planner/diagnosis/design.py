@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from planner.diagnosis.posterior import NODE, NONE, Posterior
+from fleetmark.planner.diagnosis.posterior import NODE, NONE, Posterior
 
 SETS = 300  # number of draws from the posterior
 ORDERS, MORE = 8, 32  # number of orders of the classes whose prefixes are candidates, and if none is informative

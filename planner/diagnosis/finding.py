@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from planner.diagnosis.confirm import Settled, Verdict
+from fleetmark.planner.diagnosis.confirm import Settled, Verdict
 
 
 class Kind(StrEnum):

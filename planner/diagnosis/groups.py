@@ -9,12 +9,12 @@ from itertools import combinations
 
 import numpy as np
 
-from planner.diagnosis.design import choose
-from planner.diagnosis.panel import PAIR, Group, Together
-from planner.diagnosis.partners import Fault, Reason, Suspicion
-from planner.diagnosis.posterior import Posterior
-from planner.diagnosis.search import MOST_REPEATS, apart
-from planner.diagnosis.settling import PARTNERS, Settling, share
+from fleetmark.planner.diagnosis.design import choose
+from fleetmark.planner.diagnosis.panel import PAIR, Group, Together
+from fleetmark.planner.diagnosis.partners import Fault, Reason, Suspicion
+from fleetmark.planner.diagnosis.posterior import Posterior
+from fleetmark.planner.diagnosis.search import MOST_REPEATS, apart
+from fleetmark.planner.diagnosis.settling import PARTNERS, Settling, share
 
 Alone = Callable[[Sequence[str]], Mapping[str, float]]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.diagnosis.outliers import DISCOVERY, FLOOR
-from planner.diagnosis.robust import Floats
+from fleetmark.planner.diagnosis.outliers import DISCOVERY, FLOOR
+from fleetmark.planner.diagnosis.robust import Floats
 
 LEAST = 2  # minimum number of campaigns on either side of a change; a single one may be an outlier
 STRETCH = 3  # minimum number of campaigns of a temporary change

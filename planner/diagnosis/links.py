@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from planner.diagnosis.outliers import DISCOVERY, FLOOR, LEAST, LIMIT
-from planner.diagnosis.robust import NORMAL, Floats, lower_tail, p_value
-from planner.ratio import adjusted
+from fleetmark.planner.diagnosis.outliers import DISCOVERY, FLOOR, LEAST, LIMIT
+from fleetmark.planner.diagnosis.robust import NORMAL, Floats, lower_tail, p_value
+from fleetmark.planner.ratio import adjusted
 
 PARTNERS = 3  # minimum number of partners to separate a host's effect from those of its links
 LINK = 2.0  # factor by which a link's loss must exceed a node's, since fits with few partners are uneven

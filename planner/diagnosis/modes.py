@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.diagnosis.robust import Floats
+from fleetmark.planner.diagnosis.robust import Floats
 
 SHARE, LEAST = 0.25, 3  # minimum number of hosts in the smaller group; rarer values are outliers
 # Minimum distance of the group means in standard deviations within groups. Ashman, Bird and Zepf (1994) require 2.

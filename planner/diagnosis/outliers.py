@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from planner.diagnosis import modes
-from planner.diagnosis.robust import Floats, lower_tail, p_value
-from planner.ratio import adjusted
+from fleetmark.planner.diagnosis import modes
+from fleetmark.planner.diagnosis.robust import Floats, lower_tail, p_value
+from fleetmark.planner.ratio import adjusted
 
 LEAST = 8  # minimum number of hosts in a cohort; fewer do not show what is usual
 LIMIT = -5.0  # maximum z, in spreads of the other hosts

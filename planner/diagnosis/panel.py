@@ -10,8 +10,8 @@ from statistics import median
 
 import numpy as np
 
-from planner.diagnosis.partners import Fault
-from planner.diagnosis.search import MOST_REPEATS, Search, between
+from fleetmark.planner.diagnosis.partners import Fault
+from fleetmark.planner.diagnosis.search import MOST_REPEATS, Search, between
 
 Group = frozenset[str]
 Together = Callable[[tuple[str, ...]], Sequence[float]]

@@ -8,7 +8,7 @@ from math import comb, log
 
 import numpy as np
 
-from planner.diagnosis.covers import covering
+from fleetmark.planner.diagnosis.covers import covering
 
 FAULTS = 4  # maximum number of faults in one set
 NODE, NONE = 254, 255  # code instead of a link's other end: the fault is a node; code for no fault

@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from planner.diagnosis.panel import SURELY, Group, Panel
-from planner.diagnosis.partners import Fault, Reason
-from planner.diagnosis.search import MOST_REPEATS, between
+from fleetmark.planner.diagnosis.panel import SURELY, Group, Panel
+from fleetmark.planner.diagnosis.partners import Fault, Reason
+from fleetmark.planner.diagnosis.search import MOST_REPEATS, between
 
 PARTNERS = 2  # number of known-good hosts with which a node must be slow, or the end of a link fast
 

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from planner.diagnosis.robust import Floats
-from planner.ratio import adjusted
+from fleetmark.planner.diagnosis.robust import Floats
+from fleetmark.planner.ratio import adjusted
 
 LEAST_RUNS = 5  # minimum number of repeats to compare distributions
 LEAST_HOSTS = 8

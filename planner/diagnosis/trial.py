@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from planner.estimate import Estimate
+from fleetmark.planner.estimate import Estimate
 
 LEAST_PAIRS = 2
 _FLOOR = 1e-9  # the least standard error of a logarithm: equal runs are no proof of no spread

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fleetmark.base.facts import Dimm, Facts, Gpu
 from fleetmark.base.text import Message, count, message
-from planner.peak import compute, pcie, table
+from fleetmark.planner.peak import compute, pcie, table
 
 _BYTES = 8  # bytes that a channel moves at once: 64 data bits, also for the two halves of a DDR5 channel
 _KIND = re.compile(r"DDR[3-9]\b", re.IGNORECASE)  # other memory types have channels of other widths

@@ -19,9 +19,9 @@ import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import count
-from planner.estimate import Estimate
-from planner.predict.votes import LEAST_FAMILIES, Codes, Floats, Joined, Vote, join, reach, vote
-from planner.ratio import Ratio
+from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.predict.votes import LEAST_FAMILIES, Codes, Floats, Joined, Vote, join, reach, vote
+from fleetmark.planner.ratio import Ratio
 
 LEVEL = 0.9  # level of the prediction intervals
 LEAST_MACHINES = 8

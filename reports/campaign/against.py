@@ -15,20 +15,20 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.text import Message, message
 from fleetmark.base.units import scale_for, with_unit
 from fleetmark.base.words import word
+from fleetmark.planner import peak
+from fleetmark.planner.peak import Peak
 from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.metric import Metric
-from planner import peak
-from planner.peak import Peak
-from reports.campaign.ratios import ratio_of
-from reports.campaign.view import View
-from reports.kit import tabular
-from reports.kit.tabular import Cell
-from workloads import declared
-from workloads.manifest import Peak as Declared
+from fleetmark.reports.campaign.ratios import ratio_of
+from fleetmark.reports.campaign.view import View
+from fleetmark.reports.kit import tabular
+from fleetmark.reports.kit.tabular import Cell
+from fleetmark.workloads import declared
+from fleetmark.workloads.manifest import Peak as Declared
 
 if TYPE_CHECKING:
-    from planner.comparison import Comparison
-    from reports.comparison.model import RatioRow
+    from fleetmark.planner.comparison import Comparison
+    from fleetmark.reports.comparison.model import RatioRow
 
 MOST_NOTES = 6
 _TO = "to "  # before the generation of a pair's other end
@@ -189,7 +189,7 @@ def _times(row: RatioRow | None) -> Cell:
     """Return the ratio to the reference (above 1 is better) or the state of a guardrail; empty if not known."""
     if row is None:
         return Cell()
-    from planner.guardrail import Held  # imported here because it loads the statistics of comparisons
+    from fleetmark.planner.guardrail import Held  # imported here because it loads the statistics of comparisons
 
     if row.verdict in {Held.KEPT, Held.BROKEN}:
         return Cell(word(row.verdict))

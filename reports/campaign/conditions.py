@@ -12,7 +12,7 @@ import numpy as np
 from fleetmark.base.frames import distinct, mapped
 from fleetmark.base.measurement import Status
 from fleetmark.record.results import EXTREME_COLUMNS
-from reports.campaign.view import View
+from fleetmark.reports.campaign.view import View
 
 _OF = ["generation", "workload"]
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pandas as pd
 
-from reports.campaign import headlines, status
-from reports.campaign.against import Against
-from reports.campaign.front import machines
-from reports.campaign.front import status as status_of
-from reports.campaign.problems import Problem
-from reports.campaign.view import View, footnotes
-from reports.kit.tabular import Part, documents
-from reports.kit.tabular import records as rows_of
+from fleetmark.reports.campaign import headlines, status
+from fleetmark.reports.campaign.against import Against
+from fleetmark.reports.campaign.front import machines
+from fleetmark.reports.campaign.front import status as status_of
+from fleetmark.reports.campaign.problems import Problem
+from fleetmark.reports.campaign.view import View, footnotes
+from fleetmark.reports.kit.tabular import Part, documents
+from fleetmark.reports.kit.tabular import records as rows_of
 
 _RUNS = 20_000  # outcomes that are read at a time
 

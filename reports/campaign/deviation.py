@@ -19,9 +19,9 @@ from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, message
 from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.metric import Metric
-from reports.campaign.view import View, by_metric, of_metrics, point
-from reports.kit import format as fmt
-from reports.kit.tabular import Cell, Column, Kind, Tabular, Tone
+from fleetmark.reports.campaign.view import View, by_metric, of_metrics, point
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular, Tone
 
 LEAST = 3  # minimum hosts of a generation for one to be called different
 MOST_COLUMNS = 16

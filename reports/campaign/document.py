@@ -10,7 +10,7 @@ import pandas as pd
 
 from fleetmark.base.text import count, message
 from fleetmark.record.results import Results
-from reports.campaign import (
+from fleetmark.reports.campaign import (
     data,
     figures,
     grade_tables,
@@ -22,30 +22,30 @@ from reports.campaign import (
     tabs,
     telemetry,
 )
-from reports.campaign import remarks as run_notes
-from reports.campaign.against import against
-from reports.campaign.conditions import conditions
-from reports.campaign.deviation import Deviations, map_of_hosts
-from reports.campaign.front import anomalies, machines, next_steps
-from reports.campaign.front import status as status_of
-from reports.campaign.grades import Grades, grades
-from reports.campaign.hosts import facts_tab
-from reports.campaign.hosts import section as hosts_section
-from reports.campaign.problems import problems, resume_command
-from reports.campaign.roofs import lines
-from reports.campaign.versions import mixed
-from reports.campaign.view import View, view
-from reports.frontier.pictures import pictures
-from reports.frontier.points import families, metrics_of
-from reports.frontier.section import Block, blocks
-from reports.hosts import roofs as under_roofs
-from reports.kit import format as fmt
-from reports.kit.document import Command, Document, Exhibit, Note, Section
-from reports.kit.language import Language
-from reports.kit.tabular import Kind, Part
+from fleetmark.reports.campaign import remarks as run_notes
+from fleetmark.reports.campaign.against import against
+from fleetmark.reports.campaign.conditions import conditions
+from fleetmark.reports.campaign.deviation import Deviations, map_of_hosts
+from fleetmark.reports.campaign.front import anomalies, machines, next_steps
+from fleetmark.reports.campaign.front import status as status_of
+from fleetmark.reports.campaign.grades import Grades, grades
+from fleetmark.reports.campaign.hosts import facts_tab
+from fleetmark.reports.campaign.hosts import section as hosts_section
+from fleetmark.reports.campaign.problems import problems, resume_command
+from fleetmark.reports.campaign.roofs import lines
+from fleetmark.reports.campaign.versions import mixed
+from fleetmark.reports.campaign.view import View, view
+from fleetmark.reports.frontier.pictures import pictures
+from fleetmark.reports.frontier.points import families, metrics_of
+from fleetmark.reports.frontier.section import Block, blocks
+from fleetmark.reports.hosts import roofs as under_roofs
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import Command, Document, Exhibit, Note, Section
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.tabular import Kind, Part
 
 if TYPE_CHECKING:
-    from planner.comparison import Comparison
+    from fleetmark.planner.comparison import Comparison
 
 _SIDE = message("generation")
 _ON_PAGES: tuple[Kind, ...] = ("html", "pdf")

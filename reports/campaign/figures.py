@@ -15,21 +15,21 @@ import pandas as pd
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
+from fleetmark.planner.curves import CURVE, curve_point
 from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.metric import Metric
 from fleetmark.record.figures.pairs import pair_subjects
 from fleetmark.record.values import PASSED
 from fleetmark.record.values.engine import literal, quoted
-from planner.curves import CURVE, curve_point
-from reports.campaign.maps import of_devices, of_hosts
-from reports.campaign.view import View, by_metric, headlines, title_of
-from reports.kit import charts
-from reports.kit import format as fmt
-from reports.kit.charts import Across, Box, Chart, Line, Spec, folded
-from reports.kit.document import Exhibit, Note, Section
-from reports.kit.language import Language
-from reports.kit.tabular import Kind
-from workloads import declared
+from fleetmark.reports.campaign.maps import of_devices, of_hosts
+from fleetmark.reports.campaign.view import View, by_metric, headlines, title_of
+from fleetmark.reports.kit import charts
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.charts import Across, Box, Chart, Line, Spec, folded
+from fleetmark.reports.kit.document import Exhibit, Note, Section
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.tabular import Kind
+from fleetmark.workloads import declared
 
 FEW = 6  # dots
 LEAST_POINTS = 3  # minimum points of a line

@@ -12,13 +12,13 @@ from fleetmark.record.commands import on
 from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import HostInfo, status_counts
-from reports.campaign.deviation import Deviations, sentence, title, unlike
-from reports.campaign.headlines import FIRST_SIDES, NOISY
-from reports.campaign.problems import Problem, resume_command
-from reports.campaign.versions import mixed
-from reports.campaign.view import View
-from reports.hosts.generations import Deviation, by_generation
-from reports.kit import format as fmt
+from fleetmark.reports.campaign.deviation import Deviations, sentence, title, unlike
+from fleetmark.reports.campaign.headlines import FIRST_SIDES, NOISY
+from fleetmark.reports.campaign.problems import Problem, resume_command
+from fleetmark.reports.campaign.versions import mixed
+from fleetmark.reports.campaign.view import View
+from fleetmark.reports.hosts.generations import Deviation, by_generation
+from fleetmark.reports.kit import format as fmt
 
 MOST_ODD = 8
 MOST_HOSTS = 3  # hosts named in a list

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleetmark.base.text import Message, message
-from reports.campaign.grades import GRADES, Graded, GradedClass, Grades, scale
-from reports.kit import format as fmt
-from reports.kit.tabular import Cell, Column, Part, Tabular, compact, figure
+from fleetmark.reports.campaign.grades import GRADES, Graded, GradedClass, Grades, scale
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.tabular import Cell, Column, Part, Tabular, compact, figure
 
 
 def parts(grades: Grades) -> tuple[Part, ...]:

@@ -15,13 +15,13 @@ import pandas as pd
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, message
-from reports.campaign.ratios import ratio_of
-from reports.campaign.view import View
-from reports.kit import format as fmt
-from workloads import declared
+from fleetmark.reports.campaign.ratios import ratio_of
+from fleetmark.reports.campaign.view import View
+from fleetmark.reports.kit import format as fmt
+from fleetmark.workloads import declared
 
 if TYPE_CHECKING:
-    from planner.comparison import Comparison
+    from fleetmark.planner.comparison import Comparison
 
 GRADES = ((0.8, "A"), (0.6, "B"), (0.4, "C"), (0.2, "D"), (0.0, "E"))
 WORST = 10

@@ -11,13 +11,13 @@ from typing import Any
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
 from fleetmark.record.figures.metric import Metric
-from reports.campaign.against import Against
-from reports.campaign.deviation import chosen, title
-from reports.campaign.view import MetricRows, View, footnotes, headlines, legend, meaning, spread
-from reports.comparison.titles import class_title
-from reports.kit import format as fmt
-from reports.kit.document import Exhibit, Note, Section
-from reports.kit.tabular import Cell, Column, Kind, LazyRows, Row, Tabular, number
+from fleetmark.reports.campaign.against import Against
+from fleetmark.reports.campaign.deviation import chosen, title
+from fleetmark.reports.campaign.view import MetricRows, View, footnotes, headlines, legend, meaning, spread
+from fleetmark.reports.comparison.titles import class_title
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import Exhibit, Note, Section
+from fleetmark.reports.kit.tabular import Cell, Column, Kind, LazyRows, Row, Tabular, number
 
 FIRST_BENCHMARKS = 12  # on the first screen
 FIRST_SIDES = 4  # generations side by side

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fleetmark.base.text import Message, count, joined, message
-from reports.campaign.front import some
-from reports.campaign.view import View
-from reports.hosts.columns import side_by_side
-from reports.hosts.generations import Deviation, by_generation
-from reports.kit import format as fmt
-from reports.kit.document import Exhibit, Note, Section
-from reports.kit.tabular import Cell, Column, Row, Tabular
+from fleetmark.reports.campaign.front import some
+from fleetmark.reports.campaign.view import View
+from fleetmark.reports.hosts.columns import side_by_side
+from fleetmark.reports.hosts.generations import Deviation, by_generation
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import Exhibit, Note, Section
+from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular
 
 _NAMED = 6  # hosts named in a cell of a page
 _NAMED_IN_WORKBOOK = 20

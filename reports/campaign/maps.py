@@ -14,17 +14,17 @@ import numpy as np
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, joined, message
+from fleetmark.planner import peak
+from fleetmark.planner.peak import Peak
 from fleetmark.record.figures.metric import Metric
 from fleetmark.record.figures.pairs import pair_subjects, peer
-from planner import peak
-from planner.peak import Peak
-from reports.campaign.against import Machines, machines_of
-from reports.campaign.view import View, headlines, title_of
-from reports.kit import charts
-from reports.kit import format as fmt
-from reports.kit.charts import Chart, folded
-from reports.kit.language import Language
-from workloads import declared
+from fleetmark.reports.campaign.against import Machines, machines_of
+from fleetmark.reports.campaign.view import View, headlines, title_of
+from fleetmark.reports.kit import charts
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.charts import Chart, folded
+from fleetmark.reports.kit.language import Language
+from fleetmark.workloads import declared
 
 Cell = tuple[str, str, float]  # from, to, figure
 _BEYOND = 1.02  # a larger share of a link's peak cannot be explained by rounding

@@ -14,13 +14,13 @@ from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
 from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.metric import Metric
-from reports.campaign.deviation import title
-from reports.campaign.headlines import NOTHING, end_cells, figure_cell, records, spread_cells, variation
-from reports.campaign.view import MetricRows, View, footnotes, legend, meaning, of_metrics, point
-from reports.kit import format as fmt
-from reports.kit.breakdown import Breakdown, Entry
-from reports.kit.document import Exhibit, Note
-from reports.kit.tabular import Cell, Column, Row, Tabular, number
+from fleetmark.reports.campaign.deviation import title
+from fleetmark.reports.campaign.headlines import NOTHING, end_cells, figure_cell, records, spread_cells, variation
+from fleetmark.reports.campaign.view import MetricRows, View, footnotes, legend, meaning, of_metrics, point
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.breakdown import Breakdown, Entry
+from fleetmark.reports.kit.document import Exhibit, Note
+from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, number
 
 ROWS = 3000  # figures for which every host has its own row
 ROWS_ON_PAPER = 400

@@ -12,7 +12,7 @@ from fleetmark.base.measurement import Status
 from fleetmark.base.text import message
 from fleetmark.record.archive import safe_name
 from fleetmark.record.results import HostInfo, Results
-from reports.kit import format as fmt
+from fleetmark.reports.kit import format as fmt
 
 WORST_FIRST = (Status.FAILED, Status.LOST, Status.INVALID, Status.SKIPPED)
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.text import count, joined, message
 from fleetmark.record.results import CampaignInfo
-from reports.campaign.front import some
-from reports.kit import format as fmt
-from reports.kit.document import Command, Exhibit, Note
-from reports.kit.tabular import Cell, Column, Tabular
+from fleetmark.reports.campaign.front import some
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import Command, Exhibit, Note
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 
 STATUSES = message(
     "passed; failed: it ran and ended in an error; lost: result unknown; host or connection dropped; invalid: it ran, "

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from planner.comparison import Comparison
-    from reports.comparison.model import RatioRow
+    from fleetmark.planner.comparison import Comparison
+    from fleetmark.reports.comparison.model import RatioRow
 
 RatioOf = Callable[[Mapping[Any, Any]], "RatioRow | None"]
 
@@ -20,7 +20,7 @@ def ratio_of(comparison: Comparison | None) -> RatioOf:
         return lambda _: None
     # Here, since comparisons take 0.1 s to load, and most campaigns have no reference.
     from fleetmark.record.sides.titles import title_of
-    from reports.comparison.model import rows
+    from fleetmark.reports.comparison.model import rows
 
     of_title = {r.benchmark: r for r in rows(comparison) if r.benchmark}
     return lambda row: of_title.get(title_of(row)) or of_title.get(title_of(row, sized=False))

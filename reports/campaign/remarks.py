@@ -10,10 +10,10 @@ import pandas as pd
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import Message, count, message
 from fleetmark.record.results import Results
-from reports.campaign.front import short, some
-from reports.kit import format as fmt
-from reports.kit.document import Note, Section
-from reports.kit.tabular import Kind, Part
+from fleetmark.reports.campaign.front import short, some
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import Note, Section
+from fleetmark.reports.kit.tabular import Kind, Part
 
 KEY = "remarks"
 MOST = 50  # of a document

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleetmark.base.text import joined, message
-from reports.campaign.grades import Graded, Grades
-from reports.kit.charts import Chart
-from reports.kit.language import Language
-from reports.kit.roofline import Ceiling, Dot, roofline
+from fleetmark.reports.campaign.grades import Graded, Grades
+from fleetmark.reports.kit.charts import Chart
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.roofline import Ceiling, Dot, roofline
 
 _ROOF = (Ceiling("", 1.0, 1.0),)
 LOWEST = 1e-4  # operations a byte over the balance of the device: what only moves data stands here

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from fleetmark.planner.diagnosis.cohorts import kind_of
 from fleetmark.record.figures.pairs import peer
 from fleetmark.record.roofs import Rate, best_of, part_of, roofs
-from planner.diagnosis.cohorts import kind_of
-from reports.campaign.view import View
-from reports.hosts.roofs import Line
-from reports.hosts.roofs import lines as of_kinds
-from reports.kit import format as fmt
+from fleetmark.reports.campaign.view import View
+from fleetmark.reports.hosts.roofs import Line
+from fleetmark.reports.hosts.roofs import lines as of_kinds
+from fleetmark.reports.kit import format as fmt
 
 _METRIC = ["workload", "case", "metric", "unit"]
 _COLUMNS = ["host", *_METRIC, "class", "subject", "labels", "standing", "value"]

@@ -11,12 +11,12 @@ from fleetmark.base.measurement import Status
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
 from fleetmark.record.results import Results, status_counts
-from reports.campaign.front import some
-from reports.campaign.problems import WORST_FIRST, Problem
-from reports.campaign.view import View
-from reports.kit import format as fmt
-from reports.kit.document import Command, Exhibit, Finding, Note, Section, Tile
-from reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone, number
+from fleetmark.reports.campaign.front import some
+from fleetmark.reports.campaign.problems import WORST_FIRST, Problem
+from fleetmark.reports.campaign.view import View
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import Command, Exhibit, Finding, Note, Section, Tile
+from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone, number
 
 CAUSES = 50
 CAUSES_IN_TERMINAL = 6

@@ -15,20 +15,20 @@ from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Centre
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
+from fleetmark.planner.centre import LEAST
 from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.metric import Metric
 from fleetmark.record.figures.pairs import pair_subjects
 from fleetmark.record.values import PASSED
-from planner.centre import LEAST
-from reports.campaign import headlines
-from reports.campaign.against import Against
-from reports.campaign.deviation import title
-from reports.campaign.view import MetricRows, View, meaning
-from reports.kit import format as fmt
-from reports.kit.document import Section
-from reports.kit.layout import FIRST_ROW, HEAD_ROW
-from reports.kit.tabular import Cell, Column, LazyRows, Row, Tabular
-from reports.kit.workbook import INTEGER, MOST_FORMULA, cell
+from fleetmark.reports.campaign import headlines
+from fleetmark.reports.campaign.against import Against
+from fleetmark.reports.campaign.deviation import title
+from fleetmark.reports.campaign.view import MetricRows, View, meaning
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import Section
+from fleetmark.reports.kit.layout import FIRST_ROW, HEAD_ROW
+from fleetmark.reports.kit.tabular import Cell, Column, LazyRows, Row, Tabular
+from fleetmark.reports.kit.workbook import INTEGER, MOST_FORMULA, cell
 
 LIVE = 20_000  # measurements up to which figures are formulas over them
 MOST_FIGURES = 500_000  # figures of hosts in the workbook

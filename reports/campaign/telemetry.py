@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 
 from fleetmark.base.text import Message, count, joined, message
-from reports.campaign.conditions import Condition
-from reports.campaign.view import View
-from reports.kit import format as fmt
-from reports.kit.tabular import Cell, Column, Tabular, number
+from fleetmark.reports.campaign.conditions import Condition
+from fleetmark.reports.campaign.view import View
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, number
 
 # A field of Condition, its heading, its base unit.
 _QUANTITIES: tuple[tuple[str, Message, str], ...] = (

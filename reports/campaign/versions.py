@@ -5,7 +5,7 @@ from __future__ import annotations
 from fleetmark.base.text import message
 from fleetmark.record.values import Values
 from fleetmark.record.values.engine import literal
-from reports.kit import format as fmt
+from fleetmark.reports.kit import format as fmt
 
 
 def mixed(values: Values) -> list[tuple[str, str, list[str]]]:

@@ -10,14 +10,14 @@ import pandas as pd
 
 from fleetmark.base.measurement import Centre, Standing, Status
 from fleetmark.base.text import joined, message
+from fleetmark.planner.centre import Interval
+from fleetmark.planner.curves import CURVE, curve_point
 from fleetmark.record.figures import hosts as figures
 from fleetmark.record.figures.hosts import METRIC, HostFigures
 from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import HostInfo, Results
-from planner.centre import Interval
-from planner.curves import CURVE, curve_point
-from reports.campaign.problems import absences
-from reports.kit import format as fmt
+from fleetmark.reports.campaign.problems import absences
+from fleetmark.reports.kit import format as fmt
 
 MetricRows = tuple[Metric, pd.DataFrame, fmt.Shown]  # a metric, its rows, and how their figures are written
 

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from fleetmark.base.kinds import PEAK
 from fleetmark.base.text import Message, joined, message
-from planner.comparison import WORK_MIX, Comparison
-from planner.equivalence import Basis
-from reports.kit import format as fmt
-from workloads.declared import classes
-from workloads.suite import load_suite
+from fleetmark.planner.comparison import WORK_MIX, Comparison
+from fleetmark.planner.equivalence import Basis
+from fleetmark.reports.kit import format as fmt
+from fleetmark.workloads.declared import classes
+from fleetmark.workloads.suite import load_suite
 
 _AREAS: Mapping[str, Message] = {
     "cpu-int": message("integer"),

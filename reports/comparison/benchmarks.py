@@ -10,20 +10,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from fleetmark.base.measurement import Kind as MetricKind
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
-from planner.comparison import Comparison
-from planner.contrast import Pairing
-from planner.guardrail import Held
-from planner.ratio import Verdict
-from reports.comparison import forest
-from reports.comparison.face import Face
-from reports.comparison.first import VERDICTS
-from reports.comparison.headline import short_titles
-from reports.comparison.model import RatioRow
-from reports.comparison.titles import basis_title, class_title, spaced
-from reports.kit import format as fmt
-from reports.kit.document import Exhibit, Note, Section
-from reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
-from workloads.declared import in_bits, in_percent
+from fleetmark.planner.comparison import Comparison
+from fleetmark.planner.contrast import Pairing
+from fleetmark.planner.guardrail import Held
+from fleetmark.planner.ratio import Verdict
+from fleetmark.reports.comparison import forest
+from fleetmark.reports.comparison.face import Face
+from fleetmark.reports.comparison.first import VERDICTS
+from fleetmark.reports.comparison.headline import short_titles
+from fleetmark.reports.comparison.model import RatioRow
+from fleetmark.reports.comparison.titles import basis_title, class_title, spaced
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import Exhibit, Note, Section
+from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
+from fleetmark.workloads.declared import in_bits, in_percent
 
 Cells = Mapping[str, RatioRow]  # a class or benchmark: candidate to its row
 _HELD: Mapping[str, Tone] = {Held.KEPT: "good", Held.BROKEN: "bad", Held.CANNOT_TELL: "unsure"}

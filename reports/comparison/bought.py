@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from fleetmark.base.text import Message, count, joined, message
+from fleetmark.planner.comparison import Candidate, Comparison
+from fleetmark.planner.frontier import Bound
 from fleetmark.record.results import HostInfo
-from planner.comparison import Candidate, Comparison
-from planner.frontier import Bound
-from reports.comparison.cell import SERVERS, Line
-from reports.comparison.service import Service
-from reports.comparison.titles import spaced
-from reports.frontier.section import unit_of
-from reports.kit import format as fmt
+from fleetmark.reports.comparison.cell import SERVERS, Line
+from fleetmark.reports.comparison.service import Service
+from fleetmark.reports.comparison.titles import spaced
+from fleetmark.reports.frontier.section import unit_of
+from fleetmark.reports.kit import format as fmt
 
 MOST = 6  # maximum number of sides named
 Strata = Sequence[tuple[float, Sequence[str]]]  # (share, hosts) of each stratum

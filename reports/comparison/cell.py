@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fleetmark.base.text import Message, joined, message
-from planner.estimate import Estimate
-from planner.ratio import Verdict
+from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.ratio import Verdict
 
 SERVERS = 100  # number of baseline servers to replace
 _BOUNDED = {

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from fleetmark.planner.comparison import Comparison, Side
 from fleetmark.record.compare import Answer
 from fleetmark.record.results import HostInfo, Results
-from planner.comparison import Comparison, Side
-from reports.campaign.view import View, view
-from reports.comparison.front import Around
-from reports.frontier.points import families, metrics_of
-from reports.frontier.section import Block, blocks
+from fleetmark.reports.campaign.view import View, view
+from fleetmark.reports.comparison.front import Around
+from fleetmark.reports.frontier.points import families, metrics_of
+from fleetmark.reports.frontier.section import Block, blocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

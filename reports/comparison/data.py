@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from planner.estimate import CONFIDENCE
-from planner.peers import Outlier
-from reports.comparison import headline
-from reports.comparison.cell import Cell as Result
-from reports.comparison.face import Face
-from reports.comparison.front import Front
-from reports.comparison.model import RatioRow, footnotes
-from reports.comparison.titles import titled
-from reports.kit.tabular import Cell, Column, Part, Tabular, documents
+from fleetmark.planner.estimate import CONFIDENCE
+from fleetmark.planner.peers import Outlier
+from fleetmark.reports.comparison import headline
+from fleetmark.reports.comparison.cell import Cell as Result
+from fleetmark.reports.comparison.face import Face
+from fleetmark.reports.comparison.front import Front
+from fleetmark.reports.comparison.model import RatioRow, footnotes
+from fleetmark.reports.comparison.titles import titled
+from fleetmark.reports.kit.tabular import Cell, Column, Part, Tabular, documents
 
 
 def record(

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleetmark.base.text import joined, message
-from planner.comparison import WORK_MIX, Comparison
-from reports.comparison import benchmarks, data, evidence, excluded, first, peers
-from reports.comparison.compared import Compared
-from reports.comparison.face import Face, face
-from reports.comparison.method import method
-from reports.comparison.model import footnotes, rows
-from reports.comparison.titles import labelled
-from reports.comparison.workbook import book
-from reports.frontier.pictures import pictures
-from reports.kit.document import Document, Exhibit, Note, Section
-from reports.kit.language import Language
-from reports.kit.tabular import Kind
+from fleetmark.planner.comparison import WORK_MIX, Comparison
+from fleetmark.reports.comparison import benchmarks, data, evidence, excluded, first, peers
+from fleetmark.reports.comparison.compared import Compared
+from fleetmark.reports.comparison.face import Face, face
+from fleetmark.reports.comparison.method import method
+from fleetmark.reports.comparison.model import footnotes, rows
+from fleetmark.reports.comparison.titles import labelled
+from fleetmark.reports.comparison.workbook import book
+from fleetmark.reports.frontier.pictures import pictures
+from fleetmark.reports.kit.document import Document, Exhibit, Note, Section
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.tabular import Kind
 
 _ALL: tuple[Kind, ...] = ("html", "pdf", "xlsx", "markdown", "terminal")
 

@@ -8,18 +8,18 @@ from dataclasses import replace
 from fleetmark.base.text import count, joined, message
 from fleetmark.record import imports
 from fleetmark.record.results import Results
-from reports.campaign import figures, hosts, metrics, status, telemetry
-from reports.campaign import provenance as origin
-from reports.campaign.conditions import conditions
-from reports.campaign.problems import problems
-from reports.campaign.versions import mixed
-from reports.campaign.view import View
-from reports.comparison.titles import labelled
-from reports.kit import format as fmt
-from reports.kit.breakdown import Breakdown
-from reports.kit.document import Command, Exhibit, Note, Section
-from reports.kit.language import Language
-from reports.kit.tabular import Kind, Tabular
+from fleetmark.reports.campaign import figures, hosts, metrics, status, telemetry
+from fleetmark.reports.campaign import provenance as origin
+from fleetmark.reports.campaign.conditions import conditions
+from fleetmark.reports.campaign.problems import problems
+from fleetmark.reports.campaign.versions import mixed
+from fleetmark.reports.campaign.view import View
+from fleetmark.reports.comparison.titles import labelled
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.breakdown import Breakdown
+from fleetmark.reports.kit.document import Command, Exhibit, Note, Section
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.tabular import Kind, Tabular
 
 _SIDE = message("side")
 _CAUSES = 8

@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from fleetmark.base.text import joined, message
-from reports.comparison.face import Face
-from reports.comparison.reliance import some
-from reports.comparison.titles import class_title, labelled, titled
-from reports.kit import format as fmt
-from reports.kit.document import Exhibit, Note, Section
-from reports.kit.tabular import Cell, Column, Row, Tabular, number
+from fleetmark.reports.comparison.face import Face
+from fleetmark.reports.comparison.reliance import some
+from fleetmark.reports.comparison.titles import class_title, labelled, titled
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import Exhibit, Note, Section
+from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, number
 
 _NAMED = 12  # maximum benchmarks named for a reason
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from planner.comparison import Comparison
-from planner.estimate import Estimate
-from reports.comparison import forest
-from reports.comparison.forest import Axis
-from reports.comparison.front import MOST_SIDES, Around, Front, front
-from reports.comparison.model import RatioRow
-from reports.kit.charts import colour_of
+from fleetmark.planner.comparison import Comparison
+from fleetmark.planner.estimate import Estimate
+from fleetmark.reports.comparison import forest
+from fleetmark.reports.comparison.forest import Axis
+from fleetmark.reports.comparison.front import MOST_SIDES, Around, Front, front
+from fleetmark.reports.comparison.model import RatioRow
+from fleetmark.reports.kit.charts import colour_of
 
 _GREY = "#8C8C8C"
 

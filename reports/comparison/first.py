@@ -9,17 +9,17 @@ from rich.cells import cell_len, set_cell_size
 
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
-from planner.ratio import Verdict
-from reports.comparison import forest
-from reports.comparison.cell import SERVERS, Line
-from reports.comparison.cell import Cell as Result
-from reports.comparison.face import Face
-from reports.comparison.front import MOST_SIDES
-from reports.kit import format as fmt
-from reports.kit.charts import Chart
-from reports.kit.document import Exhibit, Note, Section
-from reports.kit.language import Language
-from reports.kit.tabular import Cell, Column, Row, Tabular, Tone
+from fleetmark.planner.ratio import Verdict
+from fleetmark.reports.comparison import forest
+from fleetmark.reports.comparison.cell import SERVERS, Line
+from fleetmark.reports.comparison.cell import Cell as Result
+from fleetmark.reports.comparison.face import Face
+from fleetmark.reports.comparison.front import MOST_SIDES
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.charts import Chart
+from fleetmark.reports.kit.document import Exhibit, Note, Section
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, Tone
 
 VERDICTS: dict[str, Tone] = {Verdict.WORSE: "bad", Verdict.CANNOT_TELL: "unsure"}
 _MARKS = "o^+*"  # of candidates in a terminal

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from planner.estimate import Estimate
+from fleetmark.planner.estimate import Estimate
 
 WIDTH, HEIGHT = 340, 20  # of a row, in px
 _LANE = 9  # px from one candidate to the next, where each has a height of its own

@@ -13,21 +13,21 @@ from fleetmark.base.kinds import PEAK
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
+from fleetmark.planner.comparison import WORK_MIX, Comparison
+from fleetmark.planner.equivalence import Basis
+from fleetmark.planner.guardrail import Held
+from fleetmark.planner.peers import Outlier
+from fleetmark.planner.ratio import SAME, Verdict
 from fleetmark.record.results import HostInfo
 from fleetmark.record.sides.matching import Drop, moved
-from planner.comparison import WORK_MIX, Comparison
-from planner.equivalence import Basis
-from planner.guardrail import Held
-from planner.peers import Outlier
-from planner.ratio import SAME, Verdict
-from reports.comparison.areas import not_measured
-from reports.comparison.bought import bought, currency, totals
-from reports.comparison.cell import SERVERS, Cell, Line
-from reports.comparison.headline import no_interval
-from reports.comparison.legend import legend
-from reports.comparison.model import RatioRow
-from reports.comparison.model import rows as rows_of
-from reports.comparison.reliance import (
+from fleetmark.reports.comparison.areas import not_measured
+from fleetmark.reports.comparison.bought import bought, currency, totals
+from fleetmark.reports.comparison.cell import SERVERS, Cell, Line
+from fleetmark.reports.comparison.headline import no_interval
+from fleetmark.reports.comparison.legend import legend
+from fleetmark.reports.comparison.model import RatioRow
+from fleetmark.reports.comparison.model import rows as rows_of
+from fleetmark.reports.comparison.reliance import (
     Finding,
     Remark,
     mix,
@@ -38,12 +38,12 @@ from reports.comparison.reliance import (
     some,
     threads,
 )
-from reports.comparison.service import Service, distance, services, unserved, without
-from reports.comparison.titles import basis_title, class_title, labelled, spaced, titled
-from reports.frontier.points import Family
-from reports.frontier.section import unit_of
-from reports.kit import format as fmt
-from workloads.declared import frontier
+from fleetmark.reports.comparison.service import Service, distance, services, unserved, without
+from fleetmark.reports.comparison.titles import basis_title, class_title, labelled, spaced, titled
+from fleetmark.reports.frontier.points import Family
+from fleetmark.reports.frontier.section import unit_of
+from fleetmark.reports.kit import format as fmt
+from fleetmark.workloads.declared import frontier
 
 MOST_SIDES = 4  # maximum number of candidates in the sentence and in a plot
 MOST_WORSE = 6

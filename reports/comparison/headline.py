@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fleetmark.base.text import Message, count, joined, message
-from planner.comparison import WORK_MIX, Candidate, Comparison
-from planner.contrast import Pairing
-from planner.equivalence import Basis, Equivalence
-from planner.estimate import Estimate
-from planner.ratio import Ratio
-from planner.remarks import numbered
-from reports.kit import format as fmt
+from fleetmark.planner.comparison import WORK_MIX, Candidate, Comparison
+from fleetmark.planner.contrast import Pairing
+from fleetmark.planner.equivalence import Basis, Equivalence
+from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.ratio import Ratio
+from fleetmark.planner.remarks import numbered
+from fleetmark.reports.kit import format as fmt
 
 FAR = 10  # times the ratio, beyond which an interval by clusters says nothing
 

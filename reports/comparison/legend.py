@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fleetmark.base.text import message
-from reports.comparison.cell import Line
-from reports.comparison.reliance import some
+from fleetmark.reports.comparison.cell import Line
+from fleetmark.reports.comparison.reliance import some
 
 
 def legend(lines: Sequence[Line], published: bool) -> Iterator[str]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
-from planner.comparison import Comparison
-from planner.contrast import Pairing
+from fleetmark.planner.comparison import Comparison
+from fleetmark.planner.contrast import Pairing
 
 DEGREES = (
     message("Degrees of freedom"),

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from fleetmark.base.measurement import Kind, Standing
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
-from planner.comparison import CLASH, WORK_MIX, Candidate, Comparison
-from planner.contrast import Pairing
-from planner.equivalence import Basis, Equivalence
-from planner.estimate import Estimate
-from planner.ratio import Ratio
-from reports.comparison import headline
-from reports.kit import format as fmt
+from fleetmark.planner.comparison import CLASH, WORK_MIX, Candidate, Comparison
+from fleetmark.planner.contrast import Pairing
+from fleetmark.planner.equivalence import Basis, Equivalence
+from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.ratio import Ratio
+from fleetmark.reports.comparison import headline
+from fleetmark.reports.kit import format as fmt
 
 MOST_NAMED = 4  # hosts in a note, of those that a class does without for one reason
 MOST_REASONS = 4

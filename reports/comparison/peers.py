@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Mapping
 
 from fleetmark.base.text import message
-from planner import peers
-from planner.comparison import Comparison, Side
-from reports.campaign.deviation import LEVELS, STEP
-from reports.comparison.titles import class_title
-from reports.kit import format as fmt
-from reports.kit.document import Section
-from reports.kit.tabular import Cell, Column, Tabular, Tone
+from fleetmark.planner import peers
+from fleetmark.planner.comparison import Comparison, Side
+from fleetmark.reports.campaign.deviation import LEVELS, STEP
+from fleetmark.reports.comparison.titles import class_title
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import Section
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, Tone
 
 MOST = 60  # hosts
 MOST_CLASSES = 12

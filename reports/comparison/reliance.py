@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetmark.base.text import Message, count, joined, message
+from fleetmark.planner.comparison import WORK_MIX, Comparison
+from fleetmark.planner.contrast import Pairing
+from fleetmark.planner.peers import Outlier
 from fleetmark.record.results import HostInfo
-from planner.comparison import WORK_MIX, Comparison
-from planner.contrast import Pairing
-from planner.peers import Outlier
-from reports.comparison.model import RatioRow, footnotes
-from reports.comparison.titles import class_title, spaced
-from reports.hosts.generations import by_generation
-from reports.kit import format as fmt
+from fleetmark.reports.comparison.model import RatioRow, footnotes
+from fleetmark.reports.comparison.titles import class_title, spaced
+from fleetmark.reports.hosts.generations import by_generation
+from fleetmark.reports.kit import format as fmt
 
 MOST_HOSTS = 3
 MOST_SETTINGS = 3

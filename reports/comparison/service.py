@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import joined, message
 from fleetmark.base.units import human
-from planner.comparison import Comparison
-from planner.frontier import Bound, Equivalence, equivalence
-from planner.ratio import Ratio
-from reports.comparison.cell import SERVERS, Cell, Line
-from reports.frontier.points import Family
-from reports.frontier.section import cannot, unit_of
-from reports.kit import format as fmt
+from fleetmark.planner.comparison import Comparison
+from fleetmark.planner.frontier import Bound, Equivalence, equivalence
+from fleetmark.planner.ratio import Ratio
+from fleetmark.reports.comparison.cell import SERVERS, Cell, Line
+from fleetmark.reports.frontier.points import Family
+from fleetmark.reports.frontier.section import cannot, unit_of
+from fleetmark.reports.kit import format as fmt
 
 _PER = ("server", "gpu", "money")  # values of ``per`` for which work at equal service can be compared
 

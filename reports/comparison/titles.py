@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from fleetmark.base.kinds import PEAK
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
-from planner.comparison import WORK_MIX
-from planner.equivalence import Basis
-from reports.kit import format as fmt
+from fleetmark.planner.comparison import WORK_MIX
+from fleetmark.planner.equivalence import Basis
+from fleetmark.reports.kit import format as fmt
 
 _TITLES: Mapping[str, Message] = {
     WORK_MIX: message("your mix"),

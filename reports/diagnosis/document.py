@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from fleetmark.base.text import count, joined, message
+from fleetmark.planner.diagnosis.finding import Finding as Found
+from fleetmark.planner.diagnosis.finding import Kind
 from fleetmark.record.diagnosis import Diagnosis, as_json
 from fleetmark.record.roofs import Roof
-from planner.diagnosis.finding import Finding as Found
-from planner.diagnosis.finding import Kind
-from reports.diagnosis import steps
-from reports.diagnosis.sentences import benchmark, certainty, headline, owner, sentence, share
-from reports.hosts import roofs as under_roofs
-from reports.kit import format as fmt
-from reports.kit import tabular
-from reports.kit.document import PAGES, Command, Document, Exhibit, Finding, Note, Section, provenance
-from reports.kit.language import Language
-from reports.kit.tabular import Cell, Column, Tabular, Tone, number, quantity
-from reports.kit.tabular import Kind as Format
-from workloads import declared
+from fleetmark.reports.diagnosis import steps
+from fleetmark.reports.diagnosis.sentences import benchmark, certainty, headline, owner, sentence, share
+from fleetmark.reports.hosts import roofs as under_roofs
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit import tabular
+from fleetmark.reports.kit.document import PAGES, Command, Document, Exhibit, Finding, Note, Section, provenance
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, Tone, number, quantity
+from fleetmark.reports.kit.tabular import Kind as Format
+from fleetmark.workloads import declared
 
 HEAT_HOSTS, HEAT_BENCHMARKS = 40, 12  # maximum size of the heat map
 _READ: tuple[Format, ...] = ("terminal", "html", "pdf", "markdown")  # formats that are read from top to bottom

@@ -10,11 +10,11 @@ from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.units import human
 from fleetmark.base.visible import visible
 from fleetmark.base.words import word
+from fleetmark.planner.diagnosis.gate import NOT_MEASURED, PEAK, PEERS, REPEATS, CheckVerdict, Result, Severity
 from fleetmark.record.diagnosis.gate import Acceptance
-from planner.diagnosis.gate import NOT_MEASURED, PEAK, PEERS, REPEATS, CheckVerdict, Result, Severity
-from reports.kit import format as fmt
-from reports.kit.document import PAGES, Document, Section
-from reports.kit.tabular import Cell, Column, Tabular, quantity
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import PAGES, Document, Section
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, quantity
 
 NAMED = 4  # maximum number of hosts named in a row
 

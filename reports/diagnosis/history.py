@@ -10,15 +10,15 @@ import numpy as np
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, count, joined, message
+from fleetmark.planner.diagnosis.history import LEAST_SERIES, Change
 from fleetmark.record.diagnosis.history import History, Series, as_json
 from fleetmark.record.diagnosis.table import title
-from planner.diagnosis.history import LEAST_SERIES, Change
-from reports.diagnosis.sentences import share
-from reports.kit import format as fmt
-from reports.kit.charts import Chart
-from reports.kit.document import Document, Note, Section, provenance
-from reports.kit.tabular import Cell, Column, Tabular, Tone
-from workloads import declared
+from fleetmark.reports.diagnosis.sentences import share
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.charts import Chart
+from fleetmark.reports.kit.document import Document, Note, Section, provenance
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, Tone
+from fleetmark.workloads import declared
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDE, MOST_PLOTS = 24, 400

@@ -8,12 +8,12 @@ from typing import Any
 
 from fleetmark.base.text import Message, count, message
 from fleetmark.base.words import word
+from fleetmark.planner.diagnosis.partners import Fault, Reason
 from fleetmark.record.diagnosis.isolations import Isolated
-from planner.diagnosis.partners import Fault, Reason
-from reports.diagnosis.sentences import share
-from reports.kit import format as fmt
-from reports.kit.document import PAGES, Document, Finding, Note, Section, provenance
-from reports.kit.tabular import Cell, Column, Tabular, number
+from fleetmark.reports.diagnosis.sentences import share
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import PAGES, Document, Finding, Note, Section, provenance
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, number
 
 PAIR = 2
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fleetmark.base.text import Message, count, joined, message
+from fleetmark.planner.diagnosis.confirm import Settled, Verdict
+from fleetmark.planner.diagnosis.finding import Finding, Kind
+from fleetmark.planner.diagnosis.outliers import DISCOVERY
 from fleetmark.record.diagnosis import Diagnosis
-from planner.diagnosis.confirm import Settled, Verdict
-from planner.diagnosis.finding import Finding, Kind
-from planner.diagnosis.outliers import DISCOVERY
-from reports.kit import format as fmt
-from workloads import declared
+from fleetmark.reports.kit import format as fmt
+from fleetmark.workloads import declared
 
 MANY = 4  # hosts that a sentence names
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fleetmark.base.text import Message, message
+from fleetmark.planner.diagnosis.confirm import Verdict
+from fleetmark.planner.diagnosis.finding import Finding, Kind
 from fleetmark.record.commands import on
 from fleetmark.record.diagnosis import Diagnosis
-from planner.diagnosis.confirm import Verdict
-from planner.diagnosis.finding import Finding, Kind
-from reports.diagnosis.sentences import MANY, between
-from reports.kit import format as fmt
+from fleetmark.reports.diagnosis.sentences import MANY, between
+from fleetmark.reports.kit import format as fmt
 
 
 @dataclass(frozen=True, slots=True)

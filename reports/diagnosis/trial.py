@@ -8,13 +8,13 @@ from typing import Any
 
 from fleetmark.base.text import Message, count, message
 from fleetmark.base.words import word
+from fleetmark.planner.diagnosis.trial import Gain, TrialChange
+from fleetmark.planner.diagnosis.tuning.rule import Rule
+from fleetmark.planner.diagnosis.tuning.setting import Setting
 from fleetmark.record.diagnosis.trials import Tried
-from planner.diagnosis.trial import Gain, TrialChange
-from planner.diagnosis.tuning.rule import Rule
-from planner.diagnosis.tuning.setting import Setting
-from reports.kit import format as fmt
-from reports.kit.document import FILES, Command, Document, Exhibit, Finding, Note, Section, listing
-from reports.kit.tabular import Cell, Column, Tabular, Tone, number, times
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import FILES, Command, Document, Exhibit, Finding, Note, Section, listing
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, Tone, number, times
 
 _TONES: Mapping[Gain, Tone] = {Gain.FASTER: "good", Gain.SLOWER: "bad", Gain.NEITHER: ""}
 

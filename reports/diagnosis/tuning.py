@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from fleetmark.base.text import Message, count, message
+from fleetmark.planner.diagnosis.tuning.rules import RULES
 from fleetmark.record.diagnosis.tuning import Advice, Tuning
 from fleetmark.record.roofs import Roof
-from planner.diagnosis.tuning.rules import RULES
-from reports.diagnosis import trial
-from reports.hosts import roofs as under_roofs
-from reports.kit import format as fmt
-from reports.kit.document import Document, Finding, Note, Section
-from reports.kit.tabular import Tabular
+from fleetmark.reports.diagnosis import trial
+from fleetmark.reports.hosts import roofs as under_roofs
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import Document, Finding, Note, Section
+from fleetmark.reports.kit.tabular import Tabular
 
 MANY = 4  # maximum number of hosts named in a line
 

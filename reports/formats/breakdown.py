@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 
-from reports.kit import format as fmt
-from reports.kit.breakdown import Breakdown, Entry, Figures
-from reports.kit.language import Language
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.breakdown import Breakdown, Entry, Figures
+from fleetmark.reports.kit.language import Language
 
 
 def embedded(breakdown: Breakdown, _: Language) -> str:

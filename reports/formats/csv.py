@@ -7,8 +7,8 @@ import io
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.inert import inert
-from reports.kit.document import Document
-from reports.kit.tabular import records
+from fleetmark.reports.kit.document import Document
+from fleetmark.reports.kit.tabular import records
 
 
 def render(document: Document) -> str:

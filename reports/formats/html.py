@@ -12,13 +12,13 @@ from typing import Any
 from fleetmark import __version__
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.units import parse_quantity
-from reports.formats.breakdown import embedded
-from reports.kit.charts import Chart, to_svg
-from reports.kit.document import Document, Section
-from reports.kit.language import Language
-from reports.kit.page import Medium, page
-from reports.kit.page import Section as Heading
-from reports.kit.tabular import Cell, Column, Kind, Tabular
+from fleetmark.reports.formats.breakdown import embedded
+from fleetmark.reports.kit.charts import Chart, to_svg
+from fleetmark.reports.kit.document import Document, Section
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.page import Medium, page
+from fleetmark.reports.kit.page import Section as Heading
+from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular
 
 MOST_LINKS = 12  # to sections, at the top of the page
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from reports.kit.charts import Chart
-from reports.kit.document import Command, Document, Exhibit, Finding, Note, Tile
-from reports.kit.tabular import Tabular, records
+from fleetmark.reports.kit.charts import Chart
+from fleetmark.reports.kit.document import Command, Document, Exhibit, Finding, Note, Tile
+from fleetmark.reports.kit.tabular import Tabular, records
 
 _AT_ONCE = 1000  # rows in a piece of text
 

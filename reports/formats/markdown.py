@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from reports.kit.charts import Chart
-from reports.kit.document import Command, Document, Exhibit, Finding, Note, Section, Tile, tiles_table
-from reports.kit.language import Language
-from reports.kit.marks import as_line, code, escaped, tabular, written
-from reports.kit.tabular import Tabular
+from fleetmark.reports.kit.charts import Chart
+from fleetmark.reports.kit.document import Command, Document, Exhibit, Finding, Note, Section, Tile, tiles_table
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.marks import as_line, code, escaped, tabular, written
+from fleetmark.reports.kit.tabular import Tabular
 
 
 def render(document: Document, _: Language) -> str:

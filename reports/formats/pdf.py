@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
-from reports.formats import html
-from reports.kit import tags
-from reports.kit.document import Document
-from reports.kit.language import Language
+from fleetmark.reports.formats import html
+from fleetmark.reports.kit import tags
+from fleetmark.reports.kit.document import Document
+from fleetmark.reports.kit.language import Language
 
 # Charts declare no language, so Han characters get Japanese forms unless a font is named. As in paper.css.
 _FONTS = "Noto Sans, DejaVu Sans, Liberation Sans, Noto Sans CJK SC, sans-serif"

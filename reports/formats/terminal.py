@@ -11,13 +11,13 @@ from rich.text import Text
 
 from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import count
-from reports.kit import console
-from reports.kit import format as fmt
-from reports.kit.charts import Chart
-from reports.kit.console import STYLES
-from reports.kit.document import Command, Document, Exhibit, Finding, Note, Section, Tile
-from reports.kit.language import Language
-from reports.kit.tabular import Tabular
+from fleetmark.reports.kit import console
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.charts import Chart
+from fleetmark.reports.kit.console import STYLES
+from fleetmark.reports.kit.document import Command, Document, Exhibit, Finding, Note, Section, Tile
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.tabular import Tabular
 
 SUBJECTS, FINDINGS, NOTES = 20, 4, 12  # shown of a section: subjects, findings about each, notes in a row
 

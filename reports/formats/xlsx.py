@@ -9,13 +9,13 @@ from itertools import groupby
 from typing import Any
 
 from fleetmark.base.text import joined, message
-from reports.kit.charts import Chart
-from reports.kit.document import Command, Document, Finding, Note, Section
-from reports.kit.language import Language
-from reports.kit.layout import FIRST_ROW, HEAD_ROW, End, column_of, sheet_columns, title_of
-from reports.kit.prose import Prose
-from reports.kit.tabular import Cell, Column, Tabular
-from reports.kit.workbook import COLOURS, GENERAL, GRID, Book, Head, Sheet, cell, form_for
+from fleetmark.reports.kit.charts import Chart
+from fleetmark.reports.kit.document import Command, Document, Finding, Note, Section
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.layout import FIRST_ROW, HEAD_ROW, End, column_of, sheet_columns, title_of
+from fleetmark.reports.kit.prose import Prose
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular
+from fleetmark.reports.kit.workbook import COLOURS, GENERAL, GRID, Book, Head, Sheet, cell, form_for
 
 _ROLES = {
     "name": "strong",

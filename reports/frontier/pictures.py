@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 
 from fleetmark.base.text import message
-from planner.frontier import Equivalence, Point, equivalence, line, speeds
-from reports.frontier.section import Block
-from reports.kit import charts
-from reports.kit import format as fmt
-from reports.kit.charts import Across, Chart, Line
-from reports.kit.language import Language
+from fleetmark.planner.frontier import Equivalence, Point, equivalence, line, speeds
+from fleetmark.reports.frontier.section import Block
+from fleetmark.reports.kit import charts
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.charts import Across, Chart, Line
+from fleetmark.reports.kit.language import Language
 
 
 def pictures(blocks: Sequence[Block], language: Language) -> list[list[Chart]]:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import pandas as pd
 
 from fleetmark.base.measurement import Status
+from fleetmark.planner.frontier import Point
+from fleetmark.planner.power import has_devices
 from fleetmark.record.results import HostInfo
-from planner.frontier import Point
-from planner.power import has_devices
-from reports.frontier import amounts
-from workloads import declared
-from workloads.manifest import Frontier
+from fleetmark.reports.frontier import amounts
+from fleetmark.workloads import declared
+from fleetmark.workloads.manifest import Frontier
 
 LEAST = 2  # points of a line
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.units import human
-from planner.frontier import Bound, Equivalence, Point, dominated, equivalence
-from reports.frontier.points import Family
-from reports.kit import format as fmt
-from reports.kit.tabular import Cell, Column, Part, Tabular, compact, figure
+from fleetmark.planner.frontier import Bound, Equivalence, Point, dominated, equivalence
+from fleetmark.reports.frontier.points import Family
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.tabular import Cell, Column, Part, Tabular, compact, figure
 
 _MILLION = 1e6
 _HOUR = 3600.0  # s

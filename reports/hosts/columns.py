@@ -11,7 +11,7 @@ from fleetmark.base.facts import Cache, Dimm, Disk, Facts, Gpu, PcieLink, Torch
 from fleetmark.base.text import count, joined, message
 from fleetmark.base.units import human
 from fleetmark.record.results import HostInfo
-from reports.kit import format as fmt
+from fleetmark.reports.kit import format as fmt
 
 MOST = 12  # columns; further configurations are named, not shown
 

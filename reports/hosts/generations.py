@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fleetmark.base.text import message
 from fleetmark.record.results import HostInfo
-from reports.hosts.columns import ROWS, texts_of
+from fleetmark.reports.hosts.columns import ROWS, texts_of
 
 MOST = 12  # generations side by side
 

@@ -14,13 +14,13 @@ from fleetmark.base.text import Message, count, message
 from fleetmark.base.units import significant
 from fleetmark.record.roofs import KINDS, Roof
 from fleetmark.record.roofs import Part as Which
-from reports.kit import format as fmt
-from reports.kit import tabular
-from reports.kit.charts import Chart
-from reports.kit.document import FILES
-from reports.kit.language import Language
-from reports.kit.roofline import Ceiling, roofline
-from reports.kit.tabular import Cell, Column, Part, Tabular
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit import tabular
+from fleetmark.reports.kit.charts import Chart
+from fleetmark.reports.kit.document import FILES
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.roofline import Ceiling, roofline
+from fleetmark.reports.kit.tabular import Cell, Column, Part, Tabular
 
 MOST_PICTURES = 12
 _OF_DEVICES = ("device_compute", "device_memory", "pcie", "gpu_link")

@@ -13,8 +13,8 @@ from fleetmark.base.units import human
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.keys import advice
 from fleetmark.hosts.ssh.target import UnknownKey, scans
-from reports.kit.document import Command, Document, Exhibit, Note, Section
-from reports.kit.tabular import Cell, Column, Tabular, compact, quantity
+from fleetmark.reports.kit.document import Command, Document, Exhibit, Note, Section
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, quantity
 
 SKEW_SHOWN_S = 1.0
 MOST_NAMES = 6  # of hosts in one line

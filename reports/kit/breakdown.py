@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from reports.kit.format import Shown
+from fleetmark.reports.kit.format import Shown
 
 Figures = npt.NDArray[np.float64]
 

@@ -13,8 +13,8 @@ from typing import Any, Literal
 from fleetmark.base.facts import Facts
 from fleetmark.base.units import significant
 from fleetmark.record.results import HostInfo
-from reports.kit import format as fmt
-from reports.kit.tabular import Tabular
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.tabular import Tabular
 
 # The colour-blind safe palette of Okabe and Ito. Colours with contrast on both white and near-black come first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import message
-from reports.kit import format as fmt
-from reports.kit.language import Language
-from reports.kit.tabular import Cell, Column, Part, Row, Tabular, Tone
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.tabular import Cell, Column, Part, Row, Tabular, Tone
 
 _WORD = 11  # columns
 _GAP = 2  # between columns

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from fleetmark.base.text import Message, message
-from reports.kit import format as fmt
-from reports.kit.breakdown import Breakdown
-from reports.kit.charts import Chart
-from reports.kit.tabular import Cell, Column, Kind, Tabular, Tone, compact
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.breakdown import Breakdown
+from fleetmark.reports.kit.charts import Chart
+from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular, Tone, compact
 
 PAGES: tuple[Kind, ...] = ("html", "pdf", "xlsx")  # formats with room for details
 FILES: tuple[Kind, ...] = ("html", "pdf", "xlsx", "markdown", "json", "csv")  # all but the terminal

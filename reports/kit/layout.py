@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Literal
 
 from fleetmark.base.text import message
-from reports.kit.tabular import Column, Tabular
-from reports.kit.workbook import cell
+from fleetmark.reports.kit.tabular import Column, Tabular
+from fleetmark.reports.kit.workbook import cell
 
 End = Literal["", "lo", "hi"]
 HEAD_ROW = 3  # counted from 0, as all rows and columns here

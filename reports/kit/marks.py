@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from fleetmark.base.text import message
-from reports.kit import format as fmt
-from reports.kit.language import Language
-from reports.kit.tabular import Tabular
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.tabular import Tabular
 
 MOST_ROWS = 400  # per table
 

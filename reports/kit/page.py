@@ -22,10 +22,10 @@ from markupsafe import Markup, escape
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import Message, count
 from fleetmark.base.words import word
-from reports.kit import charts
-from reports.kit import format as fmt
-from reports.kit.language import Language
-from reports.kit.tabular import Cell
+from fleetmark.reports.kit import charts
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.tabular import Cell
 
 Medium = Literal["screen", "paper"]
 _HERE = Path(__file__).parent / "templates"

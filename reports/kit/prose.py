@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fleetmark.base.text import message
-from reports.kit.workbook import Sheet
+from fleetmark.reports.kit.workbook import Sheet
 
 _LEFT = 26  # characters, width of the column left of the text
 

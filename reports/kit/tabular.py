@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 
 from fleetmark.base.text import joined
 from fleetmark.base.units import human, scale_for, significant
-from reports.kit import format as fmt
+from fleetmark.reports.kit import format as fmt
 
 _NUMBER = re.compile(r"-?[\d,]+(?:\.(\d+))?(%?)")
 Kind = Literal["terminal", "html", "pdf", "xlsx", "markdown", "json", "csv"]

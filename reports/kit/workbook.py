@@ -24,8 +24,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.inert import inert
 from fleetmark.base.text import Message
 from fleetmark.base.units import scale_for
-from reports.kit import charts
-from reports.kit import format as fmt
+from fleetmark.reports.kit import charts
+from fleetmark.reports.kit import format as fmt
 
 COLOURS = charts.COLOURS  # a machine has the same colour in every format
 MOST_TEXT = 32_767  # characters in a cell

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from fleetmark.base.text import joined, message
 from fleetmark.base.words import word
 from fleetmark.record.campaigns import Summary
-from reports.kit.document import Document, listing
-from reports.kit.tabular import Cell, Column, Tabular, number
+from fleetmark.reports.kit.document import Document, listing
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, number
 
 
 def document(summaries: Sequence[Summary], root: str) -> Document:

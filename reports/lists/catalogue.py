@@ -9,11 +9,11 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
-from reports.kit.document import Document, Note, Section
-from reports.kit.tabular import Cell, Column, Tabular, number
-from workloads import Manifest, Suite
-from workloads.manifest import Case, Metric
-from workloads.template import evaluate
+from fleetmark.reports.kit.document import Document, Note, Section
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, number
+from fleetmark.workloads import Manifest, Suite
+from fleetmark.workloads.manifest import Case, Metric
+from fleetmark.workloads.template import evaluate
 
 
 def overview(manifests: Sequence[Manifest], suites: Sequence[Suite]) -> Document:

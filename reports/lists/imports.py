@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.text import count, joined, message
 from fleetmark.record.imports import Import
-from reports.kit.document import FILES, Document, Finding, Section
-from reports.kit.tabular import Cell, Column, Kind, Tabular, number
+from fleetmark.reports.kit.document import FILES, Document, Finding, Section
+from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular, number
 
 _MOST_NOTES = 12
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import workloads
+from fleetmark import workloads
 from fleetmark.base.measurement import Measurement, Parsed
 from fleetmark.base.text import message
-from reports.kit.document import Document, listing
-from reports.kit.tabular import Cell, Column, Tabular, compact, quantity
+from fleetmark.reports.kit.document import Document, listing
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, quantity
 
 
 def document(tool: str, outputs: Sequence[Parsed], data: Any) -> Document:

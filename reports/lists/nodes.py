@@ -7,8 +7,8 @@ from dataclasses import asdict
 
 from fleetmark.base.text import message
 from fleetmark.hosts.slurm.cluster import Node
-from reports.kit.document import Document, listing
-from reports.kit.tabular import Cell, Column, Tabular, number, quantity
+from fleetmark.reports.kit.document import Document, listing
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, number, quantity
 
 
 def document(nodes: Sequence[Node]) -> Document:

@@ -9,9 +9,9 @@ from typing import Any
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
-from planner.predict.transfer import Prediction
-from reports.kit.document import Document, Note, Section
-from reports.kit.tabular import Cell, Column, Tabular, number, quantity, times
+from fleetmark.planner.predict.transfer import Prediction
+from fleetmark.reports.kit.document import Document, Note, Section
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, number, quantity, times
 
 
 @dataclass(frozen=True, slots=True)

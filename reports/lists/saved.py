@@ -8,9 +8,9 @@ from typing import Any
 from fleetmark.base.text import Message, message
 from fleetmark.record.diagnosis.baselines import Baseline
 from fleetmark.record.references import Reference
-from reports.kit import format as fmt
-from reports.kit.document import Document, listing
-from reports.kit.tabular import Cell, Column, Tabular, number
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import Document, listing
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, number
 
 
 def baselines(saved: Sequence[Baseline]) -> Document:

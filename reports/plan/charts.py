@@ -12,13 +12,13 @@ from functools import partial
 from typing import Any
 
 from fleetmark.base.text import message
-from planner.capacity.question import KINDS
-from planner.capacity.tornado import Effect
-from planner.capacity.uncertainty import Futures
-from reports.kit import format as fmt
-from reports.kit.charts import COLOURS, Chart, Spec, colour_of
-from reports.kit.language import Language
-from reports.plan.model import PlanView, kind
+from fleetmark.planner.capacity.question import KINDS
+from fleetmark.planner.capacity.tornado import Effect
+from fleetmark.planner.capacity.uncertainty import Futures
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.charts import COLOURS, Chart, Spec, colour_of
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.plan.model import PlanView, kind
 
 MOST_CHARTS = 40  # of one kind
 MOST_BARS = 12  # of a tornado

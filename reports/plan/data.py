@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from planner.capacity.answer import Answer
-from planner.capacity.ledger import Ledger
-from planner.capacity.question import Alternative, Conflict, Plan, Question
-from planner.capacity.uncertainty import Futures
-from reports.plan import scenarios, terms
-from reports.plan.front import front
-from reports.plan.model import PlanView, served, view
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.ledger import Ledger
+from fleetmark.planner.capacity.question import Alternative, Conflict, Plan, Question
+from fleetmark.planner.capacity.uncertainty import Futures
+from fleetmark.reports.plan import scenarios, terms
+from fleetmark.reports.plan.front import front
+from fleetmark.reports.plan.model import PlanView, served, view
 
 SCHEMA = 1
 _KEYS = {"by_period": "whole"}  # fields of Futures that have a different key in JSON

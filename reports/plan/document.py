@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from fleetmark import __version__
 from fleetmark.base.text import Message, count, joined, message
-from planner.capacity.answer import Answer
-from planner.capacity.question import Limit, Question
-from reports.kit import format as fmt
-from reports.kit.document import PAGES, Document, Exhibit, Finding, Note, Section, Tile, provenance
-from reports.kit.language import Language
-from reports.kit.tabular import Kind, number
-from reports.plan import charts, tables, terms
-from reports.plan.data import as_json
-from reports.plan.front import NO_PLAN, front, other_plan
-from reports.plan.model import PlanView, trades, view
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.question import Limit, Question
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import PAGES, Document, Exhibit, Finding, Note, Section, Tile, provenance
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.tabular import Kind, number
+from fleetmark.reports.plan import charts, tables, terms
+from fleetmark.reports.plan.data import as_json
+from fleetmark.reports.plan.front import NO_PLAN, front, other_plan
+from fleetmark.reports.plan.model import PlanView, trades, view
 
 MOST_YEARS = 10  # cards with the cost of a year
 _READ: tuple[Kind, ...] = ("terminal", "markdown", "html", "pdf")  # formats that are read from top to bottom

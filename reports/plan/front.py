@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleetmark.base.text import Message, joined, message
-from planner.capacity.question import Alternative, Binding, Cohort
-from planner.capacity.tornado import Effect
-from planner.capacity.uncertainty import Futures
-from reports.kit import format as fmt
-from reports.plan.model import Load, Order, PlanView, Supply, left_out, price_of
+from fleetmark.planner.capacity.question import Alternative, Binding, Cohort
+from fleetmark.planner.capacity.tornado import Effect
+from fleetmark.planner.capacity.uncertainty import Futures
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.plan.model import Load, Order, PlanView, Supply, left_out, price_of
 
 RISKS, LIMITS = 3, 3
 NAMED = 4  # SKUs named one by one

@@ -8,13 +8,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetmark.base.text import Message, joined, message
-from planner.capacity.answer import Answer
-from planner.capacity.ledger import Ledger
-from planner.capacity.nothing import Nothing
-from planner.capacity.question import KINDS, NORMAL, PREEMPTIBLE, SURVIVES, Alternative, Binding, Plan, Question
-from planner.capacity.tornado import Effect
-from planner.capacity.uncertainty import Futures
-from planner.estimate import Estimate
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.ledger import Ledger
+from fleetmark.planner.capacity.nothing import Nothing
+from fleetmark.planner.capacity.question import (
+    KINDS,
+    NORMAL,
+    PREEMPTIBLE,
+    SURVIVES,
+    Alternative,
+    Binding,
+    Plan,
+    Question,
+)
+from fleetmark.planner.capacity.tornado import Effect
+from fleetmark.planner.capacity.uncertainty import Futures
+from fleetmark.planner.estimate import Estimate
 
 NEAR = 1e-6
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fleetmark.base.text import Message, message
-from planner.capacity.answer import Answer, Scenario
-from reports.kit import format as fmt
+from fleetmark.planner.capacity.answer import Answer, Scenario
+from fleetmark.reports.kit import format as fmt
 
 
 @dataclass(frozen=True, slots=True)

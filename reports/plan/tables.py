@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleetmark.base.text import message
-from planner.capacity.answer import Answer
-from planner.capacity.question import Sku
-from planner.capacity.tornado import Effect
-from planner.capacity.uncertainty import Futures
-from reports.kit import format as fmt
-from reports.kit.tabular import Cell, Column, Tabular, compact, number, share
-from reports.plan import scenarios
-from reports.plan.front import RANGES, SAVINGS, drawn, kilowatts, servers_of, step
-from reports.plan.model import (
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.question import Sku
+from fleetmark.planner.capacity.tornado import Effect
+from fleetmark.planner.capacity.uncertainty import Futures
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, number, share
+from fleetmark.reports.plan import scenarios
+from fleetmark.reports.plan.front import RANGES, SAVINGS, drawn, kilowatts, servers_of, step
+from fleetmark.reports.plan.model import (
     Load,
     Order,
     PlanView,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleetmark.base.text import Message, message
-from planner.capacity.ledger import Ledger
-from planner.capacity.question import Question
-from reports.kit import format as fmt
+from fleetmark.planner.capacity.ledger import Ledger
+from fleetmark.planner.capacity.question import Question
+from fleetmark.reports.kit import format as fmt
 
 TITLE = message("Racks, deliveries, rates and forecasts")
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.units import human, scale_for, significant
+from fleetmark.planner.bottleneck import MOST_CONDITION, THROTTLES, Gain, Profile, Upgrade, gains
+from fleetmark.planner.ratio import Ratio
 from fleetmark.record.profiles import MachinePrediction, Profiled
-from planner.bottleneck import MOST_CONDITION, THROTTLES, Gain, Profile, Upgrade, gains
-from planner.ratio import Ratio
-from reports.kit.document import Document, Note, Section
-from reports.kit.tabular import Cell, Column, Tabular, compact, number, quantity, times
-from workloads.declared import throttle
+from fleetmark.reports.kit.document import Document, Note, Section
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, number, quantity, times
+from fleetmark.workloads.declared import throttle
 
 MOST = 6  # maximum number of omitted machines that are named
 MORE = 1.2  # factor applied to a resource to show the gain from more of it

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fleetmark.campaign.prepare.dryrun import DryRun, PlannedHost
-from reports.kit.document import Document
-from reports.testplan.sections import sections, title
+from fleetmark.reports.kit.document import Document
+from fleetmark.reports.testplan.sections import sections, title
 
 
 def document(dry: DryRun, created: str) -> Document:

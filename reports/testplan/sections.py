@@ -10,10 +10,10 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.text import count, joined, message
 from fleetmark.base.units import human
 from fleetmark.campaign.prepare.dryrun import RECORD, DryRun, Install, PlannedCase, PlannedHost
-from reports.kit import format as fmt
-from reports.kit.document import FILES, Command, Exhibit, Note, Section
-from reports.kit.tabular import Cell, Column, Tabular, compact
-from workloads import load
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import FILES, Command, Exhibit, Note, Section
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact
+from fleetmark.workloads import load
 
 MOST_NAMES = 6  # maximum number of host names in a cell
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from fleetmark.parsers.facts import parse
 from fleetmark.record import replies
-from parsers.facts import parse
 
 AGENT = Path(__file__).parents[2] / "playbooks" / "agent"
 STANDINS = Path(__file__).parents[1] / "standins" / "accelerators"

@@ -20,11 +20,11 @@ from fleetmark.campaign.schedule import containers, make_schedule, settings_of
 from fleetmark.hosts.agent import PLAYBOOKS, agent_source
 from fleetmark.hosts.inventory import Host, this_machine
 from fleetmark.hosts.preflight import check_hosts
-from parsers.facts._raw import Raw
-from parsers.facts._torch import containers as read_containers
+from fleetmark.parsers.facts._raw import Raw
+from fleetmark.parsers.facts._torch import containers as read_containers
+from fleetmark.workloads import Choice, Suite
 from tests.agent.job import Job, step
 from tests.schedules import facts
-from workloads import Choice, Suite
 
 AGENT = PLAYBOOKS / "agent"
 IMAGE = "podman:fleetmark-test:1"

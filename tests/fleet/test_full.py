@@ -21,14 +21,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from reports.comparison.titles import class_title
+from fleetmark.reports.comparison.titles import class_title
+from fleetmark.workloads import load_suite, workload_of
 from tests.fleet import tools
 from tests.fleet.command import Command
 from tests.fleet.hosts import Fleet, missing
 from tests.standins.mlc import tarball
 from tests.standins.spec_cpu import medium
 from tests.torches import PYTHON, needs_torch
-from workloads import load_suite, workload_of
 
 pytestmark = [pytest.mark.fleet, needs_torch]
 STANDINS = Path(__file__).parents[1] / "standins"

@@ -14,10 +14,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from fleetmark.workloads import load
 from tests.fleet.command import Command, as_ops
 from tests.fleet.hosts import Fleet
 from tests.standins.mlc import tarball
-from workloads import load
 
 pytestmark = pytest.mark.fleet
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from fleetmark.base.measurement import Parsed
 from fleetmark.hosts.agent import PLAYBOOKS
-from parsers import parse
+from fleetmark.parsers import parse
 
 FILES = PLAYBOOKS / "roles" / "llm_serve" / "files"
 SERVER = Path(__file__).parent / "server.py"

@@ -6,7 +6,7 @@ import pytest
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
-from parsers.nccl_tests import parse
+from fleetmark.parsers.nccl_tests import parse
 from tests.parsers.reading import FIXTURES, identities
 
 TOOL = "nccl_tests"

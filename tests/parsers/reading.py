@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base.measurement import Measurement, Parsed
 
 FIXTURES = Path(__file__).parent / "fixtures"

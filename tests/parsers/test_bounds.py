@@ -6,9 +6,9 @@ import io
 
 import pytest
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base.measurement import BASE_UNITS, Better, Measurement, Parsed
-from parsers.kit.bounds import BOUNDS, bounded
+from fleetmark.parsers.kit.bounds import BOUNDS, bounded
 from tests.parsers.reading import FIXTURES, value
 
 

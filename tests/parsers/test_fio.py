@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Parsed
 from tests import corpus

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base import extensions
 from fleetmark.base.errors import FleetmarkError, ParseError
-from parsers.kit import foreign, isolated
-from parsers.kit.foreign import Foreign
+from fleetmark.parsers.kit import foreign, isolated
+from fleetmark.parsers.kit.foreign import Foreign
 
 WHOLE = """
 import re

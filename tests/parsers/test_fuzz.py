@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
-from parsers.kit.text import decode
+from fleetmark.parsers.kit.text import decode
 from tests.examples import examples
 from tests.parsers.outputs import seeds
 

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base.errors import FleetmarkError, ParseError
-from parsers import published
-from parsers.published import mlperf, sparecores, spec, table
+from fleetmark.parsers import published
+from fleetmark.parsers.published import mlperf, sparecores, spec, table
 from tests.parsers.outputs import SUITES, seeds
 
 ODD = (

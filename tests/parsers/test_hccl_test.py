@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fleetmark.base.errors import ParseError
-from parsers import parse
+from fleetmark.parsers import parse
 from tests.corpus import ROOT
 
 TABLE = b"""the minbytes is 8192, maxbytes is 16384, iters is 20, warmup_iters is 10

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base.errors import ParseError
 from tests import corpus
 from tests.parsers.reading import FIXTURES, cases, value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base.errors import ParseError
 from tests.parsers.reading import FIXTURES, cases, read, value
 

@@ -11,7 +11,7 @@ import pytest
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Parsed
-from parsers.mlc import parse, words
+from fleetmark.parsers.mlc import parse, words
 from tests import corpus
 from tests.parsers.reading import FIXTURES, cases, find, find_all, identities, read, value
 

@@ -9,10 +9,10 @@ import tracemalloc
 
 import pytest
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base.errors import ParseError
-from parsers.kit.mllog import LONGEST, MllogLines, entries
-from parsers.mlperf_inference import parse, parse_stream
+from fleetmark.parsers.kit.mllog import LONGEST, MllogLines, entries
+from fleetmark.parsers.mlperf_inference import parse, parse_stream
 from tests.parsers.reading import FIXTURES, value
 
 

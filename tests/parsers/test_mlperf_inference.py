@@ -11,7 +11,7 @@ import pytest
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Parsed, Standing
-from parsers.mlperf_inference import parse
+from fleetmark.parsers.mlperf_inference import parse
 from tests import corpus
 from tests.parsers.reading import FIXTURES, cases, find, identities, read, value
 

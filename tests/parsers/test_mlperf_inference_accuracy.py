@@ -8,7 +8,7 @@ import pytest
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Parsed, Standing
-from parsers.mlperf_inference import parse
+from fleetmark.parsers.mlperf_inference import parse
 from tests.parsers.reading import cases, read, value
 
 

@@ -14,10 +14,10 @@ import pytest
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Parsed, Standing
-from parsers.mlperf_training import parse, parse_stream, rules
+from fleetmark.parsers.mlperf_training import parse, parse_stream, rules
+from fleetmark.workloads import load
 from tests import corpus
 from tests.parsers.reading import cases, find, find_all, identities, read, value
-from workloads import load
 
 TOOL = "mlperf_training"
 DERIVED = "time_to_train is derived: run_stop less run_start"

@@ -11,7 +11,7 @@ import pytest
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better
-from parsers.nccl_tests import parse
+from fleetmark.parsers.nccl_tests import parse
 from tests import corpus
 from tests.parsers.collectives import HEADING, ONE, TOOL, TWO, notes, parsed, raw
 from tests.parsers.reading import cases, find, find_all, identities, read, value

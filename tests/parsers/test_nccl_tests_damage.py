@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fleetmark.base.errors import ParseError
-from parsers.nccl_tests import parse
+from fleetmark.parsers.nccl_tests import parse
 from tests.parsers.collectives import HEADING, error, parsed, raw
 from tests.parsers.reading import FIXTURES
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fleetmark.base.errors import ParseError
-from parsers.nccl_tests import parse
+from fleetmark.parsers.nccl_tests import parse
 from tests.parsers.collectives import ONE, SECRETS, TOOL, notes, parsed, raw
 from tests.parsers.reading import cases, read, value
 

@@ -12,7 +12,7 @@ import pytest
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better
-from parsers.nccl_variants import parse
+from fleetmark.parsers.nccl_variants import parse
 from tests import corpus
 from tests.parsers.reading import FIXTURES, cases, find, identities, read, value, values
 

@@ -12,8 +12,8 @@ import pytest
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
-from parsers import nccl_tests
-from parsers.rccl_tests import parse
+from fleetmark.parsers import nccl_tests
+from fleetmark.parsers.rccl_tests import parse
 from tests import corpus
 from tests.parsers.reading import FIXTURES, cases, find, identities, read, value
 

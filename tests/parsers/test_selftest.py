@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fleetmark.base.errors import ParseError
-from parsers import parse
+from fleetmark.parsers import parse
 
 
 def test_this_machines_uptime() -> None:

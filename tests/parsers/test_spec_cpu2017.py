@@ -12,8 +12,8 @@ import pytest
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Standing
-from parsers.spec_cpu2017 import parse
-from parsers.spec_cpu2026 import parse as parse_2026
+from fleetmark.parsers.spec_cpu2017 import parse
+from fleetmark.parsers.spec_cpu2026 import parse as parse_2026
 from tests import corpus
 from tests.parsers.reading import FIXTURES, cases, find, identities, read, value
 from tests.parsers.spec_cpu import check_row, score

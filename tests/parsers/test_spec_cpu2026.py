@@ -10,8 +10,8 @@ import pytest
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Standing
-from parsers.spec_cpu2017 import parse as parse_2017
-from parsers.spec_cpu2026 import parse
+from fleetmark.parsers.spec_cpu2017 import parse as parse_2017
+from fleetmark.parsers.spec_cpu2026 import parse
 from tests import corpus
 from tests.parsers.reading import FIXTURES, cases, identities, read, value
 from tests.parsers.spec_cpu import check_row, score

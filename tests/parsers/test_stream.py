@@ -10,7 +10,7 @@ import pytest
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Parsed
-from parsers.stream import parse
+from fleetmark.parsers.stream import parse
 from tests import corpus
 
 FIXTURES = Path(__file__).parent / "fixtures" / "stream"

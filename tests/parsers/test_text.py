@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from parsers.kit.text import decode, dig, every, find_json, number, numbered, objects
+from fleetmark.parsers.kit.text import decode, dig, every, find_json, number, numbered, objects
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])

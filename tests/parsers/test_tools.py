@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base.errors import FleetmarkError
 
 ROOM = Path(parsers.__file__).parent

@@ -9,7 +9,7 @@ import pytest
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
-from parsers import parse
+from fleetmark.parsers import parse
 
 HEAD: dict[str, Any] = {
     "tool": "torch_collectives", "torch": "2.13.0+cpu", "backend": "gloo", "device": "cpu", "op": "all_reduce",

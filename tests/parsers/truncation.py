@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
 

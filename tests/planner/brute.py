@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import linprog
 
-from planner.capacity.question import Cohort, Question, Site, Sku, Supply, Workload, Worth
+from fleetmark.planner.capacity.question import Cohort, Question, Site, Sku, Supply, Workload, Worth
 
 HOURS = 8766
 LARGEST = 10**5

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from planner.bootstrap import LEAST_HOSTS, paired_percentiles, percentiles
-from planner.estimate import Estimate
-from planner.ratio import welch
+from fleetmark.planner.bootstrap import LEAST_HOSTS, paired_percentiles, percentiles
+from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.ratio import welch
 
 
 def interval(estimate: Estimate | None) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetmark.base.errors import FleetmarkError
-from planner.bottleneck import (
+from fleetmark.planner.bottleneck import (
     POWERS,
     THROTTLES,
     Profile,

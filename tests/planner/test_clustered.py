@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from planner.clustered import correlation, halves, strongest
-from planner.contrast import Pairing
-from planner.equivalence import Equivalence, compare
-from planner.remarks import of_hosts
+from fleetmark.planner.clustered import correlation, halves, strongest
+from fleetmark.planner.contrast import Pairing
+from fleetmark.planner.equivalence import Equivalence, compare
+from fleetmark.planner.remarks import of_hosts
 
 
 def codes(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

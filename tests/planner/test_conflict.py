@@ -9,10 +9,10 @@ import pytest
 
 from benchmarks import planning
 from fleetmark.base.errors import FleetmarkError
-from planner.capacity import limits
-from planner.capacity.best import best
-from planner.capacity.question import Cohort, Conflict, Plan, Question, Site
-from planner.capacity.solve import refuse, solve
+from fleetmark.planner.capacity import limits
+from fleetmark.planner.capacity.best import best
+from fleetmark.planner.capacity.question import Cohort, Conflict, Plan, Question, Site
+from fleetmark.planner.capacity.solve import refuse, solve
 from tests.planner.brute import small
 from tests.planner.questions import ask, sku, work
 

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from planner.contrast import Pairing, Repeats
-from planner.equivalence import compare
-from planner.ratio import Verdict
-from planner.redundant import clusters, families
+from fleetmark.planner.contrast import Pairing, Repeats
+from fleetmark.planner.equivalence import compare
+from fleetmark.planner.ratio import Verdict
+from fleetmark.planner.redundant import clusters, families
 
 
 def side(rows: Sequence[Sequence[float]], names: str = "abcdefgh", first: int = 1) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from planner.estimate import Estimate, deviate
+from fleetmark.planner.estimate import Estimate, deviate
 
 
 def test_deviates_are_those_of_tables() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from planner.fieller import fieller
+from fleetmark.planner.fieller import fieller
 
 
 def test_the_oracle() -> None:

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from planner.frontier import Bound, Point, dominated, equivalence, line, speeds, work_at
+from fleetmark.planner.frontier import Bound, Point, dominated, equivalence, line, speeds, work_at
 
 LINE = [Point("c64", 10, 640, 2.0), Point("c16", 40, 400, 0.5), Point("c1", 80, 80, 0.1)]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pytest
 
-from planner.diagnosis.groups import isolate
-from planner.diagnosis.partners import Reason, Suspicion
+from fleetmark.planner.diagnosis.groups import isolate
+from fleetmark.planner.diagnosis.partners import Reason, Suspicion
 
 SLOW = 0.15
 

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from fleetmark.base.measurement import Better
-from planner.contrast import Pairing
-from planner.guardrail import Guardrail, Held, guardrail, judged_together
+from fleetmark.planner.contrast import Pairing
+from fleetmark.planner.guardrail import Guardrail, Held, guardrail, judged_together
 
 
 def losses(values: list[float], first: int = 1) -> pd.Series:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 
-from planner import mixed
+from fleetmark.planner import mixed
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from planner import olympic
-from planner.olympic import Olympic
-from workloads import load
+from fleetmark.planner import olympic
+from fleetmark.planner.olympic import Olympic
+from fleetmark.workloads import load
 
 RULES = load("mlperf_training").scores["olympic_mean"]
 RUNS = RULES.runs

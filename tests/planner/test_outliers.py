@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from planner.diagnosis import links, modes, outliers, tails
-from planner.diagnosis.robust import NORMAL, lower_tail, p_value
+from fleetmark.planner.diagnosis import links, modes, outliers, tails
+from fleetmark.planner.diagnosis.robust import NORMAL, lower_tail, p_value
 
 METRICS, RUN, HOST, REPEATS = 12, 0.01, 0.003, 3
 

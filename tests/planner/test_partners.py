@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from planner.diagnosis.partners import Pair, Reason, Suspicion, isolate
+from fleetmark.planner.diagnosis.partners import Pair, Reason, Suspicion, isolate
 
 HOSTS = [f"n{i}" for i in range(8)]
 RACK = {host: "r1" if i < 4 else "r2" for i, host in enumerate(HOSTS)}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fleetmark.base.facts import Cpu, Dimm, Facts, Gpu, Nic
-from planner import peak
+from fleetmark.planner import peak
 
 
 def facts(**changes: Any) -> Facts:

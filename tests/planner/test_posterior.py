@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from planner.diagnosis.design import choose
-from planner.diagnosis.posterior import FAULTS, Posterior
+from fleetmark.planner.diagnosis.design import choose
+from fleetmark.planner.diagnosis.posterior import FAULTS, Posterior
 
 HOSTS = ["a", "b", "c", "d", "e"]
 DROP, NOISE = 0.1, 0.04
@@ -75,7 +75,7 @@ def test_hosts_of_the_same_runs_are_one_class_so_that_thousands_cost_no_more() -
 
 
 def test_more_runs_than_it_can_tell_hosts_apart_by_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planner.diagnosis.posterior._CLASSES", 6)
+    monkeypatch.setattr("fleetmark.planner.diagnosis.posterior._CLASSES", 6)
     hosts = [f"n{i:02d}" for i in range(24)]
     posterior = Posterior(hosts, hosts, DROP, 0.02)
     for start in range(0, 24, 2):
@@ -85,7 +85,7 @@ def test_more_runs_than_it_can_tell_hosts_apart_by_are_passed_over(monkeypatch: 
 
 
 def test_sets_that_were_dropped_come_back_when_runs_tell_them_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planner.diagnosis.posterior._ROWS", 50)
+    monkeypatch.setattr("fleetmark.planner.diagnosis.posterior._ROWS", 50)
     hosts = [f"n{i:02d}" for i in range(32)]
     links = [{"n03", "n17"}, {"n08", "n30"}, {"n11", "n12"}]
     posterior = Posterior(hosts, hosts, DROP, 0.02)

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import futures as proof
-from planner.capacity.futures import sample
-from planner.capacity.question import Plan
-from planner.capacity.solve import solve
-from planner.capacity.uncertainty import margined
+from fleetmark.planner.capacity.futures import sample
+from fleetmark.planner.capacity.question import Plan
+from fleetmark.planner.capacity.solve import solve
+from fleetmark.planner.capacity.uncertainty import margined
 
 
 def test_a_plan_for_95_percent_holds_at_little_extra_cost() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetmark.base.errors import FleetmarkError
-from planner.capacity.queueing import erlang_c, mean_wait, takes_longer, utilisation_for, waits_longer
+from fleetmark.planner.capacity.queueing import erlang_c, mean_wait, takes_longer, utilisation_for, waits_longer
 
 
 @pytest.mark.parametrize(("servers", "load", "truth"), [(2, 1, 1 / 3), (10, 8, 0.40918), (100, 90, 0.21694)])

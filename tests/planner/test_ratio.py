@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from planner.ratio import Ratio, Verdict, adjusted, paired, welch
+from fleetmark.planner.ratio import Ratio, Verdict, adjusted, paired, welch
 
 LOGS = st.lists(st.floats(-5, 5), min_size=2, max_size=8)
 

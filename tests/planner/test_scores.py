@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from fleetmark.base import schema
-from planner.scores import Rule, scores
+from fleetmark.planner.scores import Rule, scores
 from tests.records import row
 
 # Peak ratios of a published 256-copy SPECrate2017_int result; their mean was published as 812.

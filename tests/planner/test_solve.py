@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from benchmarks import planning
 from fleetmark.base.errors import FleetmarkError
-from planner.capacity import solve as solving
-from planner.capacity.best import best
-from planner.capacity.checks import check
-from planner.capacity.ledger import Ledger
-from planner.capacity.model import build
-from planner.capacity.question import KINDS, Cohort, Plan, Question, Site, Sku, Worth
-from planner.capacity.search import SMALL, Result
-from planner.capacity.solve import solve
+from fleetmark.planner.capacity import solve as solving
+from fleetmark.planner.capacity.best import best
+from fleetmark.planner.capacity.checks import check
+from fleetmark.planner.capacity.ledger import Ledger
+from fleetmark.planner.capacity.model import build
+from fleetmark.planner.capacity.question import KINDS, Cohort, Plan, Question, Site, Sku, Worth
+from fleetmark.planner.capacity.search import SMALL, Result
+from fleetmark.planner.capacity.solve import solve
 from tests.planner.brute import least, pooled, small
 from tests.planner.questions import ask, sku, work
 
@@ -266,7 +266,7 @@ def test_rounding_and_the_restricted_programme_make_plans_too(
     """The methods for large questions, on one that is also solved exactly."""
     question = planning.question(3, 5, 3, 5, 300, seed=seed)
     right = best(question, gap=0.01, seconds=60, margin={})
-    monkeypatch.setattr("planner.capacity.search.SMALL", 0)
+    monkeypatch.setattr("fleetmark.planner.capacity.search.SMALL", 0)
     other = best(question, gap=gap, seconds=60, margin={})
     assert right is not None and other is not None
     assert check(question, other) == []
@@ -447,7 +447,7 @@ def test_questions_that_make_no_sense_are_refused_in_a_sentence() -> None:
 
 
 def test_running_out_of_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planner.capacity.best.search", lambda *_: Result(None, 0.0))
+    monkeypatch.setattr("fleetmark.planner.capacity.best.search", lambda *_: Result(None, 0.0))
     with pytest.raises(FleetmarkError, match="no plan was found within 7 s, .*allow more time"):
         solve(two(1.83), seconds=7)
 

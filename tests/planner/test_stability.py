@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.stability import disturbed, half_width, warm_up
+from fleetmark.planner.stability import disturbed, half_width, warm_up
 
 
 def test_half_width_by_hand() -> None:

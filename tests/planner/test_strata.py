@@ -12,15 +12,15 @@ import pytest
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
-from planner.clustered import Clusters
-from planner.comparison import Candidate
-from planner.contrast import Pairing
-from planner.equivalence import Basis, Equivalence
-from planner.estimate import Estimate, deviate
-from planner.guardrail import Guardrail, Held, guardrail
-from planner.ratio import Ratio, two_sided
-from planner.remarks import of_hosts
-from planner.strata import Part, hosts_of, join, joined_parts, refused
+from fleetmark.planner.clustered import Clusters
+from fleetmark.planner.comparison import Candidate
+from fleetmark.planner.contrast import Pairing
+from fleetmark.planner.equivalence import Basis, Equivalence
+from fleetmark.planner.estimate import Estimate, deviate
+from fleetmark.planner.guardrail import Guardrail, Held, guardrail
+from fleetmark.planner.ratio import Ratio, two_sided
+from fleetmark.planner.remarks import of_hosts
+from fleetmark.planner.strata import Part, hosts_of, join, joined_parts, refused
 
 
 def ratio(log: float, error: float, df: float = 4.0, df_many: float | None = None) -> Ratio:

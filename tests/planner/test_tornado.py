@@ -8,8 +8,8 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from planner.capacity.question import Plan, Question, Site, Sku, Workload, Worth
-from planner.capacity.tornado import Effect, tornado
+from fleetmark.planner.capacity.question import Plan, Question, Site, Sku, Workload, Worth
+from fleetmark.planner.capacity.tornado import Effect, tornado
 
 SE = 0.01
 

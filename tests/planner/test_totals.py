@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from planner.contrast import Pairing, Repeats
-from planner.equivalence import Basis, compare
-from planner.estimate import Estimate
-from planner.ratio import Mean, Verdict, satterthwaite
-from planner.totals import total, totalled
+from fleetmark.planner.contrast import Pairing, Repeats
+from fleetmark.planner.equivalence import Basis, compare
+from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.ratio import Mean, Verdict, satterthwaite
+from fleetmark.planner.totals import total, totalled
 
 
 def side(name: str, **benchmarks: list[float]) -> pd.DataFrame:

@@ -12,9 +12,9 @@ import pytest
 
 from benchmarks import transfer as published
 from fleetmark.base.errors import FleetmarkError
-from planner.predict.transfer import LEAST_MACHINES, TOGETHER, Prediction, transfer
-from planner.predict.votes import reach, vote
-from planner.ratio import Verdict
+from fleetmark.planner.predict.transfer import LEAST_MACHINES, TOGETHER, Prediction, transfer
+from fleetmark.planner.predict.votes import reach, vote
+from fleetmark.planner.ratio import Verdict
 
 Sample = tuple[pd.DataFrame, dict[str, str]]
 absent = pytest.mark.skipif(

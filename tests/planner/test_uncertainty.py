@@ -13,10 +13,10 @@ import pytest
 from scipy import optimize, stats
 
 from fleetmark.base.errors import FleetmarkError
-from planner.capacity.futures import Fleet, needed, sample
-from planner.capacity.question import Conflict, Limit, Margin, Plan, Question, Site, Sku, Workload, Worth
-from planner.capacity.sharing import Servers, possible
-from planner.capacity.uncertainty import futures, margined
+from fleetmark.planner.capacity.futures import Fleet, needed, sample
+from fleetmark.planner.capacity.question import Conflict, Limit, Margin, Plan, Question, Site, Sku, Workload, Worth
+from fleetmark.planner.capacity.sharing import Servers, possible
+from fleetmark.planner.capacity.uncertainty import futures, margined
 
 SE = 0.04 / 1.83 / 1.96  # of ln E, where E = 1.83 +- 0.04 (95%)
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence
-from reports.comparison.compared import Compared, with_evidence
-from reports.comparison.document import document as comparison_document
-from reports.comparison.front import Front, front
-from reports.comparison.model import rows
-from reports.kit.document import Document
-from reports.kit.language import Language
+from fleetmark.reports.comparison.compared import Compared, with_evidence
+from fleetmark.reports.comparison.document import document as comparison_document
+from fleetmark.reports.comparison.front import Front, front
+from fleetmark.reports.comparison.model import rows
+from fleetmark.reports.kit.document import Document
+from fleetmark.reports.kit.language import Language
 from tests import records
 from tests.records import GCC, MCF, NULL, TRIAD, Bench
 

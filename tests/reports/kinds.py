@@ -8,7 +8,7 @@ from socket import AF_UNSPEC
 
 import yaml
 
-import workloads
+from fleetmark import workloads
 from fleetmark.base.facts import Dimm
 from fleetmark.base.measurement import Better, Measurement, Parsed
 from fleetmark.campaign.options import Options
@@ -19,6 +19,16 @@ from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import Checked
 from fleetmark.hosts.slurm.cluster import Node
 from fleetmark.hosts.ssh.target import Target, UnknownKey
+from fleetmark.planner.capacity.answer import Answer, Scenario
+from fleetmark.planner.capacity.question import Alternative, Binding, Conflict, Limit
+from fleetmark.planner.capacity.tornado import Effect
+from fleetmark.planner.capacity.uncertainty import futures
+from fleetmark.planner.diagnosis.partners import Fault, Reason, Suspicion
+from fleetmark.planner.diagnosis.trial import TrialChange
+from fleetmark.planner.diagnosis.tuning.rules import RULES
+from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.predict.transfer import Prediction
+from fleetmark.planner.ratio import Ratio
 from fleetmark.record import profiles
 from fleetmark.record.campaigns import Summary
 from fleetmark.record.diagnosis import baselines, diagnose, isolations
@@ -27,28 +37,19 @@ from fleetmark.record.diagnosis.history import history
 from fleetmark.record.diagnosis.roofs import roofs_of
 from fleetmark.record.diagnosis.trials import Tried
 from fleetmark.record.diagnosis.tuning import tune
-from planner.capacity.answer import Answer, Scenario
-from planner.capacity.question import Alternative, Binding, Conflict, Limit
-from planner.capacity.tornado import Effect
-from planner.capacity.uncertainty import futures
-from planner.diagnosis.partners import Fault, Reason, Suspicion
-from planner.diagnosis.trial import TrialChange
-from planner.diagnosis.tuning.rules import RULES
-from planner.estimate import Estimate
-from planner.predict.transfer import Prediction
-from planner.ratio import Ratio
-from reports.campaign import document as campaign_report
-from reports.diagnosis import document as diagnosis
-from reports.diagnosis import gate, isolation, trial, tuning
-from reports.diagnosis import history as history_report
-from reports.hosts import survey
-from reports.hosts.survey import Entry
-from reports.kit.document import Document
-from reports.kit.language import Language
-from reports.lists import campaigns, catalogue, measurements, nodes, predictions, saved
-from reports.lists.predictions import BenchmarkPrediction
-from reports.profile.document import document as profile_document
-from reports.testplan import document as testplan
+from fleetmark.reports.campaign import document as campaign_report
+from fleetmark.reports.diagnosis import document as diagnosis
+from fleetmark.reports.diagnosis import gate, isolation, trial, tuning
+from fleetmark.reports.diagnosis import history as history_report
+from fleetmark.reports.hosts import survey
+from fleetmark.reports.hosts.survey import Entry
+from fleetmark.reports.kit.document import Document
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.lists import campaigns, catalogue, measurements, nodes, predictions, saved
+from fleetmark.reports.lists.predictions import BenchmarkPrediction
+from fleetmark.reports.profile.document import document as profile_document
+from fleetmark.reports.testplan import document as testplan
+from fleetmark.workloads import load_suite
 from tests.commands import run
 from tests.fleets import campaign, sick, usual
 from tests.profiles import record_generations
@@ -57,7 +58,6 @@ from tests.reports import compared, fleet, plan_sample, sample
 from tests.reports.loads import PRICE
 from tests.reports.loads import measured as served
 from tests.schedules import facts
-from workloads import load_suite
 
 DAY = "2026-11-22T10:00:00Z"
 

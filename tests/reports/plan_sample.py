@@ -7,11 +7,11 @@ from itertools import product
 
 import pandas as pd
 
-from planner.capacity.answer import Answer
-from planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Site, Sku, Workload, Worth
-from reports.kit.document import Document
-from reports.kit.language import Language
-from reports.plan.document import document as plan_document
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Site, Sku, Workload, Worth
+from fleetmark.reports.kit.document import Document
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.plan.document import document as plan_document
 
 ENGLISH = Language()
 CREATED, COMMAND = "2027-01-20T10:00:00Z", "fleetmark plan demand.yml"

@@ -16,11 +16,11 @@ import openpyxl
 
 from fleetmark.base.inert import restored
 from fleetmark.base.terminal import Terminal
-from reports.formats import csv as csv_format
-from reports.formats import html, markdown, pdf, terminal, xlsx
-from reports.formats import json as json_format
-from reports.kit.document import Document
-from reports.kit.language import Language
+from fleetmark.reports.formats import csv as csv_format
+from fleetmark.reports.formats import html, markdown, pdf, terminal, xlsx
+from fleetmark.reports.formats import json as json_format
+from fleetmark.reports.kit.document import Document
+from fleetmark.reports.kit.language import Language
 
 ENGLISH = Language()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from reports.kit.charts import Chart, to_svg
+from fleetmark.reports.kit.charts import Chart, to_svg
 
 
 def drawn(chart: Chart, number: int = 0) -> str:

@@ -12,16 +12,16 @@ import pytest
 from fleetmark.base.facts import Cpu, Dimm, Facts, Gpu, Nic
 from fleetmark.record.results import Results
 from fleetmark.record.values import Values
+from fleetmark.reports.campaign.against import NOTHING, Against, Machines, against
+from fleetmark.reports.campaign.document import document
+from fleetmark.reports.campaign.view import view
+from fleetmark.reports.formats import html, markdown
+from fleetmark.reports.kit.language import Language
 from fleetmark.verbs import reference
-from reports.campaign.against import NOTHING, Against, Machines, against
-from reports.campaign.document import document
-from reports.campaign.view import view
-from reports.formats import html, markdown
-from reports.kit.language import Language
+from fleetmark.workloads import declared
 from tests.commands import run
 from tests.records import TRIAD, Bench, record
 from tests.reports import rendered, sample
-from workloads import declared
 
 FACTS = {"time": 0.0, "hostname": "h1", "user": "u", "root": True, "python": "p", "python_version": "3.11"}
 

@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.question import Binding
+from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.record.diagnosis import diagnose
 from fleetmark.record.diagnosis.history import history
 from fleetmark.record.results import Results
-from planner.capacity.answer import Answer
-from planner.capacity.question import Binding
-from planner.capacity.tornado import Effect
-from reports.campaign import document as campaign_report
-from reports.diagnosis import document as diagnosis_of
-from reports.diagnosis import history as history_of
-from reports.formats import html as html_format
-from reports.kit.language import Language
+from fleetmark.reports.campaign import document as campaign_report
+from fleetmark.reports.diagnosis import document as diagnosis_of
+from fleetmark.reports.diagnosis import history as history_of
+from fleetmark.reports.formats import html as html_format
+from fleetmark.reports.kit.language import Language
 from tests.fleets import campaign, scaled, usual
 from tests.records import TRIAD, record
 from tests.reports import compared, plan_sample, sample

@@ -10,9 +10,9 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from reports.formats import html, markdown, pdf, xlsx
-from reports.formats import json as json_format
-from reports.kit import format as fmt
+from fleetmark.reports.formats import html, markdown, pdf, xlsx
+from fleetmark.reports.formats import json as json_format
+from fleetmark.reports.kit import format as fmt
 from tests.reports import fleet, rendered
 from tests.reports.compared import ENGLISH, compared, document, front_of
 from tests.reports.pages import Page, on_paper

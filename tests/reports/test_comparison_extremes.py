@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 from rich.cells import cell_len
 
+from fleetmark.planner.comparison import Comparison, Side, compare_sides
+from fleetmark.planner.peers import outliers
 from fleetmark.record.results import HostInfo
-from planner.comparison import Comparison, Side, compare_sides
-from planner.peers import outliers
-from reports.comparison.compared import Compared
-from reports.comparison.document import document
-from reports.comparison.front import Around, front
-from reports.comparison.model import rows
+from fleetmark.reports.comparison.compared import Compared
+from fleetmark.reports.comparison.document import document
+from fleetmark.reports.comparison.front import Around, front
+from fleetmark.reports.comparison.model import rows
 from tests.reports import rendered
 
 LONG = "a-name-of-eighty-characters-" + "x" * 52

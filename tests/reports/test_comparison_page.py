@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from reports.comparison.compared import Compared
-from reports.comparison.model import rows
-from reports.formats import html, markdown
-from reports.kit.language import Language
+from fleetmark.reports.comparison.compared import Compared
+from fleetmark.reports.comparison.model import rows
+from fleetmark.reports.formats import html, markdown
+from fleetmark.reports.kit.language import Language
 from tests import records
 from tests.records import GCC, MCF, TRIAD, Bench
 from tests.reports.compared import ENGLISH, archives, compared, document

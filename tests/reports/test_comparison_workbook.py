@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from fleetmark.base.text import Message
+from fleetmark.planner.equivalence import compare
+from fleetmark.reports.comparison.compared import Compared
+from fleetmark.reports.comparison.titles import class_title
+from fleetmark.reports.comparison.workbook import hosts as host_tabs
+from fleetmark.reports.comparison.workbook import sources
+from fleetmark.reports.formats import xlsx
+from fleetmark.reports.kit.language import Language
 from fleetmark.verbs import reference
-from planner.equivalence import compare
-from reports.comparison.compared import Compared
-from reports.comparison.titles import class_title
-from reports.comparison.workbook import hosts as host_tabs
-from reports.comparison.workbook import sources
-from reports.formats import xlsx
-from reports.kit.language import Language
 from tests.records import GCC, IOPS, MCF, NULL, TRIAD, Bench, record
 from tests.reports.compared import compared, document
 from tests.sheets import Cells, disagreements, edited, formulas, recalculated, table, values

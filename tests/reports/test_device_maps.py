@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base import schema
 from fleetmark.base.facts import Facts, Gpu
 from fleetmark.record.values import Values
-from reports.campaign import maps
-from reports.campaign.view import view
-from reports.kit.language import Language
+from fleetmark.reports.campaign import maps
+from fleetmark.reports.campaign.view import view
+from fleetmark.reports.kit.language import Language
 from tests import corpus
 from tests.parsers.reading import FIXTURES
 from tests.records import row

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-import workloads
+from fleetmark import workloads
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
-from reports.comparison.titles import class_title
-from reports.formats import csv as csv_format
-from reports.formats import html, markdown
-from reports.kit.charts import Chart, Native
-from reports.kit.document import Command, Document, Finding, Note, Section, Tile
-from reports.kit.language import language
-from reports.kit.layout import address, column_of, sheet_columns, span
-from reports.kit.tabular import Cell, Column, Tabular, number, quantity, share, times
+from fleetmark.reports.comparison.titles import class_title
+from fleetmark.reports.formats import csv as csv_format
+from fleetmark.reports.formats import html, markdown
+from fleetmark.reports.kit.charts import Chart, Native
+from fleetmark.reports.kit.document import Command, Document, Finding, Note, Section, Tile
+from fleetmark.reports.kit.language import language
+from fleetmark.reports.kit.layout import address, column_of, sheet_columns, span
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, number, quantity, share, times
 from tests.reports import rendered
 from tests.reports.kinds import KINDS
 
@@ -341,6 +341,8 @@ def test_formats_know_exhibits_only() -> None:
         tree = ast.parse(file.read_text("utf-8"))
         modules = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
         ours = [m for m in modules if m.split(".")[0] in ("reports", "planner", "workloads", "parsers", "fleetmark")]
-        assert [m for m in ours if not m.startswith(("reports.formats", "reports.kit", "fleetmark.base"))] == [
-            m for m in ours if m == "fleetmark"
-        ], file
+        assert [
+            m
+            for m in ours
+            if not m.startswith(("fleetmark.reports.formats", "fleetmark.reports.kit", "fleetmark.base"))
+        ] == [m for m in ours if m == "fleetmark"], file

@@ -17,12 +17,12 @@ import pytest
 from fleetmark.base import schema
 from fleetmark.record.results import Results, Telemetry
 from fleetmark.record.values import Values
-from reports.campaign import figures, maps
-from reports.campaign.view import View, view
-from reports.kit import charts
-from reports.kit.charts import Across, Box, Chart, Line
-from reports.kit.document import Note
-from reports.kit.language import Language, language
+from fleetmark.reports.campaign import figures, maps
+from fleetmark.reports.campaign.view import View, view
+from fleetmark.reports.kit import charts
+from fleetmark.reports.kit.charts import Across, Box, Chart, Line
+from fleetmark.reports.kit.document import Note
+from fleetmark.reports.kit.language import Language, language
 from tests.records import row
 from tests.reports import sample
 from tests.reports.shown import drawn

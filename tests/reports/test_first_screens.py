@@ -13,24 +13,24 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.question import Binding
+from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.record.results import HostInfo, Results
 from fleetmark.record.values import Values
-from planner.capacity.answer import Answer
-from planner.capacity.question import Binding
-from planner.capacity.tornado import Effect
-from reports.campaign.against import against
-from reports.campaign.deviation import Deviations
-from reports.campaign.document import document
-from reports.campaign.front import MOST_HOSTS, MOST_NEXT, MOST_ODD, anomalies, machines, next_steps
-from reports.campaign.headlines import FIRST_BENCHMARKS, FIRST_SIDES, first_table
-from reports.campaign.problems import problems
-from reports.campaign.view import view
-from reports.formats import terminal
-from reports.kit.language import Language
-from reports.plan.front import LIMITS, NAMED, RISKS, counted
-from reports.plan.front import front as plan_front
-from reports.plan.model import Order
-from reports.plan.model import view as plan_view
+from fleetmark.reports.campaign.against import against
+from fleetmark.reports.campaign.deviation import Deviations
+from fleetmark.reports.campaign.document import document
+from fleetmark.reports.campaign.front import MOST_HOSTS, MOST_NEXT, MOST_ODD, anomalies, machines, next_steps
+from fleetmark.reports.campaign.headlines import FIRST_BENCHMARKS, FIRST_SIDES, first_table
+from fleetmark.reports.campaign.problems import problems
+from fleetmark.reports.campaign.view import view
+from fleetmark.reports.formats import terminal
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.plan.front import LIMITS, NAMED, RISKS, counted
+from fleetmark.reports.plan.front import front as plan_front
+from fleetmark.reports.plan.model import Order
+from fleetmark.reports.plan.model import view as plan_view
 from tests.reports import plan_sample, sample
 
 LONG = "a-name-of-eighty-characters-" + "x" * 52

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from planner.estimate import Estimate
-from reports.comparison import forest
+from fleetmark.planner.estimate import Estimate
+from fleetmark.reports.comparison import forest
 
 
 def ticks(axis: forest.Axis) -> dict[float, float]:

@@ -10,26 +10,26 @@ from pathlib import Path
 import openpyxl
 import pytest
 
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.question import Binding
+from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import Results
-from planner.capacity.answer import Answer
-from planner.capacity.question import Binding
-from planner.capacity.tornado import Effect
-from reports.campaign.deviation import title
-from reports.campaign.document import document
-from reports.campaign.view import View, headlines
-from reports.campaign.view import view as view_of
-from reports.formats import html as html_format
-from reports.formats import html as page_format
-from reports.formats import markdown as markdown_format
-from reports.formats import markdown as marks_format
-from reports.formats import pdf as pdf_format
-from reports.formats import terminal as terminal_format
-from reports.kit import format as fmt
-from reports.kit.language import Language
-from reports.plan.front import front
-from reports.plan.model import view
-from reports.plan.xlsx import book
+from fleetmark.reports.campaign.deviation import title
+from fleetmark.reports.campaign.document import document
+from fleetmark.reports.campaign.view import View, headlines
+from fleetmark.reports.campaign.view import view as view_of
+from fleetmark.reports.formats import html as html_format
+from fleetmark.reports.formats import html as page_format
+from fleetmark.reports.formats import markdown as markdown_format
+from fleetmark.reports.formats import markdown as marks_format
+from fleetmark.reports.formats import pdf as pdf_format
+from fleetmark.reports.formats import terminal as terminal_format
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.plan.front import front
+from fleetmark.reports.plan.model import view
+from fleetmark.reports.plan.xlsx import book
 from tests.reports import plan_sample, rendered, sample
 from tests.reports.pages import Page, on_paper
 from tests.reports.shown import printed, shown

@@ -11,25 +11,25 @@ import pytest
 from fleetmark.base.facts import Cpu, Gpu
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.nothing import do_nothing
+from fleetmark.planner.capacity.question import Cohort
+from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.record.values import Values
-from planner.capacity.answer import Answer
-from planner.capacity.nothing import do_nothing
-from planner.capacity.question import Cohort
-from planner.capacity.tornado import Effect
-from reports.campaign.against import against
-from reports.campaign.deviation import Deviations, map_of_hosts, percent, unlike
-from reports.campaign.document import document
-from reports.campaign.front import anomalies, machines, status
-from reports.campaign.headlines import FIRST_BENCHMARKS, first_table
-from reports.campaign.versions import mixed
-from reports.campaign.view import View, view
-from reports.comparison.titles import class_title
-from reports.formats import html
-from reports.kit import format as fmt
-from reports.kit.language import Language
-from reports.kit.tabular import Row
-from reports.plan import front as plan_front
-from reports.plan.model import view as plan_view
+from fleetmark.reports.campaign.against import against
+from fleetmark.reports.campaign.deviation import Deviations, map_of_hosts, percent, unlike
+from fleetmark.reports.campaign.document import document
+from fleetmark.reports.campaign.front import anomalies, machines, status
+from fleetmark.reports.campaign.headlines import FIRST_BENCHMARKS, first_table
+from fleetmark.reports.campaign.versions import mixed
+from fleetmark.reports.campaign.view import View, view
+from fleetmark.reports.comparison.titles import class_title
+from fleetmark.reports.formats import html
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.tabular import Row
+from fleetmark.reports.plan import front as plan_front
+from fleetmark.reports.plan.model import view as plan_view
 from tests.reports import plan_sample, rendered, sample
 from tests.reports.pages import Page
 from tests.schedules import facts

@@ -19,18 +19,18 @@ from fleetmark.record import evidence
 from fleetmark.record.archive import Archive
 from fleetmark.record.results import HostInfo, Results
 from fleetmark.record.view import load_results
+from fleetmark.reports.campaign import document as campaign_report
+from fleetmark.reports.campaign.view import view
+from fleetmark.reports.comparison.compared import Compared, with_evidence
+from fleetmark.reports.formats import html as page_format
+from fleetmark.reports.formats import markdown as marks_format
+from fleetmark.reports.frontier import amounts
+from fleetmark.reports.frontier.points import families
+from fleetmark.reports.kit import charts
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.tabular import Part, documents
 from fleetmark.verbs import report as reporting
 from fleetmark.verbs.documents import Documents
-from reports.campaign import document as campaign_report
-from reports.campaign.view import view
-from reports.comparison.compared import Compared, with_evidence
-from reports.formats import html as page_format
-from reports.formats import markdown as marks_format
-from reports.frontier import amounts
-from reports.frontier.points import families
-from reports.kit import charts
-from reports.kit.language import Language
-from reports.kit.tabular import Part, documents
 from tests.commands import run
 from tests.records import Bench, record
 from tests.reports import rendered

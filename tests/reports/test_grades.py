@@ -14,14 +14,14 @@ import pytest
 from fleetmark.record.archive import Archive
 from fleetmark.record.sides.titles import title_of
 from fleetmark.record.view import load_results
-from reports.campaign import grades as graded
-from reports.campaign.document import document
-from reports.campaign.grade_tables import parts
-from reports.campaign.grades import grade_of, grades
-from reports.campaign.roofline import pictures
-from reports.formats import html, markdown, xlsx
-from reports.kit.language import Language
-from reports.kit.tabular import Tabular, documents
+from fleetmark.reports.campaign import grades as graded
+from fleetmark.reports.campaign.document import document
+from fleetmark.reports.campaign.grade_tables import parts
+from fleetmark.reports.campaign.grades import grade_of, grades
+from fleetmark.reports.campaign.roofline import pictures
+from fleetmark.reports.formats import html, markdown, xlsx
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.tabular import Tabular, documents
 from tests.records import Bench, record
 from tests.reports.pages import Page
 from tests.reports.rendered import shown as in_terminal

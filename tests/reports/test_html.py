@@ -14,11 +14,11 @@ import pytest
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
 from fleetmark.record.results import HostInfo, Results
-from reports.campaign.document import document
-from reports.formats import html as page_format
-from reports.hosts.columns import side_by_side
-from reports.kit.format import clean, fit, labels, natural
-from reports.kit.language import Language
+from fleetmark.reports.campaign.document import document
+from fleetmark.reports.formats import html as page_format
+from fleetmark.reports.hosts.columns import side_by_side
+from fleetmark.reports.kit.format import clean, fit, labels, natural
+from fleetmark.reports.kit.language import Language
 from tests.reports import sample
 from tests.reports.pages import Page
 

@@ -14,16 +14,16 @@ from pathlib import Path
 import jinja2
 import pytest
 
-import workloads
+from fleetmark import workloads
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Standing, Status
 from fleetmark.base.text import changed, count, joined, message
 from fleetmark.base.words import word
+from fleetmark.planner.comparison import WORK_MIX
+from fleetmark.planner.ratio import Verdict
 from fleetmark.record.sides import PER
-from planner.comparison import WORK_MIX
-from planner.ratio import Verdict
-from reports.kit import format as fmt
-from reports.kit.language import ENGLISH, Language, language, languages
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.language import ENGLISH, Language, language, languages
 
 HOUSE = Path(__file__).parents[2]
 SOURCES = [p for room in ("fleetmark", "planner", "reports") for p in sorted((HOUSE / room).rglob("*.py"))]

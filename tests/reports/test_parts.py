@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 
 from fleetmark.record.figures import hosts
-from reports.campaign.against import against
-from reports.campaign.deviation import Deviations
-from reports.campaign.front import anomalies, status
-from reports.campaign.headlines import first_table
-from reports.campaign.view import headlines, meaning, view
+from fleetmark.reports.campaign.against import against
+from fleetmark.reports.campaign.deviation import Deviations
+from fleetmark.reports.campaign.front import anomalies, status
+from fleetmark.reports.campaign.headlines import first_table
+from fleetmark.reports.campaign.view import headlines, meaning, view
 from tests.records import plain
 from tests.reports import sample
 

@@ -22,12 +22,12 @@ from fleetmark.base.measurement import Status
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence
 from fleetmark.record.results import Results
-from reports.campaign.document import document
-from reports.comparison.compared import Compared, with_evidence
-from reports.comparison.document import document as comparison_document
-from reports.formats import html as page_format
-from reports.formats import pdf as pdf_format
-from reports.kit.language import Language, language
+from fleetmark.reports.campaign.document import document
+from fleetmark.reports.comparison.compared import Compared, with_evidence
+from fleetmark.reports.comparison.document import document as comparison_document
+from fleetmark.reports.formats import html as page_format
+from fleetmark.reports.formats import pdf as pdf_format
+from fleetmark.reports.kit.language import Language, language
 from tests.records import GCC, IOPS, MCF, NULL, TRIAD, Bench, record
 from tests.reports import sample
 

@@ -16,16 +16,27 @@ from openpyxl.utils import get_column_letter
 from openpyxl.utils.cell import range_boundaries
 
 from fleetmark.demand import workbook as plan_workbook
-from planner.capacity.answer import Answer
-from planner.capacity.question import TRADES, Alternative, Binding, Cohort, Plan, Question, Site, Sku, Workload, Worth
-from planner.capacity.tornado import Effect
-from planner.capacity.uncertainty import Futures
-from planner.estimate import Estimate
-from reports.kit.language import Language
-from reports.kit.workbook import Book
-from reports.plan.xlsx import book as plan_xlsx
-from reports.plan.xlsx.layout import Block, Places
-from reports.plan.xlsx.numbers import Numbers
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.question import (
+    TRADES,
+    Alternative,
+    Binding,
+    Cohort,
+    Plan,
+    Question,
+    Site,
+    Sku,
+    Workload,
+    Worth,
+)
+from fleetmark.planner.capacity.tornado import Effect
+from fleetmark.planner.capacity.uncertainty import Futures
+from fleetmark.planner.estimate import Estimate
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.workbook import Book
+from fleetmark.reports.plan.xlsx import book as plan_xlsx
+from fleetmark.reports.plan.xlsx.layout import Block, Places
+from fleetmark.reports.plan.xlsx.numbers import Numbers
 from tests import sheets
 from tests.reports import plan_sample
 

@@ -11,10 +11,10 @@ import pytest
 
 from fleetmark.base.measurement import Status
 from fleetmark.record.results import Results
-from reports.campaign.document import document
-from reports.campaign.remarks import FEW, MOST, listed, remarks
-from reports.formats import html, markdown, pdf, xlsx
-from reports.kit.language import Language, language
+from fleetmark.reports.campaign.document import document
+from fleetmark.reports.campaign.remarks import FEW, MOST, listed, remarks
+from fleetmark.reports.formats import html, markdown, pdf, xlsx
+from fleetmark.reports.kit.language import Language, language
 from tests.reports import rendered, sample
 from tests.reports.pages import Page, on_paper
 

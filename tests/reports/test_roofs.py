@@ -10,16 +10,16 @@ import openpyxl
 import pytest
 
 from fleetmark.base.text import message
+from fleetmark.planner.peak import Peak
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis.roofs import roofs_of
 from fleetmark.record.roofs import Roof
 from fleetmark.record.view import load_results
-from planner.peak import Peak
-from reports.campaign.roofs import lines as of_campaign
-from reports.campaign.view import view
-from reports.hosts import roofs as under_roofs
-from reports.kit.language import Language, language
-from reports.kit.roofline import Ceiling, roofline
+from fleetmark.reports.campaign.roofs import lines as of_campaign
+from fleetmark.reports.campaign.view import view
+from fleetmark.reports.hosts import roofs as under_roofs
+from fleetmark.reports.kit.language import Language, language
+from fleetmark.reports.kit.roofline import Ceiling, roofline
 from tests.commands import run
 from tests.fleets import HOSTS, HPL, L3, campaign, sick, usual
 from tests.reports.pages import Page

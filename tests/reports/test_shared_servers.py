@@ -1,6 +1,6 @@
 """Servers that workloads share are shown as parts that add up."""
 
-from reports.kit import format as fmt
+from fleetmark.reports.kit import format as fmt
 
 
 def test_parts_of_shared_servers_add_up() -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pikepdf
 import pytest
 
-from planner.capacity.answer import Answer
-from planner.capacity.question import Binding
-from planner.capacity.tornado import Effect
-from reports.campaign.document import document
-from reports.formats import pdf as pdf_format
-from reports.kit.language import Language, language
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.question import Binding
+from fleetmark.planner.capacity.tornado import Effect
+from fleetmark.reports.campaign.document import document
+from fleetmark.reports.formats import pdf as pdf_format
+from fleetmark.reports.kit.language import Language, language
 from tests.reports import compared, plan_sample, sample, tagged
 
 pdfua = pytest.importorskip("pdfua", reason="needs pdfua")

@@ -10,8 +10,8 @@ from rich.cells import cell_len
 
 from fleetmark.base.measurement import Better, Status
 from fleetmark.record.results import Results
-from reports.campaign.document import document
-from reports.campaign.problems import problems
+from fleetmark.reports.campaign.document import document
+from fleetmark.reports.campaign.problems import problems
 from tests.commands import run
 from tests.records import TRIAD, record
 from tests.reports import rendered, sample

@@ -11,7 +11,7 @@ from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
-from reports.kit.workbook import (
+from fleetmark.reports.kit.workbook import (
     GENERAL,
     MOST_COLUMNS,
     MOST_TEXT,

@@ -10,11 +10,11 @@ import pytest
 
 from fleetmark.base.measurement import Status
 from fleetmark.record.results import Results
-from reports.campaign import tabs
-from reports.campaign.document import document
-from reports.campaign.view import view
-from reports.formats import xlsx as book_format
-from reports.kit.language import Language
+from fleetmark.reports.campaign import tabs
+from fleetmark.reports.campaign.document import document
+from fleetmark.reports.campaign.view import view
+from fleetmark.reports.formats import xlsx as book_format
+from fleetmark.reports.kit.language import Language
 from tests.reports import sample
 from tests.sheets import disagreements, formulas, recalculated, table, values
 

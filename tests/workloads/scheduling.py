@@ -9,8 +9,8 @@ from fleetmark.campaign.resolve import resolve
 from fleetmark.campaign.schedule import make_schedule
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import Step
+from fleetmark.workloads import Choice, Suite, load
 from tests.schedules import facts
-from workloads import Choice, Suite, load
 
 
 def reason(workload: str, settings: dict[str, Any] | None = None, **host: Any) -> str:

@@ -16,8 +16,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.yaml import read_yaml
 from fleetmark.cli.app import app
 from fleetmark.verbs import checking, skeleton
-from workloads import schema
-from workloads.manifest import HERE
+from fleetmark.workloads import schema
+from fleetmark.workloads.manifest import HERE
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "reference" / "manifest.schema.json"
 

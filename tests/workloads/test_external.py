@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-import parsers
-import workloads
+from fleetmark import parsers, workloads
 from fleetmark.base import extensions
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Status
@@ -26,10 +25,10 @@ from fleetmark.campaign.outcome import judge
 from fleetmark.record.archive import Archive
 from fleetmark.record.steps import Step
 from fleetmark.verbs import skeleton
+from fleetmark.workloads import declared, external
 from tests.commands import refused, run
 from tests.drives import save_step
 from tests.workloads.scheduling import scheduled
-from workloads import declared, external
 
 HOUSE = Path(__file__).parents[2]
 OUTPUT = b"requests/s: 3000\np99 ms: 1.5\n"

@@ -14,8 +14,8 @@ from fleetmark.campaign.schedule import make_schedule
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import Schedule
+from fleetmark.workloads import load_suite
 from tests.schedules import facts
-from workloads import load_suite
 
 BUILD = PLAYBOOKS / "roles" / "hccl_test" / "files" / "build.sh"
 TOOLS = {"make": "/usr/bin/make", "g++": "/usr/bin/g++"}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.hosts.agent import PLAYBOOKS
 from tests.parsers.reading import FIXTURES, value

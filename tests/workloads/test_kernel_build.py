@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.campaign.resolve import resolve
 from fleetmark.campaign.schedule import settings_of
 from fleetmark.hosts.agent import PLAYBOOKS
+from fleetmark.workloads import Choice, Suite, load
 from tests.schedules import facts
-from workloads import Choice, Suite, load
 
 BUILD = PLAYBOOKS / "roles" / "kernel_build" / "files" / "build.py"
 TOOLS = {"make": "/usr/bin/make", "gcc": "/usr/bin/gcc"}

@@ -17,9 +17,9 @@ import pytest
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Parsed
 from fleetmark.campaign.schedule import settings_of
+from fleetmark.workloads import Choice, Suite
 from tests.llm.running import FILES, HOSTILE, Served, ahead, client, measured, server
 from tests.workloads.scheduling import reason, scheduled
-from workloads import Choice, Suite
 
 NEAR = 0.002  # seconds
 TRIES = 4

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-import parsers
-import workloads
+from fleetmark import parsers, workloads
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.hosts.agent import PLAYBOOKS
-from workloads.manifest import Manifest, Parameter, read_model
-from workloads.template import evaluate
+from fleetmark.workloads.manifest import Manifest, Parameter, read_model
+from fleetmark.workloads.template import evaluate
 
 
 @pytest.mark.parametrize("name", workloads.names())

@@ -17,11 +17,11 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cpu, NumaNode
 from fleetmark.campaign.schedule import settings_of
 from fleetmark.hosts.agent import PLAYBOOKS
+from fleetmark.parsers.mlc import parse
 from fleetmark.record.steps import HostSchedule
-from parsers.mlc import parse
+from fleetmark.workloads import load, load_suite
 from tests.schedules import GiB, schedule, suite
 from tests.standins.mlc import tarball
-from workloads import load, load_suite
 
 FILES = PLAYBOOKS / "roles" / "mlc" / "files"
 INTEL = Cpu(vendor="GenuineIntel", arch="x86_64", cores=16, threads=32)

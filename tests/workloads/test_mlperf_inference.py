@@ -25,9 +25,9 @@ from fleetmark.base.facts import Cache, Cpu, Gpu, NumaNode
 from fleetmark.campaign.schedule import settings_of
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.record.steps import HostSchedule, Step
+from fleetmark.workloads import load_suite
+from fleetmark.workloads.manifest import HERE
 from tests.schedules import GiB, schedule, suite
-from workloads import load_suite
-from workloads.manifest import HERE
 
 ROLE = PLAYBOOKS / "roles" / "mlperf_inference"
 FILES = ROLE / "files"

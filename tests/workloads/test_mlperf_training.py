@@ -19,11 +19,11 @@ import pytest
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.campaign.schedule import settings_of
 from fleetmark.hosts.agent import PLAYBOOKS
+from fleetmark.parsers.mlperf_training import parse
 from fleetmark.record.steps import HostSchedule, Step
-from parsers.mlperf_training import parse
+from fleetmark.workloads import load, load_suite
+from fleetmark.workloads.manifest import HERE
 from tests.schedules import schedule, suite
-from workloads import load, load_suite
-from workloads.manifest import HERE
 
 ROLE = PLAYBOOKS / "roles" / "mlperf_training"
 PROGRAM = ROLE / "files" / "training.py"

@@ -14,8 +14,8 @@ from fleetmark.base.facts import Gpu
 from fleetmark.campaign.schedule import make_schedule, settings_of
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import HostSchedule, Schedule
+from fleetmark.workloads import Suite, load_suite
 from tests.schedules import facts
-from workloads import Suite, load_suite
 
 SOFTWARE = {"cuda": "12.8", "nccl": "2.21.5", "mpi": "Open MPI 4.1.4"}
 TOOLS = {"make": "/usr/bin/make", "g++": "/usr/bin/g++", "srun": None}

@@ -9,8 +9,8 @@ import pytest
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Nic
 from fleetmark.campaign.schedule import settings_of
+from fleetmark.workloads import Choice, Suite
 from tests.workloads.scheduling import reason, scheduled
-from workloads import Choice, Suite
 
 
 @pytest.mark.parametrize(

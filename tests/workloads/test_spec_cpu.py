@@ -16,18 +16,18 @@ import jinja2
 import pytest
 import yaml
 
-import workloads
+from fleetmark import workloads
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.campaign.schedule import make_schedule, settings_of
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import HostSchedule
+from fleetmark.workloads import load_suite
 from tests.corpus import ROOT as CORPUS
 from tests.schedules import GiB, facts
 from tests.standins.spec_cpu import medium
 from tests.standins.spec_cpu.specconfig import Config, Wrong
-from workloads import load_suite
 
 ROLE = PLAYBOOKS / "roles" / "spec_cpu2017"
 SCRIPTS = ROLE / "files"

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-import workloads
+from fleetmark import workloads
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cpu, Gpu, Torch
 from fleetmark.base.measurement import Better
 from fleetmark.campaign.schedule import make_schedule, refuse_nothing, settings_of
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import HostSchedule
+from fleetmark.workloads import Suite, case_of, declared, entry_of, load_suite, plain_case
 from tests.schedules import facts, schedule, suite
-from workloads import Suite, case_of, declared, entry_of, load_suite, plain_case
 
 MEDIUM = "needs SPEC's medium"
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fleetmark.hosts.agent import PLAYBOOKS
-from parsers import parse
+from fleetmark.parsers import parse
 from tests.torches import PYTHON, needs_torch
 
 pytestmark = needs_torch

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-import parsers
+from fleetmark import parsers
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Gpu, Torch
 from fleetmark.base.measurement import Status
@@ -315,7 +315,7 @@ def test_the_program_takes_the_device_that_is_named() -> None:
 
 
 def test_one_of_several_devices_is_no_capacity() -> None:
-    from workloads import load
+    from fleetmark.workloads import load
 
     describe = load("torch_ops").describe
     entire = describe("flops", ["basic-4096t-b32", "mm/bf16/x"], "gpu", "FLOP/s", "higher")

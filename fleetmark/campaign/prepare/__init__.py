@@ -16,7 +16,7 @@ from fleetmark.hosts.inventory import Host, load_inventory
 from fleetmark.hosts.keys import unknown_keys
 from fleetmark.hosts.preflight import Checked, check_hosts
 from fleetmark.record.steps import Schedule
-from workloads import Suite
+from fleetmark.workloads import Suite
 
 
 def load_hosts(options: Options) -> list[Host]:

@@ -22,9 +22,9 @@ from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import containers, settings_of
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import Checked
+from fleetmark.planner.estimate import deviate
 from fleetmark.record.steps import HostSchedule, Refusal, Schedule, Step
-from planner.estimate import deviate
-from workloads import Suite, load, load_suite
+from fleetmark.workloads import Suite, load, load_suite
 
 RECORD, MANIFEST = "record", "manifest"
 

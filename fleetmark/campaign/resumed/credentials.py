@@ -9,7 +9,7 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.redact import MARK, conceal, lacks_credentials
 from fleetmark.campaign.schedule import Settings, secrets_of
-from workloads import load, load_suite, workload_of
+from fleetmark.workloads import load, load_suite, workload_of
 
 
 def credentials_again(suite: str, settings: Settings, overrides: Settings) -> dict[str, str]:

@@ -25,7 +25,7 @@ from fleetmark.hosts.preflight import Checked
 from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
 from fleetmark.record.archive import Archive, safe_name
 from fleetmark.record.steps import Deployment, Exchange, HostSchedule, Refusal, Schedule, Step, Trial
-from workloads import Suite, suite_names
+from fleetmark.workloads import Suite, suite_names
 
 
 class _Host(BaseModel, defer_build=True):

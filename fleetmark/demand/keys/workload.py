@@ -21,7 +21,7 @@ from fleetmark.demand.amounts import (
     texts,
 )
 from fleetmark.demand.keys.part import Gigabytes, Part, quantiles_of
-from planner.capacity.queueing import CAP
+from fleetmark.planner.capacity.queueing import CAP
 
 
 class _Bare(Part):

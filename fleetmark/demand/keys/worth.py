@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from fleetmark.demand.amounts import Quantity, Text, integer, plain, positive, share
 from fleetmark.demand.keys.part import Part
-from planner.capacity.queueing import CAP
+from fleetmark.planner.capacity.queueing import CAP
 
 
 class Chosen(Part):

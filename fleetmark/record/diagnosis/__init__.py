@@ -16,6 +16,9 @@ from fleetmark.base.errors import FleetmarkError, leave_out
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, count, message
+from fleetmark.planner.diagnosis import outliers, tails
+from fleetmark.planner.diagnosis.cohorts import Cohort, cohorts, difference, kind_of
+from fleetmark.planner.diagnosis.finding import Finding, Kind
 from fleetmark.record import figures, journal, store
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import pairs
@@ -23,9 +26,6 @@ from fleetmark.record.diagnosis.baselines import Baseline, since, titled
 from fleetmark.record.diagnosis.table import BENCHMARK, Table, some, title
 from fleetmark.record.figures import Figures
 from fleetmark.record.values.host import numbered
-from planner.diagnosis import outliers, tails
-from planner.diagnosis.cohorts import Cohort, cohorts, difference, kind_of
-from planner.diagnosis.finding import Finding, Kind
 
 MOST_EVIDENCE = 3  # raw files that a finding names
 _SAMPLE = 256  # hosts whose runs stand for all in a test of distributions

@@ -15,11 +15,11 @@ import numpy as np
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import Message, count, message
+from fleetmark.planner.diagnosis import changes
+from fleetmark.planner.diagnosis.finding import Finding, Kind
 from fleetmark.record.diagnosis.table import BENCHMARK, Table, some, title
 from fleetmark.record.figures import Figures
 from fleetmark.record.pinned import Shelf
-from planner.diagnosis import changes
-from planner.diagnosis.finding import Finding, Kind
 
 SHELF = Shelf("baseline", "genoa-2026", "fleetmark baseline save NAME --from CAMPAIGN", "save the baseline again")
 

@@ -9,12 +9,12 @@ import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
+from fleetmark.planner.diagnosis.panel import Group
 from fleetmark.record.archive import Archive
 from fleetmark.record.values import PASSED
 from fleetmark.record.values.engine import literal
 from fleetmark.record.view import read_values
-from planner.diagnosis.panel import Group
-from workloads import load
+from fleetmark.workloads import load
 
 FAILED = float("-inf")
 BROKEN = (Status.FAILED.value, Status.LOST.value, Status.INVALID.value)

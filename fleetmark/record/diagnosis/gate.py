@@ -19,6 +19,10 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Better
 from fleetmark.base.units import parse_quantity
+from fleetmark.planner import peak
+from fleetmark.planner.diagnosis import gate
+from fleetmark.planner.diagnosis.cohorts import cohorts
+from fleetmark.planner.diagnosis.outliers import LEAST
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import kind_at
 from fleetmark.record.diagnosis.table import title
@@ -27,12 +31,8 @@ from fleetmark.record.select import Machine, choose
 from fleetmark.record.values import PASSED, Values
 from fleetmark.record.values.engine import one_of
 from fleetmark.record.view import read_values
-from planner import peak
-from planner.diagnosis import gate
-from planner.diagnosis.cohorts import cohorts
-from planner.diagnosis.outliers import LEAST
-from workloads import declared
-from workloads.manifest import HERE, read_model
+from fleetmark.workloads import declared
+from fleetmark.workloads.manifest import HERE, read_model
 
 Amount = str | int | float
 SHIPPED = HERE / "rules"

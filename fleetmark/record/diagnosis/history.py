@@ -11,12 +11,12 @@ import numpy as np
 
 from fleetmark.base.errors import FleetmarkError, leave_out
 from fleetmark.base.patterns import is_chosen
+from fleetmark.planner.diagnosis.history import LEAST_SERIES, Change, changes
 from fleetmark.record import figures
 from fleetmark.record.archive import Archive
 from fleetmark.record.campaigns import campaigns
 from fleetmark.record.diagnosis.table import Table, title
 from fleetmark.record.values.host import numbered
-from planner.diagnosis.history import LEAST_SERIES, Change, changes
 
 MOST = 2000  # maximum number of campaigns to read
 

@@ -11,15 +11,15 @@ import numpy as np
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
+from fleetmark.planner.diagnosis.panel import PAIR
+from fleetmark.planner.diagnosis.partners import Fault, Pair, Suspicion
 from fleetmark.record import figures
 from fleetmark.record.archive import Archive
 from fleetmark.record.campaigns import campaigns_inside, container_of, summarise
 from fleetmark.record.diagnosis import gangs, pairs
 from fleetmark.record.diagnosis.table import Table
 from fleetmark.record.figures.pairs import peer
-from planner.diagnosis.panel import PAIR
-from planner.diagnosis.partners import Fault, Pair, Suspicion
-from workloads import entry_of, plain_case
+from fleetmark.workloads import entry_of, plain_case
 
 FOLDER = "isolations"  # subfolder for further campaigns that explain a campaign's slow pairs
 LABEL = "rack"

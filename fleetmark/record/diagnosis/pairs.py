@@ -9,12 +9,12 @@ import pandas as pd
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, message
+from fleetmark.planner.diagnosis import links, outliers
+from fleetmark.planner.diagnosis.cohorts import Cohort
+from fleetmark.planner.diagnosis.finding import Finding, Kind
 from fleetmark.record.diagnosis.table import BENCHMARK, title
 from fleetmark.record.figures import Figures
 from fleetmark.record.figures.pairs import peer
-from planner.diagnosis import links, outliers
-from planner.diagnosis.cohorts import Cohort
-from planner.diagnosis.finding import Finding, Kind
 
 COLUMNS = tuple(c for c in BENCHMARK if c != "subject")
 

@@ -13,15 +13,15 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.text import Message, message
+from fleetmark.planner.diagnosis.confirm import Settled, settle, settle_tail
+from fleetmark.planner.diagnosis.finding import Finding, Kind
+from fleetmark.planner.diagnosis.outliers import LARGE
 from fleetmark.record import figures
 from fleetmark.record.archive import Archive
 from fleetmark.record.campaigns import campaigns_inside, container_of, summarise
 from fleetmark.record.diagnosis import Diagnosis, pairs, read
 from fleetmark.record.diagnosis.table import BENCHMARK, Table, title
-from planner.diagnosis.confirm import Settled, settle, settle_tail
-from planner.diagnosis.finding import Finding, Kind
-from planner.diagnosis.outliers import LARGE
-from workloads import entry_of, plain_case
+from fleetmark.workloads import entry_of, plain_case
 
 FOLDER = "confirmations"  # folder of campaigns, inside the campaign that they confirm
 PEERS = 4  # healthy hosts measured with the suspects of a cohort

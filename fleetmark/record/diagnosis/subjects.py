@@ -12,15 +12,15 @@ import numpy as np
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.kinds import CLASSES
+from fleetmark.parsers.nccl.net import gpu_direct
+from fleetmark.planner.diagnosis.cohorts import kind_of
+from fleetmark.planner.diagnosis.trial import TrialChange
+from fleetmark.planner.diagnosis.tuning.rule import Share, Subject
 from fleetmark.record import replies
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import read
 from fleetmark.record.diagnosis.table import Table, title
-from parsers.nccl.net import gpu_direct
-from planner.diagnosis.cohorts import kind_of
-from planner.diagnosis.trial import TrialChange
-from planner.diagnosis.tuning.rule import Share, Subject
-from workloads import declared
+from fleetmark.workloads import declared
 
 MEMORY, CORE, COLLECTIVE = "mem-bw", "core-bw", "collective"  # classes of metrics
 PEERS = 3  # minimum number of hosts of a kind for a comparison with their median

@@ -9,8 +9,8 @@ import numpy as np
 
 from fleetmark.base import schema
 from fleetmark.base.measurement import Better, Centre
+from fleetmark.planner.diagnosis import outliers
 from fleetmark.record.figures import Figures
-from planner.diagnosis import outliers
 
 BENCHMARK = (*schema.KEY, "better", "class")
 _NAMED = 6  # hosts that a sentence names

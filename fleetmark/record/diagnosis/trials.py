@@ -15,6 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
+from fleetmark.planner.diagnosis.trial import TrialChange, change
+from fleetmark.planner.diagnosis.tuning.rule import Rule
 from fleetmark.record.archive import Archive
 from fleetmark.record.campaigns import campaigns_inside, container_of, summarise
 from fleetmark.record.diagnosis import read
@@ -24,9 +26,7 @@ from fleetmark.record.steps import Trial
 from fleetmark.record.values import PASSED
 from fleetmark.record.values.engine import literal
 from fleetmark.record.view import read_values
-from planner.diagnosis.trial import TrialChange, change
-from planner.diagnosis.tuning.rule import Rule
-from workloads import entry_of, plain_case
+from fleetmark.workloads import entry_of, plain_case
 
 _TRIAL = TypeAdapter(Trial)
 FOLDER = "trials"  # folder of campaigns, inside the campaign whose hosts they try

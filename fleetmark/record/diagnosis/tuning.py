@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fleetmark.base.text import Message
+from fleetmark.planner.diagnosis.tuning.rule import Rule
+from fleetmark.planner.diagnosis.tuning.rules import RULES
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis.roofs import roofs_of
 from fleetmark.record.diagnosis.subjects import subjects
 from fleetmark.record.diagnosis.trials import Tried, tried
 from fleetmark.record.roofs import Roof
-from planner.diagnosis.tuning.rule import Rule
-from planner.diagnosis.tuning.rules import RULES
 
 
 @dataclass(frozen=True, slots=True)

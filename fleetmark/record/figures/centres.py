@@ -18,7 +18,7 @@ from fleetmark.record.values import Values, create_tables, described, ranges, so
 from fleetmark.record.values.engine import Engine, duckdb, literal
 from fleetmark.record.values.host import Host
 from fleetmark.record.values.named import engine
-from workloads.declared import declaration
+from fleetmark.workloads.declared import declaration
 
 BENCHMARK = (*schema.KEY, "better", "class", "kind")  # campaigns of different versions may differ in the last three
 _IDENTITY = [*BENCHMARK, "members", "rule"]

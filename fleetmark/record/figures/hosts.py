@@ -13,12 +13,12 @@ import pandas as pd
 
 from fleetmark.base import schema
 from fleetmark.base.measurement import Centre
+from fleetmark.planner.centre import ends
 from fleetmark.record.figures.pairs import pair_subjects
 from fleetmark.record.figures.statement import CENTRES, INTERVALS, RULES, groups, lowest, rule_of, spread
 from fleetmark.record.values import PASSED, Values, create_tables, described, ranges
 from fleetmark.record.values.database import connect
 from fleetmark.record.values.engine import Engine, in_memory
-from planner.centre import ends
 
 METRIC = list(schema.KEY)
 _ABOUT = list(schema.ABOUT)

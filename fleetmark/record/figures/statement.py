@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from fleetmark.base.measurement import Centre, Kind
-from planner.centre import LEAST, Interval
+from fleetmark.planner.centre import LEAST, Interval
 
 RULES = (Centre.GEOMEAN, Centre.MEDIAN)  # the rules that a metric can have
 MEDIAN_CLASSES = ("disk", "net")  # start of classes with medians, for files that do not name a rule

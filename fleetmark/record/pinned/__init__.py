@@ -21,7 +21,7 @@ from fleetmark.base.inside import read_inside, replace_inside
 from fleetmark.record.archive import utc
 from fleetmark.record.documents import fault
 from fleetmark.record.pinned.models import MODELS
-from workloads.misfit import misfit
+from fleetmark.workloads.misfit import misfit
 
 SCHEMA = 1
 LARGEST_BYTES = 64 << 20  # maximum document size

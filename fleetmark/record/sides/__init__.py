@@ -14,6 +14,7 @@ from fleetmark.base.measurement import Kind
 from fleetmark.base.patterns import is_chosen
 from fleetmark.base.text import count, message
 from fleetmark.base.words import word
+from fleetmark.planner.comparison import Side
 from fleetmark.record import figures, imports
 from fleetmark.record.archive import Archive
 from fleetmark.record.select import Machine, distinct_names
@@ -22,8 +23,7 @@ from fleetmark.record.sides.shared import groups
 from fleetmark.record.sides.titles import titled
 from fleetmark.record.values import DamagedFileError
 from fleetmark.record.values.host import Host
-from planner.comparison import Side
-from workloads.declared import declaration, declares, keeps_limit
+from fleetmark.workloads.declared import declaration, declares, keeps_limit
 
 __all__ = ["PER", "powered", "side", "sides", "some"]
 

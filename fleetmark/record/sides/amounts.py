@@ -14,13 +14,13 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.text import count, message
 from fleetmark.base.words import word
+from fleetmark.planner.power import has_devices
 from fleetmark.record import figures
 from fleetmark.record.imports import is_imported
 from fleetmark.record.select import Machine
 from fleetmark.record.sides.titles import joined
 from fleetmark.record.values.host import numbered
-from planner.power import has_devices
-from workloads import declared
+from fleetmark.workloads import declared
 
 # What can be divided by: where it stands among facts or labels, and how it is read there.
 _PER: Mapping[str, Callable[[Machine, Facts | None], float | None]] = {

@@ -11,14 +11,14 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
+from fleetmark.planner.comparison import Candidate, Comparison, Side, among_many
+from fleetmark.planner.equivalence import Equivalence
+from fleetmark.planner.guardrail import judged_together
+from fleetmark.planner.peers import Outlier, outliers
+from fleetmark.planner.remarks import of_hosts
+from fleetmark.planner.strata import Part, hosts_of, joined_parts, named, refused
 from fleetmark.record.select import Machine
 from fleetmark.record.sides.strata import Places, Sizes, Strata
-from planner.comparison import Candidate, Comparison, Side, among_many
-from planner.equivalence import Equivalence
-from planner.guardrail import judged_together
-from planner.peers import Outlier, outliers
-from planner.remarks import of_hosts
-from planner.strata import Part, hosts_of, joined_parts, named, refused
 
 MOST_STRATA = 4  # maximum number of strata named in a sentence
 Drop = Mapping[str, Collection[str]]  # side title -> names of excluded machines

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from fleetmark.base.facts import Facts
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
+from fleetmark.planner.comparison import Side
 from fleetmark.record import imports
 from fleetmark.record.naming import tidy
 from fleetmark.record.select import Machine, Term
 from fleetmark.record.sides.titles import is_of_mixed_standing
-from planner.comparison import Side
 
 MOST_VALUES = 3
 MOST_FACTS = 200  # hosts of a side whose facts are read, evenly spread: a large fleet has thousands

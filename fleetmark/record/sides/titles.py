@@ -14,8 +14,8 @@ import pandas as pd
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, count, message
-from planner.contrast import Repeats
-from planner.curves import CURVE
+from fleetmark.planner.contrast import Repeats
+from fleetmark.planner.curves import CURVE
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fleetmark.base.facts import Gpu
 from fleetmark.base.text import Message, count, message
-from planner.diagnosis.tuning.rule import AGAIN, Rule, Subject
-from planner.diagnosis.tuning.setting import Item, Setting
-from planner.peak import table
+from fleetmark.planner.diagnosis.tuning.rule import AGAIN, Rule, Subject
+from fleetmark.planner.diagnosis.tuning.setting import Item, Setting
+from fleetmark.planner.peak import table
 
 PEERS = 0.90  # minimum share of the peers' bandwidth
 CAPPED = 0.10  # maximum share of a run's samples with a power limit that is not reported

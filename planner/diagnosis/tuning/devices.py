@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fleetmark.base.text import Message, message
-from planner.diagnosis.tuning.rule import KERNEL, OF_NETWORK, OF_STORAGE, STORAGE_AGAIN, Rule, Subject
-from planner.diagnosis.tuning.setting import Item, Setting, is_interface
+from fleetmark.planner.diagnosis.tuning.rule import KERNEL, OF_NETWORK, OF_STORAGE, STORAGE_AGAIN, Rule, Subject
+from fleetmark.planner.diagnosis.tuning.setting import Item, Setting, is_interface
 
 ACCELERATORS = {"VGA compatible controller", "3D controller", "Processing accelerators"}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from fleetmark.base.text import Message, count, message
-from planner import peak
-from planner.diagnosis.tuning.rule import AGAIN, KERNEL, MEMORY_AGAIN, OF_MEMORY, Rule, Subject
-from planner.diagnosis.tuning.setting import Setting, file
+from fleetmark.planner import peak
+from fleetmark.planner.diagnosis.tuning.rule import AGAIN, KERNEL, MEMORY_AGAIN, OF_MEMORY, Rule, Subject
+from fleetmark.planner.diagnosis.tuning.setting import Setting, file
 
 ENOUGH = 0.75  # of the theoretical memory bandwidth
 WRITE_ALLOCATE = 4 / 3  # bytes moved per byte counted, where stores read the line first

@@ -6,8 +6,8 @@ from collections import Counter
 
 from fleetmark.base.facts import Nic
 from fleetmark.base.text import Message, message
-from planner.diagnosis.tuning.rule import NETWORK_AGAIN, OF_NETWORK, Rule, Subject
-from planner.diagnosis.tuning.setting import Item, Setting, is_interface
+from fleetmark.planner.diagnosis.tuning.rule import NETWORK_AGAIN, OF_NETWORK, Rule, Subject
+from fleetmark.planner.diagnosis.tuning.setting import Item, Setting, is_interface
 
 _LEAST_MTU = 1280  # RFC 8200; below it the kernel removes the interface's IPv6 addresses
 _SCALING = "https://docs.kernel.org/networking/scaling.html"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fleetmark.base.text import Message, message
-from planner.diagnosis.tuning.rule import AGAIN, KERNEL, Rule, Subject
-from planner.diagnosis.tuning.setting import Item, Setting, file
+from fleetmark.planner.diagnosis.tuning.rule import AGAIN, KERNEL, Rule, Subject
+from fleetmark.planner.diagnosis.tuning.setting import Item, Setting, file
 
 DEEP_S = 50e-6  # wake-up time of an idle state from which it affects a 99th percentile
 SLEPT = 0.05  # minimum share of the time since boot from which a deep idle state counts as used

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from fleetmark.base.facts import Facts
 from fleetmark.base.text import Message, message
-from planner.diagnosis.trial import TrialChange
-from planner.diagnosis.tuning.setting import Setting
+from fleetmark.planner.diagnosis.trial import TrialChange
+from fleetmark.planner.diagnosis.tuning.setting import Setting
 
 KERNEL = "https://docs.kernel.org/admin-guide"
 AGAIN = message("the same suite before and after, in turns")

@@ -7,8 +7,8 @@ anything only a measurement can say, so a rule from facts alone claims no gain.
 from __future__ import annotations
 
 from fleetmark.base.errors import FleetmarkError, suggest
-from planner.diagnosis.tuning import accelerators, devices, memory, network, processor
-from planner.diagnosis.tuning.rule import Rule
+from fleetmark.planner.diagnosis.tuning import accelerators, devices, memory, network, processor
+from fleetmark.planner.diagnosis.tuning.rule import Rule
 
 RULES: tuple[Rule, ...] = tuple(
     sorted(

@@ -9,28 +9,28 @@ from dataclasses import replace
 from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
-from planner.comparison import CLASH, Candidate, Side
-from planner.equivalence import DISAGREE, Basis
-from planner.estimate import CONFIDENCE
-from planner.ratio import SAME, Ratio
-from reports.comparison import excluded
-from reports.comparison.benchmarks import guardrails
-from reports.comparison.face import Face
-from reports.comparison.headline import FLEET, WORKLOAD
-from reports.comparison.method import DEGREES
-from reports.comparison.model import lone, question
-from reports.comparison.workbook import classes, hosts, ratios
-from reports.comparison.workbook.classes import ClassRow
-from reports.comparison.workbook.grid import Grid, Say, figure, grid, quoted
-from reports.comparison.workbook.hosts import LOGS
-from reports.comparison.workbook.sources import sources
-from reports.kit import format as fmt
-from reports.kit.charts import Chart, Native
-from reports.kit.document import Exhibit, Note, Section
-from reports.kit.format import ROUNDING
-from reports.kit.tabular import Cell, Column, Row, Tabular, quantity
-from reports.kit.workbook import INTEGER, RATIO
-from workloads.declared import in_percent
+from fleetmark.planner.comparison import CLASH, Candidate, Side
+from fleetmark.planner.equivalence import DISAGREE, Basis
+from fleetmark.planner.estimate import CONFIDENCE
+from fleetmark.planner.ratio import SAME, Ratio
+from fleetmark.reports.comparison import excluded
+from fleetmark.reports.comparison.benchmarks import guardrails
+from fleetmark.reports.comparison.face import Face
+from fleetmark.reports.comparison.headline import FLEET, WORKLOAD
+from fleetmark.reports.comparison.method import DEGREES
+from fleetmark.reports.comparison.model import lone, question
+from fleetmark.reports.comparison.workbook import classes, hosts, ratios
+from fleetmark.reports.comparison.workbook.classes import ClassRow
+from fleetmark.reports.comparison.workbook.grid import Grid, Say, figure, grid, quoted
+from fleetmark.reports.comparison.workbook.hosts import LOGS
+from fleetmark.reports.comparison.workbook.sources import sources
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.charts import Chart, Native
+from fleetmark.reports.kit.document import Exhibit, Note, Section
+from fleetmark.reports.kit.format import ROUNDING
+from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, quantity
+from fleetmark.reports.kit.workbook import INTEGER, RATIO
+from fleetmark.workloads.declared import in_percent
 
 _SERVERS = "servers_replaced"  # the name of an input
 _KEYS = (

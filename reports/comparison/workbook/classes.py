@@ -12,17 +12,17 @@ import numpy.typing as npt
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
-from planner.comparison import WORK_MIX, Candidate
-from planner.contrast import Pairing
-from planner.equivalence import MIX_SENSITIVE, Basis, Equivalence
-from planner.ratio import Ratio
-from reports.comparison.titles import class_title
-from reports.comparison.workbook import ratios
-from reports.comparison.workbook.grid import FIRST_COLUMN, Grid, Say, cells, figure, quoted
-from reports.comparison.workbook.hosts import LOGS
-from reports.kit.charts import Chart, Native
-from reports.kit.tabular import Cell, Column, Row, Tabular
-from reports.kit.workbook import INTEGER, LOG, PERCENT, RATIO
+from fleetmark.planner.comparison import WORK_MIX, Candidate
+from fleetmark.planner.contrast import Pairing
+from fleetmark.planner.equivalence import MIX_SENSITIVE, Basis, Equivalence
+from fleetmark.planner.ratio import Ratio
+from fleetmark.reports.comparison.titles import class_title
+from fleetmark.reports.comparison.workbook import ratios
+from fleetmark.reports.comparison.workbook.grid import FIRST_COLUMN, Grid, Say, cells, figure, quoted
+from fleetmark.reports.comparison.workbook.hosts import LOGS
+from fleetmark.reports.kit.charts import Chart, Native
+from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular
+from fleetmark.reports.kit.workbook import INTEGER, LOG, PERCENT, RATIO
 
 WEIGHTS, SCORES, HEADLINES = "weights", "scores", "headlines"  # keys of tables
 _Logs = npt.NDArray[np.float64]

@@ -12,12 +12,12 @@ import pandas as pd
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import message
 from fleetmark.base.words import word
-from planner.comparison import Candidate, Comparison, Side
-from planner.contrast import Pairing
-from reports.kit import format as fmt
-from reports.kit.layout import FIRST_ROW
-from reports.kit.tabular import Cell, Column, Row
-from reports.kit.workbook import absolute, literal
+from fleetmark.planner.comparison import Candidate, Comparison, Side
+from fleetmark.planner.contrast import Pairing
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.layout import FIRST_ROW
+from fleetmark.reports.kit.tabular import Cell, Column, Row
+from fleetmark.reports.kit.workbook import absolute, literal
 
 FIRST_COLUMN = 4  # of hosts, after class, benchmark, unit and direction
 

@@ -9,12 +9,12 @@ from dataclasses import replace
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
-from reports.comparison.workbook.grid import FIRST_COLUMN, Grid, cells, figure
-from reports.comparison.workbook.sources import LIVE, Middle, Sources
-from reports.kit import format as fmt
-from reports.kit.tabular import Cell, Column, LazyRows, Row, Tabular, quantity
-from reports.kit.workbook import LOG, MOST_FORMULA
-from workloads.declared import in_percent
+from fleetmark.reports.comparison.workbook.grid import FIRST_COLUMN, Grid, cells, figure
+from fleetmark.reports.comparison.workbook.sources import LIVE, Middle, Sources
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.tabular import Cell, Column, LazyRows, Row, Tabular, quantity
+from fleetmark.reports.kit.workbook import LOG, MOST_FORMULA
+from fleetmark.workloads.declared import in_percent
 
 MOST_SHOWN = 50_000  # figures of hosts that are shown as such and not only as logarithms
 MOST_PARTS = 200  # means in one formula; Excel takes 255

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from fleetmark.base.text import message
 from fleetmark.base.words import word
-from planner.contrast import Pairing
-from planner.ratio import NOTHING, Ratio, Verdict
-from reports.comparison.workbook.grid import Say, figure, quoted
-from reports.kit import format as fmt
-from reports.kit.tabular import Cell, Column, Tone
-from reports.kit.workbook import INTEGER, LOG, P_VALUE, RATIO, t_quantile, t_two_sided
+from fleetmark.planner.contrast import Pairing
+from fleetmark.planner.ratio import NOTHING, Ratio, Verdict
+from fleetmark.reports.comparison.workbook.grid import Say, figure, quoted
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.tabular import Cell, Column, Tone
+from fleetmark.reports.kit.workbook import INTEGER, LOG, P_VALUE, RATIO, t_quantile, t_two_sided
 
 CONFIDENCE_NAME, SAME_NAME = "confidence", "same_margin"
 VERDICTS: Mapping[Verdict, Tone] = {

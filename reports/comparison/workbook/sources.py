@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.measurement import Centre
-from planner.comparison import Side
-from reports.kit import format as fmt
+from fleetmark.planner.comparison import Side
+from fleetmark.reports.kit import format as fmt
 
 LIVE = 20_000  # measurements up to which host means are formulas over them
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from fleetmark import __version__
 from fleetmark.base.text import message
-from planner.capacity.answer import Answer
-from reports.kit.language import Language
-from reports.kit.workbook import Book
-from reports.plan.front import front as first_screen
-from reports.plan.model import view
-from reports.plan.xlsx import checks, front, inputs, limits, sensitivity
-from reports.plan.xlsx import plan as plan_tabs
-from reports.plan.xlsx.layout import TABS, Places
-from reports.plan.xlsx.numbers import Numbers
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.workbook import Book
+from fleetmark.reports.plan.front import front as first_screen
+from fleetmark.reports.plan.model import view
+from fleetmark.reports.plan.xlsx import checks, front, inputs, limits, sensitivity
+from fleetmark.reports.plan.xlsx import plan as plan_tabs
+from fleetmark.reports.plan.xlsx.layout import TABS, Places
+from fleetmark.reports.plan.xlsx.numbers import Numbers
 
 
 def render(answer: Answer, *, created: str = "", command: str = "", language: Language | None = None) -> bytes:

@@ -10,13 +10,13 @@ import numpy as np
 from fleetmark.base.text import Message, joined, message
 from fleetmark.demand import equipment, tables
 from fleetmark.demand.columns import YES
-from planner.capacity.question import SURVIVES
-from planner.capacity.queueing import CAP
-from reports.kit.workbook import Head, cell
-from reports.plan.xlsx.inputs import columns_at, quoted
-from reports.plan.xlsx.layout import Block, Places, period_heads, right_aligned
-from reports.plan.xlsx.numbers import Floats, Numbers
-from reports.plan.xlsx.plan import figure, pairs_of_pools
+from fleetmark.planner.capacity.question import SURVIVES
+from fleetmark.planner.capacity.queueing import CAP
+from fleetmark.reports.kit.workbook import Head, cell
+from fleetmark.reports.plan.xlsx.inputs import columns_at, quoted
+from fleetmark.reports.plan.xlsx.layout import Block, Places, period_heads, right_aligned
+from fleetmark.reports.plan.xlsx.numbers import Floats, Numbers
+from fleetmark.reports.plan.xlsx.plan import figure, pairs_of_pools
 
 TOLERANCE = 1e-6  # rounding of the solver, as a share of the limit, or of 1 if the limit is less
 _DIGITS = 6

@@ -10,13 +10,13 @@ from typing import Any
 from fleetmark.base.text import Message, message
 from fleetmark.demand import tables
 from fleetmark.demand.columns import AMOUNT, INTEGER, PRICE
-from planner.capacity.question import KINDS
-from reports.kit import format as fmt
-from reports.kit.workbook import COLOURS, Book, Head, Sheet, wide
-from reports.plan.front import Front
-from reports.plan.xlsx.inputs import quoted
-from reports.plan.xlsx.layout import TABS, Block, Places, named
-from reports.plan.xlsx.numbers import BAND, Numbers, quantile
+from fleetmark.planner.capacity.question import KINDS
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.workbook import COLOURS, Book, Head, Sheet, wide
+from fleetmark.reports.plan.front import Front
+from fleetmark.reports.plan.xlsx.inputs import quoted
+from fleetmark.reports.plan.xlsx.layout import TABS, Block, Places, named
+from fleetmark.reports.plan.xlsx.numbers import BAND, Numbers, quantile
 
 _WIDE = 110
 _LINES = 19  # rows per chart, with the space below it

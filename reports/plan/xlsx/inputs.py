@@ -10,13 +10,13 @@ import numpy as np
 from fleetmark.base.text import message
 from fleetmark.demand import equipment, tables
 from fleetmark.demand.columns import AMOUNT, LIQUID, NO, PRICE, YES, Column
-from planner.capacity.question import HOURS, NORMAL, SURVIVES, Question, Site, Sku
-from planner.capacity.queueing import CAP
-from planner.estimate import CONFIDENCE
-from reports.kit.format import FIGURE_FORM
-from reports.kit.workbook import Book, Head, Sheet, cell, t_quantile
-from reports.plan.xlsx.layout import HEAD, Block, Places, headed, named
-from reports.plan.xlsx.numbers import BAND, Numbers, quantile
+from fleetmark.planner.capacity.question import HOURS, NORMAL, SURVIVES, Question, Site, Sku
+from fleetmark.planner.capacity.queueing import CAP
+from fleetmark.planner.estimate import CONFIDENCE
+from fleetmark.reports.kit.format import FIGURE_FORM
+from fleetmark.reports.kit.workbook import Book, Head, Sheet, cell, t_quantile
+from fleetmark.reports.plan.xlsx.layout import HEAD, Block, Places, headed, named
+from fleetmark.reports.plan.xlsx.numbers import BAND, Numbers, quantile
 
 
 def write(book: Book, at: Places, n: Numbers) -> None:

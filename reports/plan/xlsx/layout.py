@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from fleetmark.base.text import Message, message
 from fleetmark.demand import equipment, tables
-from planner.capacity.question import KINDS
-from reports.kit.workbook import Book, Head, Sheet, cell
-from reports.plan.xlsx.numbers import Numbers
+from fleetmark.planner.capacity.question import KINDS
+from fleetmark.reports.kit.workbook import Book, Head, Sheet, cell
+from fleetmark.reports.plan.xlsx.numbers import Numbers
 
 COMBO = 11  # columns of Allocation before the periods
 POOL = 4  # columns of Pools before the periods

@@ -7,11 +7,11 @@ import numpy as np
 from fleetmark.base.text import Message, message
 from fleetmark.demand import equipment
 from fleetmark.demand.columns import AMOUNT
-from reports.kit.workbook import Book, Head, cell
-from reports.plan.xlsx.inputs import columns_at
-from reports.plan.xlsx.layout import Block, Places, headed, named, right_aligned
-from reports.plan.xlsx.numbers import Floats, Numbers, servers_for
-from reports.plan.xlsx.plan import figure
+from fleetmark.reports.kit.workbook import Book, Head, cell
+from fleetmark.reports.plan.xlsx.inputs import columns_at
+from fleetmark.reports.plan.xlsx.layout import Block, Places, headed, named, right_aligned
+from fleetmark.reports.plan.xlsx.numbers import Floats, Numbers, servers_for
+from fleetmark.reports.plan.xlsx.plan import figure
 
 _WORK, _COUNT, _SHARE = "#,##0.##;-#,##0.##;0", "#,##0", "0.0%"
 MULTIPLIERS = (0.8, 1.0, 1.2)

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from planner.capacity.ledger import Ledger, over
-from planner.capacity.question import HOURS, Plan, Question
-from reports.plan.model import years
+from fleetmark.planner.capacity.ledger import Ledger, over
+from fleetmark.planner.capacity.question import HOURS, Plan, Question
+from fleetmark.reports.plan.model import years
 
 Floats = npt.NDArray[np.float64]
 

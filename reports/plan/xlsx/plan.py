@@ -9,10 +9,10 @@ import numpy as np
 from fleetmark.base.text import Message, message
 from fleetmark.demand import equipment
 from fleetmark.demand.columns import INTEGER, LIQUID, PRICE, YES
-from planner.capacity.question import KINDS, PREEMPTIBLE
-from reports.kit.workbook import Book, Head, cell
-from reports.plan.xlsx.inputs import columns_at
-from reports.plan.xlsx.layout import (
+from fleetmark.planner.capacity.question import KINDS, PREEMPTIBLE
+from fleetmark.reports.kit.workbook import Book, Head, cell
+from fleetmark.reports.plan.xlsx.inputs import columns_at
+from fleetmark.reports.plan.xlsx.layout import (
     COMBO,
     FIGURES,
     HEAD,
@@ -24,7 +24,7 @@ from reports.plan.xlsx.layout import (
     period_heads,
     right_aligned,
 )
-from reports.plan.xlsx.numbers import Floats, Numbers
+from fleetmark.reports.plan.xlsx.numbers import Floats, Numbers
 
 _COUNT, _SHARE, FIGURE = "#,##0;-#,##0;–", "0.0%;-0.0%;–", "#,##0.0;-#,##0.0;–"
 

@@ -9,19 +9,19 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.text import Message, message
-from planner.capacity.answer import Answer
-from planner.capacity.question import KINDS, TRADES, Alternative, Binding
-from planner.capacity.tornado import Effect
-from planner.capacity.uncertainty import Futures
-from reports.kit import format as fmt
-from reports.kit.format import FIGURE_FORM
-from reports.kit.workbook import Book, Head, Sheet, cell
-from reports.plan import scenarios
-from reports.plan.front import SAVINGS
-from reports.plan.model import price_of
-from reports.plan.xlsx.layout import Block, Places, named
-from reports.plan.xlsx.limits import each, rounded_up
-from reports.plan.xlsx.numbers import Numbers, servers_for
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.question import KINDS, TRADES, Alternative, Binding
+from fleetmark.planner.capacity.tornado import Effect
+from fleetmark.planner.capacity.uncertainty import Futures
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.format import FIGURE_FORM
+from fleetmark.reports.kit.workbook import Book, Head, Sheet, cell
+from fleetmark.reports.plan import scenarios
+from fleetmark.reports.plan.front import SAVINGS
+from fleetmark.reports.plan.model import price_of
+from fleetmark.reports.plan.xlsx.layout import Block, Places, named
+from fleetmark.reports.plan.xlsx.limits import each, rounded_up
+from fleetmark.reports.plan.xlsx.numbers import Numbers, servers_for
 
 _STEP = 0.1
 _MONEY, _COUNT = "#,##0;-#,##0;0", "#,##0"

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from fleetmark.campaign.resolve import resolve
-from parsers.facts import normalise
+from fleetmark.parsers.facts import normalise
+from fleetmark.workloads import load
 from tests.schedules import facts
-from workloads import load
 
 AGENT = Path(__file__).parents[3] / "playbooks" / "agent" / "facts" / "facts.py"
 # the device of each interface below /sys/devices, and its driver

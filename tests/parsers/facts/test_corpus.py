@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fleetmark.base.errors import ParseError
-from parsers.facts import parse
+from fleetmark.parsers.facts import parse
 from tests import corpus
 
 GIB, MIB = 1 << 30, 1 << 20

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import MOST_CPUS, MOST_GPUS, Facts
-from parsers.facts import load, normalise
+from fleetmark.parsers.facts import load, normalise
 
 DATA = Path(__file__).parent / "data"
 KEYS = (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fleetmark.base.errors import FleetmarkError, ParseError
-from parsers.facts import parse, tools
+from fleetmark.parsers.facts import parse, tools
 
 
 def text(*lines: str) -> bytes:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from fleetmark.base.facts import Facts
-from parsers.facts import normalise
+from fleetmark.parsers.facts import normalise
 
 SCRIPT = Path(__file__).parents[3] / "playbooks" / "agent" / "facts" / "facts.py"
 

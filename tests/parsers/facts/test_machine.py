@@ -10,7 +10,7 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.facts import Cpu, Facts, NumaNode
-from parsers.facts import normalise, parse
+from fleetmark.parsers.facts import normalise, parse
 
 DATA = Path(__file__).parent / "data"
 MIB = 1 << 20

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.facts import Facts
-from parsers.facts import normalise, parse, tools
+from fleetmark.parsers.facts import normalise, parse, tools
 from tests import corpus
 
 DATA = Path(__file__).parent / "data"

@@ -11,8 +11,8 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import MOST_IRQS, Facts
-from parsers.facts import normalise
-from parsers.facts.nvidia_smi import active_links, link_errors
+from fleetmark.parsers.facts import normalise
+from fleetmark.parsers.facts.nvidia_smi import active_links, link_errors
 
 # As nvidia-smi prints them for one GPU with two inactive links, and one with errors.
 LINKS = "GPU 0: Tesla V100-SXM2-32GB\n" + "".join(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from parsers.published.clients import Client
+from fleetmark.parsers.published.clients import Client
 from tests.commands import refused, run
 from tests.parsers.reading import FIXTURES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
-from parsers.published.inferencex import read
+from fleetmark.parsers.published.inferencex import read
 from tests.parsers.reading import FIXTURES
 
 RAW = (FIXTURES / "inferencex" / "agg_schema.json").read_bytes()

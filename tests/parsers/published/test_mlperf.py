@@ -11,7 +11,7 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Kind, Standing
-from parsers.published import Table, mlperf
+from fleetmark.parsers.published import Table, mlperf
 from tests.corpus import ROOT
 
 PUBLISHED = ROOT / "mlperf_published"

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetmark.base.errors import FleetmarkError
-from parsers.published import figure, mlperf, spec, table
-from parsers.published.files import records, words
+from fleetmark.parsers.published import figure, mlperf, spec, table
+from fleetmark.parsers.published.files import records, words
 
 CSV = b"machine,benchmark,value,unit\nh1,linpack,2.5,GFLOP/s\nh2,linpack,5,GFLOP/s\n"
 ROWS = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
-from parsers.published import Table, sparecores
+from fleetmark.parsers.published import Table, sparecores
 from tests.corpus import ROOT
 
 CORPUS = ROOT / "sparecores_published" / "sc_servers.csv"

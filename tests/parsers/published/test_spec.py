@@ -8,7 +8,7 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Kind, Standing
-from parsers.published import Table, spec
+from fleetmark.parsers.published import Table, spec
 from tests.corpus import ROOT
 
 PUBLISHED = ROOT / "spec_published"

@@ -6,7 +6,7 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Standing
-from parsers.published import Table, table
+from fleetmark.parsers.published import Table, table
 
 
 def read(*lines: str) -> Table:
