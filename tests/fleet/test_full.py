@@ -23,6 +23,7 @@ import pytest
 
 from fleetmark.reports.comparison.titles import class_title
 from fleetmark.workloads import load_suite, workload_of
+from tests import torches
 from tests.fleet import tools
 from tests.fleet.command import Command
 from tests.fleet.hosts import Fleet, missing
@@ -56,9 +57,7 @@ def fleet() -> Iterator[Fleet]:
     for tool in ("mpirun", "mpicc", "make", "g++", "xorriso"):
         if shutil.which(tool) is None:
             pytest.skip(f"this test needs {tool} (openmpi-bin, make, g++, xorriso)")
-    environment = Path(PYTHON)
-    interpreter = (environment / "bin/python3" if environment.is_dir() else environment).resolve()
-    with Fleet(2, share=[interpreter.parents[1]] if not str(interpreter).startswith("/usr/bin/") else []) as hosts:
+    with Fleet(2, share=torches.folders()) as hosts:
         furnish(hosts)
         yield hosts
 

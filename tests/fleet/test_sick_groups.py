@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests import torches
 from tests.fleet.command import FLEETMARK, Command
 from tests.fleet.hosts import Fleet, missing
 from tests.torches import PYTHON, needs_torch
@@ -46,9 +47,7 @@ def four() -> Iterator[Fleet]:
     """Four hosts with ports of 10 Mbit/s, but for h3, which has 2; all see the Python with torch."""
     if reason := missing():
         pytest.skip(reason)
-    environment = Path(PYTHON)
-    interpreter = (environment / "bin/python3" if environment.is_dir() else environment).resolve()
-    with Fleet(4, share=[interpreter.parents[1]] if not str(interpreter).startswith("/usr/bin/") else []) as hosts:
+    with Fleet(4, share=torches.folders()) as hosts:
         for host in hosts.names:
             hosts.rate(host, "2mbit" if host == "h3" else "10mbit", burst=16 << 10)
             hosts.exec(host, ["tc", "qdisc", "replace", "dev", "lo", "root", "tbf", *LOOPBACK])

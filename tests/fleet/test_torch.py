@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests import torches
 from tests.fleet.command import Command
 from tests.fleet.hosts import Fleet, missing
 from tests.torches import PYTHON, needs_torch
@@ -23,9 +24,7 @@ def fleet() -> Iterator[Fleet]:
     """Four hosts that see the Python which the environment with torch was made from, wherever it lies."""
     if reason := missing():
         pytest.skip(reason)
-    environment = Path(PYTHON)
-    interpreter = (environment / "bin/python3" if environment.is_dir() else environment).resolve()
-    with Fleet(4, share=[interpreter.parents[1]] if not str(interpreter).startswith("/usr/bin/") else []) as hosts:
+    with Fleet(4, share=torches.folders()) as hosts:
         yield hosts
 
 
