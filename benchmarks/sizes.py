@@ -30,7 +30,7 @@ def row(name: str) -> str:
             *below(HOUSE / "parsers" / name),
             *(below(HOUSE / "parsers" / SHARED[name]) if name in SHARED else []),
         ],
-        [HOUSE / "docs" / "workloads" / f"{name}.md"],
+        [HOUSE / "docs" / "reference" / "workloads" / f"{name}.md"],
     ]
     parts.append([path for part in parts for path in part])
     return f"| {name} | " + " | ".join(f"{len(p)} / {lines(p)}" if p else "–" for p in parts) + " |"
