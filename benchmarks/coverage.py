@@ -5,7 +5,7 @@ value.
 
 ``python -m benchmarks.coverage [--trials 2000] [--jobs 1] [--only fleet tables] [--output FILE]`` simulates the grid,
 prints a table and writes ``benchmarks/results/coverage.json``. ``python -m benchmarks.coverage --docs`` only updates
-the tables in ``docs/comparing.md`` from that file.
+the tables in ``docs/reference/coverage.md`` from that file.
 
 The standard deviation between hosts is 3%, and half of that for each benchmark within a host. All results come from the
 estimators of ``fleetmark compare``.
@@ -44,7 +44,7 @@ Floats = npt.NDArray[np.float64]
 Row = dict[str, Any]
 
 RESULTS = measuring.RESULTS / "coverage.json"
-DOCS = Path(__file__).parent.parent / "docs" / "comparing.md"
+DOCS = Path(__file__).parent.parent / "docs" / "reference" / "coverage.md"
 BEGIN, END = "<!-- coverage.json: begin -->\n", "<!-- coverage.json: end -->\n"
 
 BASELINES, CANDIDATES = (2, 3, 4, 5, 10, 20), (2, 5, 20, 60)

@@ -5,7 +5,7 @@ recall and false positives with the seed. Then it runs ``fleetmark diagnose --ev
 the same file once for comparison. It prints how many of the PLANTED hosts are named. Finally it measures ``fleetmark
 baseline save`` of 1,000 hosts x 200 metrics x 5 repeats. With sizes as arguments, only the last two parts run.
 
-docs/diagnosis.md has the times of SuperBench's ``result diagnosis``.
+docs/reference/performance.md has the times of SuperBench's ``result diagnosis``.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ and Chromium are installed.
 
 For comparison, SuperBench's ``result summary`` of 10,000 nodes took 24.0 s and 203 MB without raw values, and 51.7 s
 and 873 MB for a workbook with all of them. This was measured on the same machine without other load (2026-11-22).
-SuperBench is not on PyPI; docs/performance.md has both tools from one session.
+SuperBench is not on PyPI; docs/reference/performance.md has both tools from one session.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Keeps jobs off a Slurm node that `fleetmark gate --format prometheus` did not accept, or does not name (docs/diagnosis.md).
+# Keeps jobs off a Slurm node that `fleetmark gate --format prometheus` did not accept, or does not name (docs/how-to/gate.md).
 # HealthCheckProgram=, where the node is drained; Prolog=, where the job goes elsewhere and Slurm drains the node itself.
 set -u
 verdicts=${FLEETMARK_GATE:-$(dirname "$0")/gate.prom}

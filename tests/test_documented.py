@@ -12,7 +12,7 @@ from tests.typed import refused
 HOUSE = Path(__file__).parents[1]
 PAGES = [HOUSE / "README.md", *sorted((HOUSE / "docs").rglob("*.md"))]
 # Not those that are shown with what they are refused for.
-COMMAND = re.compile(r"(?:^ {4}(?:\$ )?|`)(fleetmark \S[^`\n]*)(?:`|$)(?!\n {4}fleetmark: )", re.MULTILINE)
+COMMAND = re.compile(r"(?:^(?: {4})?(?:\$ )?|`)(fleetmark \S[^`\n]*)(?:`|$)(?!\n(?: {4})?fleetmark: )", re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name if page.parent.name != "workloads" else page.stem)

@@ -680,7 +680,7 @@ def test_times_after_import(tmp_path: Path) -> None:
     assert [a["work"] for a in answers] == pytest.approx([2.25] * 3)
 
 
-# ------------------------------------------------------------ five manual comparisons (docs/comparing.md)
+# ------------------------------------------------------------ five manual comparisons (docs/explanation/comparisons.md)
 
 
 def by_hand(a: pd.Series, b: pd.Series) -> list[float]:

@@ -1,4 +1,4 @@
-"""The example with one rule or term of sale more, at the same margins: why the plans of docs/planning.md differ."""
+"""The example with one rule or term of sale more, at the same margins: why the plans of docs/reference/plan.md differ."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import typer
 from fleetmark import workloads
 from fleetmark.cli.app import app
 
-EXAMPLE = "acme_bench"  # the workload that a reader writes (docs/own-benchmarks.md)
+EXAMPLE = "acme_bench"  # the workload that a reader writes (docs/tutorials/own-benchmark.md)
 
 
 def refused(line: str) -> str:

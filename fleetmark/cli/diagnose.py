@@ -190,7 +190,7 @@ class GateFormat(StrEnum):
 
 
 def gate(
-    rules: Annotated[Path, typer.Argument(help="A YAML file of rules (docs/diagnosis.md), or acceptance.")],
+    rules: Annotated[Path, typer.Argument(help="A YAML file of rules (docs/how-to/gate.md), or acceptance.")],
     campaign: Campaign = "last",
     hosts: Annotated[str | None, typer.Option(help="Only these hosts: host=n7; gen=genoa.")] = None,
     output: Annotated[

@@ -23,7 +23,7 @@ app = App(
 @app.command()
 def solve(
     file: Annotated[
-        Path | None, typer.Argument(help="The demand: a YAML file, or a folder of CSV sheets (docs/planning.md).")
+        Path | None, typer.Argument(help="The demand: a YAML file, or a folder of CSV sheets (docs/reference/plan.md).")
     ] = None,
     workbook: Annotated[Path | None, typer.Option("--from", help="The question as an edited workbook has it.")] = None,
     scenario: Annotated[

@@ -1,4 +1,4 @@
-"""The recipe of docs/diagnosis.md on a real Slurm: a node that the gate does not accept is drained, the other works."""
+"""The recipe of docs/how-to/gate.md on a real Slurm: a node that the gate does not accept is drained, the other works."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ def test_a_workload_is_one_stem_everywhere(name: str) -> None:
     assert any(m.headline for m in manifest.metrics.values())
     if manifest.deploy:
         assert (PLAYBOOKS / "roles" / name / "tasks" / "deploy.yml").exists()
-    pages = PLAYBOOKS.parent / "docs" / "workloads"
+    pages = PLAYBOOKS.parent / "docs" / "reference" / "workloads"
     assert (pages / f"{name}.md").exists()
-    assert f"[{name}]({name}.md)" in (pages / "README.md").read_text("utf-8")
+    assert f"[{name}]({name}.md)" in (pages / "index.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", workloads.suite_names())

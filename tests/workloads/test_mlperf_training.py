@@ -104,7 +104,7 @@ def test_metrics_are_those_of_the_parser_and_the_score_is_of_the_headline() -> N
 
 def test_the_page_names_how_often_each_benchmark_has_to_run() -> None:
     """By the same table that the olympic mean goes by."""
-    page = (PLAYBOOKS.parent / "docs" / "workloads" / "mlperf_training.md").read_text()
+    page = (PLAYBOOKS.parent / "docs" / "reference" / "workloads" / "mlperf_training.md").read_text()
     rows = dict(re.findall(r"^\| (\d+) \| (`.*`) \|$", page, re.MULTILINE))
     printed = {name: int(runs) for runs, names in rows.items() for name in re.findall(r"`(\w+)`", names)}
     assert printed == load("mlperf_training").scores["olympic_mean"].runs
