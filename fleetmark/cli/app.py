@@ -14,8 +14,10 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.terminal import Terminal
 from fleetmark.cli import diagnose as cli_diagnose
 from fleetmark.cli import ended as cli_ended
+from fleetmark.cli import parse as cli_parse
 from fleetmark.cli import plan as cli_plan
 from fleetmark.cli import profile as cli_profile
+from fleetmark.cli import reference as cli_reference
 from fleetmark.cli import reports as cli_reports
 from fleetmark.cli import tune as cli_tune
 from fleetmark.cli import workloads as cli_workloads
@@ -306,10 +308,10 @@ def _settings(words: Sequence[str]) -> dict[str, dict[str, str]]:
 
 app.command(rich_help_panel=COMPARE)(cli_reports.report)
 app.command(rich_help_panel=COMPARE)(cli_reports.compare)
+app.add_typer(cli_reference.app, name="reference", rich_help_panel=COMPARE)
 app.command(rich_help_panel=DIAGNOSE)(cli_diagnose.diagnose)
 app.command(rich_help_panel=DIAGNOSE)(cli_diagnose.history)
 app.command(rich_help_panel=DIAGNOSE)(cli_diagnose.gate)
-app.command(rich_help_panel=DIAGNOSE)(cli_diagnose.tuning)
 app.command(rich_help_panel=DIAGNOSE)(cli_tune.tune)
 
 
@@ -373,47 +375,6 @@ def predict(
     predicting.show(predictions, as_.value, beside(as_), asked)
 
 
-references = App(help="Pinned reference machines: scores against them never drift.", no_args_is_help=True)
-app.add_typer(references, name="reference", rich_help_panel=COMPARE)
-
-
-@references.command("save")
-def reference_save(
-    name: Annotated[str, typer.Argument(help="The name of the reference.")],
-    selector: Annotated[str, typer.Option("--from", help="The machines to average: gen=icelake.")],
-    only: Annotated[
-        list[str] | None, typer.Option(help="Only metrics that match a pattern over workload/case/metric.")
-    ] = None,
-    root: Root = ROOT,
-) -> None:
-    """Pin the results of machines and the benchmark weights under a name. Saving again adds a version.
-
-    Examples: fleetmark reference save icelake-2026 --from gen=icelake;
-    fleetmark reference save icelake-memory --from gen=icelake --only "stream/*"
-    """
-    from fleetmark.verbs import reference
-
-    with results(root, writes=True) as here:
-        line, mixed = reference.pin(here, name, selector, tuple(only or ()))
-    typer.echo(line)
-    for sentence in mixed:
-        typer.echo(f"fleetmark: warning: {sentence}", err=True)
-
-
-@references.command("list")
-def reference_list(root: Root = ROOT, output: Output = None, as_: AsDocument = DocumentFormat.TABLE) -> None:
-    """List all versions of all references.
-
-    Examples: fleetmark reference list; fleetmark reference list --format json
-    """
-    from fleetmark.verbs import reference
-    from fleetmark.verbs.documents import files
-
-    asked = files(output)
-    with results(root, "shelves") as here:
-        reference.show(here, as_.value, beside(as_), asked)
-
-
 @app.command(rich_help_panel=MEASURE)
 def hosts(
     inventory: Inventory = None,
@@ -466,34 +427,8 @@ def campaigns(root: Root = ROOT, output: Output = None, as_: AsDocument = Docume
         catalogue.show_campaigns(here, as_.value, beside(as_), asked)
 
 
-@app.command(rich_help_panel=RECORD)
-def parse(
-    subject: Annotated[str, typer.Argument(help="A tool (fio, stream, lscpu, ...), or a campaign to parse again.")],
-    files: Annotated[list[Path] | None, typer.Argument(help="The tool's output; - is stdin.")] = None,
-    command: Annotated[str, typer.Option(help="The tool's command line, if the output omits it.")] = "",
-    folders: WorkloadFolders = None,
-    output: Output = None,
-    root: Root = ROOT,
-    as_: AsDocument = DocumentFormat.TABLE,
-) -> None:
-    """Parse the output of a tool into measurements in base units, or parse a campaign's raw files again.
-
-    Examples: fleetmark parse fio out.json --format json; fleetmark parse last
-    """
-    from fleetmark.verbs import parse as reparse
-    from fleetmark.verbs.documents import files as asked
-
-    if files:
-        raise typer.Exit(reparse.files(subject, files, command, as_.value, beside(as_), asked(output)))
-    json_ = as_ is DocumentFormat.JSON
-    if output or not (json_ or as_ is DocumentFormat.TABLE):
-        option = "--output" if output else f"--format {as_.value}"
-        raise FleetmarkError(f"{option}: parsing a campaign again writes no document; use `fleetmark report {subject}`")
-    with results(root, campaign=subject, writes=True) as here:
-        raise typer.Exit(reparse.campaign(subject, here, beside(as_), json_))
-
-
+app.command(rich_help_panel=RECORD)(cli_parse.parse)
+app.command(rich_help_panel=RECORD)(cli_parse.rebuild)
 app.add_typer(cli_workloads.app, name="workloads", rich_help_panel=MEASURE)
 app.add_typer(cli_plan.app, name="plan", rich_help_panel=PLAN)
-app.add_typer(cli_diagnose.app, name="baseline", rich_help_panel=DIAGNOSE)
 app.command("profile", rich_help_panel=PLAN)(cli_profile.profile)

@@ -32,6 +32,11 @@ class ReportFormat(StrEnum):
     MD = "md"
 
 
+class ListFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+
+
 class CompareFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
