@@ -71,7 +71,7 @@ def test_a_host_that_became_slower_is_named_with_its_date(tmp_path: Path) -> Non
     html = page.read_text("utf-8")
     assert html.count("<svg") >= 6 and "since 2026-01-07" in html and "stroke-dasharray" in html
     assert "持久变差" in run(tmp_path, "--lang", "zh-CN")[1]
-    (document,) = json.loads(run(tmp_path, "-m", "stream/*/triad", "--host", "a", "--format", "json")[1])
+    (document,) = json.loads(run(tmp_path, "-m", "stream/*/triad", "--limit", "a", "--format", "json")[1])
     assert len(document["points"]) == 10 and document["changes"][0]["campaign"] == "20260107T000000-x"
 
 
@@ -87,4 +87,4 @@ def test_bad_requests(tmp_path: Path) -> None:
     assert "no campaign there measured anything" in refused(tmp_path, "history")
     campaigns(tmp_path, count=2)
     assert "no benchmark fits fio/x" in refused(tmp_path, "history", "-m", "fio/x")
-    assert "no campaign there has z" in refused(tmp_path, "history", "--host", "z")
+    assert "--limit z matches no host; there are" in refused(tmp_path, "history", "--limit", "z")

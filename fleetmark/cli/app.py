@@ -29,6 +29,7 @@ from fleetmark.cli.common import (
     USAGE,
     AsDocument,
     DocumentFormat,
+    Limit,
     Output,
     Root,
     WorkloadFolders,
@@ -57,7 +58,6 @@ Inventory = Annotated[
         "--inventory", "-i", help="Ansible inventory (file, directory, script or h1,h2,); none: this machine."
     ),
 ]
-Limit = Annotated[str | None, typer.Option("--limit", "-l", help="Only these hosts or groups (an Ansible pattern).")]
 SuiteName = Annotated[
     str,
     typer.Option(
@@ -325,7 +325,7 @@ def import_(
         ),
     ],
     files: Annotated[list[Path], typer.Argument(help="Published tables or your own tidy tables; .gz too.")],
-    machine: Annotated[str, typer.Option(help="The machine's name, if a file does not give it.")] = "",
+    name: Annotated[str, typer.Option(help="The machine's name, if a file does not give it.")] = "",
     label: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A label for the machines: gen=h200, gpus=8.")
     ] = None,
@@ -336,7 +336,7 @@ def import_(
     """Import published results (MLPerf, SPEC, Spare Cores) or your own tidy table, for comparisons.
 
     Examples: fleetmark import mlperf summary_results.json; fleetmark import table figures.csv;
-    fleetmark import vllm_bench run.json --machine h200-a --label gen=h200 --label gpus=8
+    fleetmark import vllm_bench run.json --name h200-a --label gen=h200 --label gpus=8
     """
     from fleetmark.record import imports as importing
     from fleetmark.reports.lists import imports as import_list
@@ -344,7 +344,7 @@ def import_(
 
     asked = documents.files(output)
     with results(root, "shelves", writes=True) as here:
-        imported, failed = importing.files(here, kind, files, machine, label or ())
+        imported, failed = importing.files(here, kind, files, name, label or ())
     for sentence in failed:
         typer.echo(f"fleetmark: {sentence}", err=True)
     documents.show(import_list.document(imported), as_.value, beside(as_), asked)

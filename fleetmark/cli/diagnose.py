@@ -20,6 +20,7 @@ from fleetmark.cli.common import (
     AsDocument,
     DocumentFormat,
     Output,
+    RecordedLimit,
     Root,
     beside,
     interruptible,
@@ -114,7 +115,7 @@ def history(
     metric: Annotated[
         list[str] | None, typer.Option("--metric", "-m", help="A pattern over workload/case/metric: */*/triad.")
     ] = None,
-    host: Annotated[list[str] | None, typer.Option("--host", help="Only this host; repeatable.")] = None,
+    limit: RecordedLimit = None,
     everything: Annotated[bool, typer.Option("--everything", help="Every metric, not only the headlines.")] = False,
     html: Html = None,
     output: Output = None,
@@ -134,7 +135,7 @@ def history(
     with interruptible("no document was written"), keep_memory():
         documents = documents_of({"html": html}, lang, templates, date, output=output)
         command = shlex.join(["fleetmark", *sys.argv[1:]])
-        wanted = tuple(metric or ()), tuple(host or ())
+        wanted = tuple(metric or ()), limit
         with results(root) as here:
             good = telling.show(here, *wanted, everything, as_.value, command, beside(as_), documents)
     raise typer.Exit(OK if good else SOME_FAILED)
@@ -152,7 +153,7 @@ class GateFormat(StrEnum):
 def gate(
     rules: Annotated[Path, typer.Argument(help="A YAML file of rules (docs/diagnosis.md), or acceptance.")],
     campaign: Campaign = "last",
-    hosts: Annotated[str | None, typer.Option(help="Only these hosts: host=n7; gen=genoa.")] = None,
+    limit: RecordedLimit = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write FILE.html, .pdf, .xlsx, .md, .csv, or --format there.")
     ] = None,
@@ -164,7 +165,7 @@ def gate(
 ) -> None:
     """Check a campaign against acceptance rules. Exit status 1 if a rule is broken or its data is missing.
 
-    Examples: fleetmark gate rules.yml last; fleetmark gate rules.yml --hosts host=n7 --format junit -o gate.xml
+    Examples: fleetmark gate rules.yml last; fleetmark gate rules.yml --limit n7 --format junit -o gate.xml
     """
     from fleetmark.record.campaigns import find
     from fleetmark.verbs import gate as gating
@@ -173,5 +174,5 @@ def gate(
     asked = files([output] if output is not None and as_.value not in gating.PLAIN else None, lang)
     console = Terminal(stderr=as_ is not GateFormat.TABLE)
     with results(root, campaign=campaign) as here:
-        accepted = gating.check(find(here, campaign), rules, hosts, as_.value, output, console, asked)
+        accepted = gating.check(find(here, campaign), rules, limit, as_.value, output, console, asked)
     raise typer.Exit(OK if accepted else SOME_FAILED)
