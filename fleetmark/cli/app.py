@@ -158,9 +158,7 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would run, how long and what it needs; change nothing.")
     ] = False,
-    plan: Annotated[
-        Path | None, typer.Option(help="With --dry-run: write a test plan (.md, .pdf, .html, ...).")
-    ] = None,
+    output: Output = None,
     lang: cli_reports.Lang = "en",
     as_: Annotated[
         cli_reports.ReportFormat, typer.Option("--format", help="table or json; with --dry-run also md.")
@@ -170,7 +168,7 @@ def run(
 
     Examples: fleetmark run; fleetmark run -i hosts.yml -s standard --set fio.size=8GiB;
     fleetmark run --resume last --retry-failed;
-    fleetmark run -i hosts.yml -s server --dry-run --plan plan.pdf; fleetmark run --slurm --partition gpu --nodes 64
+    fleetmark run -i hosts.yml -s server --dry-run -o plan.pdf; fleetmark run --slurm --partition gpu --nodes 64
     """
     from fleetmark.campaign import run as campaign
     from fleetmark.campaign.options import Options
@@ -178,6 +176,7 @@ def run(
     from fleetmark.hosts.slurm.cluster import Request
     from fleetmark.record.campaigns import find
     from fleetmark.record.commands import command
+    from fleetmark.verbs.documents import files
 
     fixed = {
         "--suite": suite,
@@ -233,12 +232,13 @@ def run(
         shared=shared,
         at_once=tuple(at_once or ()),
     )
-    _refuse_plan(dry_run, plan, resume, as_)
+    _refuse_plan(dry_run, resume, as_)
+    documents = files(output, lang)
     if dry_run:
         from fleetmark.verbs import dryrun
 
         with interruptible("nothing was changed anywhere"), results(root) as here:
-            complete = dryrun.show(replace(options, root=here), plan, as_.value, lang)
+            complete = dryrun.show(replace(options, root=here), as_.value, documents)
         raise typer.Exit(OK if complete else SOME_FAILED)
     console = Terminal(stderr=as_ is cli_reports.ReportFormat.JSON)
     again = shlex.join(command(root, "run", "--resume", "last"))
@@ -250,17 +250,15 @@ def run(
             interrupted = campaign.resume(archive, options, console, retry_failed=retry_failed)
         else:
             archive, interrupted = campaign.run(options, console)
-        status = cli_ended.show(archive, as_.value, console, strict)
+        status = cli_ended.show(archive, as_.value, console, strict, documents)
         archive.close()
     raise typer.Exit(INTERRUPTED if interrupted else status)
 
 
-def _refuse_plan(dry_run: bool, plan: Path | None, resume: str | None, as_: cli_reports.ReportFormat) -> None:
+def _refuse_plan(dry_run: bool, resume: str | None, as_: cli_reports.ReportFormat) -> None:
     """Raise FleetmarkError for dry-run options without --dry-run, and for a dry run of a resumed campaign."""
     if dry_run and resume:
         raise FleetmarkError("--dry-run with --resume: a campaign resumes as scheduled; remove one of the options")
-    if plan and not dry_run:
-        raise FleetmarkError("--plan without --dry-run: only a dry run has a plan; add --dry-run")
     if as_ is cli_reports.ReportFormat.MD and not dry_run:
         raise FleetmarkError("--format md without --dry-run: see `fleetmark report --format md` for a campaign")
 

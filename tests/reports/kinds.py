@@ -136,7 +136,7 @@ def _history(root: Path) -> Document:
         }
         archive = record(root, f"202601{day:02}T000000-x", {"a": {}, "b": {}}, slower)
         archive.save_campaign(archive.campaign() | {"created": f"2026-01-{day:02}T00:00:00Z"})
-    return history_report.document(history(root, [], []), DAY, "fleetmark history")
+    return history_report.document(history(root, []), DAY, "fleetmark history")
 
 
 def _tuning(root: Path) -> Document:
