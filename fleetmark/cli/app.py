@@ -13,6 +13,7 @@ import typer
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.terminal import Terminal
 from fleetmark.cli import diagnose as cli_diagnose
+from fleetmark.cli import doctor as cli_doctor
 from fleetmark.cli import ended as cli_ended
 from fleetmark.cli import parse as cli_parse
 from fleetmark.cli import plan as cli_plan
@@ -428,5 +429,6 @@ def campaigns(root: Root = ROOT, output: Output = None, as_: AsDocument = Docume
 app.command(rich_help_panel=RECORD)(cli_parse.parse)
 app.command(rich_help_panel=RECORD)(cli_parse.rebuild)
 app.add_typer(cli_workloads.app, name="workloads", rich_help_panel=MEASURE)
+app.command(rich_help_panel=MEASURE)(cli_doctor.doctor)
 app.add_typer(cli_plan.app, name="plan", rich_help_panel=PLAN)
 app.command("profile", rich_help_panel=PLAN)(cli_profile.profile)
