@@ -16,7 +16,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.cli.app import app
 from tests.commands import run
 from tests.fleets import campaign, usual
-from tests.test_help import VERBS
+from tests.typed import VERBS
 
 
 def command(path: tuple[str, ...]) -> Any:

@@ -18,6 +18,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.text import count
 from fleetmark.base.units import human
 from fleetmark.reports.lists import checks as report
 from fleetmark.reports.lists.checks import Check
@@ -32,6 +33,7 @@ _INSTALLERS = {
     "zypper": "zypper install -y",
     "apk": "apk add",
 }
+_FONTS = (("fonts", ":", "fonts-dejavu-core"), ("Chinese fonts", ":lang=zh", "fonts-noto-cjk"))
 # Extras that need no check of their own: tools of developers.
 _DEVELOPERS = frozenset({"dev", "all"})
 
@@ -85,9 +87,8 @@ def _requirements(extra: str) -> list[Requirement]:
         return []
     if not extra:
         return [r for r in listed if r.marker is None or r.marker.evaluate({"extra": ""})]
-    return [
-        r for r in listed if r.marker and r.marker.evaluate({"extra": extra}) and not r.marker.evaluate({"extra": ""})
-    ]
+    marked = [(r, r.marker) for r in listed if r.marker]
+    return [r for r, marker in marked if marker.evaluate({"extra": extra}) and not marker.evaluate({"extra": ""})]
 
 
 def _extras() -> list[str]:
@@ -104,8 +105,8 @@ def _packages(name: str, extra: str, *, is_needed: bool = False) -> Check:
     lacking = [problem for requirement in required if (problem := _lack(requirement))]
     wanted = f"fleetmark[{extra}]" if extra else "fleetmark"
     command = shlex.join([sys.executable, "-m", "pip", "install", "--upgrade", wanted])
-    found = f"{len(required)} Python packages" if not lacking else "; ".join(lacking)
-    return Check(name, is_needed, not lacking, found, command)
+    finding = count(len(required), "Python package") if not lacking else "; ".join(lacking)
+    return Check(name, is_needed, not lacking, finding, command)
 
 
 def _lack(requirement: Requirement) -> str:
@@ -120,10 +121,10 @@ def _lack(requirement: Requirement) -> str:
 
 
 def _ansible() -> Check:
-    done = _output([sys.executable, "-m", "ansible", "--version"])
+    done = _output([sys.executable, "-m", "ansible", "adhoc", "--version"])
     first = done.splitlines()[0] if done else "it does not start"
     command = shlex.join([sys.executable, "-m", "pip", "install", "--upgrade", "ansible-core", "ansible-runner"])
-    return Check("ansible", True, done.startswith("ansible"), first, command)
+    return Check("ansible", True, bool(done), first, command)
 
 
 def _output(argv: Sequence[str]) -> str:
@@ -173,8 +174,8 @@ _SYNC = "sudo timedatectl set-ntp true"
 def _keys() -> Check:
     agent = os.environ.get("SSH_AUTH_SOCK")
     files = sorted(path.with_suffix("").name for path in (Path.home() / ".ssh").glob("id_*.pub"))
-    found = "an agent" if agent and Path(agent).exists() else ", ".join(files)
-    return Check("ssh key", False, bool(found), found or "no key in ~/.ssh and no agent", "ssh-keygen -t ed25519")
+    finding = "an agent" if agent and Path(agent).exists() else ", ".join(files)
+    return Check("ssh key", False, bool(finding), finding or "no key in ~/.ssh and no agent", "ssh-keygen -t ed25519")
 
 
 def _pdf() -> Check:
@@ -196,11 +197,7 @@ def _fonts() -> Iterator[Check]:
     if shutil.which("fc-list") is None:
         yield Check("fonts", False, False, "fc-list is not found, so fonts are not known", _install("fontconfig"))
         return
-    for name, pattern, package in (
-        ("fonts", ":", "fonts-dejavu-core"),
-        ("Chinese fonts", ":lang=zh", "fonts-noto-cjk"),
-    ):
+    for name, pattern, package in _FONTS:
         number = len(_output(["fc-list", pattern]).splitlines())
-        yield Check(
-            name, False, number > 0, f"{number} for PDF files" if number else "none for PDF files", _install(package)
-        )
+        finding = f"{number} for PDF files" if number else "none for PDF files"
+        yield Check(name, False, number > 0, finding, _install(package))
