@@ -3,7 +3,7 @@
 ``python -m benchmarks.diagnosis [HOSTS] [METRICS]`` (10000 200) first injects faults into synthetic fleets and prints
 recall and false positives with the seed. Then it runs ``fleetmark diagnose --everything`` on a large record, and reads
 the same file once for comparison. It prints how many of the PLANTED hosts are named. Finally it measures ``fleetmark
-baseline save`` of 1,000 hosts x 200 metrics x 5 repeats. With sizes as arguments, only the last two parts run.
+reference save`` of 1,000 hosts x 200 metrics x 5 repeats. With sizes as arguments, only the last two parts run.
 
 docs/reference/performance.md has the times of SuperBench's ``result diagnosis``.
 """
@@ -162,13 +162,13 @@ def plant(file: Path, hosts: int) -> set[str]:
     return {*case}
 
 
-def baseline() -> None:
+def reference() -> None:
     with tempfile.TemporaryDirectory() as folder:
         campaign(Path(folder), 1000, 200, 5)
-        command = [*FLEETMARK, "baseline", "save", "of-1000", "--from", "last", "--results", folder]
+        command = [*FLEETMARK, "reference", "save", "of-1000", "--from", "last", "--results", folder]
         wall, cpu, memory = measured(command)
         print(
-            f"fleetmark baseline save, 1000 hosts x 200 metrics x 5: {wall:.1f} s ({cpu:.1f} s of CPU), {memory:.0f} MB"
+            f"fleetmark reference save, 1000 hosts x 200 metrics x 5: {wall:.1f} s ({cpu:.1f} s of CPU), {memory:.0f} MB"
         )
 
 
@@ -199,7 +199,7 @@ def main() -> None:
         injection()
         shapes()
     speed(*(sizes or (10_000, 200)))
-    baseline()
+    reference()
 
 
 if __name__ == "__main__":

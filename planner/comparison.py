@@ -127,7 +127,7 @@ class Comparison:
 
 
 INFERRED = message(
-    "Kinds of figures are inferred where the record leaves them open: `fleetmark parse CAMPAIGN` declares those of a "
+    "Kinds of figures are inferred where the record leaves them open: `fleetmark rebuild CAMPAIGN` declares those of a "
     "campaign, the column kind those of a table, and importing anew those of a published one."
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import numpy as np
 
 from fleetmark.base.facts import Nic
 from fleetmark.record.archive import Archive
+from fleetmark.record.campaigns import find
+from fleetmark.record.diagnosis import baselines, read
 from tests.records import IOPS, NULL, TRIAD, Bench, record
 from tests.schedules import facts
 
@@ -70,3 +73,14 @@ def sick(root: Path) -> Archive:
     for host in HOSTS:
         archive.save_facts(host, facts(nics=(Nic(name="ens1", speed=2.5e9, state="up"),)), {})
     return archive
+
+
+def older_baseline(root: Path, name: str) -> Path:
+    """Save the last campaign as earlier versions saved a baseline, ``baselines/NAME.1.json``, and return the file."""
+    archive = find(root, "last")
+    measured = baselines.as_text(*read(archive))
+    head = {"schema": 1, "name": name, "version": 1, "created": "2026-01-01T00:00:00Z", "campaign": archive.id}
+    file = root / "baselines" / f"{name}.1.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps({**head, **(measured or {})}))
+    return file

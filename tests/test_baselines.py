@@ -8,21 +8,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.cli.app import app
 from fleetmark.planner.diagnosis import changes
 from fleetmark.planner.diagnosis.finding import Kind
-from fleetmark.record.diagnosis import Diagnosis, baselines, diagnose, read
+from fleetmark.record.diagnosis import Diagnosis, baselines, diagnose
 from tests.commands import refused, run
-from tests.fleets import HOSTS, Values, campaign, scaled, usual
+from tests.fleets import HOSTS, Values, campaign, older_baseline, scaled, usual
 from tests.records import IOPS, TRIAD, Bench
 
 FEW = HOSTS[:4]
 
 
 def compared(root: Path, then: Values, now: Values) -> Diagnosis:
-    archive = campaign(root, then, name="20260101T000000-then")
-    baselines.save(root, "b", archive.id, *read(archive))
+    campaign(root, then, name="20260101T000000-then")
+    run(root, "reference", "save", "b", "--from", "last")
     return diagnose(campaign(root, now, name="20260201T000000-now"), against=baselines.load(root, "b"))
 
 
@@ -56,7 +58,7 @@ def test_a_baseline_of_other_benchmarks_is_no_pass(tmp_path: Path) -> None:
     then = {(h, Bench("w", "c", "m", "1", "higher", "x")): [1.0, 1.0, 1.0] for h in HOSTS}
     result = compared(tmp_path, then, usual())
     assert result.judged == 48 and not result.findings and not result.healthy
-    assert "Nothing could be held against the baseline b@1." in map(str, result.notes)
+    assert "Nothing could be held against the reference b@1." in map(str, result.notes)
 
 
 def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
@@ -68,28 +70,66 @@ def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
         now[host, IOPS] = now[host, IOPS][:2]
     notes = compared(tmp_path, then, now).notes
     assert notes[1:] == (
-        "Not in the baseline b@1: 1 host (n03).",
+        "Not in the reference b@1: 1 host (n03).",
         "fio randread-4k-qd32 read_iops: fewer than 3 repeats then or now on 3 hosts, so no change can be told from "
         "chance.",
-        "stream all-cores triad is in B/s here and in 1 in the baseline b@1: not compared.",
-        "The baseline b@1 lacks w c m.",
+        "stream all-cores triad is in B/s here and in 1 in the reference b@1: not compared.",
+        "The reference b@1 lacks w c m.",
     )
 
 
 def test_the_command_line(tmp_path: Path) -> None:
     campaign(tmp_path, usual(FEW), name="20260101T000000-then")
-    assert run(tmp_path, "baseline", "save", "b", "--from", "last").startswith("saved b@1: 4 hosts, 3 benchmarks")
-    assert json.loads(run(tmp_path, "baseline", "list", "--format", "json"))[0]["hosts"] == 4
-    assert "b" in run(tmp_path, "baseline", "list")
-    assert "not enough" not in run(tmp_path, "diagnose", "last", "--against", "b")
-    assert "no baseline 'c'" in refused(tmp_path, "diagnose", "last", "--against", "c")
-    assert "a name is letters" in refused(tmp_path, "baseline", "save", "../b")
+    saved = run(tmp_path, "reference", "save", "b", "--from", "last")
+    assert saved.startswith("saved b@1: 3 benchmarks of 4 hosts (campaign=20260101T000000-then)")
+    assert f"fleetmark diagnose --reference b --results {tmp_path}" in saved
+    (listed,) = json.loads(run(tmp_path, "reference", "list", "--format", "json"))
+    assert (listed["hosts"], listed["compare"], listed["diagnose"]) == (4, True, True)
+    assert "compare," in run(tmp_path, "reference", "list")
+    assert "not enough" not in run(tmp_path, "diagnose", "last", "--reference", "b")
+    assert "no reference 'c'" in refused(tmp_path, "diagnose", "last", "--reference", "c")
+    assert "a name is letters" in refused(tmp_path, "reference", "save", "../b")
 
 
-def test_a_baseline_of_another_schema_or_damaged_is_refused(tmp_path: Path) -> None:
-    archive = campaign(tmp_path, usual(FEW))
-    baselines.save(tmp_path, "b", archive.id, *read(archive))
-    (path,) = (tmp_path / "baselines").iterdir()
+def test_one_saved_reference_serves_compare_and_diagnose(tmp_path: Path) -> None:
+    values = usual(FEW)
+    campaign(tmp_path, values, name="20260101T000000-then")
+    run(tmp_path, "reference", "save", "b")
+    scaled(values, "n02", TRIAD, 0.9)
+    campaign(tmp_path, values, name="20260201T000000-now")
+    compared = json.loads(
+        run(tmp_path, "compare", "-c", "campaign=20260201T000000-now", "--reference", "b", "--format", "json")
+    )
+    assert compared["baseline"] == "b@1"
+    done = CliRunner().invoke(app, ["diagnose", "last", "--reference", "b", "--results", str(tmp_path)])
+    assert done.exit_code == 1 and "worse than in b@1" in " ".join(done.stdout.split())
+
+
+def test_baselines_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    campaign(tmp_path, usual(FEW), name="20260101T000000-then")
+    older_baseline(tmp_path, "b")
+    assert baselines.load(tmp_path, "b").hosts == FEW
+    assert "fleetmark reference save b --from last" in refused(
+        tmp_path, "compare", "-c", "campaign=*", "--reference", "b"
+    )
+    run(tmp_path, "reference", "save", "b")  # the next version, so a name means one thing
+    listed = json.loads(run(tmp_path, "reference", "list", "--format", "json"))
+    assert [(r["version"], r["compare"], r["diagnose"]) for r in listed] == [(1, False, True), (2, True, True)]
+    assert [baselines.load(tmp_path, name).version for name in ("b", "b@1", "b@2")] == [2, 1, 2]
+
+
+def test_published_figures_cannot_be_held_against_hosts(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("machine,benchmark,value,unit,better\nx,triad,1e11,B/s,higher\n")
+    run(tmp_path, "import", "table", str(table))
+    run(tmp_path, "reference", "save", "vendor", "--from", "host=x")
+    campaign(tmp_path, usual(FEW))
+    assert "has no runs of single hosts" in refused(tmp_path, "diagnose", "last", "--reference", "vendor")
+
+
+def test_a_reference_of_another_schema_or_damaged_is_refused(tmp_path: Path) -> None:
+    campaign(tmp_path, usual(FEW))
+    path = older_baseline(tmp_path, "b")
     document = json.loads(path.read_text())
     path.write_text(json.dumps(document | {"schema": 99}))
     with pytest.raises(FleetmarkError, match="schema 99 is not one this version reads"):
@@ -111,16 +151,14 @@ def test_changes_within_what_repeats_vary_are_none() -> None:
     assert judged.columns == (7,) and not judged.everywhere and judged.compared == 200
 
 
-def test_a_baseline_from_a_reference(tmp_path: Path) -> None:
+def test_a_reference_of_a_generation(tmp_path: Path) -> None:
     values = usual(("a", "b"), repeats=3)
     campaign(tmp_path, values, labels={"a": {"gen": "old"}, "b": {"gen": "old"}})
     run(tmp_path, "reference", "save", "old", "--from", "gen=old")
-    assert run(tmp_path, "baseline", "save", "b", "--reference", "old").startswith("saved b@1: 2 hosts, 3 benchmarks")
-    saved = baselines.load(tmp_path, "b")
-    assert saved.hosts == ("a", "b") and saved.campaign == "old@1" and saved.runs.min() == 3
+    saved = baselines.load(tmp_path, "old")
+    assert saved.hosts == ("a", "b") and saved.campaign == "gen=old" and saved.runs.min() == 3
     scaled(values, "b", TRIAD, 0.8)
     archive = campaign(tmp_path, values, name="20260201T000000-x")
+    shutil.rmtree(tmp_path / "20260101T000000-x")  # the reference holds what it needs
     slower = [f for f in diagnose(archive, against=saved).findings if f.kind is Kind.REGRESSION]
     assert [(f.host, f.benchmark["metric"]) for f in slower] == [("b", "triad")]
-    shutil.rmtree(tmp_path / "20260101T000000-x")
-    assert "which is no campaign under" in refused(tmp_path, "baseline", "save", "b", "--reference", "old")

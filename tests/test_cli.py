@@ -50,7 +50,8 @@ def fleetmark(*words: str | Path, cwd: Path, **env: str) -> subprocess.Completed
         (["report", "nothing"], "no campaign 'nothing'"),
         (["parse", "foi", "x"], "no parser for 'foi'"),
         (["parse", "fio", "absent.json"], "absent.json: No such file"),
-        (["parse", "fio"], "which file"),
+        (["parse", "fio"], "parse fio: no file; give the tool's output, or - for stdin"),
+        (["parse", "last"], "to parse a campaign again: fleetmark rebuild last"),
         (["hosts", "--suite", "nope"], "no suite 'nope'"),
     ],
 )
@@ -104,7 +105,7 @@ def test_this_machine_without_an_inventory(tmp_path: Path) -> None:
     listed = fleetmark("campaigns", "--format", "json", cwd=tmp_path)
     (line,) = json.loads(listed.stdout)
     assert (line["campaign"], line["statuses"]) == (doc["campaign"], {"passed": 2})
-    again = fleetmark("parse", "last", "--format", "json", cwd=tmp_path)
+    again = fleetmark("rebuild", "last", "--format", "json", cwd=tmp_path)
     assert json.loads(again.stdout)["changed"] == 0
     shown = fleetmark("report", "last", cwd=tmp_path, COLUMNS="80")
     assert shown.returncode == OK

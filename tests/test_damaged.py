@@ -193,7 +193,7 @@ def test_a_full_disk_is_nobodys_wrong_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     archive = Archive.create(tmp_path, "c1", {"hosts": [], "created": "2026-11-01T00:00:00Z"})
-    monkeypatch.setattr(sys, "argv", ["fleetmark", "parse", str(archive.path)])
+    monkeypatch.setattr(sys, "argv", ["fleetmark", "rebuild", str(archive.path)])
     monkeypatch.setattr(archives, "replace_inside", no_room)
     assert cli.status() == SOME_FAILED
     assert f"make room, then fleetmark run --resume {archive.path}" in capsys.readouterr().err

@@ -176,7 +176,7 @@ def test_sound_pairs_alone_are_judged_too(tmp_path: Path) -> None:
 def test_nobody_judged_is_no_pass(tmp_path: Path) -> None:
     campaign(tmp_path, usual(("a", "b")))
     status, table = run(tmp_path)
-    assert status == 1 and "No host could be judged" in table and "fleetmark baseline save NAME" in table
+    assert status == 1 and "No host could be judged" in table and "fleetmark reference save NAME" in table
 
 
 def test_a_campaign_without_measurements_is_refused(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_the_commands_to_type_next_work_wherever_they_are_pasted(
     program, *words = shlex.split(capsys.readouterr().out.splitlines()[-1])
     done = CliRunner().invoke(app, [*words, "--format", "json"])
     steps = [shlex.split(step["command"]) for step in json.loads(done.stdout)["next"] if step["command"]]
-    assert program == "fleetmark" and [step[1] for step in steps] == ["diagnose", "tuning"]
+    assert program == "fleetmark" and [step[1] for step in steps] == ["diagnose", "tune"]
     assert all(step[-2:] == ["--results", str(root)] for step in steps)
     assert CliRunner().invoke(app, steps[1][1:]).exit_code == 0
 

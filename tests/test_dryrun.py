@@ -261,7 +261,7 @@ def test_every_case_of_a_dry_run_then_runs_and_none_more(tmp_path: Path) -> None
 def test_a_plan_is_written_by_its_name(tmp_path: Path) -> None:
     words = ["run", "--suite", "selftest", "--results", str(tmp_path / "kept"), "--dry-run"]
     for name, begins in (("plan.md", b"# Test plan"), ("plan.pdf", b"%PDF"), ("plan.html", b"<!DOCTYPE html>")):
-        done = CliRunner().invoke(app, [*words, "--plan", str(tmp_path / name)], catch_exceptions=False)
+        done = CliRunner().invoke(app, [*words, "-o", str(tmp_path / name)], catch_exceptions=False)
         assert done.exit_code == 0, done.output
         assert (tmp_path / name).read_bytes().lower().startswith(begins.lower())
 
@@ -269,12 +269,12 @@ def test_a_plan_is_written_by_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--plan", "plan.md"], "--plan without --dry-run"),
+        (["--plan", "plan.md"], "run --plan is called -o now"),
         (
-            ["--dry-run", "--plan", "plan.docx"],
-            "--plan plan.docx: unknown document type; use the extension .html, .pdf, .xlsx, .md, .json, .csv",
+            ["--dry-run", "-o", "plan.docx"],
+            "--output plan.docx: unknown document type; use the extension .html, .pdf, .xlsx, .md, .json, .csv",
         ),
-        (["--dry-run", "--plan", "none/plan.md"], "--plan none/plan.md: there is no folder none"),
+        (["--dry-run", "-o", "none/plan.md"], "--output none/plan.md: there is no folder none"),
         (["--dry-run", "--resume", "last"], "--dry-run with --resume"),
         (["--dry-run", "--slurm"], "--dry-run with --slurm: nodes answer only within a job"),
         (["--format", "md"], "--format md without --dry-run"),

@@ -168,7 +168,7 @@ def test_campaigns_of_several_schema_versions_go_together_and_it_is_said(tmp_pat
     together, parts = gathered(tmp_path)
     assert len(together.values.frame) == 36
     (note,) = [n for p in parts for n in p.campaign.notes]
-    assert "old" in note and "without standing" in note and "fleetmark parse" in note
+    assert "old" in note and "without standing" in note and "fleetmark rebuild" in note
     assert set(together.values.frame.loc[together.values.frame["workload"] == "spec_cpu2017", "standing"]) == {""}
 
 
@@ -217,7 +217,7 @@ def test_a_host_list_of_another_shape_is_one_sentence(tmp_path: Path) -> None:
 def test_a_file_without_its_figures_is_refused(tmp_path: Path) -> None:
     archive = campaign(tmp_path)
     rewritten(archive, lambda t: t.drop_columns(["value", "unit"]))
-    with pytest.raises(FleetmarkError, match=r"lacks the columns unit, value; `fleetmark parse`"):
+    with pytest.raises(FleetmarkError, match=r"lacks the columns unit, value; `fleetmark rebuild`"):
         load_results(archive)
 
 

@@ -6,17 +6,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from fleetmark.cli.app import app
 from fleetmark.cli.help import examples
-from tests.typed import refused
+from tests.typed import VERBS, refused
 
 HEADINGS = ["Measure", "Compare", "Diagnose", "Record", "Plan"]
 
@@ -26,18 +23,6 @@ def shown(*words: str) -> str:
     done = CliRunner().invoke(app, words, prog_name="fleetmark", catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.output
-
-
-def verbs(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the words of every command that has no commands below it."""
-    below = getattr(command, "commands", None)
-    for name in below or ():
-        yield from verbs(below[name], (*path, name))
-    if below is None:
-        yield path
-
-
-VERBS = list(verbs(typer.main.get_command(app)))
 
 
 def test_verbs_are_listed_under_headings_in_whole_sentences() -> None:

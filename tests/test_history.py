@@ -62,7 +62,7 @@ def test_what_matters_little_short_series_and_constants_are_no_change() -> None:
 
 def test_a_host_that_became_slower_is_named_with_its_date(tmp_path: Path) -> None:
     campaigns(tmp_path)
-    result = history(tmp_path, ["stream/*"], [])
+    result = history(tmp_path, ["stream/*"])
     (series,) = result.changed()
     assert (series.host, series.campaigns[series.changes[0].position]) == ("a", "20260107T000000-x") and series.slower
     page = tmp_path / "h.html"
@@ -71,7 +71,7 @@ def test_a_host_that_became_slower_is_named_with_its_date(tmp_path: Path) -> Non
     html = page.read_text("utf-8")
     assert html.count("<svg") >= 6 and "since 2026-01-07" in html and "stroke-dasharray" in html
     assert "持久变差" in run(tmp_path, "--lang", "zh-CN")[1]
-    (document,) = json.loads(run(tmp_path, "-m", "stream/*/triad", "--host", "a", "--format", "json")[1])
+    (document,) = json.loads(run(tmp_path, "-m", "stream/*/triad", "--limit", "a", "--format", "json")[1])
     assert len(document["points"]) == 10 and document["changes"][0]["campaign"] == "20260107T000000-x"
 
 
@@ -80,11 +80,11 @@ def test_nothing_changed_and_too_few_campaigns(tmp_path: Path) -> None:
     status, text = run(tmp_path)
     assert status == 0 and "Nothing changed for good over 4 campaigns." in text
     assert "fewer than 5 campaigns: 6 series" in text
-    assert {s.benchmark["metric"] for s in history(tmp_path, [], ["b"]).series} >= {TRIAD.metric, NULL.metric}
+    assert {s.benchmark["metric"] for s in history(tmp_path, [], "b").series} >= {TRIAD.metric, NULL.metric}
 
 
 def test_bad_requests(tmp_path: Path) -> None:
     assert "no campaign there measured anything" in refused(tmp_path, "history")
     campaigns(tmp_path, count=2)
     assert "no benchmark fits fio/x" in refused(tmp_path, "history", "-m", "fio/x")
-    assert "no campaign there has z" in refused(tmp_path, "history", "--host", "z")
+    assert "--limit z matches no host; there are" in refused(tmp_path, "history", "--limit", "z")

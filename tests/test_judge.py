@@ -119,7 +119,7 @@ def test_what_is_damaged_is_lost_and_says_which_file(tmp_path: Path, name: str, 
     assert outcome.reason.startswith(f"raw/h1/fio/c/0/{name} cannot be read: ")
     assert "root:" not in outcome.reason
     archive.close()
-    done = CliRunner().invoke(app, ["parse", "c1", "--results", str(tmp_path)], catch_exceptions=False)
+    done = CliRunner().invoke(app, ["rebuild", "c1", "--results", str(tmp_path)], catch_exceptions=False)
     assert done.exit_code == 0 and "1 outcome changed" in done.output
     archive = Archive.open(tmp_path / "c1").writable()
     owed.set_aside_lost(archive)

@@ -51,7 +51,7 @@ def test_an_absurd_footer_is_refused(tmp_path: Path, rows: int, more: dict[str, 
         source(file, "c")
     with pytest.raises(FleetmarkError, match=part) as error:
         centres.read({"c": file}, [("c", "x")])
-    assert "fleetmark parse" in str(error.value)
+    assert "fleetmark rebuild" in str(error.value)
 
 
 def test_a_footer_of_a_false_length_is_damage(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.record import references
 from fleetmark.record.diagnosis import baselines
 from tests.commands import run
+from tests.fleets import older_baseline
 from tests.records import GCC, MCF, record
 
 WRONG: tuple[Any, ...] = (True, "x", -1, None, [], {}, [[1]], {"a": [{}]}, 10**400, float("nan"))
@@ -24,8 +25,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("pinned")
     hosts = {"h1": {"gen": "old"}, "h2": {"gen": "old"}}
     record(root, "c1", hosts, {(h, b): [10.0, 10.5, 11.0] for h in hosts for b in (GCC, MCF)})
+    older_baseline(root, "b")
     run(root, "reference", "save", "old", "--from", "gen=old")
-    run(root, "baseline", "save", "b", "--reference", "old")
     return root
 
 
@@ -39,7 +40,11 @@ def places(doc: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("folder", "name", "load"), [("references", "old", references.load), ("baselines", "b", baselines.load)]
+    ("folder", "name", "load"),
+    [
+        ("references", "old", references.load),
+        ("baselines", "b", baselines.load),
+    ],
 )
 def test_a_wrong_type_is_one_sentence(root: Path, folder: str, name: str, load: Callable[[Path, str], Any]) -> None:
     file = root / folder / f"{name}.1.json"
@@ -71,7 +76,7 @@ def test_a_references_types_are_checked_before_it_is_used(root: Path, key: str, 
     original = file.read_text()
     file.write_text(json.dumps(json.loads(original) | {key: wrong}))
     try:
-        with pytest.raises(FleetmarkError, match=rf"damaged \({key}.*pin the reference again"):
+        with pytest.raises(FleetmarkError, match=rf"damaged \({key}.*save the reference again"):
             references.load(root, "old")
     finally:
         file.write_text(original)

@@ -66,7 +66,7 @@ def test_upgrades_by_gain_per_money(root: Path) -> None:
 
 def test_what_is_unknown_is_not_claimed(root: Path) -> None:
     """Check that three identical machines give no shares, because they do not separate the resources."""
-    words = (*FIT, "--select", "gen=icelake", "-m", "gen=turin")
+    words = (*FIT, "--limit", "gen=icelake", "-m", "gen=turin")
     document = json.loads(run(root, *words, "--format", "json"))
     assert document["refused"] and document["throttle"]["resource"] in ("cpu", "mem")
     assert [r["share"] for r in document["resources"]] == [None, None] and document["more"] == []
@@ -97,7 +97,7 @@ def test_a_throttled_machine_is_one_of_its_own(root: Path) -> None:
         measured = {("icelake0", b): [v * math.exp(rng.normal(0, 0.005)) for _ in range(3)] for b, v in truth.items()}
         labels = {"gen": "icelake", "throttle": f"mem-{part:.0%}"}
         record(root, f"t-{part}", {"icelake0": labels}, measured)
-    document = json.loads(run(root, *FIT, "--select", "gen=icelake", "--format", "json"))
+    document = json.loads(run(root, *FIT, "--limit", "gen=icelake", "--format", "json"))
     assert (
         not document["refused"] and "icelake0 (mem-40%)" in document["machines"] and "icelake0" in document["machines"]
     )
@@ -107,7 +107,7 @@ def test_a_throttled_machine_is_one_of_its_own(root: Path) -> None:
 def test_saved_profiles_have_versions_and_stay_what_they_are(root: Path) -> None:
     assert "saved as web@1" in run(root, *FIT, "--save", "web")
     first = profiling.load(root, "web")
-    run(root, *FIT, "--select", "gen!=milan", "--save", "web")
+    run(root, *FIT, "--limit", "gen!=milan", "--save", "web")
     assert profiling.load(root, "web").version == 2
     again = profiling.load(root, "web@1")
     assert again.profile.demand == first.profile.demand and again.profile.drawn == first.profile.drawn
@@ -126,7 +126,7 @@ def test_a_worth_for_the_planner(root: Path) -> None:
     assert 0 < ratio.se < 0.05
     same = profiling.worth(root, "web", "gen=icelake", "gen=ice*")
     assert (same.value, same.se) == (1, 0)
-    run(root, *FIT, "--select", "gen=icelake", "--save", "narrow")
+    run(root, *FIT, "--limit", "gen=icelake", "--save", "narrow")
     with pytest.raises(FleetmarkError, match="narrow@1 cannot tell what gen=turin does"):
         profiling.worth(root, "narrow", "gen=turin")
 
@@ -141,8 +141,8 @@ def test_a_worth_for_the_planner(root: Path) -> None:
         (("-t", "*", "-r", "mem=stream/*/triad"), "is 5 benchmarks"),
         (("-t", "nginx/*/rps", "-r", "me=nginx/*"), "is the target itself"),
         (("-t", "nginx/*/rps", "-r", "x=*/*/*a*"), "narrow it to one unit"),
-        ((*FIT[1:], "--select", "gen=milan,host=milan0"), "1 machine with the target and all resources"),
-        ((*FIT[1:], "--select", "gen=turin"), "--target nginx/*/rps matches no benchmark of gen=turin"),
+        ((*FIT[1:], "--limit", "gen=milan,host=milan0"), "1 machine with the target and all resources"),
+        ((*FIT[1:], "--limit", "gen=turin"), "--target nginx/*/rps matches no benchmark of gen=turin"),
         ((*FIT[1:], "--save", "a/b"), "a name is letters, digits"),
         ((*FIT[1:], "--upgrade", "mem"), "write it as resource=factor@money"),
         ((*FIT[1:], "--upgrade", "gpu=2"), "gpu is no resource of the profile"),

@@ -66,7 +66,7 @@ def measured_here(root: Path) -> None:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a results root with a self-test, two generations, an import, a reference, a baseline and a profile."""
+    """Return a results root with a self-test, two generations, an import, references and a profile."""
     folder = tmp_path_factory.mktemp("shared")
     root = folder / "root"
     measured_here(root)
@@ -88,7 +88,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 PREPARE = (
     "import table FOLDER/figures.csv",
     "reference save ice --from gen=a",
-    "baseline save ice --from 20261001T000000-standard-0000",
+    "reference save ice --from 20261001T000000-standard-0000",
     "campaigns",
 )
 READING = (
@@ -98,19 +98,18 @@ READING = (
     "compare -b gen=a -c gen=b --html FOLDER/out.html",
     "compare -b gen=old -c gen=new --format md",
     "diagnose last",
-    "diagnose 20261001 --against ice",
+    "diagnose 20261001 --reference ice",
     "history",
     "gate FOLDER/rules.yml 20261001",
-    "tuning last",
+    "tune --campaign last",
     "predict -m host=b1",
     "campaigns",
     "reference list",
-    "baseline list",
 )
 WRITING = (
     "import table FOLDER/more.csv",
     *PREPARE[1:],
-    f"parse {CAMPAIGN}",
+    f"rebuild {CAMPAIGN}",
     f"report {CAMPAIGN}",
     "profile -t stream/*/triad -r io=fio/*/read_iops --save p1",
 )

@@ -175,7 +175,7 @@ def test_one_controller_at_a_time_has_a_campaign(store: stores.Store, folder: Pa
         with pytest.raises(FleetmarkError, match=holder) as error, held(objects, [name]):
             pass
         assert f"aws s3 rm {store.url}/{name}/.driven.json" in str(error.value)
-        assert "is being driven" in refused(Path(store.url), "parse", "last")
+        assert "is being driven" in refused(Path(store.url), "rebuild", "last")
         mine = json.loads(objects.read(f"{name}/.driven.json"))
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
     assert objects.read(f"{name}/.driven.json") == b"", "it is gone with its holder"
@@ -493,7 +493,7 @@ def test_a_campaign_is_run_into_a_store_and_read_on_another_machine(
     assert {key for key in store.objects() if "/" in key} == kept, "and nobody's lock"
     assert any("/raw/" in name for name in kept)
     monkeypatch.setenv("FLEETMARK_STORES", str(tmp_path / "another"))
-    again = typed("parse", "last", "--format", "json")
+    again = typed("rebuild", "last", "--format", "json")
     assert json.loads(again.stdout)["changed"] == 0, again.stderr
     assert typed("report", "last").returncode == 0
     resumed = typed("run", "--resume", "last")

@@ -124,7 +124,7 @@ VERBS = {
     "references": ["reference", "list"],
     "predict": ["predict", "-m", "gen=new*", "-b", "gen=old"],
     "profile": ["profile", "-t", "stream/*/triad", "-r", "disk=fio/*/read_iops"],
-    "parse a campaign": ["parse", "c1"],
+    "rebuild a campaign": ["rebuild", "c1"],
     "parse a file": ["parse", "stream", "OUT"],
     "hosts": ["hosts", "-i", "inventory.yml", "--suite", "selftest"],
     "hosts as JSON": ["hosts", "-i", "inventory.yml", "--suite", "selftest", "--format", "json"],

@@ -153,7 +153,7 @@ def test_a_gain_that_was_measured_is_told_by_the_rules(parent: Archive, tmp_path
     )
     doc = archive.campaign()
     archive.save_campaign({**doc, "trial": {**doc["trial"], "rule": "smt"}})
-    advice = json.loads(run(tmp_path, "tuning", "last", "--format", "json"))["advice"]
+    advice = json.loads(run(tmp_path, "tune", "--format", "json"))["advice"]
     (smt,) = [a for a in advice if a["name"] == "smt"]
     assert smt["hosts"] == ["a"] and smt["measured"] and "1.11 times as good" in smt["evidence"]
 
@@ -162,7 +162,7 @@ def test_advice_says_what_a_trial_of_it_showed(parent: Archive, tmp_path: Path) 
     trial(parent, {TRIAD: [100e9, 110e9, 112e9, 101e9]}, [False, True, True, False])
     for host in "abc":
         parent.save_facts(host, facts(thp="never"), {})
-    text = " ".join(run(tmp_path, "tuning", "last").split())
+    text = " ".join(run(tmp_path, "tune").split())
     assert "transparent hugepages are off: 3 hosts (a, b, c) (tried) a: stream all-cores triad: 10.4% better" in text
 
 
@@ -218,7 +218,7 @@ def test_an_unfinished_trial_goes_on_only_with_the_same_setting(parent: Archive)
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("tune",), "no host: fleetmark tune HOST says"),
+        (("tune", "--try"), "--try: needs a host and a rule"),
         (("tune", "z"), "no host 'z'"),
         (("tune", "a", "hugepage"), "did you mean hugepages?"),
         (("tune", "a", "acs"), "acs cannot be tried: it sets nothing at run time"),

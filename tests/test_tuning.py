@@ -266,7 +266,7 @@ def test_what_was_measured_stands_beside_its_peak(tmp_path: Path) -> None:
     gpu = SXM.model_copy(update={"max_pcie_gen": 5, "max_pcie_width": 16})
     for host in "ab":
         archive.save_facts(host, sound(gpus=(gpu, gpu) if host == "a" else (), nics=(PORT,)), {})
-    roofs = json.loads(run(tmp_path, "tuning", "last", "--format", "json"))["roofs"]
+    roofs = json.loads(run(tmp_path, "tune", "--format", "json"))["roofs"]
     shares = {(r["host"], r["part"]): round(r["best"] / r["peak"], 2) for r in roofs if r["best"] and r["peak"]}
     assert shares == {
         ("a", "network"): 0.8,
@@ -276,7 +276,7 @@ def test_what_was_measured_stands_beside_its_peak(tmp_path: Path) -> None:
         ("a", "memory of a GPU"): 0.8,
         ("a", "computing of a GPU, bf16"): 0.7,
     }
-    text = run(tmp_path, "tuning", "last")
+    text = run(tmp_path, "tune")
     assert "690 TFLOP/s" in text and "69.7%" in text
 
 
@@ -404,17 +404,17 @@ def test_the_command_line(tmp_path: Path) -> None:
     archive = campaign(tmp_path, values)
     for host in "abc":
         archive.save_facts(host, sound(boost=host != "a", gpus=()), {})
-    document = json.loads(run(tmp_path, "tuning", "last", "--format", "json"))
+    document = json.loads(run(tmp_path, "tune", "--format", "json"))
     bandwidth = [a for a in document["advice"] if a["rule"] == 1]
     assert sorted(host for a in bandwidth for host in a["hosts"]) == ["a", "b", "c"]
     assert [(a["rule"], a["hosts"]) for a in document["advice"] if a["rule"] != 1] == [(5, ["a"])]
     memory = [r for r in document["roofs"] if r["part"] == "memory"]
     assert memory[1]["best"] == pytest.approx(300e9 * 1.3333) and memory[1]["peak"] == pytest.approx(921.6e9)
-    table = run(tmp_path, "tuning", "last")
+    table = run(tmp_path, "tune")
     assert "CPU boost is off: 1 host (a) (fact only: no gain was measured)" in " ".join(table.split())
     assert "921.6 GB/s" in table
-    assert "### 5 boost" in run(tmp_path, "tuning", "last", "--format", "md")
-    assert "建议" in run(tmp_path, "tuning", "last", "--lang", "zh-CN")
+    assert "### 5 boost" in run(tmp_path, "tune", "--format", "md")
+    assert "建议" in run(tmp_path, "tune", "--lang", "zh-CN")
 
 
 def test_what_runs_showed_of_clocks_and_of_what_held_devices_back(tmp_path: Path) -> None:
@@ -429,7 +429,7 @@ def test_what_runs_showed_of_clocks_and_of_what_held_devices_back(tmp_path: Path
         archive.save_facts(host, sound(governor="powersave", cpu=GENOA.model_copy(update={"max_hz": 3.7e9})), {})
     advice = {
         (a["name"], h): a["evidence"]
-        for a in json.loads(run(tmp_path, "tuning", "last", "--format", "json"))["advice"]
+        for a in json.loads(run(tmp_path, "tune", "--format", "json"))["advice"]
         for h in a["hosts"]
     }
     assert advice["governor", "a"] == "CPU frequency governor is powersave; under load the clock was 70% of the highest"

@@ -111,7 +111,9 @@ def test_a_file_that_breaks_off_is_named(tmp_path: Path) -> None:
     raw = bytearray(file.read_bytes())
     raw[100:-2000] = bytes(len(raw) - 2100)
     file.write_bytes(raw)
-    with pytest.raises(FleetmarkError, match=r"measurements.parquet: not a complete Parquet file .* `fleetmark parse`"):
+    with pytest.raises(
+        FleetmarkError, match=r"measurements.parquet: not a complete Parquet file .* `fleetmark rebuild`"
+    ):
         view(broken)
 
 

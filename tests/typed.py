@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from typing import Any
 
 import typer
@@ -35,3 +36,15 @@ def refused(line: str) -> str:
         if match and match[2] not in workloads.load(match[1]).parameters:
             return f"{match[1]} has no parameter {match[2]}"
     return ""
+
+
+def verbs(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the words of every command that has no commands below it."""
+    below = getattr(command, "commands", None)
+    for name in below or ():
+        yield from verbs(below[name], (*path, name))
+    if below is None:
+        yield path
+
+
+VERBS = list(verbs(typer.main.get_command(app)))

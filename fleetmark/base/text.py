@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -49,6 +50,41 @@ def joined(parts: Iterable[str | None], between: str = ", ") -> str:
     values = {f"part{n}": part for n, part in enumerate(present)}
     between = _SIGNS.get(between, between)
     return Message("{between}".join(f"{{{name}}}" for name in values), values | {"between": between})
+
+
+def folded(names: Iterable[str]) -> list[tuple[str, int]]:
+    """Return names with runs of three and more numbers in brackets, ``n[001-040]``, each with how many names it is.
+
+    The number is the last one in the name before the first dot. The result is sorted by name.
+    """
+    runs: list[list[tuple[str, str, str, str]]] = []
+    by_key: dict[tuple[str, str, int], list[tuple[str, str, str, str]]] = {}
+    parts = [(name, *_split(name)) for name in dict.fromkeys(names)]
+    padded = {(before, after) for _, before, digits, after in parts if digits.startswith("0") and len(digits) > 1}
+    for part in sorted(parts, key=lambda part: (part[1], part[3], len(part[2]), part[2])):
+        _, before, digits, after = part
+        key = before, after, len(digits) if (before, after) in padded else 0
+        last = by_key.get(key)
+        if last is not None and digits and last[-1][2] and int(digits) == int(last[-1][2]) + 1:
+            last.append(part)
+        else:
+            by_key[key] = [part]
+            runs.append(by_key[key])
+    shown = []
+    for run in runs:
+        _, before, digits, after = run[0]
+        if len(run) > 2:
+            shown.append((f"{before}[{digits}-{run[-1][2]}]{after}", len(run)))
+        else:
+            shown += [(part[0], 1) for part in run]
+    return shown
+
+
+def _split(name: str) -> tuple[str, str, str]:
+    """Return what is before the last number of a name's first label, the number, and the rest."""
+    label, dot, domain = name.partition(".")
+    match = re.fullmatch(r"(.*?)([0-9]{1,15})([^0-9]*)", label, re.DOTALL)
+    return (match[1], match[2], match[3] + dot + domain) if match else (name, "", "")
 
 
 # Signs between the parts of a list, which languages write differently.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark.base.measurement import Status
-from fleetmark.base.text import count
+from fleetmark.base.text import count, folded
+from fleetmark.hosts.causes import by_cause
 
 MAX_TROUBLES = 6
 MAX_FAILURES = 4
@@ -100,6 +101,16 @@ class Progress:
         if not self._live:
             line = f"{time.strftime('%H:%M:%S')} {_joined(f'{host}: {text}')}"
             self.console.print(Text(line), soft_wrap=True)
+
+    def absent(self, reasons: Mapping[str, str]) -> None:
+        """Add hosts that run nothing, and print a line for each cause. ``reasons``: why, by host."""
+        for host, why in reasons.items():
+            self.add(host, {}, 0.0)
+            self.rows[host].state = why
+        for cause, hosts, _ in by_cause(reasons.items()):
+            alike = {reasons[host] for host in hosts}
+            why = alike.pop() if len(alike) == 1 else f"unreachable: {cause.title}"
+            self.say(", ".join(name for name, _ in folded(hosts)), why)
 
     def add(self, host: str, cells: dict[str, Cell], left_s: float) -> None:
         self.rows[host] = Row(cells, left_s)
@@ -219,13 +230,10 @@ class Progress:
 
     def _troubles(self, rows: Sequence[tuple[str, Row]]) -> list[RenderableType]:
         """Return a line per kind of problem, most frequent first."""
-        hosts: dict[str, list[str]] = {}
-        for host, row in rows:
-            if row.state:
-                hosts.setdefault(row.state, []).append(host)
-        kinds = sorted(hosts.items(), key=lambda item: -len(item[1]))
-        others = {why: f" and {len(names) - 1:,} more" if len(names) > 1 else "" for why, names in kinds}
-        return [_line(f"{names[0]}{others[why]}: {why}") for why, names in kinds[:MAX_TROUBLES]]
+        kinds = by_cause((host, row.state) for host, row in rows if row.state)
+        others = [f" and {len(names) - 1:,} more" if len(names) > 1 else "" for _, names, _ in kinds]
+        lines = [f"{names[0]}{more}: {why}" for more, (_, names, why) in zip(others, kinds, strict=True)]
+        return [_line(line) for line in lines[:MAX_TROUBLES]]
 
     def _latest(self) -> list[RenderableType]:
         return [_line(line) for line in list(self._failures)]

@@ -32,7 +32,14 @@ from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.resumed import scheduled
 from fleetmark.campaign.resumed.authorship import request_to_run
 from fleetmark.campaign.resumed.credentials import credentials_again, refuse_without
-from fleetmark.campaign.resumed.owed import note_joined, note_lost, owed_steps, set_aside_failed, set_aside_lost
+from fleetmark.campaign.resumed.owed import (
+    failed_hosts,
+    note_joined,
+    note_lost,
+    owed_steps,
+    set_aside_failed,
+    set_aside_lost,
+)
 from fleetmark.campaign.resumed.scheduled import Request, digest, job_text, request_of
 from fleetmark.campaign.schedule import containers, has_groups, secrets_of, settings_of
 from fleetmark.campaign.start import start
@@ -327,6 +334,7 @@ def _drive(
         away = [h for h in request.hosts if h.name not in on_record]  # each may still join, with more steps
         owed = sum(map(len, owed_steps(archive, on_record, ()).values())) + len(away)
         archive.note("ended", owed=owed)
+        archive.write_failed_hosts(failed_hosts(archive, [h.name for h in request.hosts]))
         listing.note(archive)
         if not owed:
             judged.forget()
@@ -347,14 +355,14 @@ def _follow(
     """Launch and follow all owed steps of the jobs ``on_record``. Return whether the user interrupted the run."""
     owed = owed_steps(archive, on_record, request.exchanges)
     runs, variables, jobs = [], {}, {}
+    absent: dict[str, str] = {}
     with Progress(console, request.workloads, f"campaign {archive.id}") as progress:
         for c in checked:
             name = c.host.name
             job = on_record.get(name)
             why = _why_not(c, job)
             if why or not (c.facts and c.reach and job):
-                progress.add(name, {}, 0.0)
-                progress.trouble(name, why)
+                absent[name] = why
                 note_lost(archive, job or {"steps": ()}, owed.get(name, set()), why)
                 continue
             steps = [Step.from_json(s) for s in job["steps"] if s["id"] in owed.get(name, ())]
@@ -384,6 +392,7 @@ def _follow(
                 )
                 variables[name] = _variables(c.host, c.reach, c.facts, job, steps)
                 jobs[name] = {**job, "folder": folder, "steps": [s.as_json() for s in steps]}
+        progress.absent(absent)
         refuse_without(credentials, variables, str(archive.path))
         adaptive = None
         if options.until:

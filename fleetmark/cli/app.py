@@ -13,9 +13,12 @@ import typer
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.terminal import Terminal
 from fleetmark.cli import diagnose as cli_diagnose
+from fleetmark.cli import doctor as cli_doctor
 from fleetmark.cli import ended as cli_ended
+from fleetmark.cli import parse as cli_parse
 from fleetmark.cli import plan as cli_plan
 from fleetmark.cli import profile as cli_profile
+from fleetmark.cli import reference as cli_reference
 from fleetmark.cli import reports as cli_reports
 from fleetmark.cli import tune as cli_tune
 from fleetmark.cli import workloads as cli_workloads
@@ -27,6 +30,7 @@ from fleetmark.cli.common import (
     USAGE,
     AsDocument,
     DocumentFormat,
+    Limit,
     Output,
     Root,
     WorkloadFolders,
@@ -55,7 +59,6 @@ Inventory = Annotated[
         "--inventory", "-i", help="Ansible inventory (file, directory, script or h1,h2,); none: this machine."
     ),
 ]
-Limit = Annotated[str | None, typer.Option("--limit", "-l", help="Only these hosts or groups (an Ansible pattern).")]
 SuiteName = Annotated[
     str,
     typer.Option(
@@ -156,9 +159,7 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would run, how long and what it needs; change nothing.")
     ] = False,
-    plan: Annotated[
-        Path | None, typer.Option(help="With --dry-run: write a test plan (.md, .pdf, .html, ...).")
-    ] = None,
+    output: Output = None,
     lang: cli_reports.Lang = "en",
     as_: Annotated[
         cli_reports.ReportFormat, typer.Option("--format", help="table or json; with --dry-run also md.")
@@ -168,7 +169,7 @@ def run(
 
     Examples: fleetmark run; fleetmark run -i hosts.yml -s standard --set fio.size=8GiB;
     fleetmark run --resume last --retry-failed;
-    fleetmark run -i hosts.yml -s server --dry-run --plan plan.pdf; fleetmark run --slurm --partition gpu --nodes 64
+    fleetmark run -i hosts.yml -s server --dry-run -o plan.pdf; fleetmark run --slurm --partition gpu --nodes 64
     """
     from fleetmark.campaign import run as campaign
     from fleetmark.campaign.options import Options
@@ -176,6 +177,7 @@ def run(
     from fleetmark.hosts.slurm.cluster import Request
     from fleetmark.record.campaigns import find
     from fleetmark.record.commands import command
+    from fleetmark.verbs.documents import files
 
     fixed = {
         "--suite": suite,
@@ -231,12 +233,13 @@ def run(
         shared=shared,
         at_once=tuple(at_once or ()),
     )
-    _refuse_plan(dry_run, plan, resume, as_)
+    _refuse_plan(dry_run, resume, as_)
+    documents = files(output, lang)
     if dry_run:
         from fleetmark.verbs import dryrun
 
         with interruptible("nothing was changed anywhere"), results(root) as here:
-            complete = dryrun.show(replace(options, root=here), plan, as_.value, lang)
+            complete = dryrun.show(replace(options, root=here), as_.value, documents)
         raise typer.Exit(OK if complete else SOME_FAILED)
     console = Terminal(stderr=as_ is cli_reports.ReportFormat.JSON)
     again = shlex.join(command(root, "run", "--resume", "last"))
@@ -248,17 +251,15 @@ def run(
             interrupted = campaign.resume(archive, options, console, retry_failed=retry_failed)
         else:
             archive, interrupted = campaign.run(options, console)
-        status = cli_ended.show(archive, as_.value, console, strict)
+        status = cli_ended.show(archive, as_.value, console, strict, documents)
         archive.close()
     raise typer.Exit(INTERRUPTED if interrupted else status)
 
 
-def _refuse_plan(dry_run: bool, plan: Path | None, resume: str | None, as_: cli_reports.ReportFormat) -> None:
+def _refuse_plan(dry_run: bool, resume: str | None, as_: cli_reports.ReportFormat) -> None:
     """Raise FleetmarkError for dry-run options without --dry-run, and for a dry run of a resumed campaign."""
     if dry_run and resume:
         raise FleetmarkError("--dry-run with --resume: a campaign resumes as scheduled; remove one of the options")
-    if plan and not dry_run:
-        raise FleetmarkError("--plan without --dry-run: only a dry run has a plan; add --dry-run")
     if as_ is cli_reports.ReportFormat.MD and not dry_run:
         raise FleetmarkError("--format md without --dry-run: see `fleetmark report --format md` for a campaign")
 
@@ -306,10 +307,10 @@ def _settings(words: Sequence[str]) -> dict[str, dict[str, str]]:
 
 app.command(rich_help_panel=COMPARE)(cli_reports.report)
 app.command(rich_help_panel=COMPARE)(cli_reports.compare)
+app.add_typer(cli_reference.app, name="reference", rich_help_panel=COMPARE)
 app.command(rich_help_panel=DIAGNOSE)(cli_diagnose.diagnose)
 app.command(rich_help_panel=DIAGNOSE)(cli_diagnose.history)
 app.command(rich_help_panel=DIAGNOSE)(cli_diagnose.gate)
-app.command(rich_help_panel=DIAGNOSE)(cli_diagnose.tuning)
 app.command(rich_help_panel=DIAGNOSE)(cli_tune.tune)
 
 
@@ -323,7 +324,7 @@ def import_(
         ),
     ],
     files: Annotated[list[Path], typer.Argument(help="Published tables or your own tidy tables; .gz too.")],
-    machine: Annotated[str, typer.Option(help="The machine's name, if a file does not give it.")] = "",
+    name: Annotated[str, typer.Option(help="The machine's name, if a file does not give it.")] = "",
     label: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A label for the machines: gen=h200, gpus=8.")
     ] = None,
@@ -334,7 +335,7 @@ def import_(
     """Import published results (MLPerf, SPEC, Spare Cores) or your own tidy table, for comparisons.
 
     Examples: fleetmark import mlperf summary_results.json; fleetmark import table figures.csv;
-    fleetmark import vllm_bench run.json --machine h200-a --label gen=h200 --label gpus=8
+    fleetmark import vllm_bench run.json --name h200-a --label gen=h200 --label gpus=8
     """
     from fleetmark.record import imports as importing
     from fleetmark.reports.lists import imports as import_list
@@ -342,7 +343,7 @@ def import_(
 
     asked = documents.files(output)
     with results(root, "shelves", writes=True) as here:
-        imported, failed = importing.files(here, kind, files, machine, label or ())
+        imported, failed = importing.files(here, kind, files, name, label or ())
     for sentence in failed:
         typer.echo(f"fleetmark: {sentence}", err=True)
     documents.show(import_list.document(imported), as_.value, beside(as_), asked)
@@ -371,47 +372,6 @@ def predict(
     with results(root) as here:
         predictions = predicting.predict(here, machine, tuple(target or ()), baseline, family, level)
     predicting.show(predictions, as_.value, beside(as_), asked)
-
-
-references = App(help="Pinned reference machines: scores against them never drift.", no_args_is_help=True)
-app.add_typer(references, name="reference", rich_help_panel=COMPARE)
-
-
-@references.command("save")
-def reference_save(
-    name: Annotated[str, typer.Argument(help="The name of the reference.")],
-    selector: Annotated[str, typer.Option("--from", help="The machines to average: gen=icelake.")],
-    only: Annotated[
-        list[str] | None, typer.Option(help="Only metrics that match a pattern over workload/case/metric.")
-    ] = None,
-    root: Root = ROOT,
-) -> None:
-    """Pin the results of machines and the benchmark weights under a name. Saving again adds a version.
-
-    Examples: fleetmark reference save icelake-2026 --from gen=icelake;
-    fleetmark reference save icelake-memory --from gen=icelake --only "stream/*"
-    """
-    from fleetmark.verbs import reference
-
-    with results(root, writes=True) as here:
-        line, mixed = reference.pin(here, name, selector, tuple(only or ()))
-    typer.echo(line)
-    for sentence in mixed:
-        typer.echo(f"fleetmark: warning: {sentence}", err=True)
-
-
-@references.command("list")
-def reference_list(root: Root = ROOT, output: Output = None, as_: AsDocument = DocumentFormat.TABLE) -> None:
-    """List all versions of all references.
-
-    Examples: fleetmark reference list; fleetmark reference list --format json
-    """
-    from fleetmark.verbs import reference
-    from fleetmark.verbs.documents import files
-
-    asked = files(output)
-    with results(root, "shelves") as here:
-        reference.show(here, as_.value, beside(as_), asked)
 
 
 @app.command(rich_help_panel=MEASURE)
@@ -466,34 +426,9 @@ def campaigns(root: Root = ROOT, output: Output = None, as_: AsDocument = Docume
         catalogue.show_campaigns(here, as_.value, beside(as_), asked)
 
 
-@app.command(rich_help_panel=RECORD)
-def parse(
-    subject: Annotated[str, typer.Argument(help="A tool (fio, stream, lscpu, ...), or a campaign to parse again.")],
-    files: Annotated[list[Path] | None, typer.Argument(help="The tool's output; - is stdin.")] = None,
-    command: Annotated[str, typer.Option(help="The tool's command line, if the output omits it.")] = "",
-    folders: WorkloadFolders = None,
-    output: Output = None,
-    root: Root = ROOT,
-    as_: AsDocument = DocumentFormat.TABLE,
-) -> None:
-    """Parse the output of a tool into measurements in base units, or parse a campaign's raw files again.
-
-    Examples: fleetmark parse fio out.json --format json; fleetmark parse last
-    """
-    from fleetmark.verbs import parse as reparse
-    from fleetmark.verbs.documents import files as asked
-
-    if files:
-        raise typer.Exit(reparse.files(subject, files, command, as_.value, beside(as_), asked(output)))
-    json_ = as_ is DocumentFormat.JSON
-    if output or not (json_ or as_ is DocumentFormat.TABLE):
-        option = "--output" if output else f"--format {as_.value}"
-        raise FleetmarkError(f"{option}: parsing a campaign again writes no document; use `fleetmark report {subject}`")
-    with results(root, campaign=subject, writes=True) as here:
-        raise typer.Exit(reparse.campaign(subject, here, beside(as_), json_))
-
-
+app.command(rich_help_panel=RECORD)(cli_parse.parse)
+app.command(rich_help_panel=RECORD)(cli_parse.rebuild)
 app.add_typer(cli_workloads.app, name="workloads", rich_help_panel=MEASURE)
+app.command(rich_help_panel=MEASURE)(cli_doctor.doctor)
 app.add_typer(cli_plan.app, name="plan", rich_help_panel=PLAN)
-app.add_typer(cli_diagnose.app, name="baseline", rich_help_panel=DIAGNOSE)
 app.command("profile", rich_help_panel=PLAN)(cli_profile.profile)

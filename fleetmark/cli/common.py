@@ -64,6 +64,29 @@ Output = Annotated[
 ]
 
 
+def _expanded(limit: str | None) -> str | None:
+    if limit is None:
+        return None
+    from fleetmark.base.patterns import expanded
+
+    return expanded(limit)
+
+
+Limit = Annotated[
+    str | None,
+    typer.Option(
+        "--limit",
+        "-l",
+        callback=_expanded,
+        help="Only these hosts: an Ansible pattern (db*,!db3), n[001-040], or @FILE with a host per line.",
+    ),
+]
+RecordedLimit = Annotated[
+    str | None,
+    typer.Option("--limit", "-l", help="Only these hosts: a pattern (db*,!db3), @FILE, or labels (gen=genoa)."),
+]
+
+
 def beside(form: DocumentFormat) -> Terminal:
     """Return the console for other messages: stderr if the document on stdout is for a program to read."""
     return Terminal(stderr=form is not DocumentFormat.TABLE)

@@ -1,4 +1,4 @@
-"""The commands that judge hosts: ``diagnose``, ``baseline``, ``history``, ``gate`` and ``tuning``."""
+"""The commands that judge hosts: ``diagnose``, ``history`` and ``gate``."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from fleetmark.cli.common import (
     AsDocument,
     DocumentFormat,
     Output,
+    RecordedLimit,
     Root,
     beside,
     interruptible,
 )
-from fleetmark.cli.help import App
 from fleetmark.cli.reports import Campaign, Date, Html, Lang, Pdf, Templates, Xlsx
 from fleetmark.cli.roots import results
 
@@ -32,8 +32,8 @@ from fleetmark.cli.roots import results
 def diagnose(
     campaign: Campaign = "last",
     everything: Annotated[bool, typer.Option("--everything", help="Every metric, not only the headlines.")] = False,
-    against: Annotated[
-        str | None, typer.Option(help="Also report slowdowns since this baseline (NAME or NAME@2).")
+    reference: Annotated[
+        str | None, typer.Option(help="Also report slowdowns since this saved reference (NAME or NAME@2).")
     ] = None,
     confirm: Annotated[
         bool, typer.Option("--confirm", help="Repeat the slow benchmarks on suspects and on healthy hosts.")
@@ -79,7 +79,7 @@ def diagnose(
     command = shlex.join(["fleetmark", *sys.argv[1:]])
     paths = {"html": html, "pdf": pdf, "xlsx": xlsx}
     if isolate is not None:
-        others = {"--confirm": confirm, "--against": against, "--everything": everything}
+        others = {"--confirm": confirm, "--reference": reference, "--everything": everything}
         if other := next((name for name, value in others.items() if value), None):
             raise FleetmarkError(f"{other} with --isolate: --isolate examines one case only; remove {other}")
         documents = documents_of(paths, lang, templates, date, output=output)
@@ -92,7 +92,7 @@ def diagnose(
         documents = documents_of(paths, lang, templates, date, output=output)
         console = beside(as_)
         with results(root, campaign=campaign, writes=confirm) as here:
-            baseline = baselines.load(here, against) if against is not None else None
+            baseline = baselines.load(here, reference) if reference is not None else None
             question = diagnosing.DiagnosisQuestion(find(here, campaign), everything, baseline, command, connection)
             healthy = diagnosing.campaign(question, as_.value, console, documents)
     raise typer.Exit(OK if healthy else SOME_FAILED)
@@ -111,50 +111,11 @@ def _isolate(
         )
 
 
-app = App(help="Saved results of hosts, to detect later slowdowns.", no_args_is_help=True)
-
-
-@app.command()
-def save(
-    name: Annotated[str, typer.Argument(help="The name of the baseline.")],
-    campaign: Annotated[
-        str, typer.Option("--from", help="The campaign: its id, a prefix of the id, or last.")
-    ] = "last",
-    reference: Annotated[
-        str | None, typer.Option(help="Save the machines of this pinned reference (NAME, or NAME@2) instead.")
-    ] = None,
-    everything: Annotated[bool, typer.Option("--everything", help="Every metric, not only the headlines.")] = False,
-    root: Root = ROOT,
-) -> None:
-    """Save the results of a campaign's hosts under a name. Saving again adds a version.
-
-    Examples: fleetmark baseline save genoa-2026 --from last; fleetmark baseline save golden --reference genoa
-    """
-    from fleetmark.verbs import baseline
-
-    with results(root, writes=True) as here:
-        typer.echo(baseline.save(here, name, campaign, everything, reference))
-
-
-@app.command("list")
-def list_(root: Root = ROOT, output: Output = None, as_: AsDocument = DocumentFormat.TABLE) -> None:
-    """List all versions of all baselines.
-
-    Examples: fleetmark baseline list; fleetmark baseline list --format csv
-    """
-    from fleetmark.verbs import baseline
-    from fleetmark.verbs.documents import files
-
-    asked = files(output)
-    with results(root, "shelves") as here:
-        baseline.show(here, as_.value, beside(as_), asked)
-
-
 def history(
     metric: Annotated[
         list[str] | None, typer.Option("--metric", "-m", help="A pattern over workload/case/metric: */*/triad.")
     ] = None,
-    host: Annotated[list[str] | None, typer.Option("--host", help="Only this host; repeatable.")] = None,
+    limit: RecordedLimit = None,
     everything: Annotated[bool, typer.Option("--everything", help="Every metric, not only the headlines.")] = False,
     html: Html = None,
     output: Output = None,
@@ -174,7 +135,7 @@ def history(
     with interruptible("no document was written"), keep_memory():
         documents = documents_of({"html": html}, lang, templates, date, output=output)
         command = shlex.join(["fleetmark", *sys.argv[1:]])
-        wanted = tuple(metric or ()), tuple(host or ())
+        wanted = tuple(metric or ()), limit
         with results(root) as here:
             good = telling.show(here, *wanted, everything, as_.value, command, beside(as_), documents)
     raise typer.Exit(OK if good else SOME_FAILED)
@@ -192,7 +153,7 @@ class GateFormat(StrEnum):
 def gate(
     rules: Annotated[Path, typer.Argument(help="A YAML file of rules (docs/how-to/gate.md), or acceptance.")],
     campaign: Campaign = "last",
-    hosts: Annotated[str | None, typer.Option(help="Only these hosts: host=n7; gen=genoa.")] = None,
+    limit: RecordedLimit = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write FILE.html, .pdf, .xlsx, .md, .csv, or --format there.")
     ] = None,
@@ -204,7 +165,7 @@ def gate(
 ) -> None:
     """Check a campaign against acceptance rules. Exit status 1 if a rule is broken or its data is missing.
 
-    Examples: fleetmark gate rules.yml last; fleetmark gate rules.yml --hosts host=n7 --format junit -o gate.xml
+    Examples: fleetmark gate rules.yml last; fleetmark gate rules.yml --limit n7 --format junit -o gate.xml
     """
     from fleetmark.record.campaigns import find
     from fleetmark.verbs import gate as gating
@@ -213,25 +174,5 @@ def gate(
     asked = files([output] if output is not None and as_.value not in gating.PLAIN else None, lang)
     console = Terminal(stderr=as_ is not GateFormat.TABLE)
     with results(root, campaign=campaign) as here:
-        accepted = gating.check(find(here, campaign), rules, hosts, as_.value, output, console, asked)
+        accepted = gating.check(find(here, campaign), rules, limit, as_.value, output, console, asked)
     raise typer.Exit(OK if accepted else SOME_FAILED)
-
-
-def tuning(
-    campaign: Campaign = "last",
-    output: Output = None,
-    lang: Lang = "en",
-    root: Root = ROOT,
-    as_: AsDocument = DocumentFormat.TABLE,
-) -> None:
-    """Suggest settings for a campaign's hosts, by rules on their facts. Changes nothing.
-
-    Examples: fleetmark tuning last; fleetmark tuning last --format json
-    """
-    from fleetmark.record.campaigns import find
-    from fleetmark.verbs import tuning as advising
-    from fleetmark.verbs.documents import files
-
-    asked = files(output, lang)
-    with results(root, campaign=campaign) as here:
-        advising.show(find(here, campaign), as_.value, beside(as_), asked)

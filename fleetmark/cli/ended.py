@@ -10,10 +10,11 @@ from rich.console import Console
 from fleetmark.base.terminal import Terminal
 from fleetmark.cli.common import OK, SOME_FAILED, in_a_sentence, interruptible
 from fleetmark.record.archive import Archive
+from fleetmark.verbs.documents import Documents
 
 
-def show(archive: Archive, form: str, console: Console, strict: bool) -> int:
-    """Show a campaign that just ended. Return the exit status.
+def show(archive: Archive, form: str, console: Console, strict: bool, documents: Documents) -> int:
+    """Show a campaign that just ended, and write the requested documents. Return the exit status.
 
     Any error here becomes one sentence and a status: the measurements are stored, and an object store still gets them.
     """
@@ -22,7 +23,7 @@ def show(archive: Archive, form: str, console: Console, strict: bool) -> int:
     advice = f"the results are stored: fleetmark report {shlex.quote(str(archive.path))}"
     try:
         with in_a_sentence(), interruptible(advice):
-            return OK if ended.show(archive, form, console, strict) else SOME_FAILED
+            return OK if ended.show(archive, form, console, strict, documents) else SOME_FAILED
     except typer.Exit as end:
         return end.exit_code
     except SystemExit as end:

@@ -11,6 +11,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo, OptionInfo
 
+from fleetmark.base.errors import FleetmarkError
+
 _EXAMPLES = re.compile(r"Examples?: (.*)", re.DOTALL)
 _VALUES = {str: "TEXT", int: "N", float: "NUMBER", Path: "PATH"}
 FIRST_DAY = """\
@@ -24,8 +26,33 @@ All verbs: {program} --help
 """
 
 
+# Names that verbs and options had before the first release: someone may still have them in a script.
+_RENAMED_VERBS = {"tuning": "tune --campaign CAMPAIGN", "baseline": "reference"}
+_RENAMED_OPTIONS = {
+    ("diagnose", "--against"): "--reference",
+    ("gate", "--hosts"): "--limit",
+    ("history", "--host"): "--limit",
+    ("import", "--machine"): "--name",
+    ("profile", "--select"): "--limit",
+    ("run", "--plan"): "-o",
+}
+
+
 class Verb(TyperCommand):
     """A command whose docstring ends with ``Examples: a; b``: its help shows each on a line of its own."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments. Raise FleetmarkError for an option that has another name now."""
+        for word in args:
+            name = word.partition("=")[0]
+            if word == "--":
+                break
+            if (now := _RENAMED_OPTIONS.get((str(self.name), name))) and not self._has(name):
+                raise FleetmarkError(f"{self.name} {name} is called {now} now; see fleetmark {self.name} --help")
+        return super().parse_args(ctx, args)
+
+    def _has(self, option: str) -> bool:
+        return any(option in parameter.opts for parameter in self.params)
 
     def format_help_text(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Write the description and the examples."""
@@ -59,6 +86,12 @@ class Verbs(TyperGroup):
         if self.default and not named and (args or not self.no_args_is_help):
             args = [self.default, *args]
         return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the arguments name. Raise FleetmarkError for a verb that has another name now."""
+        if args and args[0] not in self.commands and (now := _RENAMED_VERBS.get(args[0])):
+            raise FleetmarkError(f"{args[0]} is called `fleetmark {now}` now; see fleetmark {now.split()[0]} --help")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Write the commands under the heading of their group (``rich_help_panel``), in order of definition."""

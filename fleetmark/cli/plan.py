@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import OK, ROOT, SOME_FAILED, Root, interruptible
+from fleetmark.cli.common import OK, ROOT, SOME_FAILED, Output, Root, interruptible
 from fleetmark.cli.help import App
 from fleetmark.cli.reports import Date, Html, Lang, Pdf, ReportFormat, Templates, Xlsx
 from fleetmark.cli.roots import results
@@ -33,6 +33,7 @@ def solve(
     xlsx: Xlsx = None,
     html: Html = None,
     pdf: Pdf = None,
+    output: Output = None,
     gap: Annotated[float, typer.Option(min=0, max=0.5, help="How far above the best plan the cost may lie.")] = 0.01,
     seconds: Annotated[
         float, typer.Option(min=1, help="The most to spend on one solve; a quarter of it on what binds.")
@@ -47,14 +48,14 @@ def solve(
 ) -> None:
     """Find the cheapest plan that meets demand within every limit, and say how sure it is.
 
-    Examples: fleetmark plan demand.yml --xlsx plan.xlsx; fleetmark plan --from plan.xlsx; fleetmark plan sheets/
+    Examples: fleetmark plan demand.yml -o plan.xlsx; fleetmark plan --from plan.xlsx; fleetmark plan sheets/
     """
     from fleetmark.verbs import plan as planning
     from fleetmark.verbs.documents import documents_of
 
     progress = Terminal(stderr=True)
     with interruptible("no document was written"):
-        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
+        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, output=output)
         with results(root) as here:
             question = planning.question(file, workbook, here)
             others = {s.stem: planning.question(file, workbook, here, s) for s in scenario or ()}

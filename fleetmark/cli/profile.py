@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.cli.common import ROOT, AsDocument, DocumentFormat, Output, Root, beside
+from fleetmark.cli.common import ROOT, AsDocument, DocumentFormat, Output, RecordedLimit, Root, beside
 from fleetmark.cli.reports import Lang
 from fleetmark.cli.roots import results
 
@@ -17,7 +17,7 @@ def profile(
     resource: Annotated[
         list[str], typer.Option("--resource", "-r", help="A resource that may limit it: mem=stream/*/triad; repeat.")
     ],
-    select: Annotated[str | None, typer.Option(help="Only these machines: gen=*, site=ams (default: all).")] = None,
+    limit: RecordedLimit = None,
     upgrade: Annotated[
         list[str] | None, typer.Option(help="Upgrades and their costs: mem=1.2@800, or cpu=2,mem=1.5@4000.")
     ] = None,
@@ -47,7 +47,7 @@ def profile(
     asked = documents.files(output, lang)
     offered = profiling.upgrades(upgrade or ())
     with results(root, writes=bool(save)) as here:
-        profiled = profiling.profile(here, target, resource, select)
+        profiled = profiling.profile(here, target, resource, limit)
         gains = profiling.gains_of(profiled, offered)
         predictions = [profiling.predict(here, profiled, m, baseline) for m in machine or ()]
         if save:

@@ -10,7 +10,7 @@ import typer
 
 from fleetmark.base.runtime import keep_memory
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import ROOT, Root, interruptible
+from fleetmark.cli.common import ROOT, Output, Root, interruptible
 from fleetmark.cli.roots import results
 
 Html = Annotated[Path | None, typer.Option("--html", help="Write one page that needs nothing else.")]
@@ -32,6 +32,11 @@ class ReportFormat(StrEnum):
     MD = "md"
 
 
+class ListFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+
+
 class CompareFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
@@ -44,6 +49,7 @@ def report(
     html: Html = None,
     pdf: Pdf = None,
     xlsx: Xlsx = None,
+    output: Output = None,
     lang: Lang = "en",
     templates: Templates = None,
     date: Date = None,
@@ -56,14 +62,14 @@ def report(
 ) -> None:
     """Show a campaign's summary, and write its page or the documents that options name.
 
-    Examples: fleetmark report last; fleetmark report last --pdf report.pdf --xlsx report.xlsx --lang zh-CN
+    Examples: fleetmark report last; fleetmark report last -o report.pdf -o report.xlsx --lang zh-CN
     """
     with interruptible(_NOTHING), keep_memory():
         from fleetmark.record.campaigns import find
         from fleetmark.verbs import report as reporting
         from fleetmark.verbs.documents import documents_of
 
-        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix, raw)
+        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix, raw, output)
         console = Terminal(stderr=as_ is not CompareFormat.TABLE)
         with results(root, campaign=campaign) as here:
             reporting.campaign(find(here, campaign), as_.value, console, documents)
@@ -110,6 +116,7 @@ def compare(
     html: Html = None,
     pdf: Pdf = None,
     xlsx: Xlsx = None,
+    output: Output = None,
     lang: Lang = "en",
     templates: Templates = None,
     date: Date = None,
@@ -120,14 +127,16 @@ def compare(
     """Say how many baseline machines one candidate is worth, for which work, and how sure that is.
 
     Examples: fleetmark compare --baseline gen=icelake --candidate gen=genoa --per core;
-    fleetmark compare -b gen=icelake -c gen=genoa --html genoa.html --pdf genoa.pdf --xlsx genoa.xlsx
+    fleetmark compare -b gen=icelake -c gen=genoa -o genoa.html -o genoa.pdf -o genoa.xlsx
     """
     with interruptible(_NOTHING), keep_memory():
         from fleetmark.record.compare import Question
         from fleetmark.verbs import report as reporting
         from fleetmark.verbs.documents import documents_of
 
-        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix)
+        documents = documents_of(
+            {"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix, output=output
+        )
         with results(root) as here:
             question = Question(
                 here,

@@ -1,4 +1,4 @@
-"""``fleetmark tune``: try one setting on one host, measure its effect, and restore it."""
+"""``fleetmark tune``: what could be set on hosts; with a rule, try its setting, measure its effect, and restore it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleetmark.cli.roots import results
 
 
 def tune(
-    host: Annotated[str | None, typer.Argument(help="A host of the campaign.")] = None,
+    host: Annotated[str | None, typer.Argument(help="A host of the campaign (default: all).")] = None,
     rule: Annotated[str | None, typer.Argument(help="The name of a rule, as in `fleetmark tune --list`.")] = None,
     try_: Annotated[
         bool, typer.Option("--try", help="Set it, measure alternately with and without it, and restore it.")
@@ -25,7 +25,7 @@ def tune(
         list[str] | None, typer.Option(metavar="WORKLOAD/CASE", help="What to measure (default: the rule's choice).")
     ] = None,
     blocks: Annotated[int, typer.Option(min=2, max=1000, help="Measurements without and with the setting.")] = 6,
-    campaign: Annotated[str, typer.Option("--campaign", help="The campaign that measured the host.")] = "last",
+    campaign: Annotated[str, typer.Option("--campaign", help="The campaign that measured the hosts.")] = "last",
     inventory: Annotated[
         list[str] | None, typer.Option("--inventory", "-i", help="Use this inventory instead of the campaign's.")
     ] = None,
@@ -35,9 +35,11 @@ def tune(
     output: Output = None,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
-    """Show what a rule would set on a host. With --try: set it, measure the gain and restore the old setting.
+    """Suggest settings for hosts, by rules on their facts. With a rule and --try: set it, measure the gain, restore it.
 
-    Examples: fleetmark tune --list; fleetmark tune n7; fleetmark tune n7 governor; fleetmark tune n7 governor --try -b
+    Nothing is changed without --try.
+
+    Examples: fleetmark tune; fleetmark tune n7; fleetmark tune n7 governor; fleetmark tune n7 governor --try -b
     """
     from fleetmark.record.campaigns import find
     from fleetmark.verbs import tune as trying
@@ -49,9 +51,11 @@ def tune(
     if list_:
         trying.rules(*shown)
         raise typer.Exit(OK)
-    assert host is not None  # _refuse has checked it
     with results(root, campaign=campaign, writes=try_) as here:
         archive = find(here, campaign)
+        if host is None:
+            trying.advice(archive, *shown)
+            raise typer.Exit(OK)
         if rule is None:
             trying.of_host(archive, host, *shown)
             raise typer.Exit(OK)
@@ -80,13 +84,11 @@ def _refuse(
         if host or try_:
             raise FleetmarkError("--list shows all rules: leave the host and --try out")
         return
-    if host is None:
+    needing = next((name for name, value in {"--try": try_, **of_rule}.items() if value), None)
+    if rule is None and needing:
+        lacking = "a rule" if host else "a host and a rule"
         raise FleetmarkError(
-            "no host: fleetmark tune HOST says what can be tried there, fleetmark tune --list shows the rules"
+            f"{needing}: needs {lacking}; `fleetmark tune {host or 'HOST'}` lists the rules that can be tried"
         )
-    if try_ and rule is None:
-        raise FleetmarkError(f"--try: needs a rule; `fleetmark tune {host}` lists the rules that can be tried")
     if try_ and not become:
         raise FleetmarkError(f"--try changes a setting of {host} as root: add --become")
-    if rule is None and (option := next((name for name, value in of_rule.items() if value), None)):
-        raise FleetmarkError(f"{option}: needs a rule; `fleetmark tune {host}` lists the rules that can be tried")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,8 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.hosts import plain
 from fleetmark.hosts.ansible_cfg import config_file, config_variable
+
+_LONG_LIMIT = 1 << 16  # characters of --limit
 
 # Ansible's output is parsed, so it must be complete and without colours. A log file could contain passwords.
 _QUIET = {
@@ -56,13 +60,25 @@ def list_inventory(sources: Sequence[str], limit: str | None) -> tuple[Listed, M
     """
     if len(sources) == 1 and limit is None and not _is_configured() and (document := plain.read(sources[0])):
         return _listed(document, ()), {}
-    words = ["inventory", "--list", *(w for s in sources for w in ("-i", s)), *(["--limit", limit] if limit else [])]
-    with ThreadPoolExecutor(1) as beside:
+    words = ["inventory", "--list", *(w for s in sources for w in ("-i", s))]
+    with ThreadPoolExecutor(1) as beside, _limit_words(limit) as chosen:
         setting_lookup = beside.submit(settings)
-        done = _ansible(words)
+        done = _ansible([*words, *chosen])
         if done.returncode:
             raise FleetmarkError(f"{', '.join(sources)}: {_last_words(done.stderr)}")
         return _listed(json.loads(done.stdout), _warnings(done.stderr)), setting_lookup.result()
+
+
+@contextlib.contextmanager
+def _limit_words(limit: str | None) -> Iterator[list[str]]:
+    """Yield Ansible's option for ``limit``. An argument holds 128 KiB at most, so a long list goes into a file."""
+    if not limit or len(limit) < _LONG_LIMIT:
+        yield ["--limit", limit] if limit else []
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".hosts") as file:
+        file.write(limit.replace(",", "\n"))
+        file.flush()
+        yield ["--limit", f"@{file.name}"]
 
 
 def settings() -> Mapping[str, Any]:
@@ -95,10 +111,11 @@ def template(
 ) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, str]]:
     """Evaluate variables with Ansible (templates, vault). Return the values and the reasons of failures, by host."""
     expressions = ", ".join(f"{json.dumps(n)}: {n} if {n} is defined else none" for n in names)
-    words = ["adhoc", "all", *(w for s in sources for w in ("-i", s)), *(["--limit", limit] if limit else [])]
+    words = ["adhoc", "all", *(w for s in sources for w in ("-i", s))]
     words += ["-m", "ansible.builtin.debug", "-a", json.dumps({"msg": f"{{{{ {{{expressions}}} }}}}"})]
     # The debug action connects to no host, but Ansible still loads the connection plugin.
-    done = _ansible([*words, "-e", '{"ansible_connection": "local"}', "--forks", "16"])
+    with _limit_words(limit) as chosen:
+        done = _ansible([*words, *chosen, "-e", '{"ansible_connection": "local"}', "--forks", "16"])
     values: dict[str, Mapping[str, Any]] = {}
     failed: dict[str, str] = {}
     for match in re.finditer(r"^(.+?) \| ([A-Z]+)!? => (?=\{)", done.stdout, re.MULTILINE):

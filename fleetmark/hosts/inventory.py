@@ -98,7 +98,7 @@ def load_inventory(
     if not sources:
         host = this_machine()
         if limit not in (None, "all", "localhost", host.name):
-            raise FleetmarkError(f"--limit {limit} matches nothing: without -i there is only this machine")
+            raise FleetmarkError(f"--limit {_short(limit)} matches nothing: without -i there is only this machine")
         return [host]
     for source in sources:
         if "," not in source and not Path(source).expanduser().exists():
@@ -147,8 +147,13 @@ def _nothing(sources: Sequence[str], limit: str | None, listed: Listed) -> str:
     if limit and unlimited.hosts:
         groups = sorted(set(unlimited.groups) - {"all", "ungrouped"})
         present = f"hosts {_some(list(unlimited.hosts))}" + (f"; groups {_some(groups)}" if groups else "")
-        return f"--limit {limit} matches no host in {listing}, which has {present}"
+        return f"--limit {_short(limit)} matches no host in {listing}, which has {present}"
     return f"{listing}: no hosts in this inventory{''.join(f'; {s}' for s in sentences(listed.warnings))}"
+
+
+def _short(limit: str | None) -> str:
+    text = limit or ""
+    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def _some(names: Sequence[str], limit: int = 12) -> str:

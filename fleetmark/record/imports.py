@@ -192,7 +192,7 @@ def _described(published: Table, machine: str, labels: Mapping[str, str]) -> Tab
     """``published`` with its only machine called ``machine``, and ``labels`` for all."""
     if machine and len(published.machines) > 1:
         raise FleetmarkError(
-            f"it has {len(published.machines)} machines, which cannot all be {machine}: leave --machine out"
+            f"it has {len(published.machines)} machines, which cannot all be {machine}: leave --name out"
         )
     rows = [replace(row, machine=machine) for row in published.rows] if machine else published.rows
     machines = {machine or name: {**traits, **labels} for name, traits in published.machines.items()}

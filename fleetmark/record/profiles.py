@@ -25,7 +25,7 @@ from fleetmark.planner.comparison import Side
 from fleetmark.planner.estimate import Estimate
 from fleetmark.record.machines import machines
 from fleetmark.record.pinned import Shelf
-from fleetmark.record.select import Machine, choose, distinct_names
+from fleetmark.record.select import Machine, choose, distinct_names, within
 from fleetmark.record.sides import side as side_of
 from fleetmark.record.sides import some
 
@@ -72,7 +72,7 @@ def profile(root: Path, target: str, resources: Sequence[str], select: str | Non
     """
     patterns = _patterns(resources)
     every = machines(root)
-    chosen = choose(every, select) if select else every
+    chosen = within(every, select) if select else every
     if not chosen:
         raise FleetmarkError(f"{root}: nothing is on record; `fleetmark run` or `import` first")
     selection = select or "everything on record"

@@ -1,4 +1,4 @@
-"""Save the figures and weights of reference machines by name and version, so that scores do not drift.
+"""Save the figures of reference machines by name and version, to compare and diagnose others against them.
 
 The files are ``references/NAME.VERSION.json`` below the results root. A new version never changes an old one.
 """
@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, message
 from fleetmark.planner import mixed
 from fleetmark.planner.comparison import Side
 from fleetmark.planner.redundant import pinned_weights
-from fleetmark.record.pinned import REFERENCES
+from fleetmark.record.pinned import BASELINES, REFERENCES
 from fleetmark.record.select import Machine
 from fleetmark.workloads.declared import declaration
 
@@ -35,7 +36,8 @@ class Reference:
 
     ``side`` has a row per host, so that the reference has its own error. It has one row if the reference is a single
     host, or was saved by an earlier version. ``weights``: the share of each benchmark within its class; ``campaigns``:
-    the source campaigns; ``by``: what counts as one host, for example a publisher.
+    the source campaigns; ``by``: what counts as one host, for example a publisher; ``is_measured``: whether it has the
+    runs of single hosts, which ``diagnose`` needs.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Reference:
     weights: Mapping[str, float]
     by: str = "host"
     records: tuple[tuple[str, str], ...] = ()  # the campaign and host of each machine
+    is_measured: bool = False
 
     @property
     def error(self) -> Message:
@@ -74,6 +77,8 @@ class Reference:
             "from": self.selector,
             "hosts": self.hosts,
             "benchmarks": len(self.side.benchmarks),
+            "compare": True,
+            "diagnose": self.is_measured,
         }
 
 
@@ -84,10 +89,12 @@ def save(
     records: Sequence[Machine],
     kinds: pd.DataFrame | None = None,
     by: str = "host",
+    measured: Mapping[str, Any] | None = None,
 ) -> Reference:
-    """Pin the machines of ``side`` as the next version of ``name``. Raise FleetmarkError if the name is invalid.
+    """Save the machines of ``side`` as the next version of ``name``. Raise FleetmarkError if the name is invalid.
 
-    ``kinds``: one row per kind of machine in the reference, to find redundant benchmarks; ``by``: see Reference.
+    ``kinds``: one row per kind of machine in the reference, to find redundant benchmarks; ``by``: see Reference;
+    ``measured``: the runs of its hosts, as ``diagnosis.baselines`` reads them.
     """
     weights, means = _weights(side, kinds), _means(side)
     rows = [
@@ -105,8 +112,10 @@ def save(
         "by": by,
         "traits": {key: list(values) for key, values in side.traits.items()},
         "benchmarks": rows,
+        "measured": measured,
     }
-    return _reference(REFERENCES.save(root, name, content))
+    older = max((v for n, v in BASELINES.versions(root) if n == name), default=0)
+    return _reference(REFERENCES.save(root, name, content, after=older))
 
 
 def _of_hosts(logs: pd.Series) -> list[float | None]:
@@ -138,6 +147,12 @@ def load(root: Path, name: str) -> Reference:
 
     Raise FleetmarkError if it does not exist.
     """
+    base = name.partition("@")[0]
+    if base in {n for n, _ in BASELINES.versions(root)} - {n for n, _ in REFERENCES.versions(root)}:
+        raise FleetmarkError(
+            f"reference {name!r} was saved for `diagnose` alone, by an earlier version; save it again: fleetmark "
+            f"reference save {base} --from last"
+        )
     return REFERENCES.read(REFERENCES.find(root, name), _reference)
 
 
@@ -170,6 +185,7 @@ def _reference(doc: Mapping[str, Any]) -> Reference:
         {str(t): float(w) for t, w in rows["weight"].items()},
         str(doc.get("by", "host")),
         tuple((str(r["campaign"]), str(r["host"])) for r in doc.get("records", ())),
+        doc.get("measured") is not None,
     )
 
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.facts import Facts
+from fleetmark.base.patterns import limited
 
 _TERM = re.compile(r"\s*([\w.-]+)\s*(>=|<=|!=|=|>|<)\s*(.*?)\s*", re.DOTALL)
 _NEXT = re.compile(r",(?=\s*[\w.-]+\s*[><!=])")  # other commas belong to the value: Gen11 (2.25 GHz, AMD EPYC 9634)
@@ -119,6 +120,17 @@ def choose(machines: Sequence[Machine], text: str) -> list[Machine]:
             raise FleetmarkError(f"selector {text!r} matches no machine: {_what_would(term, left)}")
         left = kept
     return left
+
+
+def within(machines: Sequence[Machine], limit: str) -> list[Machine]:
+    """Return the machines that ``--limit`` chooses: a selector, or an Ansible pattern of host names.
+
+    Raise FleetmarkError if none match.
+    """
+    if re.search("[=<>]", limit) and not limit.startswith(("~", "@")):
+        return choose(machines, limit)
+    names = set(limited([m.host for m in machines], limit))
+    return [m for m in machines if m.host in names]
 
 
 def _any_has(key: str, machines: Sequence[Machine]) -> bool:

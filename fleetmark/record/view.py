@@ -167,7 +167,7 @@ def _lacking(archive: Archive, sources: Sequence[Source]) -> list[str]:
         return []
     return [
         message(
-            "The figures of {campaign} were kept by an earlier version, without {columns}: `fleetmark parse` makes "
+            "The figures of {campaign} were kept by an earlier version, without {columns}: `fleetmark rebuild` makes "
             "them anew.",
             campaign=archive.id,
             columns=", ".join(missing),

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from fleetmark.base.terminal import Terminal
 from fleetmark.campaign.options import Options
 from fleetmark.campaign.prepare.dryrun import dry_run
 from fleetmark.record.archive import utc
 from fleetmark.reports.testplan.document import document
 from fleetmark.verbs import documents
-from fleetmark.verbs.documents import documents_of
+from fleetmark.verbs.documents import Documents
 
 
-def show(options: Options, plan: Path | None, form: str, lang: str) -> bool:
-    """Print the dry run as a table, JSON or Markdown, and write it to ``plan``. Return whether every host answered."""
-    files = documents_of({}, lang, None, None, output=[plan] if plan else (), option="--plan")
+def show(options: Options, form: str, files: Documents) -> bool:
+    """Print the dry run as a table, JSON or Markdown, and write the ``files``. Return whether every host answered."""
     console = Terminal(stderr=form != "table")
     dry = dry_run(options, console)
     documents.show(document(dry, files.date or utc()), form, console, files)

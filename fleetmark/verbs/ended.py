@@ -9,11 +9,15 @@ from rich.console import Console
 from fleetmark.base.measurement import Better, Status
 from fleetmark.record.archive import Archive
 from fleetmark.verbs import report
+from fleetmark.verbs.documents import Documents
 
 
-def show(archive: Archive, form: str, console: Console, strict: bool) -> bool:
-    """Show the campaign as ``form`` (table or json) and write its page. Return whether it finished and passed."""
-    results = report.campaign(archive, form, console)
+def show(archive: Archive, form: str, console: Console, strict: bool, documents: Documents) -> bool:
+    """Show the campaign as ``form`` (table or json), and write its page and the requested ``documents``.
+
+    Return whether it finished and passed.
+    """
+    results = report.campaign(archive, form, console, documents, has_page=True)
     directions = set(results.values.distinct("better")["better"])
     if form == "table" and len(results.hosts) > 1 and directions - {Better.NONE.value}:
         from fleetmark.verbs import diagnose  # imports scipy, which a single host does not need

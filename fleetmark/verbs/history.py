@@ -17,7 +17,7 @@ from fleetmark.verbs.documents import Documents
 def show(
     root: Path,
     metrics: Sequence[str],
-    hosts: Sequence[str],
+    limit: str | None,
     everything: bool,
     form: str,
     command: str,
@@ -25,6 +25,6 @@ def show(
     files: Documents,
 ) -> bool:
     """Print the series that match, and write the requested ``files``. Return whether no host became worse for good."""
-    result = history(root, metrics, hosts, everything=everything)
+    result = history(root, metrics, limit, everything=everything)
     documents.show(document(result, files.date or utc(), command), form, console, files)
     return not any(s.slower for s in result.series)

@@ -1,4 +1,4 @@
-"""``fleetmark parse``: parse the output of a tool, or parse the raw files of a campaign again."""
+"""``fleetmark parse``: parse the output of a tool."""
 
 from __future__ import annotations
 
@@ -6,31 +6,27 @@ import contextlib
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import pyarrow.parquet as pq
 import typer
 from rich.console import Console
 
 from fleetmark import parsers
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Measurement, Parsed
-from fleetmark.base.text import count
-from fleetmark.campaign.drive import fields_of
-from fleetmark.campaign.outcome import Outcome, judge
-from fleetmark.campaign.rebuild import rebuild
 from fleetmark.parsers import facts
-from fleetmark.record import documents
-from fleetmark.record.campaigns import find
 from fleetmark.reports.lists.measurements import document
 from fleetmark.verbs.documents import Documents, show
-from fleetmark.workloads.external import require
 
 
 def files(tool: str, paths: Sequence[Path], command: str, form: str, console: Console, documents: Documents) -> int:
     """Parse every file and print the measurements. Return exit status 1 if a file cannot be parsed."""
+    if not paths:
+        again = f"; to parse a campaign again: fleetmark rebuild {shlex.quote(tool)}"
+        known = tool in (*parsers.tools(), *facts.tools())
+        raise FleetmarkError(f"parse {tool}: no file; give the tool's output, or - for stdin{'' if known else again}")
     if tool not in parsers.tools() and tool in facts.tools():
         if documents.paths or form not in ("table", "json"):
             raise FleetmarkError(f"{tool}: facts have no document; write them as JSON without --output and --format")
@@ -104,33 +100,3 @@ def _fields(m: Measurement) -> dict[str, Any]:
         "better": m.better.value,
         "labels": dict(m.labels),
     }
-
-
-def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
-    """Rebuild a campaign's measurements from its raw files, and record changed outcomes. Return the exit status."""
-    if name in parsers.tools() or name in facts.tools():
-        raise FleetmarkError(f"fleetmark parse {name}: which file? Give the tool's output, or - for stdin")
-    archive = find(root, name).writable()
-    require(archive.id, archive.campaign())
-    try:
-        before = {documents.key_of(e): e for e in archive.journal() if e["e"] == "outcome"}
-        changed = 0
-
-        def judged(folder: Path, step: Mapping[str, Any]) -> Outcome:
-            nonlocal changed
-            outcome = judge(archive, folder)
-            previous = before.get(documents.key_of(step))
-            if previous is None or (previous["status"], previous["reason"]) != (outcome.status.value, outcome.reason):
-                changed += 1
-                archive.note("outcome", **{k: step[k] for k in documents.KEY}, **fields_of(outcome))
-            return outcome
-
-        path = archive.write_measurements(rebuild(archive, judged))
-    finally:
-        archive.close()
-    rows = pq.read_metadata(path).num_rows
-    if as_json:
-        typer.echo(json.dumps({"campaign": archive.id, "measurements": rows, "changed": changed, "path": str(path)}))
-    else:
-        console.print(f"{count(rows, 'measurement')} in {path}; {count(changed, 'outcome')} changed", soft_wrap=True)
-    return 0

@@ -1,40 +1,71 @@
-"""``fleetmark reference``: pin machines as a named reference, and list the references."""
+"""``fleetmark reference``: save machines as a named reference, and list the references."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from fleetmark.base.text import Message, count
-from fleetmark.record import imports, references
+from fleetmark.record import figures, imports, references
+from fleetmark.record.campaigns import find
+from fleetmark.record.commands import command
 from fleetmark.record.compare import kinds_of
+from fleetmark.record.diagnosis import baselines
 from fleetmark.record.machines import machines
-from fleetmark.record.select import choose, distinct_names
+from fleetmark.record.select import Machine, choose, distinct_names
 from fleetmark.record.sides import side
 from fleetmark.record.sides.mixtures import mixtures
+from fleetmark.record.values.host import numbered
+from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.lists import saved as lists
 from fleetmark.verbs import documents
 from fleetmark.verbs.documents import Documents
 
 
-def pin(root: Path, name: str, selector: str, only: Sequence[str] = ()) -> tuple[str, list[Message]]:
-    """Save a reference, and return a line that describes it, and warnings if its machines differ.
+def pin(
+    root: Path, name: str, source: str, only: Sequence[str] = (), *, everything: bool = False
+) -> tuple[list[str], list[Message]]:
+    """Save a reference. Return lines that describe it and its use, and warnings if its machines differ.
 
+    ``source``: a selector such as ``gen=icelake``, or a campaign: its id, the beginning of one, a path, or last.
     ``only``: patterns over workload/case/metric; without patterns, the reference has the headline metrics.
+    ``everything``: save the runs of all metrics, for ``diagnose --everything``.
     """
+    selector = source if "=" in source else f"campaign={find(root, source).id}"
     chosen = choose(machines(root), selector)
     publisher = imports.publisher(chosen)  # as in a comparison with the same machines
     pinned = side(root, selector, chosen, only=only, by=publisher or "host")
-    reference = references.save(root, name, pinned, chosen, kinds_of(chosen, root), publisher or "host")
+    measured = _measured(root, chosen, everything)
+    kinds = kinds_of(chosen, root)
+    reference = references.save(root, name, pinned, chosen, kinds, publisher or "host", measured)
     counted = count(reference.hosts, "publisher") if publisher and len(chosen) > 1 else count(reference.hosts, "host")
     holds = f"{count(len(reference.side.benchmarks), 'benchmark')} of {counted} ({selector})"
     alone = "" if reference.hosts > 1 else "; one figure, without an error: how others of its kind differ is not known"
+    lines = [f"saved {reference.name}@{reference.version}: {holds}{alone}"]
+    if reference.is_measured:
+        lines.append(f"compare a campaign with it: {fmt.typed(command(root, 'diagnose', '--reference', name))}")
     mixed = mixtures(selector, chosen, pinned, distinct_names(chosen))
-    return f"{reference.name}@{reference.version}: {holds}{alone}", list(mixed)
+    return lines, list(mixed)
+
+
+def _measured(root: Path, chosen: Sequence[Machine], everything: bool) -> dict[str, Any] | None:
+    """Return the runs of the hosts in their latest campaigns; None if all machines are from imported tables."""
+    run = [m for m in chosen if (root / m.campaign / "campaign.json").exists()]
+    last = {m.host: m.campaign for m in sorted(run, key=lambda m: m.campaign)}
+    files = {c: find(root, c).inside("measurements.parquet") for c in dict.fromkeys(last.values())}
+    files = {campaign: file for campaign, file in files.items() if file.exists()}
+    hosts = [(campaign, host) for host, campaign in last.items() if campaign in files]
+    if not hosts:
+        return None
+    selection = figures.EVERYTHING if everything else figures.HEADLINES
+    table = figures.read(files, numbered(hosts), which=selection, spread=True)
+    return baselines.as_text(table, [host for _, host in hosts])
 
 
 def show(root: Path, form: str, console: Console, files: Documents) -> None:
     """Print all stored references in the format ``form``, and write the requested ``files``."""
-    documents.show(lists.references(references.references(root)), form, console, files)
+    every: list[references.Reference | baselines.Baseline] = [*references.references(root), *baselines.baselines(root)]
+    documents.show(lists.references(sorted(every, key=lambda r: (r.name, r.version))), form, console, files)

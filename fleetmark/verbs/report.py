@@ -39,16 +39,19 @@ def _ahead(documents: Documents) -> None:
 # --- a campaign ------------------------------------------------------------------------------------------------------
 
 
-def campaign(archive: Archive, form: str, console: Console, documents: Documents | None = None) -> Results:
-    """Show a campaign as ``form`` (table, json, csv or md), and write its documents; without any, write its page.
+def campaign(
+    archive: Archive, form: str, console: Console, documents: Documents | None = None, *, has_page: bool = False
+) -> Results:
+    """Show a campaign as ``form`` (table, json, csv or md), and write its documents.
 
-    The page lies beside the campaign's files.
+    Without documents, or with ``has_page``, write its page, which lies beside the campaign's files.
     """
     documents = documents or Documents()
+    has_page = has_page or not documents.paths
     _ahead(documents)
     results = load_results(archive)
     pinned, rated = _beside_reference(archive, results), _beside_reference(archive, results, _graded(results))
-    page = documents.paths.get("html") if documents.paths else archive.path / "summary.html"
+    page = archive.path / "summary.html" if has_page else documents.paths.get("html")
     document = campaign_report.document(
         results,
         documents.language,
@@ -59,7 +62,7 @@ def campaign(archive: Archive, form: str, console: Console, documents: Documents
         has_every_value=documents.raw,
         page=page,
     )
-    if not documents.paths:
+    if has_page:
         from fleetmark.reports.formats import html
 
         archive.write_page(html.render(document, documents.language, templates=documents.templates))

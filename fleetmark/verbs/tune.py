@@ -1,4 +1,4 @@
-"""``fleetmark tune``: try a rule's setting on one host, in a campaign within the one that measured the host."""
+"""``fleetmark tune``: suggest settings, and try one on a host in a campaign within the one that measured it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from fleetmark.planner.diagnosis.tuning.setting import Setting
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import trials
 from fleetmark.record.diagnosis.subjects import subjects
+from fleetmark.record.diagnosis.tuning import tune
 from fleetmark.record.steps import Trial
 from fleetmark.reports.diagnosis import trial
+from fleetmark.reports.diagnosis.tuning import document
 from fleetmark.verbs import documents
 from fleetmark.verbs.confirm import Where, options_of, with_suite
 from fleetmark.verbs.documents import Documents
@@ -45,6 +47,11 @@ class TrialQuestion:
 def rules(form: str, console: Console, files: Documents) -> None:
     """Print every rule and whether it can be tried."""
     documents.show(trial.rules(RULES), form, console, files)
+
+
+def advice(archive: Archive, form: str, console: Console, files: Documents) -> None:
+    """Print what the rules suggest for all hosts of a campaign."""
+    documents.show(document(tune(archive)), form, console, files)
 
 
 def of_host(archive: Archive, host: str, form: str, console: Console, files: Documents) -> None:

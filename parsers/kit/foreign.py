@@ -134,7 +134,7 @@ class Foreign:
     def _failed(self, problem: str) -> FleetmarkError:
         return FleetmarkError(
             f"{self.tool}: its parser {self.shown} {problem}; correct it, then parse the raw files again: "
-            "fleetmark parse CAMPAIGN"
+            "fleetmark rebuild CAMPAIGN"
         )
 
 

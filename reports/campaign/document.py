@@ -31,7 +31,7 @@ from fleetmark.reports.campaign.front import status as status_of
 from fleetmark.reports.campaign.grades import Grades, grades
 from fleetmark.reports.campaign.hosts import facts_tab
 from fleetmark.reports.campaign.hosts import section as hosts_section
-from fleetmark.reports.campaign.problems import problems, resume_command
+from fleetmark.reports.campaign.problems import go_on, problems, run_on_failed
 from fleetmark.reports.campaign.roofs import lines
 from fleetmark.reports.campaign.versions import mixed
 from fleetmark.reports.campaign.view import View, view
@@ -165,6 +165,8 @@ def document(
 def _subject(shown: View) -> str:
     hosts = shown.hosts
     who = fmt.clean(hosts[0].name) if len(hosts) == 1 else count(len(hosts), "host")
+    if silent := sum(not host.reachable for host in hosts):
+        who = message("{n} of {hosts} answered", n=len(hosts) - silent, hosts=count(len(hosts), "host"))
     # A suite of the user's own is named after its file.
     return message("{who}, {suite} suite", who=who, suite=fmt.clean(Path(shown.results.campaign.suite).stem))
 
@@ -180,10 +182,8 @@ def _odd(odd: Sequence[str], has_figures: bool) -> Section:
 
 
 def _unfinished(results: Results) -> Section | None:
-    if results.campaign.finished:
-        return None
-    command = Command(message("The campaign is not finished. Go on with it"), resume_command(results))
-    return Section("unfinished", "", (command,), ("terminal", "markdown"))
+    commands = [Command(*step) for step in (go_on(results), run_on_failed(results)) if step]
+    return Section("unfinished", "", tuple(commands), ("terminal", "markdown")) if commands else None
 
 
 def _map(shown: View, deviations: Deviations) -> Section | None:

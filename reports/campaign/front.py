@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
-from fleetmark.base.text import count, joined, message
+from fleetmark.base.text import count, folded, joined, message
 from fleetmark.base.units import human
 from fleetmark.record.commands import on
 from fleetmark.record.figures.hosts import METRIC
@@ -14,7 +14,7 @@ from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import HostInfo, status_counts
 from fleetmark.reports.campaign.deviation import Deviations, sentence, title, unlike
 from fleetmark.reports.campaign.headlines import FIRST_SIDES, NOISY
-from fleetmark.reports.campaign.problems import Problem, resume_command
+from fleetmark.reports.campaign.problems import Problem, go_on
 from fleetmark.reports.campaign.versions import mixed
 from fleetmark.reports.campaign.view import View
 from fleetmark.reports.hosts.generations import Deviation, by_generation
@@ -59,7 +59,7 @@ def machines(view: View) -> Iterator[str]:
         if generation:
             who = message("{generation} ({hosts})", generation=fmt.clean(generation), hosts=who)
         facts = hosts[0].facts
-        hardware = joined(_hardware(facts)) if facts else message("its facts are not known")
+        hardware = joined(_hardware(facts)) if facts else message("no facts")
         yield message("{who}: {about}", who=who, about=hardware)
     if len(kinds) > FIRST_SIDES:
         yield message("and {n} more", n=len(kinds) - FIRST_SIDES)
@@ -166,11 +166,11 @@ def short(text: str, limit: int = 60) -> str:
 
 
 def some(names: Sequence[str], limit: int = MOST_HOSTS) -> str:
-    """Return the first names of a list, and how many more there are."""
-    listed = ", ".join(short(fmt.clean(n), 40) for n in names[:limit])
-    if len(names) <= limit:
-        return listed
-    return message("{hosts} and {n} more", hosts=listed, n=f"{len(names) - limit:,}")
+    """Return the first names of a list, runs of numbers as ``n[001-040]``, and how many more there are."""
+    parts = [(name, 1) for name in names] if len(names) <= limit else folded(names)
+    listed = ", ".join(short(fmt.clean(n), 40) for n, _ in parts[:limit])
+    left = sum(number for _, number in parts[limit:])
+    return message("{hosts} and {n} more", hosts=listed, n=f"{left:,}") if left else listed
 
 
 # --- what to do next -------------------------------------------------------------------------------------------------
@@ -178,10 +178,10 @@ def some(names: Sequence[str], limit: int = MOST_HOSTS) -> str:
 
 def next_steps(view: View, problems: Sequence[Problem]) -> list[tuple[str, str]]:
     """Return what to do next, each with its command; at most MOST_NEXT."""
-    steps: dict[str, str] = {}
-    if not view.results.campaign.finished:
-        steps[resume_command(view.results)] = message("Finish the campaign")
-    for problem in problems:
+    steps = {problem.command: problem.advice for problem in problems[:1]}
+    if again := go_on(view.results):
+        steps.setdefault(again[1], again[0])
+    for problem in problems[1:]:
         steps.setdefault(problem.command, problem.advice)
     for line, advice in _after(view):
         steps.setdefault(line, advice)

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import pandas as pd
 
 from fleetmark.base.measurement import Status
-from fleetmark.base.text import message
-from fleetmark.record.archive import safe_name
+from fleetmark.base.text import count, message
+from fleetmark.hosts.causes import Cause, by_cause, cause_of
+from fleetmark.record.archive import FAILED_HOSTS, safe_name
 from fleetmark.record.results import HostInfo, Results
 from fleetmark.reports.kit import format as fmt
 
+UNREACHABLE = "unreachable: "  # begins the reason of a host that did not answer
 WORST_FIRST = (Status.FAILED, Status.LOST, Status.INVALID, Status.SKIPPED)
 
 
@@ -33,21 +35,21 @@ class Problem:
 def problems(results: Results) -> list[Problem]:
     """Every run that did not pass is in exactly one of these, and so is a host never reached, even without runs."""
     outcomes = results.outcomes[results.outcomes["status"] != Status.PASSED]
-    # Reasons that differ only in a measured number (1.42 or 1.47 foreign cores) are one cause.
-    alike = outcomes["reason"].astype(object).map(lambda r: re.sub(r"\d+\.\d+", "#", _reason(r)))
+    alike = outcomes["reason"].astype(object).map(_alike)
     causes = []
     for (status, _), rows in outcomes.groupby([outcomes["status"], alike], sort=False):
         hosts = tuple(sorted(rows["host"].unique(), key=fmt.natural))
         workloads = tuple(sorted(rows["workload"].unique()))
         kind = Status(str(status))
         advice, command = _next(kind, rows.iloc[0], results)
-        causes.append(Problem(kind, _reason(rows.iloc[0]["reason"]), workloads, hosts, len(rows), advice, command))
+        reasons = [_reason(reason) for reason in rows["reason"].unique()]
+        causes.append(Problem(kind, _common(reasons), workloads, hosts, len(rows), advice, command))
     named = {host for problem in causes for host in problem.hosts}
-    for host in results.hosts:
-        if not host.reachable and host.name not in named:
-            reason = message("unreachable: {why}", why=_reason(host.reason))
-            advice, command = _answers(host)
-            causes.append(Problem(Status.LOST, reason, (), (host.name,), 0, advice, command))
+    silent = {host.name: host for host in results.hosts if not host.reachable and host.name not in named}
+    for cause, names, why in by_cause((name, _reason(host.reason)) for name, host in silent.items()):
+        reason = message("unreachable: {why}", why=why)
+        command = _mend(cause, silent[names[0]])
+        causes.append(Problem(Status.LOST, reason, (), tuple(names), 0, cause.advice, command))
     return sorted(causes, key=lambda p: (WORST_FIRST.index(p.status), -p.runs, p.reason))
 
 
@@ -66,9 +68,46 @@ def absences(results: Results) -> dict[tuple[str, str, str], Status]:
     return {(host, workload, case): WORST_FIRST[int(rank)] for host, workload, case, rank in rows}
 
 
-def resume_command(results: Results) -> str:
-    """What to type to go on with this campaign."""
-    return f"fleetmark run --resume {shlex.quote(str(results.campaign.path))}"
+def go_on(results: Results) -> tuple[str, str] | None:
+    """Return how to finish this campaign or to run its failed steps again; None if there is nothing to do."""
+    outcomes = results.outcomes
+    failed = bool((outcomes["status"].isin([Status.FAILED, Status.INVALID]) & outcomes["started"].astype(bool)).any())
+    command = f"fleetmark run --resume {shlex.quote(str(results.campaign.path))}"
+    if not failed:
+        return None if results.campaign.finished else (message("The campaign is not finished. Go on with it"), command)
+    if results.campaign.finished:
+        return message("Run what failed or is invalid again"), f"{command} --retry-failed"
+    return message("Finish the campaign, and run what failed or is invalid again"), f"{command} --retry-failed"
+
+
+def run_on_failed(results: Results) -> tuple[str, str] | None:
+    """Return the command that measures only the hosts that failed; None if none or all of them did."""
+    campaign = results.campaign
+    bad = [str(s) for s in (Status.FAILED, Status.INVALID, Status.LOST)]
+    failed = set(results.outcomes["host"][results.outcomes["status"].isin(bad)])
+    file = campaign.path / FAILED_HOSTS
+    if "-i" not in campaign.command or not 0 < len(failed) < len(results.hosts) or not file.is_file():
+        return None
+    words = list(campaign.command)
+    if "--limit" in words:
+        del words[words.index("--limit") : words.index("--limit") + 2]
+    command = fmt.typed([*words, "--limit", f"@{file}"])
+    return message("Or start anew, on {hosts} alone", hosts=count(len(failed), "host")), command
+
+
+def _alike(reason: object) -> str:
+    """Return a key that reasons share which differ only in a host's address or in a number (1.42 foreign cores)."""
+    text = _reason(reason)
+    if text.startswith(UNREACHABLE):
+        return UNREACHABLE + cause_of(text).key(text)
+    return re.sub(r"\d+\.\d+", "#", text)
+
+
+def _common(reasons: list[str]) -> str:
+    """Return the reason of runs that share a cause."""
+    if len(reasons) > 1 and reasons[0].startswith(UNREACHABLE):
+        return message("unreachable: {why}", why=cause_of(reasons[0]).title)
+    return reasons[0]
 
 
 def _reason(value: object) -> str:
@@ -78,11 +117,12 @@ def _reason(value: object) -> str:
 def _next(status: Status, row: pd.Series, results: Results) -> tuple[str, str]:
     host, workload, case = str(row["host"]), str(row["workload"]), str(row["case"])
     if status is Status.LOST:
-        for unreached in results.hosts:
-            if unreached.name == host and not unreached.reachable:
-                return _answers(unreached)
-    if status is Status.LOST:
-        return message("fetch what was finished and run the rest"), resume_command(results)
+        unreached = next((h for h in results.hosts if h.name == host and not h.reachable), None)
+        if unreached is not None:
+            cause = cause_of(_reason(unreached.reason))
+            return cause.advice, _mend(cause, unreached)
+        again = go_on(results) or ("", fmt.typed(results.campaign.command))
+        return message("fetch what was finished and run the rest"), again[1]
     if status is Status.SKIPPED or not row["started"]:  # nothing ran, so nothing was printed
         return message("supply what is needed, then run again"), fmt.typed(results.campaign.command)
     folder = results.campaign.path.joinpath("raw", *map(safe_name, (host, workload, case)))
@@ -90,7 +130,5 @@ def _next(status: Status, row: pd.Series, results: Results) -> tuple[str, str]:
     return message("read what the tool printed"), f"less {shlex.quote(str(folder))}/{int(row['repeat'])}*/{name}"
 
 
-def _answers(host: HostInfo) -> tuple[str, str]:
-    return message("try it and mend it, then finish the campaign"), shlex.join(
-        ["ssh", *(host.ssh or [host.name]), "true"]
-    )
+def _mend(cause: Cause, host: HostInfo) -> str:
+    return cause.command(host.ssh or [host.name])

@@ -169,7 +169,7 @@ def headline(diagnosis: Diagnosis) -> Message:
         return message("No host of {hosts} is slower than its peers.", hosts=hosts)
     names = fmt.clean(", ".join(suspects[:MANY])) + (", …" if len(suspects) > MANY else "")
     slow = message("{n} of {hosts} slower than expected: {names}.", n=len(suspects), hosts=hosts, names=names)
-    changed = message("Slower everywhere than in the baseline: {n}.", n=count(len(common), "benchmark"))
+    changed = message("Slower everywhere than in the reference: {n}.", n=count(len(common), "benchmark"))
     links_text = message("Slow links: {links}.", links=fmt.clean(", ".join(map(between, links[:MANY]))))
     text = joined([slow if suspects else None, links_text if links else None, changed if common else None], " ")
     return text if isinstance(text, Message) else slow

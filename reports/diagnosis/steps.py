@@ -26,8 +26,8 @@ def steps(diagnosis: Diagnosis) -> list[Step]:
     """In the order in which to take them; at least one."""
     return list(_steps(diagnosis)) or [
         Step(
-            message("Nothing to do. Save it as a baseline, to see later what became slower."),
-            _command(diagnosis, "baseline", "save", "NAME", "--from", diagnosis.campaign),
+            message("Nothing to do. Save it as a reference, to see later what became slower."),
+            _command(diagnosis, "reference", "save", "NAME", "--from", diagnosis.campaign),
         )
     ]
 
@@ -54,7 +54,7 @@ def _steps(diagnosis: Diagnosis) -> Iterator[Step]:
     if slow:
         yield Step(
             message("See which settings of these hosts could be the cause."),
-            _command(diagnosis, "tuning", diagnosis.campaign),
+            _command(diagnosis, "tune", "--campaign", diagnosis.campaign),
         )
     if diagnosis.groups():
         explained = any(f.because for f in diagnosis.groups())
@@ -66,11 +66,11 @@ def _steps(diagnosis: Diagnosis) -> Iterator[Step]:
             )
         )
     if diagnosis.everywhere():
-        yield Step(message("Find out what changed on all hosts since the baseline: firmware, kernel, settings."))
+        yield Step(message("Find out what changed on all hosts since the reference: firmware, kernel, settings."))
     if not diagnosis.judged and not diagnosis.findings:
         yield Step(
-            message("Too few hosts to compare with each other: save a baseline, and compare a later campaign with it."),
-            _command(diagnosis, "baseline", "save", "NAME", "--from", diagnosis.campaign),
+            message("Too few hosts to compare with each other: save a reference, and compare later campaigns."),
+            _command(diagnosis, "reference", "save", "NAME", "--from", diagnosis.campaign),
         )
 
 

@@ -39,6 +39,11 @@ def of_html(page: str) -> bytes:
     return document
 
 
+def check() -> None:
+    """Raise FleetmarkError, with the packages to install, if this machine cannot make a PDF."""
+    _weasyprint()
+
+
 def _weasyprint() -> Any:
     try:
         import weasyprint

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleetmark.base.facts import Facts
-from fleetmark.base.text import count, joined, message
+from fleetmark.base.text import count, folded, joined, message
 from fleetmark.base.units import human
+from fleetmark.hosts.causes import Cause, by_cause
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.keys import advice
 from fleetmark.hosts.ssh.target import UnknownKey, scans
@@ -59,7 +60,7 @@ def document(entries: Sequence[Entry]) -> Document:
         Section("hosts", "", (compact(Tabular("hosts", message("Hosts"), _COLUMNS, answering, listing=True)),))
         if answering
         else Section("hosts", "", ()),
-        Section("silent", _silent_title(len(silent), len(entries)), (_silent(silent),) if silent else ()),
+        Section("silent", _silent_title(len(silent), len(entries)), tuple(_silent(silent)) if silent else ()),
         Section("keys", message("Unknown host keys"), tuple(_keys(keys))),
         Section("skipped", message("Would be skipped"), tuple(Note(text, is_unbroken=True) for text in skipped)),
         Section("refused", message("Would be refused"), tuple(refused)),
@@ -75,14 +76,38 @@ def _silent_title(silent: int, number: int) -> str:
     return message("{n} of {hosts} do not answer", n=silent, hosts=hosts)
 
 
-def _silent(silent: Sequence[Entry]) -> Tabular:
-    columns = (Column("host", message("host"), "name"), Column("reason", message("reason")))
-    rows = tuple((Cell(e.host.name, tone="bad"), Cell(_reason(e))) for e in silent)
-    return Tabular("silent", message("Hosts that do not answer"), columns, rows, listing=True)
+def _silent(silent: Sequence[Entry]) -> Iterator[Exhibit]:
+    """Yield a table of causes, and the command that helps the first host of each."""
+    columns = (
+        Column("hosts", message("hosts"), "name"),
+        Column("reason", message("reason")),
+        Column("advice", message("what to do"), only=("html", "pdf", "xlsx", "markdown", "csv")),
+        Column("command", message("command"), "code", only=("html", "pdf", "xlsx", "markdown", "csv")),
+    )
+    causes = by_cause((e.host.name, str(e.reason or message("no reason given"))) for e in silent)
+    rows = tuple(
+        (Cell(_folded(names), tone="bad"), Cell(why), Cell(cause.advice), Cell(_mend(cause, names, silent)))
+        for cause, names, why in causes
+    )
+    yield Tabular("silent", message("Hosts that do not answer"), columns, rows, listing=True)
+    unknown = {e.host.name for e in silent if e.unknown_key}  # these have a section of their own
+    for cause, names, _ in causes:
+        if names[0] not in unknown:
+            yield Command(joined([_folded(names), cause.advice], ": "), _mend(cause, names, silent))
 
 
-def _reason(e: Entry) -> str:
-    return e.unknown_key.why if e.unknown_key else e.reason or message("no reason given")
+def _mend(cause: Cause, names: Sequence[str], silent: Sequence[Entry]) -> str:
+    host = next(e.host for e in silent if e.host.name == names[0])
+    port = ["-p", str(host.port)] if host.port else []
+    return cause.command([*port, *(["-l", host.user] if host.user else []), host.address])
+
+
+def _folded(names: Sequence[str]) -> str:
+    """Return names with runs of numbers as ``n[001-040]``."""
+    parts = folded(names)
+    left = sum(number for _, number in parts[MOST_NAMES:])
+    more = message("and {n} more", n=left) if left else None
+    return joined([", ".join(name for name, _ in parts[:MOST_NAMES]), more], " ")
 
 
 def _keys(unknown: Sequence[UnknownKey]) -> Iterator[Exhibit]:
@@ -102,8 +127,7 @@ def _by_text(lines: Iterable[tuple[str, Entry]]) -> list[str]:
 
 
 def _names(names: Sequence[str]) -> str:
-    more = message("and {n} more", n=len(names) - MOST_NAMES) if len(names) > MOST_NAMES else None
-    return joined([", ".join(names[:MOST_NAMES]), more], " ")
+    return ", ".join(names) if len(names) <= MOST_NAMES else _folded(names)
 
 
 _COLUMNS = (

@@ -1,11 +1,10 @@
-"""All versions of saved baselines and references as documents."""
+"""All versions of saved references as a document."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from fleetmark.base.text import Message, message
+from fleetmark.base.text import message
 from fleetmark.record.diagnosis.baselines import Baseline
 from fleetmark.record.references import Reference
 from fleetmark.reports.kit import format as fmt
@@ -13,19 +12,10 @@ from fleetmark.reports.kit.document import Document, listing
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, number
 
 
-def baselines(saved: Sequence[Baseline]) -> Document:
-    """Return a row per version of every baseline."""
-    nothing = message("no baselines; `fleetmark baseline save NAME --from CAMPAIGN` saves one")
-    return _document("baselines", message("Baselines"), [b.as_json() for b in saved], nothing)
-
-
-def references(saved: Sequence[Reference]) -> Document:
-    """Return a row per version of every pinned reference."""
-    nothing = message("no references; `fleetmark reference save NAME --from gen=…` pins one")
-    return _document("references", message("References"), [r.as_json() for r in saved], nothing)
-
-
-def _document(key: str, title: Message, versions: Sequence[Mapping[str, Any]], nothing: Message) -> Document:
+def references(saved: Sequence[Reference | Baseline]) -> Document:
+    """Return a row per version of every reference, with the verbs that can use it."""
+    nothing = message("no references; `fleetmark reference save NAME --from last` saves one")
+    title, versions = message("References"), [r.as_json() for r in saved]
     columns = (
         Column("name", message("name"), "name"),
         Column("version", message("version"), "number"),
@@ -33,6 +23,7 @@ def _document(key: str, title: Message, versions: Sequence[Mapping[str, Any]], n
         Column("from", message("from")),
         Column("hosts", message("hosts"), "number"),
         Column("benchmarks", message("benchmarks"), "number"),
+        Column("verbs", message("verbs")),
     )
     rows = tuple(
         (
@@ -42,7 +33,8 @@ def _document(key: str, title: Message, versions: Sequence[Mapping[str, Any]], n
             Cell(v["from"]),
             number(v["hosts"]),
             number(v["benchmarks"]),
+            Cell(", ".join(verb for verb in ("compare", "diagnose") if v[verb])),
         )
         for v in versions
     )
-    return listing(title, Tabular(key, title, columns, rows, listing=True), nothing, list(versions))
+    return listing(title, Tabular("references", title, columns, rows, listing=True), nothing, versions)

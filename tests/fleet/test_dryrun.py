@@ -32,7 +32,7 @@ def test_what_a_dry_run_lists_is_what_runs(command: Command, tmp_path: Path) -> 
     file = tmp_path / "pairs.yml"
     file.write_text(SUITE)
     words = ("--suite", str(file), "--seed", "3")
-    dry = command.run(*words, "--dry-run", "--format", "json", "--plan", str(tmp_path / "plan.md"))
+    dry = command.run(*words, "--dry-run", "--format", "json", "-o", str(tmp_path / "plan.md"))
     assert dry.returncode == 0, dry.stderr
     assert not command.campaign.exists()
     listed = {host["host"]: host for host in json.loads(dry.stdout)["hosts"]}

@@ -93,7 +93,9 @@ def test_measurements_are_rebuilt_from_raw(command: Command, suite: Callable[[st
     )
     before = pd.read_parquet(command.campaign / "measurements.parquet")
     (command.campaign / "measurements.parquet").unlink()
-    done = subprocess.run([FLEETMARK, "parse", str(command.campaign)], capture_output=True, text=True, env=command.env)
+    done = subprocess.run(
+        [FLEETMARK, "rebuild", str(command.campaign)], capture_output=True, text=True, env=command.env
+    )
     assert done.returncode == 0, done.stderr
     after = pd.read_parquet(command.campaign / "measurements.parquet")
     keys = ["host", "case", "metric", "repeat"]
@@ -154,7 +156,9 @@ def test_killing_the_controller_loses_nothing(command: Command, suite: Callable[
     assert not judged.exists(), "nothing is owed any more"
     file = command.campaign / "measurements.parquet"
     measured = file.read_bytes()
-    done = subprocess.run([FLEETMARK, "parse", str(command.campaign)], capture_output=True, text=True, env=command.env)
+    done = subprocess.run(
+        [FLEETMARK, "rebuild", str(command.campaign)], capture_output=True, text=True, env=command.env
+    )
     assert done.returncode == 0 and "0 outcomes changed" in done.stdout, done.stdout + done.stderr
     assert measured == file.read_bytes(), "what two controllers judged is what parsing all of it again gives"
 

@@ -88,7 +88,7 @@ def test_its_code_never_runs_in_this_process(folder: Path, tmp_path: Path) -> No
 def test_each_way_to_fail_is_one_sentence(folder: Path, body: str, problem: str) -> None:
     write(folder, f"def parse(raw, command=()):\n{body}\n")
     prefix = f"mine: its parser acme/parsers/mine.py {problem}; correct it, then parse the raw files again: "
-    assert failure() == f"{prefix}fleetmark parse CAMPAIGN"
+    assert failure() == f"{prefix}fleetmark rebuild CAMPAIGN"
 
 
 def test_a_file_without_a_parser_says_what_is_missing(folder: Path) -> None:

@@ -29,9 +29,9 @@ from fleetmark.planner.diagnosis.tuning.rules import RULES
 from fleetmark.planner.estimate import Estimate
 from fleetmark.planner.predict.transfer import Prediction
 from fleetmark.planner.ratio import Ratio
-from fleetmark.record import profiles
+from fleetmark.record import profiles, references
 from fleetmark.record.campaigns import Summary
-from fleetmark.record.diagnosis import baselines, diagnose, isolations
+from fleetmark.record.diagnosis import diagnose, isolations
 from fleetmark.record.diagnosis.gate import hold, read_rules
 from fleetmark.record.diagnosis.history import history
 from fleetmark.record.diagnosis.roofs import roofs_of
@@ -73,10 +73,10 @@ def _campaigns(root: Path) -> Document:
     )
 
 
-def _baselines(root: Path) -> Document:
+def _references(root: Path) -> Document:
     sick(root)
-    run(root, "baseline", "save", "genoa", "--from", "last")
-    return saved.baselines(baselines.baselines(root))
+    run(root, "reference", "save", "genoa", "--from", "last")
+    return saved.references(references.references(root))
 
 
 def _nodes(_: Path) -> Document:
@@ -136,7 +136,7 @@ def _history(root: Path) -> Document:
         }
         archive = record(root, f"202601{day:02}T000000-x", {"a": {}, "b": {}}, slower)
         archive.save_campaign(archive.campaign() | {"created": f"2026-01-{day:02}T00:00:00Z"})
-    return history_report.document(history(root, [], []), DAY, "fleetmark history")
+    return history_report.document(history(root, []), DAY, "fleetmark history")
 
 
 def _tuning(root: Path) -> Document:
@@ -297,7 +297,7 @@ KINDS: Mapping[str, Callable[[Path], Document]] = {
     "campaign": lambda _: campaign_report.document(sample.six(), has_appendix=True),
     "campaign of a host": lambda _: campaign_report.document(sample.one()),
     "campaigns": _campaigns,
-    "baselines": _baselines,
+    "references": _references,
     "nodes": _nodes,
     "measurements": _measurements,
     "predictions": _predictions,

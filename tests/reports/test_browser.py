@@ -108,7 +108,7 @@ def others(folder: Path) -> dict[str, Path]:
             diagnosis_of.document(diagnosis, (), "", "fleetmark diagnose", Language()), Language()
         ),
         "history": html_format.render(
-            history_of.document(history(folder / "history", [], []), "", "fleetmark history"), Language()
+            history_of.document(history(folder / "history", []), "", "fleetmark history"), Language()
         ),
     }
     for name, page in pages.items():

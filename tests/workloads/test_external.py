@@ -124,7 +124,7 @@ def test_a_folder_that_is_none_is_refused(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(extensions.VARIABLE, "")
-    sentence = refused(tmp_path, "parse", "last", "--workloads", str(tmp_path / folder))
+    sentence = refused(tmp_path, "rebuild", "last", "--workloads", str(tmp_path / folder))
     assert sentence.startswith(f"--workloads {tmp_path / folder}: {problem}; name a folder with manifests")
 
 
@@ -190,7 +190,7 @@ def test_a_record_never_decides_which_code_runs(acme: Path, tmp_path: Path, monk
     """Check that neither paths in campaign.json nor a folder beside it select code."""
     archive, _ = campaign(tmp_path / "r", OUTPUT)
     archive.close()
-    assert "2 measurements" in run(tmp_path / "r", "parse", "c1")
+    assert "2 measurements" in run(tmp_path / "r", "rebuild", "c1")
     monkeypatch.delenv(extensions.VARIABLE)
     archive = archive.writable()
     recorded = archive.campaign()
@@ -205,7 +205,7 @@ def test_a_record_never_decides_which_code_runs(acme: Path, tmp_path: Path, monk
         {**recorded, "extensions": [entry], "command": ["fleetmark", "run", "--workloads", evil_folder]}
     )
     archive.close()
-    sentence = refused(tmp_path / "r", "parse", "c1")
+    sentence = refused(tmp_path / "r", "rebuild", "c1")
     assert sentence == (
         "c1: workload acme_bench comes from acme 1, which is not installed; "
         "pass its folder with --workloads DIR or FLEETMARK_WORKLOADS, or install its package"

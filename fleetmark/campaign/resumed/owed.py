@@ -43,6 +43,13 @@ def set_aside_failed(archive: Archive) -> int:
     return len(failed)
 
 
+def failed_hosts(archive: Archive, hosts: Sequence[str]) -> list[str]:
+    """Return the hosts with a step that failed, was invalid or is lost, in the order of ``hosts``."""
+    last = {key_of(e): (e["host"], e["status"]) for e in archive.journal() if e["e"] == "outcome"}
+    failed = {host for host, status in last.values() if status in (Status.FAILED, Status.INVALID, Status.LOST)}
+    return [host for host in hosts if host in failed]
+
+
 def note_joined(archive: Archive, request: Request) -> None:
     """Journal once that hosts which were unreachable during scheduling have joined."""
     noted = {host for e in archive.journal() if e["e"] == "joined" for host in e["hosts"]}

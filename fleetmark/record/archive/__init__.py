@@ -45,8 +45,9 @@ from fleetmark.record.archive.reading import SCHEMA, StoredCampaign
 from fleetmark.record.documents import Scheduled, as_line, facts_document, fault
 from fleetmark.record.drafts import make_draft, remove_unfinished
 
-__all__ = ["Archive", "safe_name", "utc"]
+__all__ = ["FAILED_HOSTS", "Archive", "safe_name", "utc"]
 
+FAILED_HOSTS = "failed.hosts"  # beside campaign.json
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # the path is valid, but the disk is full or failing
 _ROWS = 1 << 17  # rows per row group in measurements.parquet
 _PART = re.compile(r"\.(campaign\.json|measurements\.parquet|summary\.html)\.[0-9a-f]{8}")  # unfinished writes
@@ -249,6 +250,14 @@ class Archive(StoredCampaign):
             move_inside(folder, aside, self.root)
         except OSError as error:
             raise self._cannot_keep(aside, error) from error
+
+    def write_failed_hosts(self, hosts: Iterable[str]) -> None:
+        """Save the names of hosts for ``--limit @FILE``, one a line; without any, remove the list of an earlier run."""
+        lines = [f"{host}\n" for host in hosts if host.isprintable() and not host.startswith(("#", "@"))]
+        if lines:
+            self.keep(FAILED_HOSTS, "".join(lines))
+        else:
+            self.discard(self.path / FAILED_HOSTS)
 
     def write_page(self, page: str) -> Path:
         """Save the campaign's summary page."""

@@ -212,7 +212,7 @@ class StoredCampaign:
                     raise FleetmarkError(f"{file}: missing, cut or damaged; `fleetmark run --resume` makes a job again")
         file = self.path / "measurements.parquet"
         if os.path.lexists(file) and self._tail(file, 4) != b"PAR1":
-            raise FleetmarkError(f"{file}: not a complete Parquet file; `fleetmark parse` rebuilds it from raw files")
+            raise FleetmarkError(f"{file}: not a complete Parquet file; `fleetmark rebuild` rebuilds it from raw files")
 
     def job(self, host: str, accepts: Callable[[bytes], bool] = lambda _: True) -> dict[str, Any] | None:
         """Return the job of a host, or None if it has none.

@@ -137,7 +137,7 @@ def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | 
         judged += values
         uncompared = not values
         if uncompared:
-            notes.append(message("Nothing could be held against the baseline {name}.", name=titled(against)))
+            notes.append(message("Nothing could be held against the reference {name}.", name=titled(against)))
     findings = _with_evidence(findings, measured, hosts)
     worst = {host: max(f.deficit for f in findings if f.host == host) for host in {f.host for f in findings}}
     findings.sort(key=lambda f: (f.kind is Kind.GROUPS, -worst[f.host], f.host, -f.deficit))

@@ -1,6 +1,7 @@
-"""What hosts measured, saved under a name, and what changed since.
+"""Compare a campaign with what the hosts of a saved reference measured: the baseline of a diagnosis.
 
-``baselines/NAME.VERSION.json`` under the results root. A new version never touches an old one.
+A reference contains its hosts' runs (``references/NAME.VERSION.json``). Earlier versions saved them on their own, in
+``baselines/NAME.VERSION.json``; such files are still read.
 """
 
 from __future__ import annotations
@@ -19,9 +20,7 @@ from fleetmark.planner.diagnosis import changes
 from fleetmark.planner.diagnosis.finding import Finding, Kind
 from fleetmark.record.diagnosis.table import BENCHMARK, Table, some, title
 from fleetmark.record.figures import Figures
-from fleetmark.record.pinned import Shelf
-
-SHELF = Shelf("baseline", "genoa-2026", "fleetmark baseline save NAME --from CAMPAIGN", "save the baseline again")
+from fleetmark.record.pinned import BASELINES, REFERENCES
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +48,23 @@ class Baseline:
             "from": self.campaign,
             "hosts": len(self.hosts),
             "benchmarks": len(self.benchmarks),
+            "compare": False,
+            "diagnose": True,
         }
 
 
-def save(root: Path, name: str, campaign: str, measured: Figures, hosts: list[str]) -> Baseline:
-    """Save what ``hosts`` measured as the next version of ``name``.
-
-    Raises FleetmarkError for a bad name, and where there is nothing to save.
-    """
+def as_text(measured: Figures, hosts: list[str]) -> dict[str, Any] | None:
+    """Return what ``hosts`` measured as part of a reference's document; None if nothing could be compared later."""
     table = Table(measured, hosts)
     if not len(table.keys):
-        raise FleetmarkError(f"{campaign}: no host measured anything that could be compared later; nothing is saved")
-    content = {
-        "campaign": campaign,
+        return None
+    return {
         "hosts": hosts,
         "benchmarks": [table.benchmark(row) for row in range(len(table.keys))],
         "values": [[_number(v) for v in row] for row in table.values],
         "spread": [[_number(v, 4) for v in row] for row in table.sd],
         "runs": table.runs.tolist(),
     }
-    return _baseline(SHELF.save(root, name, content))
 
 
 def _number(value: float, digits: int = 9) -> float | None:
@@ -76,24 +72,43 @@ def _number(value: float, digits: int = 9) -> float | None:
 
 
 def load(root: Path, name: str) -> Baseline:
-    """The baseline ``name`` (its latest version) or ``name@2``.
+    """Return the runs of the reference ``name`` (its latest version) or ``name@2``.
 
-    Raises FleetmarkError where there is none, or where it is damaged or of another schema.
+    Raise FleetmarkError if it does not exist, is damaged, or contains no runs of hosts.
     """
-    return SHELF.read(SHELF.find(root, name), _baseline)
+    base, _, number = name.partition("@")
+    older = {str(v) for n, v in BASELINES.versions(root) if n == base}
+    newer = {str(v) for n, v in REFERENCES.versions(root) if n == base}
+    version = number or max(older | newer, key=int, default="")
+    if version in older - newer:
+        return BASELINES.read(BASELINES.find(root, f"{base}@{version}"), _of_baseline)
+    return REFERENCES.read(REFERENCES.find(root, name), _of_reference)
 
 
 def baselines(root: Path) -> list[Baseline]:
-    """Every version of every baseline, by name."""
-    return [SHELF.read(SHELF.path(root, n, v), _baseline) for n, v in sorted(SHELF.versions(root))]
+    """Return every version of every baseline that earlier versions saved, by name."""
+    return [BASELINES.read(BASELINES.path(root, n, v), _of_baseline) for n, v in sorted(BASELINES.versions(root))]
 
 
-def _baseline(doc: Mapping[str, Any]) -> Baseline:
-    hosts = tuple(map(str, doc["hosts"]))
-    benchmarks = tuple({name: str(b[name]) for name in BENCHMARK} for b in doc["benchmarks"])
+def _of_baseline(doc: Mapping[str, Any]) -> Baseline:
+    return _baseline(doc, doc, doc["campaign"])
+
+
+def _of_reference(doc: Mapping[str, Any]) -> Baseline:
+    if doc.get("measured") is None:
+        raise FleetmarkError(
+            f"{doc['name']}@{doc['version']} has no runs of single hosts, which a diagnosis needs; save one "
+            f"from a campaign: {REFERENCES.made_by}"
+        )
+    return _baseline(doc, doc["measured"], doc["selector"])
+
+
+def _baseline(doc: Mapping[str, Any], measured: Mapping[str, Any], campaign: str) -> Baseline:
+    hosts = tuple(map(str, measured["hosts"]))
+    benchmarks = tuple({name: str(b[name]) for name in BENCHMARK} for b in measured["benchmarks"])
     shape = (len(benchmarks), len(hosts))
-    matrices = [np.array(doc[name], dtype=np.float64).reshape(shape) for name in ("values", "spread", "runs")]
-    return Baseline(doc["name"], doc["version"], doc["created"], doc["campaign"], hosts, benchmarks, *matrices)
+    matrices = [np.array(measured[name], dtype=np.float64).reshape(shape) for name in ("values", "spread", "runs")]
+    return Baseline(doc["name"], doc["version"], doc["created"], campaign, hosts, benchmarks, *matrices)
 
 
 _SAME = tuple(name for name in BENCHMARK if name not in ("unit", "class"))
@@ -112,7 +127,7 @@ def since(table: Table, baseline: Baseline) -> tuple[list[Finding], list[Message
         elif (unit := baseline.benchmarks[old]["unit"]) != benchmark["unit"]:
             notes.append(
                 message(
-                    "{benchmark} is in {unit} here and in {other} in the baseline {name}: not compared.",
+                    "{benchmark} is in {unit} here and in {other} in the reference {name}: not compared.",
                     benchmark=title(benchmark),
                     unit=benchmark["unit"],
                     other=unit,
@@ -126,7 +141,7 @@ def since(table: Table, baseline: Baseline) -> tuple[list[Finding], list[Message
             compared += number
     if unknown:
         notes.append(
-            message("The baseline {name} lacks {benchmarks}.", name=titled(baseline), benchmarks=some(unknown))
+            message("The reference {name} lacks {benchmarks}.", name=titled(baseline), benchmarks=some(unknown))
         )
     return findings, notes, compared
 
@@ -142,7 +157,7 @@ def _new_hosts(table: Table, baseline: Baseline) -> list[Message]:
         return []
     return [
         message(
-            "Not in the baseline {name}: {hosts} ({names}).",
+            "Not in the reference {name}: {hosts} ({names}).",
             name=titled(baseline),
             hosts=count(len(new), "host"),
             names=some(new),

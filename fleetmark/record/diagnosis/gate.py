@@ -27,7 +27,7 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import kind_at
 from fleetmark.record.diagnosis.table import title
 from fleetmark.record.figures.hosts import METRIC, per_host
-from fleetmark.record.select import Machine, choose
+from fleetmark.record.select import Machine, choose, within
 from fleetmark.record.values import PASSED, Values
 from fleetmark.record.values.engine import one_of
 from fleetmark.record.view import read_values
@@ -141,7 +141,7 @@ def _share(amount: Amount, where: str) -> float:
 
 
 def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> Acceptance:
-    """Check a campaign against ``rules``. ``only``: a selector of the hosts to check.
+    """Check a campaign against ``rules``. ``only``: which hosts to check, as ``--limit``.
 
     Raise FleetmarkError if the selector matches no host, or if the campaign's measurements are damaged.
     """
@@ -151,7 +151,7 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
         for h in listed
     ]
     if only is not None:
-        machines = choose(machines, only)
+        machines = within(machines, only)
     values = read_values(archive)
     measured = per_host(values).frame
     by_host: dict[str, pd.DataFrame] = {str(h): rows for h, rows in measured.groupby("host", observed=True)}

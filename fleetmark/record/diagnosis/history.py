@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fleetmark.base.errors import FleetmarkError, leave_out
-from fleetmark.base.patterns import is_chosen
+from fleetmark.base.patterns import is_chosen, limited
 from fleetmark.planner.diagnosis.history import LEAST_SERIES, Change, changes
 from fleetmark.record import figures
 from fleetmark.record.archive import Archive
@@ -58,19 +58,21 @@ class History:
         return sorted((s for s in self.series if s.changes), key=lambda s: s.changes[-1].change)
 
 
-def history(root: Path, metrics: Sequence[str], hosts: Sequence[str], *, everything: bool = False) -> History:
+def history(root: Path, metrics: Sequence[str], limit: str | None = None, *, everything: bool = False) -> History:
     """Return the history of benchmarks over all campaigns under ``root``.
 
-    ``metrics``: patterns for the title (workload/case/metric); ``hosts``: host names. An empty list selects all. Raise
-    FleetmarkError if nothing matches.
+    ``metrics``: patterns for the title (workload/case/metric); an empty list selects all. ``limit``: a pattern of host
+    names. Raise FleetmarkError if nothing matches.
     """
     archives = _readable(root)
     which = figures.EVERYTHING if everything else figures.HEADLINES
     files = {a.id: a.inside("measurements.parquet") for a in archives}
     names = {a.id: a.host_names() for a in archives}
-    machines = [(a.id, host) for a in archives for host in names[a.id] if not hosts or host in hosts]
-    if not machines:
-        raise FleetmarkError(f"{root}: no campaign there has {', '.join(hosts) or 'measured anything'}")
+    every = [host for a in archives for host in names[a.id]]
+    if not every:
+        raise FleetmarkError(f"{root}: no campaign there has measured anything")
+    chosen = set(limited(every, limit) if limit else every)
+    machines = [(a.id, host) for a in archives for host in names[a.id] if host in chosen]
     places = [f"{campaign}/{host}" for campaign, host in machines]
     table = Table(figures.read(files, numbered(machines), which=which, spread=True), places)
     moment = {a.id: str(a.campaign().get("created", "")) for a in archives}

@@ -50,11 +50,14 @@ class Shelf:
         matches = (_FILE.fullmatch(p.name) for p in (root / f"{self.word}s").glob("*.json"))
         return [(m[1], int(m[2])) for m in matches if m]
 
-    def save(self, root: Path, name: str, content: Mapping[str, Any]) -> dict[str, Any]:
-        """Save ``content`` as the next version of ``name``; the document. Raises FleetmarkError for a bad name."""
+    def save(self, root: Path, name: str, content: Mapping[str, Any], after: int = 0) -> dict[str, Any]:
+        """Save ``content`` as the next version of ``name``, or as the one ``after`` a later one. Return the document.
+
+        Raise FleetmarkError for a bad name.
+        """
         if not _NAME.fullmatch(name):
             raise FleetmarkError(f"{self.word} {name!r}: a name is letters, digits, - and _, such as {self.example}")
-        version = 1 + max((v for n, v in self.versions(root) if n == name), default=0)
+        version = 1 + max((v for n, v in self.versions(root) if n == name), default=after)
         head = {"schema": SCHEMA, "name": name, "version": version, "created": utc(), "fleetmark": __version__}
         doc = head | dict(content)
         path = self.path(root, name, version)
@@ -100,4 +103,5 @@ class Shelf:
 
 
 # Defined here because every report checks whether any exist, but few load the modules that read them.
-REFERENCES = Shelf("reference", "icelake-2026", "fleetmark reference save NAME --from gen=…", "pin the reference again")
+REFERENCES = Shelf("reference", "icelake-2026", "fleetmark reference save NAME --from last", "save the reference again")
+BASELINES = Shelf("baseline", "genoa-2026", REFERENCES.made_by, REFERENCES.damaged)  # of earlier versions, read only

@@ -51,8 +51,18 @@ class BenchmarkText(_Text):
     of_hosts: list[_Number] = []
 
 
+class RunsText(_Text):
+    """What single hosts measured, with a row per benchmark and a column per host."""
+
+    hosts: list[str]
+    benchmarks: list[dict[str, Any]]
+    values: list[list[_Number]]
+    spread: list[list[_Number]]
+    runs: list[list[_Number]]
+
+
 class ReferenceText(PinnedText):
-    """A reference."""
+    """A reference. ``measured``: the values and spread of its hosts, absent for published figures and in old files."""
 
     selector: str
     hosts: int = Field(ge=0)
@@ -61,17 +71,13 @@ class ReferenceText(PinnedText):
     by: str = "host"
     records: list[RecordText] = []
     traits: dict[str, list[str]] = {}
+    measured: RunsText | None = None
 
 
-class BaselineText(PinnedText):
-    """A baseline, with a row per benchmark and a column per host."""
+class BaselineText(PinnedText, RunsText):
+    """A reference as earlier versions saved it for ``diagnose``, in ``baselines/``."""
 
     campaign: str
-    hosts: list[str]
-    benchmarks: list[dict[str, Any]]
-    values: list[list[_Number]]
-    spread: list[list[_Number]]
-    runs: list[list[_Number]]
 
 
 class MachineText(_Text):

@@ -34,7 +34,7 @@ PASSED = (
 # The SQL condition for a value that passed, but does not count.
 REJECTED = f"status = '{Status.PASSED}' and value <= 0 and kind <> '' and (kind <> '{Kind.GUARDRAIL}' or value < 0)"
 METRIC = (*schema.KEY, *schema.ABOUT, "members")  # the columns that describe a metric
-_MEND = "`fleetmark parse` rebuilds it from raw files; for a table, import it again"
+_MEND = "`fleetmark rebuild` rebuilds it from raw files; for a table, import it again"
 _AT_ONCE = 300_000  # number of values per batch
 _PART = 20_000  # values per batch when all of their text is read
 # Rows are divided into parts to bound memory: (target rows per part, maximum number of parts of that size).

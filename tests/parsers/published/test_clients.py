@@ -46,7 +46,7 @@ def test_files_of_one_machine_make_its_frontier_for_each_gpu(tmp_path: Path) -> 
             file = tmp_path / f"{name}{streams}.json"
             load = {"max_concurrency": streams, "output_throughput": 600 * more, "median_tpot_ms": 50 * more**2}
             file.write_text(json.dumps({**RUN, **load, "date": name}))
-            words = ("--machine", f"{name}-a", "--label", f"gen={name}", "--label", f"gpus={gpus}")
+            words = ("--name", f"{name}-a", "--label", f"gen={name}", "--label", f"gpus={gpus}")
             run(tmp_path, "import", "vllm_bench", str(file), *words)
     doc = json.loads(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "gpu", "--format", "json"))
     (family,) = doc["frontiers"]

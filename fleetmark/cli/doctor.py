@@ -1,0 +1,25 @@
+"""``fleetmark doctor``: what this machine lacks to control a fleet."""
+
+from __future__ import annotations
+
+import typer
+
+from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsDocument, DocumentFormat, Output, Root, beside
+from fleetmark.cli.reports import Lang
+
+
+def doctor(
+    lang: Lang = "en",
+    root: Root = ROOT,
+    output: Output = None,
+    as_: AsDocument = DocumentFormat.TABLE,
+) -> None:
+    """Say what this machine lacks, with the command that mends it. Exit status 1 if a run needs it.
+
+    Examples: fleetmark doctor; fleetmark doctor --format json
+    """
+    from fleetmark.verbs import doctor as examining
+    from fleetmark.verbs.documents import files
+
+    good = examining.show(str(root), as_.value, beside(as_), files(output, lang))
+    raise typer.Exit(OK if good else SOME_FAILED)

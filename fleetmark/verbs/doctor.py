@@ -1,0 +1,203 @@
+"""``fleetmark doctor``: what this machine lacks to control a fleet, each with the command that mends it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from rich.console import Console
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.text import count
+from fleetmark.base.units import human
+from fleetmark.reports.lists import checks as report
+from fleetmark.reports.lists.checks import Check
+from fleetmark.verbs import documents
+from fleetmark.verbs.documents import Documents
+
+LEAST_FREE_BYTES = 1 << 30
+_COMMAND_S = 20.0  # for each program that is asked for its version
+_INSTALLERS = {
+    "apt-get": "apt-get install -y",
+    "dnf": "dnf install -y",
+    "zypper": "zypper install -y",
+    "apk": "apk add",
+}
+_FONTS = (("fonts", ":", "fonts-dejavu-core"), ("Chinese fonts", ":lang=zh", "fonts-noto-cjk"))
+# Extras that need no check of their own: tools of developers.
+_DEVELOPERS = frozenset({"dev", "all"})
+
+
+def show(root: str, form: str, console: Console, files: Documents) -> bool:
+    """Print the checks, and write the requested ``files``. Return whether nothing is missing that ``run`` needs."""
+    checks = [*_needed(root), *_useful()]
+    documents.show(report.document(checks), form, console, files)
+    return all(check.is_good for check in checks if check.is_needed)
+
+
+def _needed(root: str) -> Iterator[Check]:
+    """Yield the checks of what every run needs."""
+    yield Check("Python", True, True, platform.python_version(), "")
+    yield _packages("packages", "", is_needed=True)
+    yield _ansible()
+    yield _program("ssh", "openssh-client", "reaches hosts", is_needed=True)
+    yield _program("ssh-keygen", "openssh-client", "reads keys", is_needed=True)
+    yield from _results(root)
+    yield _clock()
+
+
+def _useful() -> Iterator[Check]:
+    """Yield the checks of what some verbs or workloads need."""
+    yield _keys()
+    yield _program("git", "git", "fetches sources that a workload names by a repository")
+    yield _program("make", "make", "runs the targets of a checkout")
+    yield _pdf()
+    yield from _fonts()
+    for extra in _extras():
+        yield _packages(f"extra {extra}", extra)
+
+
+def _program(name: str, package: str, purpose: str, *, is_needed: bool = False) -> Check:
+    path = shutil.which(name)
+    return Check(name, is_needed, path is not None, path or f"not found; it {purpose}", _install(package))
+
+
+def _install(package: str) -> str:
+    """Return the command that installs a package of the distribution here; empty if its package manager is unknown."""
+    words = next((words for name, words in _INSTALLERS.items() if shutil.which(name)), "")
+    sudo = "" if os.geteuid() == 0 else "sudo "
+    return f"{sudo}{words} {package}" if words else ""
+
+
+def _requirements(extra: str) -> list[Requirement]:
+    """Return what the package requires, or what its ``extra`` adds."""
+    try:
+        listed = [Requirement(text) for text in importlib.metadata.requires("fleetmark") or ()]
+    except (importlib.metadata.PackageNotFoundError, InvalidRequirement):
+        return []
+    if not extra:
+        return [r for r in listed if r.marker is None or r.marker.evaluate({"extra": ""})]
+    marked = [(r, r.marker) for r in listed if r.marker]
+    return [r for r, marker in marked if marker.evaluate({"extra": extra}) and not marker.evaluate({"extra": ""})]
+
+
+def _extras() -> list[str]:
+    try:
+        names = importlib.metadata.metadata("fleetmark").get_all("Provides-Extra") or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    return sorted(set(names) - _DEVELOPERS)
+
+
+def _packages(name: str, extra: str, *, is_needed: bool = False) -> Check:
+    """Check the Python packages that Fleetmark, or an extra of it, requires."""
+    required = [r for r in _requirements(extra) if r.name != "fleetmark"]
+    lacking = [problem for requirement in required if (problem := _lack(requirement))]
+    wanted = f"fleetmark[{extra}]" if extra else "fleetmark"
+    command = shlex.join([sys.executable, "-m", "pip", "install", "--upgrade", wanted])
+    finding = count(len(required), "Python package") if not lacking else "; ".join(lacking)
+    return Check(name, is_needed, not lacking, finding, command)
+
+
+def _lack(requirement: Requirement) -> str:
+    """Return what is wrong with an installed package; empty if nothing is."""
+    try:
+        version = importlib.metadata.version(requirement.name)
+    except importlib.metadata.PackageNotFoundError:
+        return f"{requirement.name} is not installed"
+    if requirement.specifier.contains(version, prereleases=True):
+        return ""
+    return f"{requirement.name} {version} is not {requirement.specifier}"
+
+
+def _ansible() -> Check:
+    done = _output([sys.executable, "-m", "ansible", "adhoc", "--version"])
+    first = done.splitlines()[0] if done else "it does not start"
+    command = shlex.join([sys.executable, "-m", "pip", "install", "--upgrade", "ansible-core", "ansible-runner"])
+    return Check("ansible", True, bool(done), first, command)
+
+
+def _output(argv: Sequence[str]) -> str:
+    """Return what a program prints, or nothing if it fails or takes too long."""
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, text=True, timeout=_COMMAND_S, stdin=subprocess.DEVNULL, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _results(root: str) -> Iterator[Check]:
+    """Check that campaigns can be kept: the folder can be written, and has room."""
+    if ":/" in root:
+        yield Check("results", True, True, f"{root} is an object store, which is not checked", "")
+        return
+    folder = Path(root).absolute()
+    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    elsewhere = "export FLEETMARK_RESULTS=$HOME/fleetmark-results"
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        yield Check("results", True, False, f"{folder} cannot be written: {error.strerror}", elsewhere)
+        return
+    yield Check("results", True, True, str(folder), "")
+    free = shutil.disk_usage(there).free
+    text = f"{human(free, 'B')} free in {there}"
+    yield Check("space", True, free >= LEAST_FREE_BYTES, text, elsewhere)
+
+
+def _clock() -> Check:
+    """Check the clock: campaigns are named by time, and certificates and stores refuse a wrong one."""
+    newest = Path(__file__).stat().st_mtime
+    if time.time() < newest - 86400:
+        return Check("clock", True, False, f"it is {time.strftime('%Y-%m-%d %H:%M')}, before this program", _SYNC)
+    state = _output(["timedatectl", "show", "--property", "NTPSynchronized", "--value"])
+    text = {"yes": "synchronised", "no": "not synchronised"}.get(state, "not known to be synchronised")
+    return Check("clock", False, state != "no", text, _SYNC)
+
+
+_SYNC = "sudo timedatectl set-ntp true"
+
+
+def _keys() -> Check:
+    agent = os.environ.get("SSH_AUTH_SOCK")
+    files = sorted(path.with_suffix("").name for path in (Path.home() / ".ssh").glob("id_*.pub"))
+    finding = "an agent" if agent and Path(agent).exists() else ", ".join(files)
+    return Check("ssh key", False, bool(finding), finding or "no key in ~/.ssh and no agent", "ssh-keygen -t ed25519")
+
+
+def _pdf() -> Check:
+    from fleetmark.reports.formats import pdf
+
+    return _tried("PDF", pdf.check, "WeasyPrint and its libraries", _install("libpango-1.0-0 libpangoft2-1.0-0"))
+
+
+def _tried(name: str, check: Callable[[], None], good: str, command: str) -> Check:
+    try:
+        check()
+    except FleetmarkError as error:
+        return Check(name, False, False, " ".join(str(error).split()), command)
+    return Check(name, False, True, good, "")
+
+
+def _fonts() -> Iterator[Check]:
+    """Check the fonts of PDF files. Chinese needs a font of its own."""
+    if shutil.which("fc-list") is None:
+        yield Check("fonts", False, False, "fc-list is not found, so fonts are not known", _install("fontconfig"))
+        return
+    for name, pattern, package in _FONTS:
+        number = len(_output(["fc-list", pattern]).splitlines())
+        finding = f"{number} for PDF files" if number else "none for PDF files"
+        yield Check(name, False, number > 0, finding, _install(package))
