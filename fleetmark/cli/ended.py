@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 
 from fleetmark.base.terminal import Terminal
 from fleetmark.cli.common import OK, SOME_FAILED, in_a_sentence, interruptible
-from fleetmark.record.archive import Archive
+
+if TYPE_CHECKING:
+    from fleetmark.record.archive import Archive  # loading it takes a tenth of a second
 
 
 def show(archive: Archive, form: str, console: Console, strict: bool) -> int:
