@@ -437,7 +437,7 @@ def test_no_credentials(store: stores.Store, monkeypatch: pytest.MonkeyPatch, tm
 
 def test_without_the_package(store: stores.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "s3fs", None)
-    assert refused(Path(store.url), "campaigns").endswith("pip install 'fleetmark[s3]'")
+    assert refused(Path(store.url), "campaigns").endswith("pip install 'fleetmark[stores]'")
 
 
 @pytest.mark.parametrize("url", ["gs://bucket/x", "s3://B/x", "s3:///x", "https://x/y", "s3://bucket/a/../b"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +19,21 @@ class CannotKeep(FleetmarkError):
 
 class LeftOut(UserWarning):
     """Warn that a damaged part of the record is left out, and say why in one sentence."""
+
+
+def required(package: str, extra: str, subject: str) -> Any:
+    """Import and return ``package``, which only the extra ``extra`` of the installation brings.
+
+    ``subject``: what needs it, as the sentence begins: "a PDF". Raise FleetmarkError if it is not installed.
+    """
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        name = _NAMES.get(package.partition(".")[0], package.partition(".")[0])
+        raise FleetmarkError(f"{subject} needs {name}: pip install 'fleetmark[{extra}]'") from error
+
+
+_NAMES = {"vl_convert": "vl-convert", "weasyprint": "WeasyPrint", "ibis": "Ibis", "pyspark": "PySpark"}
 
 
 def leave_out(item: str, reason: FleetmarkError) -> None:

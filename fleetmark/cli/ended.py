@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 
 from fleetmark.base.terminal import Terminal
 from fleetmark.cli.common import OK, SOME_FAILED, in_a_sentence, interruptible
-from fleetmark.record.archive import Archive
-from fleetmark.verbs.documents import Documents
+
+if TYPE_CHECKING:
+    from fleetmark.record.archive import Archive  # loading it takes a tenth of a second
+    from fleetmark.verbs.documents import Documents
 
 
 def show(archive: Archive, form: str, console: Console, strict: bool, documents: Documents) -> int:

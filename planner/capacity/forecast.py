@@ -18,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from fleetmark.base.errors import required
+
 Floats = npt.NDArray[np.float64]
 
 LEAST = 8  # values
@@ -48,7 +50,7 @@ class Forecast:
 def forecast(use: Sequence[float], steps: int, season: int = 1) -> Forecast:
     """``steps`` periods after ``use``, which is above 0 throughout; ``season``: its periods, 1 for none.
 
-    Raises ValueError for fewer than ``LEAST`` values.
+    Raises ValueError for fewer than ``LEAST`` values, FleetmarkError if statsmodels is not installed.
     """
     if len(use) < LEAST:
         raise ValueError(f"{len(use)} values, at least {LEAST} are needed")
@@ -88,10 +90,10 @@ def _forms(count: int, season: int) -> list[Form]:
 
 
 def _fitted(logs: Floats, form: Form, season: int) -> Any:
-    from statsmodels.tsa.exponential_smoothing.ets import ETSModel  # a second of importing, for a forecast only
-
+    # Imported here: it takes a second, and only a forecast needs it.
+    models = required("statsmodels.tsa.exponential_smoothing.ets", "plan", "a forecast from past use")
     trend, damped, seasonal = form
-    model = ETSModel(
+    model = models.ETSModel(
         pd.Series(logs),
         error="add",
         trend="add" if trend else None,

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from html import escape
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from fleetmark import __version__
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.text import message
 from fleetmark.base.units import parse_quantity
 from fleetmark.reports.formats.breakdown import embedded
-from fleetmark.reports.kit.charts import Chart, to_svg
+from fleetmark.reports.kit.charts import Chart, can_draw, to_svg
 from fleetmark.reports.kit.document import Document, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.page import Medium, page
@@ -47,7 +49,7 @@ def render(document: Document, language: Language, *, templates: Path | None = N
             for cell, column in zip(row, exhibit.columns, strict=True)
         ),
         "unit_scale": unit_scale,
-        "svg": drawing([section for shown in seen for section in shown.sections_for(kind)]),
+        "svg": drawing([section for shown in seen for section in shown.sections_for(kind)], language),
         "embedded": embedded(document.breakdown, language) if document.breakdown and medium == "screen" else "",
         "document": document,
         "sections": [Heading(section.key, section.title) for section in sections if section.title][:MOST_LINKS],
@@ -85,9 +87,15 @@ def unit_scale(cell: Cell, column: Column) -> tuple[float, str] | None:
     return None if factor is None else (factor, unit)
 
 
-def drawing(sections: Sequence[Section]) -> Callable[[Chart], str]:
-    """Return a function that gives the SVG of a chart. All charts of ``sections`` are drawn in parallel."""
+def drawing(sections: Sequence[Section], language: Language) -> Callable[[Chart], str]:
+    """Return a function that gives the SVG of a chart. All charts of ``sections`` are drawn in parallel.
+
+    If vl-convert is not installed, it gives a sentence in place of each chart that would have to be drawn.
+    """
     charts = [e for section in sections for e in section.exhibits if isinstance(e, Chart) and e.spec and not e.svg]
+    if charts and not can_draw():
+        missing = language(message("This chart needs vl-convert: pip install 'fleetmark[charts]'"))
+        return lambda chart: chart.svg or f'<p class="note">{escape(missing)}</p>'
     with ThreadPoolExecutor(4) as pool:  # the engine releases the GIL
         drawn = list(pool.map(to_svg, [c.spec() for c in charts if c.spec], range(len(charts))))
     by_id = {id(chart): svg for chart, svg in zip(charts, drawn, strict=True)}

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.errors import FleetmarkError, required
 from fleetmark.reports.formats import html
 from fleetmark.reports.kit import tags
 from fleetmark.reports.kit.document import Document
@@ -23,7 +23,7 @@ def render(document: Document, language: Language, *, templates: Path | None = N
     """Return the PDF file. Nothing is fetched. The same document and fonts give the same bytes.
 
     See ``reports.formats.html.render`` for ``templates`` and the errors raised. Raise FleetmarkError also if the
-    libraries that WeasyPrint needs to draw text are not installed.
+    packages of the extra ``pdf`` or the libraries that WeasyPrint needs to draw text are not installed.
     """
     return of_html(html.render(document, language, templates=templates, medium="paper"))
 
@@ -46,13 +46,12 @@ def check() -> None:
 
 def _weasyprint() -> Any:
     try:
-        import weasyprint
+        return required("weasyprint", "pdf", "a PDF")
     except OSError as error:
         raise FleetmarkError(
             f"a PDF needs Pango, which cannot be loaded ({str(error).splitlines()[0]}): "
             "install libpango-1.0-0 and libpangoft2-1.0-0"
         ) from error
-    return weasyprint
 
 
 def _in_points(page: str) -> str:

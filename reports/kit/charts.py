@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from html import escape
+from importlib.util import find_spec
 from typing import Any, Literal
 
+from fleetmark.base.errors import required
 from fleetmark.base.facts import Facts
 from fleetmark.base.units import significant
 from fleetmark.record.results import HostInfo
@@ -83,10 +85,17 @@ def _titled(match: re.Match[str]) -> str:
     return f"<path{match[2]}><title>{match[1]}</title></path>"
 
 
-def to_svg(spec: Spec, number: int) -> str:
-    """Render ``spec``; ``number`` makes the ids of this SVG differ from those of its neighbours on the page."""
-    import vl_convert  # imported here because it takes 3 ms
+def can_draw() -> bool:
+    """Return whether vl-convert is installed, which draws charts."""
+    return find_spec("vl_convert") is not None
 
+
+def to_svg(spec: Spec, number: int) -> str:
+    """Render ``spec``; ``number`` makes the ids of this SVG differ from those of its neighbours on the page.
+
+    Raise FleetmarkError if vl-convert is not installed.
+    """
+    vl_convert = required("vl_convert", "charts", "a chart")
     svg: str = vl_convert.vegalite_to_svg(
         {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **_STYLE, **spec}
     )
@@ -133,7 +142,8 @@ _STYLE: Spec = {
 
 def warm() -> None:
     """Start the chart engine before the first chart, because its start takes half a second."""
-    to_svg({"mark": "point", "data": {"values": []}}, 0)
+    if can_draw():
+        to_svg({"mark": "point", "data": {"values": []}}, 0)
 
 
 def colour_of(generations: Iterable[str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from fleetmark.base.errors import CannotKeep, FleetmarkError
+from fleetmark.base.errors import CannotKeep, FleetmarkError, required
 from fleetmark.record.store.refusals import code_of, sentence
 
 _URL = re.compile(r"s3://[a-z0-9][a-z0-9._-]{1,62}(/[^\x00-\x1f?#]*)?")
@@ -36,12 +36,7 @@ class Objects:
         if not _URL.fullmatch(url) or not all(map(_is_plain, url.rstrip("/").split("/")[3:])):
             raise FleetmarkError(f"--results {url}: write it as s3://BUCKET/PATH, or name a folder")
         self.url = url.rstrip("/")
-        try:
-            import s3fs
-        except ImportError as error:
-            raise FleetmarkError(
-                f"--results {url}: reading a store needs the package s3fs; pip install 'fleetmark[s3]'"
-            ) from error
+        s3fs = required("s3fs", "stores", f"--results {url}: an object store")
         self._base = self.url.removeprefix("s3://")
         settings = {"connect_timeout": 10, "retries": {"total_max_attempts": 1}}  # s3fs itself tries five times
         self._store: Any = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True, config_kwargs=settings)

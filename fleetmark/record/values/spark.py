@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlparse
 
 import pandas as pd
 
-from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.errors import FleetmarkError, required
 from fleetmark.record.values.engine import Engine
 
 # Statements for DuckDB create tables and views like this. DuckDB drops them when the connection closes.
@@ -97,19 +97,19 @@ def _connect(master: str) -> Any:
         raise FleetmarkError(
             "FLEETMARK_ENGINE: Spark needs Java 17 or later here: apt-get install default-jre-headless"
         )
-    try:
-        import ibis
-        from pyspark.errors import PySparkException
-        from pyspark.sql import SparkSession
+    ibis = required("ibis", "spark", "FLEETMARK_ENGINE: Spark")
+    session_type = required("pyspark.sql", "spark", "FLEETMARK_ENGINE: Spark").SparkSession
+    from pyspark.errors import PySparkException
 
+    try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # from pandas 3
             settings: dict[str, Any] = _SETTINGS | (_LOCAL if master.startswith("local") else {})
-            session = SparkSession.builder.master(master).appName("fleetmark").config(map=settings).getOrCreate()
+            session = session_type.builder.master(master).appName("fleetmark").config(map=settings).getOrCreate()
             session.sql(_FINITE)
             return ibis.pyspark.connect(session)
-    except ImportError as error:
-        raise FleetmarkError("FLEETMARK_ENGINE: Spark needs more packages: pip install 'fleetmark[spark]'") from error
+    except ImportError as error:  # the back end of Ibis for Spark
+        raise FleetmarkError("FLEETMARK_ENGINE: Spark needs Ibis: pip install 'fleetmark[spark]'") from error
     except PySparkException as error:
         raise FleetmarkError(f"FLEETMARK_ENGINE: no Spark at {master}: {_first_line(error)}") from error
 
