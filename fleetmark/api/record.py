@@ -31,7 +31,7 @@ from fleetmark.record.machines import machines
 from fleetmark.record.select import Machine, choose, distinct_names
 from fleetmark.record.values import Values, create_tables, described
 from fleetmark.record.values.database import connect
-from fleetmark.record.values.engine import in_memory, literal, one_of
+from fleetmark.record.values.engine import in_memory, literal, one_of, quoted
 from fleetmark.record.view import read_values, with_scores
 
 By = Literal["host", "pair", "generation"]
@@ -179,7 +179,7 @@ class Record:
             for name, patterns in filters.items()
             if patterns is not None
         }
-        conditions = [one_of(name, matches) for name, matches in matched.items()]
+        conditions = [one_of(quoted([name]), matches) for name, matches in matched.items()]
         conditions += [] if status is None else [f"status = {literal(status)}"]
         return values, " and ".join(conditions) or "true"
 
