@@ -68,7 +68,9 @@ class CampaignReport(TypedDict):
     causes: list[PlainRow]
     outcomes: list[Run]
     measurements: list[PlainRow]
+    roofs: NotRequired[list[TablePart]]
     operators: NotRequired[list[TablePart]]
+    frontiers: NotRequired[list[TablePart]]
     remarks: NotRequired[list[TablePart]]
 
 
