@@ -43,6 +43,8 @@ class Run(TypedDict):
     started: str
     wall_s: float | None
     foreign_cores: float | None
+    subject: NotRequired[str]
+    notes: NotRequired[list[str]]
 
 
 class CampaignReport(TypedDict):
