@@ -24,7 +24,7 @@ from fleetmark.base.errors import LeftOut
 from fleetmark.record.archive import Archive
 from fleetmark.record.figures.hosts import per_host
 from fleetmark.record.view import load_results
-from tests import stores
+from tests import programs, stores
 from tests.commands import run
 from tests.records import IOPS, TRIAD, record
 from tests.reports.compared import archives
@@ -73,48 +73,10 @@ def test_importing_the_package_loads_nothing_and_the_names_are_those_of_the_stub
 
 
 def test_a_users_program_passes_strict_type_checks(tmp_path: Path) -> None:
-    """What is installed passes in the same way: tests/test_package.py."""
-    programs = {"right.py": PROGRAM, "wrong.py": f"{PROGRAM}    record.values(workloads='stream')\n"}
-    for name, text in programs.items():
-        (tmp_path / name).write_text(text)
+    """The wheel's types are checked in the same way: tests/test_package.py."""
+    assert (ROOT / "fleetmark/py.typed").is_file()
     (tmp_path / "fleetmark").symlink_to(ROOT / "fleetmark")
-    words = [
-        "--strict",
-        "--follow-imports=silent",
-        "--config-file",
-        "/dev/null",
-        "--cache-dir",
-        str(tmp_path / "cache"),
-    ]
-    words = [sys.executable, "-m", "mypy", *words, *programs]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
-    first, *others = done.stdout.splitlines()
-    assert first.startswith("wrong.py") and "workloads" in first, done.stdout
-    assert not [line for line in others if line.startswith("right.py")], done.stdout
-
-
-PROGRAM = """
-import pandas as pd
-import fleetmark
-
-
-def best(folder: str) -> tuple[str, float]:
-    with fleetmark.open(folder) as record:
-        compared: fleetmark.Comparison = record.compare("gen=icelake", "gen=genoa", per="core")
-        classes: pd.DataFrame = compared.classes
-        record.figures(by="generation", workload=["stream", "fio"])
-        compared.save(f"{folder}/report.html", lang="zh-CN")
-    try:
-        fleetmark.parse("stream", b"")
-    except fleetmark.FleetmarkError as error:
-        print(error)
-    with fleetmark.open(folder) as record:
-        return compared.answer, float(classes["ratio"].max())
-
-
-def more(record: fleetmark.Record) -> None:
-    print(fleetmark.__version__, record.path)
-"""
+    programs.check_types(tmp_path, Path(sys.executable))
 
 
 # --- campaigns and values -------------------------------------------------------------------------------------------

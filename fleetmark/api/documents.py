@@ -34,6 +34,8 @@ class NextStep(TypedDict):
 
 
 class Run(TypedDict):
+    """Say how a run ended. ``started``: ISO 8601, UTC. ``foreign_cores``: cores that other processes used."""
+
     host: str
     workload: str
     case: str
