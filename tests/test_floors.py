@@ -24,6 +24,7 @@ FLOORS = (
     ("reports",),
     ("fleetmark/verbs",),
     ("fleetmark/cli",),
+    ("fleetmark/api",),
 )
 HEIGHT = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 ROOMS = ("fleetmark", "workloads", "parsers", "planner", "reports")

@@ -1,4 +1,4 @@
-"""``pip install .`` into an empty environment, not editable: all files are installed, and it works from any folder."""
+"""The wheel and the sdist, each installed into an empty environment: all files are there, and it works from any folder."""
 
 from __future__ import annotations
 
@@ -10,50 +10,115 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import openpyxl
 import pytest
+
+from tests import programs
+from tests.reports.compared import archives
 
 pytestmark = pytest.mark.alone
 ROOT = Path(__file__).parents[1]
+_ENV = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+_ENV |= {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}
+_OFFLINE = ("No matching distribution", "Connection", "Could not find a version")
+
+
+def _pip(python: Path, *words: str | Path) -> None:
+    """Run pip. Skip the test if there is no package index."""
+    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode and any(sign in done.stderr for sign in _OFFLINE):
+        pytest.skip("no package index to install from")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("package")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the wheel and the sdist by kind. The checkout that they were built from is gone."""
+    place = tmp_path_factory.mktemp("built")
     source = place / "source"  # a copy, so that building leaves nothing in the tree
-    left_out = shutil.ignore_patterns(".git", ".venv", "*.egg-info", "__pycache__", ".*_cache", "tests", "benchmarks")
+    left_out = shutil.ignore_patterns(".git", ".venv*", "*.egg-info", "__pycache__", ".*_cache", "tests", "benchmarks")
     shutil.copytree(ROOT, source, symlinks=True, ignore=left_out)
     subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
-    pip = [place / "venv/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", source]
-    done = subprocess.run(pip, capture_output=True, text=True)
-    if done.returncode and ("No matching distribution" in done.stderr or "Connection" in done.stderr):
-        pytest.skip("no package index to install from")
-    assert done.returncode == 0, done.stderr
+    python = place / "venv/bin/python"
+    _pip(python, "build", "hatchling")
+    build = [python, "-m", "build", "--no-isolation", "--wheel", "--sdist", "--outdir", place / "dist", source]
+    done = subprocess.run(build, capture_output=True, text=True, env=_ENV)
+    assert done.returncode == 0, done.stdout + done.stderr
     shutil.rmtree(source)
+    (wheel,), (sdist,) = (place / "dist").glob("*.whl"), (place / "dist").glob("*.tar.gz")
+    return {"wheel": wheel, "sdist": sdist}
+
+
+@pytest.fixture(scope="module", params=["wheel", "sdist"])
+def installed(request: pytest.FixtureRequest, built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the program in an environment that has nothing else but pandas' types."""
+    place = tmp_path_factory.mktemp(request.param)
+    subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    _pip(place / "venv/bin/python", f"{built[request.param]}{'[all]' if 'all' in extras else ''}", "pandas-stubs")
     return place / "venv" / "bin" / "fleetmark"
 
 
+def run(installed: Path, folder: Path, *words: str, timeout: float = 300) -> str:
+    done = subprocess.run([installed, *words], capture_output=True, text=True, cwd=folder, env=_ENV, timeout=timeout)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    return done.stdout
+
+
 def test_the_self_test_runs_from_anywhere(installed: Path, tmp_path: Path) -> None:
-    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")} | {
-        "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"
-    }
-    done = subprocess.run(
-        [installed, "run", "--suite", "selftest", "--format", "json"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=env,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    doc = json.loads(done.stdout)
+    doc = json.loads(run(installed, tmp_path, "run", "--suite", "selftest", "--format", "json"))
     assert {o["status"] for o in doc["outcomes"]} == {"passed"}
     assert len(doc["measurements"]) == 6
     page = Path(doc["page"])
     assert page.is_relative_to(tmp_path)
     assert page.read_text().startswith("<!doctype html>")
+
+
+def test_the_quick_suite_runs_and_the_interface_reads_it(installed: Path, tmp_path: Path) -> None:
+    """What this machine lacks is skipped with a reason; what runs passes."""
+    words = [installed, "run", "--suite", "quick", "--repeats", "1", "--format", "json"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=_ENV, timeout=900)
+    doc = json.loads(done.stdout)
+    statuses = [o["status"] for o in doc["outcomes"]]
+    assert statuses.count("passed") > 3 and set(statuses) <= {"passed", "skipped", "invalid"}, done.stderr
+    assert all(o["reason"] for o in doc["outcomes"] if o["status"] != "passed")
+    program = (
+        "import fleetmark, json; record = fleetmark.open('fleetmark-results');"
+        "frame = record.figures(by='host'); assert len(frame) and frame['value'].notna().all();"
+        "print(json.dumps([len(record.campaigns()), len(record.values()), len(fleetmark.parse('selftest', b'1.5 2.5\\n'))]))"
+    )
+    words = [installed.with_name("python"), "-c", program]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=_ENV)
+    assert done.returncode == 0, done.stderr
+    passed = sum(m["status"] == "passed" for m in doc["measurements"])
+    assert json.loads(done.stdout) == [1, passed, 1]
+
+
+def test_comparisons_and_plans_are_written_in_every_format(installed: Path, tmp_path: Path) -> None:
+    archives(tmp_path / "results")
+    sides = ["compare", "--baseline", "gen=icelake", "--candidate", "gen=genoa", "--results", "results"]
+    answer = json.loads(run(installed, tmp_path, *sides, "--format", "json"))["answer"]["sentence"]
+    assert answer.startswith("One genoa replaces ")
+    assert answer in run(installed, tmp_path, *sides, "--format", "md")
+    assert run(installed, tmp_path, *sides, "--format", "csv").startswith("candidate,class,")
+    run(installed, tmp_path, *sides, "--html", "c.html", "--pdf", "c.pdf", "--xlsx", "c.xlsx")
+    run(installed, tmp_path, "plan", "init", "demand.yml")
+    words = ["plan", "demand.yml", "--draws", "100", "--seconds", "5", "--format", "json"]
+    plan = json.loads(run(installed, tmp_path, *words, "--html", "p.html", "--pdf", "p.pdf", "--xlsx", "p.xlsx"))
+    assert plan["plan"]["buy"]
+    for name, text in (("c", answer), ("p", plan["summary"]["answer"])):
+        assert text.split(";")[0][:40] in (tmp_path / f"{name}.html").read_text()
+        assert (tmp_path / f"{name}.pdf").read_bytes().startswith(b"%PDF-")
+        assert len(openpyxl.load_workbook(tmp_path / f"{name}.xlsx", read_only=True).sheetnames) > 3
+
+
+def test_a_users_program_passes_strict_type_checks(installed: Path, tmp_path: Path) -> None:
+    programs.check_types(tmp_path, installed.with_name("python"))
 
 
 def test_what_runs_here_has_the_limits_of_who_started_it(installed: Path, tmp_path: Path) -> None:

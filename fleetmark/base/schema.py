@@ -31,32 +31,45 @@ class Column:
     type: type[str | int | float | bool]
     role: Role = Role.VALUE
     default: str | int | bool | None = None
+    description: str = ""
 
 
 COLUMNS = (
-    Column("campaign", str, default=""),
-    Column("host", str),
-    Column("workload", str, Role.KEY),
-    Column("case", str, Role.KEY),
-    Column("metric", str, Role.KEY),
-    Column("subject", str, Role.KEY, "host"),  # the measured part of the host, or a pair: h1>h2
-    Column("labels", str, Role.KEY, "{}"),  # canonical JSON: sorted keys, no spaces
-    Column("standing", str, Role.KEY, ""),  # a Standing if the benchmark's owners would not accept it as a result
-    Column("unit", str, Role.KEY),  # a base unit
-    Column("better", str, Role.ABOUT),  # a Better
-    Column("class", str, Role.ABOUT, ""),  # cpu-int, mem-bw, disk-iops, net, ...
-    Column("kind", str, Role.ABOUT, ""),  # a Kind; empty for descriptive metrics, and in files of earlier versions
-    Column("headline", bool, Role.ABOUT),  # whether it is one of the main results
-    Column("centre", str, Role.ABOUT, ""),  # a Centre: how to summarise several values
-    Column("bits", bool, Role.ABOUT, False),  # whether reports show this rate in bit/s
-    Column("percent", bool, Role.ABOUT, False),  # whether reports show this share in %
-    Column("repeat", int, default=0),  # counted from 0
-    Column("value", float),  # in the base unit
-    Column("status", str),  # the status of the repeat, or warm-up, disturbed; only passed values are scored
-    Column("time", str, default=""),  # when the repeat began: ISO 8601, UTC
-    Column("tool_version", str, default=""),
-    Column("raw", str, default=""),  # path of the raw file in the campaign; empty for a score over several runs
-    Column("members", str, default=""),  # the hosts that ran it together, as JSON; empty for a single host
+    Column("campaign", str, default="", description="the campaign's id"),
+    Column("host", str, description="the host's name"),
+    Column("workload", str, Role.KEY, description="the workload's name"),
+    Column("case", str, Role.KEY, description="the case of the workload"),
+    Column("metric", str, Role.KEY, description="the metric's name"),
+    Column("subject", str, Role.KEY, "host", description="the measured part of the host, or a pair: h1>h2"),
+    Column("labels", str, Role.KEY, "{}", description="canonical JSON: sorted keys, no spaces"),
+    Column(
+        "standing",
+        str,
+        Role.KEY,
+        "",
+        description="a Standing if the benchmark's owners reject it as a result",
+    ),
+    Column("unit", str, Role.KEY, description="a base unit"),
+    Column("better", str, Role.ABOUT, description="a Better"),
+    Column("class", str, Role.ABOUT, "", description="cpu-int, mem-bw, disk-iops, net, ..."),
+    Column(
+        "kind",
+        str,
+        Role.ABOUT,
+        "",
+        description="a Kind; empty for descriptive metrics and earlier versions",
+    ),
+    Column("headline", bool, Role.ABOUT, description="whether it is one of the main results"),
+    Column("centre", str, Role.ABOUT, "", description="a Centre: how to summarise several values"),
+    Column("bits", bool, Role.ABOUT, False, description="whether reports show this rate in bit/s"),
+    Column("percent", bool, Role.ABOUT, False, description="whether reports show this share in %"),
+    Column("repeat", int, default=0, description="counted from 0"),
+    Column("value", float, description="in the base unit"),
+    Column("status", str, description="the status of the repeat, or warm-up, disturbed; only passed values are scored"),
+    Column("time", str, default="", description="when the repeat began: ISO 8601, UTC"),
+    Column("tool_version", str, default="", description="the version that the tool reports"),
+    Column("raw", str, default="", description="path of the raw file; empty for a score over several runs"),
+    Column("members", str, default="", description="the hosts that ran it together, as JSON; empty for a single host"),
 )
 NAMES = tuple(c.name for c in COLUMNS)
 KEY = tuple(c.name for c in COLUMNS if c.role is Role.KEY)

@@ -18,6 +18,7 @@ NOT_SOLD = "not sold"
 _LARGEST = 1e15
 _AMOUNT = re.compile(r"\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?)\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
 _CURRENCY = re.compile(r"[A-Z]{3}")
+Written = float | str  # how an amount is written in a file: a number, or a number with a unit
 _WATTS = {"": 1.0, "w": 1.0, "kw": 1e3, "mw": 1e6}
 
 
@@ -63,7 +64,7 @@ def plain(minimum: float = 0.0, maximum: float = _LARGEST, *, above: bool = Fals
             raise ValueError(f"{_shown(value)} is not a plain number: write it without separators, unit or currency")
         return _within(number, minimum, maximum, above)
 
-    return BeforeValidator(read)
+    return BeforeValidator(read, json_schema_input_type=Written)
 
 
 def integer(minimum: int = 0, maximum: int = 10**9) -> BeforeValidator:
@@ -73,7 +74,7 @@ def integer(minimum: int = 0, maximum: int = 10**9) -> BeforeValidator:
             raise ValueError(f"{_shown(value)} is not a whole number")
         return int(_within(number, minimum, maximum))
 
-    return BeforeValidator(read)
+    return BeforeValidator(read, json_schema_input_type=Written)
 
 
 def share(minimum: float = 0.0, maximum: float = 1.0, *, above: bool = False) -> BeforeValidator:
@@ -83,7 +84,7 @@ def share(minimum: float = 0.0, maximum: float = 1.0, *, above: bool = False) ->
             raise ValueError(f"{_shown(value)} is not a share: write 8% or 0.08")
         return _within(number / 100 if rest else number, minimum, maximum, above)
 
-    return BeforeValidator(read)
+    return BeforeValidator(read, json_schema_input_type=Written)
 
 
 def _watts(value: object) -> float:
@@ -199,17 +200,19 @@ def texts(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+written_entries = BeforeValidator(entries, json_schema_input_type=dict[str, Written] | str)
+written_texts = BeforeValidator(texts, json_schema_input_type=list[str | int] | str | int)
 Number = Annotated[float, plain()]
 Integer = Annotated[int, integer()]
-Price = Annotated[Quantity | None, BeforeValidator(price)]
-Money = Annotated[Quantity, BeforeValidator(_money)]
-Watts = Annotated[float, BeforeValidator(_watts)]
-Seconds = Annotated[float, BeforeValidator(_seconds)]
-Span = Annotated[tuple[float, str], BeforeValidator(_span)]
-Amount = Annotated[Quantity, BeforeValidator(_quantity)]
-Text = Annotated[str, BeforeValidator(_text)]
-Yes = Annotated[bool, BeforeValidator(yes)]
-Limit = Annotated[float | None, BeforeValidator(_limit)]
+Price = Annotated[Quantity | None, BeforeValidator(price, json_schema_input_type=Written)]
+Money = Annotated[Quantity, BeforeValidator(_money, json_schema_input_type=Written)]
+Watts = Annotated[float, BeforeValidator(_watts, json_schema_input_type=Written)]
+Seconds = Annotated[float, BeforeValidator(_seconds, json_schema_input_type=Written)]
+Span = Annotated[tuple[float, str], BeforeValidator(_span, json_schema_input_type=Written)]
+Amount = Annotated[Quantity, BeforeValidator(_quantity, json_schema_input_type=Written)]
+Text = Annotated[str, BeforeValidator(_text, json_schema_input_type=str | float)]
+Yes = Annotated[bool, BeforeValidator(yes, json_schema_input_type=bool | str | int)]
+Limit = Annotated[float | None, BeforeValidator(_limit, json_schema_input_type=Written)]
 
 
 def _shape(value: object) -> str:

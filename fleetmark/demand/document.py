@@ -19,11 +19,11 @@ from fleetmark.demand.amounts import (
     above,
     currency,
     date,
-    entries,
     integer,
     plain,
     share,
-    texts,
+    written_entries,
+    written_texts,
 )
 from fleetmark.demand.keys.part import Part
 from fleetmark.demand.keys.sku import Sku
@@ -38,18 +38,20 @@ def _joined(value: object) -> Any:
 class Site(Part):
     """A site; every limit is optional."""
 
+    BARE: ClassVar = type(None)
+
     power: Watts | None = None
     rack_units: Number | None = None
     ports: Number | None = None
     budget: Number | None = None
-    domain: Annotated[Text | None, BeforeValidator(_joined)] = None
+    domain: Annotated[Text | None, BeforeValidator(_joined, json_schema_input_type=list[str] | str | None)] = None
     spares: Integer = 0
     energy_price: Number | None = None
     pue: Annotated[float, plain(1, 10)] | None = None
     racks: Number | None = None
     liquid_racks: Number = 0.0
     rack_power: Annotated[Watts, AfterValidator(above)] | None = None
-    windows: Annotated[tuple[Text, ...], BeforeValidator(texts)] | None = None
+    windows: Annotated[tuple[Text, ...], written_texts] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -85,6 +87,8 @@ class Supply(Part):
 
 class Periods(Part):
     """``start`` and ``count``, or all ``names``; ``length`` if the names are not those of the calendar."""
+
+    BARE: ClassVar = list[str | int]
 
     start: Text | None = None
     count: Annotated[int, integer(1, periods.MOST)] | None = None
@@ -137,5 +141,5 @@ class Document(Part):
     sites: Annotated[Mapping[str, Site], Field(min_length=1)]
     fleet: list[Cohort] = Field(default_factory=list)
     supply: list[Supply] = Field(default_factory=list)
-    currencies: Annotated[Mapping[str, Annotated[float, plain(above=True)]], BeforeValidator(entries)] = {}
-    domain_power: Annotated[Mapping[str, Watts], BeforeValidator(entries)] = {}
+    currencies: Annotated[Mapping[str, Annotated[float, plain(above=True)]], written_entries] = {}
+    domain_power: Annotated[Mapping[str, Watts], written_entries] = {}

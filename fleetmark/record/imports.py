@@ -76,10 +76,10 @@ _KINDS: Mapping[str, _Importer] = {
         for tool in ("vllm_bench", "sglang_bench", "guidellm", "aiperf", "trtllm_bench", "llama_bench")
     },
 }
-TRAITS = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.TRAITS))
+TRAITS: tuple[str, ...] = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.TRAITS))
 MODEL = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.MODEL))
-KIND = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.KIND))
-COUNTS = {label: amount for kind in _KINDS.values() for label, amount in kind.COUNTS.items()}
+KIND: tuple[str, ...] = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.KIND))
+COUNTS: dict[str, str] = {label: amount for kind in _KINDS.values() for label, amount in kind.COUNTS.items()}
 UNIFORM = {label: trait for kind in _KINDS.values() for label, trait in kind.UNIFORM.items()}
 SIZES = {**spec.SIZES, **mlperf.SIZES, **sparecores.SIZES}  # machine label -> what it counts
 _CREDITS: Mapping[str, _Credit] = {"mlperf": mlperf.credit, "spec": spec.credit}

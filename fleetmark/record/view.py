@@ -40,7 +40,7 @@ def load_results(
     document = _campaign_file(archive)
     outcomes, events, last = journal.read(archive)
     sources = _sources(archive, facts)
-    values = _with_scores(Values(schema.frame(), *sources))
+    values = with_scores(Values(schema.frame(), *sources))
     if facts is not None:
         outcomes = outcomes[outcomes["host"].isin(list(facts))].reset_index(drop=True)
     notes = [
@@ -198,7 +198,7 @@ def _rejected(values: Values) -> list[str]:
     return notes
 
 
-def _with_scores(values: Values) -> Values:
+def with_scores(values: Values) -> Values:
     """Return ``values`` followed by the scores that the manifests of their workloads define."""
     known = set(workloads.names())
     rules = {

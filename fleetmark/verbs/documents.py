@@ -58,12 +58,12 @@ def documents_of(
     """
     named = {kind: path for kind, path in paths.items() if path is not None}
     for kind, path in named.items():
-        _can_be_written(kind, path)
+        _can_be_written(f"--{kind}", path)
     for path in output or ():
-        kind = _kind_of(path)
-        _can_be_written("output", path)
+        kind = _kind_of(option, path)
+        _can_be_written(option, path)
         if kind in named:
-            raise FleetmarkError(f"--output {path}: {named[kind]} is already the {path.suffix} file; give only one")
+            raise FleetmarkError(f"{option} {path}: {named[kind]} is already the {path.suffix} file; give only one")
         named[kind] = path
     twice = [p for p in named.values() if [q.resolve() for q in named.values()].count(p.resolve()) > 1]
     if twice:
@@ -89,18 +89,18 @@ def _kind_of(path: Path) -> str:
     return EXTENSIONS[path.suffix]
 
 
-def _can_be_written(kind: str, path: Path) -> None:
+def _can_be_written(option: str, path: Path) -> None:
     if path.is_dir():
-        raise FleetmarkError(f"--{kind} {path}: is a folder; add a file name")
+        raise FleetmarkError(f"{option} {path}: is a folder; add a file name")
     if path.exists() and not path.is_file():
-        raise FleetmarkError(f"--{kind} {path}: is no plain file; choose another name")
+        raise FleetmarkError(f"{option} {path}: is no plain file; choose another name")
     if not path.parent.is_dir():
-        raise FleetmarkError(f"--{kind} {path}: there is no folder {path.parent}; create it first")
+        raise FleetmarkError(f"{option} {path}: there is no folder {path.parent}; create it first")
     try:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        raise FleetmarkError(f"--{kind} {path}: cannot write there: {error.strerror}") from error
+        raise FleetmarkError(f"{option} {path}: cannot write there: {error.strerror}") from error
 
 
 def _date(text: str | None) -> str | None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fleetmark.planner.comparison import Comparison
     from fleetmark.record.compare import Answer, Question
     from fleetmark.reports.comparison.compared import Compared
+    from fleetmark.reports.kit.document import Document
 
 
 def _ahead(documents: Documents) -> None:
@@ -113,23 +114,35 @@ def _beside_reference(archive: Archive, results: Results, only: Sequence[str] | 
 
 def comparison(question: Question, form: str, console: Console, documents: Documents) -> None:
     """Show a comparison as ``form`` (table, json, csv or md), and write its documents."""
-    from fleetmark.record.compare import compare  # with scipy, which a campaign's report has no use for
     from fleetmark.reports.comparison import model
-    from fleetmark.reports.comparison.document import document
 
     _ahead(documents)
-    answer = compare(question, turn="html" in documents.paths, values="xlsx" in documents.paths)
+    answer = answer_for(question, documents)
     has_evidence = bool(documents.paths) or form == "md"
-    compared = _compared(question, answer, documents, has_evidence=has_evidence)
-    show(document(compared, documents.language, has_appendix=documents.appendix), form, console, documents)
+    shown = comparison_document(question, answer, documents, has_evidence=has_evidence)
+    show(shown, form, console, documents)
     if form == "csv":  # which has no place for them
         seen = answer.comparison
         for sentence in [*(f"warning: {w}" for w in seen.warnings), *seen.notes, *model.footnotes(seen)]:
             typer.echo(f"fleetmark: {sentence}", err=True)
 
 
+def answer_for(question: Question, documents: Documents) -> Answer:
+    """Return the answer with what the documents show: a page other baselines, a workbook single values."""
+    from fleetmark.record.compare import compare  # with scipy, which a campaign's report has no use for
+
+    return compare(question, turn="html" in documents.paths, values="xlsx" in documents.paths)
+
+
+def comparison_document(question: Question, answer: Answer, documents: Documents, *, has_evidence: bool) -> Document:
+    """Return the comparison as a document. Without evidence, only the loads of its frontiers are read."""
+    from fleetmark.reports.comparison.document import document
+
+    compared = _compared(question, answer, documents, has_evidence=has_evidence)
+    return document(compared, documents.language, has_appendix=documents.appendix)
+
+
 def _compared(question: Question, answer: Answer, documents: Documents, *, has_evidence: bool) -> Compared:
-    """Return the comparison. Without evidence, only the loads of its frontiers are read."""
     from fleetmark.record import evidence
     from fleetmark.reports.comparison.compared import with_evidence, without_evidence
 

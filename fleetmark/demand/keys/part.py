@@ -4,17 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler, TypeAdapter
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
-from fleetmark.demand.amounts import plain
+from fleetmark.demand.amounts import Written, plain
 
 QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 
 
 class Part(BaseModel, defer_build=True):
+    """Define a mapping of the document. ``BARE``: a type that a file may have instead of the mapping."""
+
+    BARE: ClassVar[Any] = None
+
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Return the schema of what a file has: quantiles are keys of their own, and ``BARE`` is allowed."""
+        reference = handler(core)
+        schema = handler.resolve_ref_schema(reference)
+        quantiles = schema["properties"].pop("quantiles", None)
+        if quantiles is not None:
+            values = next(kind for kind in quantiles["anyOf"] if kind.get("type") == "object")
+            schema["patternProperties"] = {f"^{QUANTILE.pattern}$": values["additionalProperties"]}
+        if cls.BARE is not None:
+            mapping = dict(schema)
+            schema.clear()
+            schema["anyOf"] = [mapping, TypeAdapter(cls.BARE).json_schema()]
+        return reference
 
 
 def quantiles_of(value: object) -> Any:
@@ -36,4 +57,4 @@ def _gigabytes(value: object) -> Any:
     return value[: -len("GB")].strip() if isinstance(value, str) and value.strip().upper().endswith("GB") else value
 
 
-Gigabytes = Annotated[float, plain(), BeforeValidator(_gigabytes)]
+Gigabytes = Annotated[float, plain(), BeforeValidator(_gigabytes, json_schema_input_type=Written)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, model_validator
+from pydantic import AfterValidator, model_validator
 
 from fleetmark.demand.amounts import (
     Integer,
@@ -16,9 +16,9 @@ from fleetmark.demand.amounts import (
     Span,
     Text,
     Watts,
-    entries,
     integer,
     share,
+    written_entries,
 )
 from fleetmark.demand.keys.part import Gigabytes, Part
 from fleetmark.demand.keys.worth import Worth
@@ -80,8 +80,8 @@ class Sku(Part):
     racks: Number = 0.0
     cooling: Literal["air", "liquid"] = "air"
     residual: Annotated[float, share(0, 1)] = 0.0
-    price_breaks: Annotated[Mapping[str, Money], BeforeValidator(entries), AfterValidator(_counts)] = {}
-    slips: Annotated[Mapping[str, Annotated[float, share(0, 1)]], BeforeValidator(entries), AfterValidator(_late)] = {}
+    price_breaks: Annotated[Mapping[str, Money], written_entries, AfterValidator(_counts)] = {}
+    slips: Annotated[Mapping[str, Annotated[float, share(0, 1)]], written_entries, AfterValidator(_late)] = {}
     worth: Mapping[str, Worth]
 
     @model_validator(mode="after")

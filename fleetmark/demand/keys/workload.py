@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import model_validator
 
 from fleetmark.demand.amounts import (
     Amount,
@@ -15,10 +15,11 @@ from fleetmark.demand.amounts import (
     Seconds,
     Series,
     Text,
+    Written,
     Yes,
     integer,
     share,
-    texts,
+    written_texts,
 )
 from fleetmark.demand.keys.part import Gigabytes, Part, quantiles_of
 from fleetmark.planner.capacity.queueing import CAP
@@ -26,6 +27,8 @@ from fleetmark.planner.capacity.queueing import CAP
 
 class _Bare(Part):
     """A part that may be written as its value alone, or as quantiles of it."""
+
+    BARE: ClassVar = Written
 
     @model_validator(mode="before")
     @classmethod
@@ -50,6 +53,8 @@ class Growth(_Bare):
 class History(Part):
     """Past use: a CSV ``file`` with a ``column`` (the workload's name) and the periods of a ``season`` (a year)."""
 
+    BARE: ClassVar = str
+
     file: Text
     column: Text | None = None
     season: Annotated[int, integer(1, 60)] | None = None
@@ -64,6 +69,8 @@ class Demand(Part):
     """``point``: a figure for every period; ``start`` and ``growth``; or ``quantiles`` of every period, or their median
     and ``sigma``, the standard deviation of the logarithm; or the ``history`` that a forecast follows from.
     """
+
+    BARE: ClassVar = Written | list[Written] | dict[str, Written]
 
     point: Series | None = None
     start: Start | None = None
@@ -129,7 +136,7 @@ class Workload(Part):
     demand: Demand
     utilisation: Annotated[float, share(0, CAP, above=True)] | None = None
     slo: Slo | None = None
-    sites: Annotated[tuple[Text, ...], BeforeValidator(texts)] = ()
+    sites: Annotated[tuple[Text, ...], written_texts] = ()
     dedicated: Yes = False
     pool: Text | None = None
     availability: Literal["survives", "normal", "preemptible"] | None = None

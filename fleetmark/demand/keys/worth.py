@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from fleetmark.demand.amounts import Quantity, Text, integer, plain, positive, share
+from fleetmark.demand.amounts import Quantity, Text, Written, integer, plain, positive, share
 from fleetmark.demand.keys.part import Part
 from fleetmark.planner.capacity.queueing import CAP
 
@@ -59,6 +59,8 @@ class Profile(Part):
 class Speed(Part):
     """How fast one slot is, as a factor on the objective's service: ``value``, or a comparison of responsiveness."""
 
+    BARE: ClassVar = Written
+
     value: Annotated[float, plain(above=True)] | None = None
     compare: Compared | None = None
 
@@ -79,7 +81,9 @@ class Worth(Part):
     ``slots`` and ``speed`` of one, from which the objective gives it.
     """
 
-    value: Annotated[Quantity, BeforeValidator(positive)] | None = None
+    BARE: ClassVar = Written
+
+    value: Annotated[Quantity, BeforeValidator(positive, json_schema_input_type=Written)] | None = None
     lo: Annotated[float, plain(above=True)] | None = None
     hi: Annotated[float, plain(above=True)] | None = None
     df: Annotated[float, plain(above=True)] | None = None

@@ -218,9 +218,10 @@ def described(engine: Engine, where: str) -> pd.DataFrame:
 def create_tables(engine: Engine, hosts: pd.DataFrame, metrics: pd.DataFrame, where: str) -> None:
     """Create ``host``, ``metric`` and ``value`` from ``every``.
 
-    ``hosts``: a row per ``file`` and ``host`` with its ``id``; other hosts are not read. ``metrics``: the rows of
-    ``described`` with an ``id`` (negative: not read), the ``rule``, and ``lowest``, the smallest value that is scored.
-    ``value`` has ``host_id``, ``metric_id``, ``rule``, ``scored``, and ``value``, which is NULL if it is not scored.
+    ``hosts``: a row per ``file`` and ``host`` with its ``id``, and optional columns of text; other hosts are not read.
+    ``metrics``: the rows of ``described`` with an ``id`` (negative: not read), the ``rule``, and ``lowest``, the
+    smallest value that is scored. ``value`` has ``host_id``, ``metric_id``, ``rule``, ``scored``, and ``value``, which
+    is NULL if it is not scored.
     """
     differing = [name for name in METRIC if metrics[name].nunique() > 1] or METRIC[:1]
     engine.register("metric_frame", metrics.loc[metrics["id"] >= 0, [*METRIC, "id", "rule", "lowest"]])
@@ -229,10 +230,11 @@ def create_tables(engine: Engine, hosts: pd.DataFrame, metrics: pd.DataFrame, wh
         f"create or replace temp table metric as select {columns}, id::int as id, rule::varchar as rule, "
         "lowest::double as lowest from metric_frame"
     )
-    engine.register("host_frame", hosts[["file", "host", "id"]])
+    engine.register("host_frame", hosts)
+    further = "".join(f', "{name}"::varchar as "{name}"' for name in hosts if name not in ("file", "host", "id"))
     engine.execute(
         "create or replace temp table host as "
-        "select file::int as file, host::varchar as host, id::int as id from host_frame"
+        f"select file::int as file, host::varchar as host, id::int as id{further} from host_frame"
     )
     same = " and ".join(f'v."{name}" = m."{name}"' for name in differing)
     scored = f"coalesce(v.status = '{Status.PASSED}' and v.value >= m.lowest and isfinite(v.value), false)"
@@ -370,9 +372,13 @@ class Values:
 
     def where(self, condition: str) -> pd.DataFrame:
         """Return the values that meet an SQL ``condition``, in order, with text as categories."""
+        return _coded_frame(self.table(condition))
+
+    def table(self, condition: str) -> pa.Table:
+        """Return the values that meet an SQL ``condition``, in order, as an Arrow table."""
         with self.opened() as database:
             rows = database.sql(f"select {quoted(schema.NAMES)} from every where {condition} order by row")
-            return _coded_frame(rows.to_arrow_table())
+            return rows.to_arrow_table()
 
     def metrics(self, metrics: Mapping[str, Collection[str]], status: str = "") -> Iterator[pd.DataFrame]:
         """Yield the values of some ``metrics`` by workload, and all values of these workloads with the ``status``.

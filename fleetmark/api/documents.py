@@ -1,0 +1,297 @@
+"""Declare the JSON documents of ``--format json``, for the schemas that are published.
+
+Numbers are in base units with full precision. A missing number is null. Tables whose columns depend on what was
+measured are rows of plain values.
+"""
+
+from __future__ import annotations
+
+from typing import (
+    Any,
+    NotRequired,  # pydantic needs this one before Python 3.12
+)
+
+from typing_extensions import TypedDict
+
+from fleetmark.planner.peers import Outlier
+from fleetmark.reports.comparison.model import RatioRow
+
+PlainRow = dict[str, str | int | float | bool | None]
+
+
+class TablePart(TypedDict):
+    """Hold a title, notes, and tables by name."""
+
+    title: str
+    notes: list[str]
+
+
+class NextStep(TypedDict):
+    """Say what to do next, and the command that does it."""
+
+    advice: str
+    command: str
+
+
+class Run(TypedDict):
+    """Say how a run ended. ``started``: ISO 8601, UTC. ``foreign_cores``: cores that other processes used."""
+
+    host: str
+    workload: str
+    case: str
+    repeat: int
+    status: str
+    reason: str
+    started: str
+    wall_s: float | None
+    foreign_cores: float | None
+    subject: NotRequired[str]
+    notes: NotRequired[list[str]]
+
+
+class CampaignReport(TypedDict):
+    """Describe a campaign: ``fleetmark report --format json``.
+
+    ``page``: the page that was written. ``odd``: hosts that differ from their peers. ``headlines``: the main figures,
+    each with ``value_unit``. ``outcomes``: how every run ended. ``measurements``: every value, as in
+    measurements.schema.json, with null for a missing text.
+    """
+
+    campaign: str
+    path: str
+    page: str | None
+    finished: bool
+    status: str
+    machines: list[str]
+    means: list[str]
+    odd: list[str]
+    next: list[NextStep]
+    notes: list[str]
+    footnotes: list[str]
+    headlines: list[PlainRow]
+    causes: list[PlainRow]
+    outcomes: list[Run]
+    measurements: list[PlainRow]
+    roofs: NotRequired[list[TablePart]]
+    operators: NotRequired[list[TablePart]]
+    frontiers: NotRequired[list[TablePart]]
+    remarks: NotRequired[list[TablePart]]
+
+
+ClassAnswer = TypedDict(
+    "ClassAnswer",
+    {
+        "class": str,
+        "title": str,
+        "kind": str,
+        "benchmarks": int,
+        "remark": str,
+        "candidates": dict[str, dict[str, str]],
+    },
+)
+
+
+class FirstScreen(TypedDict):
+    """Hold the first screen of a comparison as sentences."""
+
+    sentence: str
+    sides: str
+    basis: str
+    bought: str
+    totals: list[str]
+    gets_worse: list[str]
+    may_get_worse: str
+    guardrails: str
+    not_measured: str
+    becomes: str
+    classes: list[ClassAnswer]
+    before_you_rely_on_this: list[str]
+    legend: list[str]
+
+
+class ComparisonReport(TypedDict):
+    """Answer how many baseline machines a candidate is worth: ``fleetmark compare --format json``.
+
+    ``selectors``: what chose each side. ``confidence``: of all intervals. ``rows``: every class and benchmark.
+    """
+
+    answer: FirstScreen
+    baseline: str
+    candidates: list[str]
+    selectors: dict[str, str]
+    per: str
+    pairing: str
+    confidence: float
+    panel: list[str] | None
+    intervals: dict[str, str]
+    rows: list[RatioRow]
+    outliers: list[Outlier]
+    warnings: list[str]
+    notes: list[str]
+    footnotes: list[str]
+    frontiers: NotRequired[list[TablePart]]
+
+
+class PeerGroup(TypedDict):
+    """Describe hosts of one kind, which are compared with each other."""
+
+    kind: str
+    firmware: str
+    hosts: list[str]
+    judged_against: int
+
+
+class DiagnosisFinding(TypedDict):
+    """Describe one finding. ``deficit``: the share by which it is slower. ``q``: the adjusted p-value."""
+
+    kind: str
+    host: str
+    benchmark: dict[str, Any]
+    deficit: float
+    value: float | None
+    expected: float | None
+    peers: int
+    z: float | None
+    q: float | None
+    sure: bool
+    firmware_differs: bool
+    cohort: str
+    evidence: list[str]
+    settled: dict[str, Any] | None
+    other: NotRequired[str]
+    link_or_host: NotRequired[bool]
+    worst_run: NotRequired[float | None]
+    worst_run_of_peers: NotRequired[float | None]
+    baseline: NotRequired[str]
+    members: NotRequired[list[str]]
+    because: NotRequired[list[dict[str, str]]]
+
+
+class DiagnosisStep(TypedDict):
+    """Say what to do next, and the command that does it, if one does."""
+
+    what: str
+    command: str | None
+
+
+class DiagnosisReport(TypedDict):
+    """Name the hosts that are slower than their peers: ``fleetmark diagnose --format json``."""
+
+    campaign: str
+    path: str
+    hosts: int
+    benchmarks: int
+    judged: int
+    cohorts: list[PeerGroup]
+    findings: list[DiagnosisFinding]
+    notes: list[str]
+    next: list[DiagnosisStep]
+
+
+class PlanSummary(TypedDict):
+    """Hold the first screen of a plan as sentences. ``years``: each year with its cost."""
+
+    answer: str
+    now: str
+    cost: str
+    nothing: str
+    sure: list[str]
+    years: list[tuple[str, str]]
+    risks: list[str]
+    limits: list[str]
+
+
+class Purchase(TypedDict):
+    """Order ``count`` servers in a period. ``arrives``: None if they arrive after the last period."""
+
+    period: str
+    arrives: str | None
+    site: str
+    sku: str
+    count: int
+    money: float
+
+
+class Retirement(TypedDict):
+    """Retire ``count`` servers in a period."""
+
+    period: str
+    site: str
+    sku: str
+    count: int
+    money: float
+
+
+class ChosenPlan(TypedDict):
+    """Hold the best plan. ``gap``: its distance to the ``bound``. ``margin``: factors on the demand, by period."""
+
+    objective: float
+    bound: float
+    gap: float
+    seconds: float
+    currency: str
+    margin: dict[str, list[float]]
+    buy: list[Purchase]
+    retire: list[Retirement]
+    costs: list[PlainRow]
+    stock: list[PlainRow]
+    use: list[PlainRow]
+
+
+class NextBestPlan(TypedDict):
+    """Describe another plan. ``extra``: what it costs more. ``buy``: servers by SKU."""
+
+    name: str
+    objective: float
+    extra: float
+    least: float | None
+    trades: dict[str, float]
+    buy: dict[str, int]
+
+
+class PlanFutures(TypedDict):
+    """Say how a plan does in simulated futures. ``shortfall``: the share in which it falls short, with its interval."""
+
+    draws: int
+    seed: int
+    shortfall: float
+    unshared: float
+    open: int
+    lo: float | None
+    hi: float | None
+    table: list[PlainRow]
+    sizing: list[PlainRow]
+    whole: list[PlainRow]
+
+
+class PlanReport(TypedDict):
+    schema: int
+    created: str
+    command: str
+    seconds: float
+    summary: PlanSummary
+    nothing: dict[str, list[float]]
+    question: dict[str, Any]
+    plan: ChosenPlan
+    costs: dict[str, Any]
+    capacity: list[PlainRow]
+    sites: list[PlainRow]
+    worth: list[PlainRow]
+    terms: dict[str, list[Any]]
+    binding: list[PlainRow]
+    alternatives: list[NextBestPlan]
+    futures: PlanFutures | None
+    tornado: list[PlainRow]
+    scenarios: list[dict[str, Any]]
+    differences: list[dict[str, Any]]
+    conflict: None
+
+
+class PlanConflict(TypedDict):
+    schema: int
+    created: str
+    command: str
+    seconds: float
+    question: dict[str, Any]
+    plan: None
+    conflict: dict[str, Any]
