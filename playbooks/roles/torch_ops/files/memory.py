@@ -1,4 +1,4 @@
-"""Predict what a case allocates, and read what is free: a case that cannot fit is skipped before it takes the host down."""
+"""Predict what a case allocates and read what is free, so that a case that cannot fit is skipped."""
 
 SHARE = 0.9  # of what is free, that one case may take: allocators and the system need the rest
 _CGROUP = "/sys/fs/cgroup/memory."
@@ -52,7 +52,7 @@ def _host():
 
 
 def _cgroup():
-    """Return what the container's limit leaves, without the page cache that the kernel gives back; None if unlimited."""
+    """Return what the container's limit leaves, counting page cache as free; None if there is no limit."""
     try:
         with open(_CGROUP + "max") as limit, open(_CGROUP + "current") as used, open(_CGROUP + "stat") as stat:
             cache = next((int(line.split()[1]) for line in stat if line.startswith("inactive_file ")), 0)

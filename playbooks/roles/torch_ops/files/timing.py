@@ -7,7 +7,7 @@ from collections import namedtuple
 # Seconds of each call on the device, seconds that the host needs to start each (empty on CPUs, whose calls wait), and
 # how many calls were dropped since the device throttled.
 Times = namedtuple("Times", "seconds host dropped")
-# The mean of back-to-back calls in seconds, and the device's median clock (Hz) and power (W) meanwhile, None if unknown.
+# The mean of back-to-back calls in seconds, and the device's median clock (Hz) and power (W), None if unknown.
 Sustained = namedtuple("Sustained", "seconds clock power")
 
 LEAST, MOST = 3, 2000  # timed calls
@@ -67,7 +67,7 @@ class Clock:
         return self._by_events(call, budget) if self.accelerated else Times(self._by_wall(call, budget), [], 0)
 
     def sustained(self, call, once, seconds):
-        """Return the Sustained of back-to-back calls for ``seconds``, without their first third: clocks sink under load.
+        """Return the Sustained of back-to-back calls for ``seconds``. The first third is left out: clocks sink.
 
         ``once``: about how long one call takes, in seconds.
         """
