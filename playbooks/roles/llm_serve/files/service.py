@@ -12,23 +12,27 @@ import math
 ERROR = 0.05
 ENOUGH = 10  # expected misses at the target's share, below which nothing is shown to be kept
 EARLY = (1 / 16.0, 1 / 8.0, 1 / 4.0, 1 / 2.0)  # of the fewest requests: a clear miss is seen before
-LOOKS = (1, 2, 4, 8)  # times the fewest requests
+LOOKS = (1, 2, 4)  # times the fewest requests
 BATCHES = 20
+FEWEST = 100  # requests from which batches tell how misses cluster at all
+WHOLE = 250  # and from which they tell it well enough to show that a rate is kept
 SLOW = 0.9  # the share above which the slowest requests tell how misses would cluster
 STEP = 1.1  # from one rate to the next
 FALL = 0.75  # to the next start, where the first rate of a climb is not kept
 CLIMBS = 5
+ALONE = 25  # requests one after another before a search: where these miss, every rate does
 MOST_RATES = 16  # rates that are tried
 
 
 def least(share):
     """Return the fewest requests that can show a percentile to be kept: 1,000 for the 99th."""
-    return int(math.ceil(ENOUGH / (1 - share) - 1e-6))
+    return max(WHOLE, int(math.ceil(ENOUGH / (1 - share) - 1e-6)))
 
 
 def looks(share):
     """Return the numbers of requests at which a rate is judged."""
-    return [max(1, int(least(share) * part)) for part in (*EARLY, *LOOKS)]
+    counts = [int(least(share) * part) for part in EARLY + LOOKS]
+    return [count for count in counts if count >= FEWEST]
 
 
 def upper_gamma(a, x):
@@ -74,10 +78,10 @@ def effect(values):
     if size < 2:
         return 1.0
     edge = sorted(values)[int(SLOW * len(values))]
-    shares = [sum(v >= edge for v in values[k * size : (k + 1) * size]) / size for k in range(BATCHES)]
+    shares = [sum(v > edge for v in values[k * size : (k + 1) * size]) / size for k in range(BATCHES)]
     mean = sum(shares) / BATCHES
     if not 0 < mean < 1:
-        return float(size)  # all alike, as where all have failed
+        return 1.0  # none is slower than the others
     spread = sum((share - mean) ** 2 for share in shares) / (BATCHES - 1)
     return max(1.0, spread * size / (mean * (1 - mean)))
 
@@ -109,6 +113,8 @@ class Found:
 def climb(trial, start, minimum=1e-4):
     """Search from ``start`` upwards. ``trial(rate, kept_error, missed_error)`` returns a verdict and its figures.
 
+    A verdict is "kept", "missed", "" (neither is shown), or "ended" (no time is left).
+
     Each rate is tried once. A climb ends at the first rate that is not kept, so that its error is that of one test
     (fixed-sequence testing: Maurer, Hothorn and Lehmacher, 1995). Where its first rate is not kept, another climb
     begins lower, with half of the error that is left. After the climb, higher rates are tried until one is missed.
@@ -121,6 +127,8 @@ def climb(trial, start, minimum=1e-4):
             found.lowest = min(rate, found.lowest or rate)
             if word == "missed":
                 found.missed = min(rate, found.missed or rate)
+            if word == "ended":
+                return found
             if word != "kept":
                 break
             found.kept, found.figures = rate, figures
