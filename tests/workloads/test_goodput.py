@@ -154,11 +154,11 @@ def test_no_rate_is_tried_twice_and_each_climb_has_half_of_the_error_left() -> N
         tried.append((round(rate, 6), kept_error))
         return ("kept" if rate < 0.6 else "missed" if rate > 0.9 else ""), None
 
-    found = SERVICE.climb(trial, 1.0)
+    ends = SERVICE.climb(trial, 1.0)
     rates = [rate for rate, _ in tried]
     assert len(set(rates)) == len(rates)
     assert [error for _, error in tried][:3] == [0.025, 0.0125, 0.00625]
-    assert found.kept < 0.6 and found.missed > 0.9
+    assert ends.kept < 0.6 and ends.missed > 0.9
 
 
 def test_goodput_has_an_interval_and_as_many_requests_as_its_percentile_asks(tmp_path: Path) -> None:
@@ -188,13 +188,13 @@ def test_a_search_without_time_says_what_it_needs(tmp_path: Path) -> None:
 def test_a_percentile_of_few_requests_is_withheld() -> None:
     head = {"llm_serve": 1, "model": "m", "here": False}
 
-    def told(requests: int, answered: int) -> set[str]:
+    def metrics(requests: int, answered: int) -> set[str]:
         figures = {"p50": 0.1, "p90": 0.2, "p99": 0.3, "mean": 0.1}
         run = {"run": "open", "rate": 2, "requests": requests, "answered": answered, "ttft": figures}
         text = "".join(json.dumps(line) + "\n" for line in (head, run, {"end": True}))
         return {m.metric for m in parse("llm_serve", text.encode()).measurements if m.metric.startswith("ttft")}
 
     everything = {"ttft_p50", "ttft_p90", "ttft_p99", "ttft_mean"}
-    assert told(100, 100) == told(1000, 995) == everything
-    assert told(99, 99) == told(999, 995) == everything - {"ttft_p99"}
-    assert told(9, 9) == {"ttft_p50", "ttft_mean"}
+    assert metrics(100, 100) == metrics(1000, 995) == everything
+    assert metrics(99, 99) == metrics(999, 995) == everything - {"ttft_p99"}
+    assert metrics(9, 9) == {"ttft_p50", "ttft_mean"}

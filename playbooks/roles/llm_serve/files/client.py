@@ -320,13 +320,13 @@ class Client:
             show(run="not kept", rate=rate, missed=rate, error=service.ERROR, share=chosen.share)
             return
         start = loads.highest(probe, max(0.5 / alone, minimum), minimum)
-        found = service.climb(trial, START * start if start else minimum)
-        values = {"rate": found.kept, "missed": found.missed, "error": service.ERROR, "share": chosen.share}
-        if found.kept:
-            self.tell("goodput", found.figures, values)
+        ends = service.climb(trial, START * start if start else minimum)
+        values = {"rate": ends.kept, "missed": ends.missed, "error": service.ERROR, "share": chosen.share}
+        if ends.kept:
+            self.tell("goodput", ends.figures, values)
         else:
             needed = service.least(chosen.share)
-            show(run="not kept", **dict(values, rate=found.lowest or minimum), requests=needed, effort=chosen.effort)
+            show(run="not kept", **dict(values, rate=ends.lowest or minimum), requests=needed, effort=chosen.effort)
 
     def go(self):
         """Perform the runs that the command line selects."""

@@ -101,7 +101,7 @@ def verdict(series, share, kept_error, missed_error, is_early):
     return "kept" if every and not is_early else ""
 
 
-class Found:
+class Interval:
     """Hold the end of a search: the highest rate shown to be kept, the lowest shown to be missed (None: not shown)."""
 
     def __init__(self):
@@ -119,29 +119,29 @@ def climb(trial, start, minimum=1e-4):
     (fixed-sequence testing: Maurer, Hothorn and Lehmacher, 1995). Where its first rate is not kept, another climb
     begins lower, with half of the error that is left. After the climb, higher rates are tried until one is missed.
     """
-    found, rate, error = Found(), start, ERROR / 2
+    ends, rate, error = Interval(), start, ERROR / 2
     for _ in range(CLIMBS):
-        while found.tried < MOST_RATES and (found.missed is None or rate < found.missed):
+        while ends.tried < MOST_RATES and (ends.missed is None or rate < ends.missed):
             word, figures = trial(rate, error, ERROR / MOST_RATES)
-            found.tried += 1
-            found.lowest = min(rate, found.lowest or rate)
+            ends.tried += 1
+            ends.lowest = min(rate, ends.lowest or rate)
             if word == "missed":
-                found.missed = min(rate, found.missed or rate)
+                ends.missed = min(rate, ends.missed or rate)
             if word == "ended":
-                return found
+                return ends
             if word != "kept":
                 break
-            found.kept, found.figures = rate, figures
+            ends.kept, ends.figures = rate, figures
             rate *= STEP
-        if found.kept or found.tried >= MOST_RATES or rate * FALL < minimum:
+        if ends.kept or ends.tried >= MOST_RATES or rate * FALL < minimum:
             break
         rate, error = rate * FALL, error / 2
-    while found.kept and found.missed is None and found.tried < MOST_RATES:
+    while ends.kept and ends.missed is None and ends.tried < MOST_RATES:
         rate *= STEP
         word, _ = trial(rate, 0.0, ERROR / MOST_RATES)
-        found.tried += 1
+        ends.tried += 1
         if word == "missed":
-            found.missed = rate
+            ends.missed = rate
         elif word == "ended":
             break
-    return found
+    return ends

@@ -113,7 +113,7 @@ def set_tf32(torch, is_on):
 
 
 def placed(group, build, mode):
-    """Return a model of ``build`` on this rank's device, with the same weights on all ranks; for FSDP without values."""
+    """Return a model of ``build`` on this rank's device, with the same weights on all ranks; FSDP's has no values."""
     group.torch.manual_seed(1)
     device = group.torch.device("meta") if mode == "fsdp" else group.device
     with group.torch.device(device):
@@ -309,7 +309,8 @@ def work(options, group):
     say(group, {
         "tool": "torch_train", "torch": torch.__version__, "backend": group.backend if group.world > 1 else "",
         "device": group.kind, "model": options.model, "mode": options.mode, "precision": options.precision,
-        "layers": options.layers, "power_cap": options.power_cap, "parameters": number, "ranks": group.world, "nodes": group.nodes,
+        "layers": options.layers, "power_cap": options.power_cap, "parameters": number,
+        "ranks": group.world, "nodes": group.nodes,
     })  # fmt: skip
     loss, must = check(options, group)
     say(group, {"check": loss, "must": must, "tolerance": TOLERANCE[options.precision]})
@@ -330,7 +331,8 @@ def work(options, group):
     say(group, {
         "steps": len(each), "step": sum(slowest) / len(slowest), "p50": ordered[len(ordered) // 2],
         "p90": ordered[int(0.9 * len(ordered))], "units": units * group.world, "unit": unit_of(options.model),
-        "flops": flops * group.world, "matrix_peak": peak, "matrix_type": kind, "peak": options.peak, "memory": memory, "alone": single,
+        "flops": flops * group.world, "matrix_peak": peak, "matrix_type": kind,
+        "peak": options.peak, "memory": memory, "alone": single,
         "first_loss": first, "last_loss": last, "window": window,
     })  # fmt: skip
     say(group, {"end": True})
