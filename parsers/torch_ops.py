@@ -5,7 +5,10 @@ one rate, higher is better, from the median time. It is ``flops`` if the operato
 otherwise ``bandwidth`` of the bytes that it needs at least.
 
 Descriptive metrics: ``time``, ``time_best``, ``time_iqr``, ``error``, ``roof_share`` (the time that the device's own
-roofs allow over the median) and ``balance`` (operations per byte relative to the point where the roofs meet).
+roofs allow over the median) and ``balance`` (operations per byte relative to the point where the roofs meet);
+``time_host`` (what the host needs to start a call), ``time_graph`` (a launch-bound call as one CUDA graph),
+``time_nchw`` and ``time_channels_last`` (both layouts of a convolution, whose rate is the faster one's). For each
+precision ``sustained_peak``, ``sustained_clock`` and ``sustained_power``; ``power_cap`` of the device.
 
 A wrong result or a failure makes only its own case ``invalid``. Skipped cases are noted.
 """
@@ -37,6 +40,7 @@ Seconds = Annotated[float, Field(ge=1e-12, lt=1e6, allow_inf_nan=False)]
 Rate = Annotated[float, Field(ge=1.0, le=1e21, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=1 << 62)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,60}/(fp64|fp32|tf32|bf16|fp16|fp8|int8)(/[A-Za-z0-9.-]{1,60})?$")]
+Layout = Literal["nchw", "channels_last"]
 Short = Annotated[str, Field(max_length=400)]
 
 
@@ -55,6 +59,14 @@ class _Environment(_Line):
     onednn_isa: Short
     threads: Count
     grade: Literal["basic", "fused", "long-tail"]
+    power_cap: Annotated[float, Field(gt=0, lt=1e6, allow_inf_nan=False)] | None = None
+
+
+class _Sustained(_Line):
+    sustained: Precision
+    rate: Rate
+    clock: Rate | None
+    power: Annotated[float, Field(gt=0, lt=1e6, allow_inf_nan=False)] | None
 
 
 class _Roof(_Line):
@@ -75,6 +87,11 @@ class _Case(_Line):
     median: Seconds
     q1: Seconds
     q3: Seconds
+    host: Seconds | None = None
+    graph: Seconds | None = None
+    no_graph: Short | None = None
+    layout: Layout | None = None
+    layouts: Mapping[Layout, Seconds] = Field(default_factory=dict)
 
 
 class _Skip(_Line):
@@ -102,6 +119,7 @@ class _End(_Line):
 _KINDS: Mapping[str, type[_Line]] = {
     "fleetmark": _Environment,
     "roof": _Roof,
+    "sustained": _Sustained,
     "case": _Case,
     "skip": _Skip,
     "fail": _Fail,
@@ -115,6 +133,7 @@ class _OperatorRun:
 
     environment: _Environment | None = None
     roofs: dict[str, float] = field(default_factory=dict)
+    sustained: list[_Sustained] = field(default_factory=list)
     cases: dict[str, _Case] = field(default_factory=dict)
     skips: list[_Skip] = field(default_factory=list)
     fails: list[_Fail] = field(default_factory=list)
@@ -177,6 +196,8 @@ def _sort(run: _OperatorRun, line: _Line) -> None:
             run.environment = line
         case _Roof():
             run.roofs[line.roof] = line.rate
+        case _Sustained():
+            run.sustained.append(line)
         case _Case():
             run.cases[line.case] = line
         case _Skip():
@@ -191,6 +212,15 @@ def _roofs(run: _OperatorRun) -> Iterator[Measurement]:
     for roof, rate in run.roofs.items():
         metric, unit = ("memory_rate", "B/s") if roof == "memory" else ("peak", "FLOP/s")
         yield Measurement(_TOOL, f"roof/{roof}", metric, rate, unit, Better.HIGHER)
+    for line in run.sustained:
+        case = f"roof/{line.sustained}"
+        yield Measurement(_TOOL, case, "sustained_peak", line.rate, "FLOP/s", Better.HIGHER)
+        if line.clock:
+            yield Measurement(_TOOL, case, "sustained_clock", line.clock, "1/s", Better.NONE)
+        if line.power:
+            yield Measurement(_TOOL, case, "sustained_power", line.power, "W", Better.NONE)
+    if run.environment and run.environment.power_cap:
+        yield Measurement(_TOOL, "roof", "power_cap", run.environment.power_cap, "W", Better.NONE)
     shares = [min(share, 1.0) for c in run.cases.values() if c.right and (share := _share(c, run.roofs))]
     if shares:
         mean = math.exp(sum(map(math.log, shares)) / len(shares))
@@ -207,6 +237,11 @@ def _of_case(c: _Case, roofs: Mapping[str, float]) -> Iterator[Measurement]:
         yield one("bandwidth", c.bytes / c.median, "B/s", Better.HIGHER)
     yield one("time", c.median, "s")
     yield one("time_best", c.best, "s")
+    for metric, seconds in (("time_host", c.host), ("time_graph", c.graph)):
+        if seconds is not None:
+            yield one(metric, seconds, "s")
+    for layout, seconds in c.layouts.items():
+        yield one(f"time_{layout}", seconds, "s")
     if c.q3 > c.q1:
         yield one("time_iqr", c.q3 - c.q1, "s")
     if share := _share(c, roofs):
@@ -249,13 +284,26 @@ def _blame(wrong: Sequence[_Case], fails: Sequence[_Fail]) -> Iterator[str]:
         yield f"and {more} more"
 
 
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
 def _notes(run: _OperatorRun) -> Iterator[str]:
     by_reason: dict[str, list[str]] = {}
     for skip in run.skips:
         by_reason.setdefault(skip.why, []).append(skip.skip)
     for reason, names in by_reason.items():
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        yield f"skipped {', '.join(names[:_NAMED])}{more}: {reason}"
+        yield f"skipped {_listed(names)}: {reason}"
+    if bound := [c for c in run.cases.values() if c.host is not None and c.host >= c.median]:
+        graphs = sum(c.graph is not None for c in bound)
+        yield (
+            f"launch-bound, as the host takes longer to start a call than the device to run it: "
+            f"{_listed([c.case for c in bound])}; {graphs} of {len(bound)} were also timed as a CUDA graph (time_graph)"
+        )
+    for layout in ("nchw", "channels_last"):
+        if faster := [c.case for c in run.cases.values() if c.layout == layout]:
+            yield f"the layout {layout} is the faster one for {_listed(faster)}"
     if dropped := sum(c.throttled for c in run.cases.values()):
         yield f"{dropped} calls were dropped since the device throttled"
     if run.environment and run.environment.onednn_isa:

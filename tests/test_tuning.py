@@ -202,7 +202,10 @@ def test_every_row_of_the_table_says_its_source_and_how_it_was_checked() -> None
     assert set(document) == {"processors", "devices"}
     for row in (row for rows in document.values() for row in rows):
         assert row["model"] and row["source"] and row["checked"], row
-        assert set(row) <= {"model", "channels", "memory", "nvlinks", "nvlink", "dense16", "source", "checked"}
+        assert set(row) <= {
+            *("model", "channels", "memory", "nvlinks", "nvlink", "pair_link", "source", "checked"),
+            *("dense16", "tf32", "fp8", "fp4", "int8", "fp64"),
+        }
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.measurement import Measurement, Parsed, Status
 from fleetmark.campaign import congestion, energy
+from fleetmark.parsers.kit.cut import says_cut
 from fleetmark.record.archive import Archive, safe_name, utc
 from fleetmark.record.replies import Result
 from fleetmark.workloads import Manifest, load
@@ -69,9 +70,13 @@ def judge(archive: Archive, folder: Path) -> Outcome:
     except FleetmarkError as error:
         if result.ended == "error" or (broken and _is_silent(archive, folder, step, result)):  # there is no output
             return Outcome(Status.FAILED, broken, **times)
-        return Outcome(Status.FAILED, f"{broken}; {error}" if broken else str(error), **times)
+        return Outcome(
+            Status.FAILED,
+            f"{broken}; {error}" if broken and not says_cut(str(error)) else broken or str(error),
+            **times,
+        )
     status, reason = Status.PASSED, ""
-    if parsed.invalid and result.ended == "exit":  # the exit status may report this too
+    if parsed.invalid and result.ended == "exit" and not (broken and says_cut(parsed.invalid)):
         status, reason = Status.INVALID, f"{parsed.invalid} ({broken})" if broken else parsed.invalid
     elif broken:
         status, reason = Status.FAILED, broken

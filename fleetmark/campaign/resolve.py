@@ -34,12 +34,12 @@ def resolve(
     """Return the workload resolved for this host, or why the host cannot run it.
 
     ``container``: the image that runs its commands; ``entry``: its name in the suite, if it is a variant. Expressions
-    can use ``facts``, the parameters, and ``device_peak``, the specified 16-bit floating-point performance of one
-    accelerator in FLOP/s (0 if unknown).
+    can use ``facts``, the parameters, and ``device_peaks``, the specified dense performance of one accelerator in
+    FLOP/s by precision (without those that are unknown).
     """
-    specified = peak.device(facts, "device_compute")
     context: dict[str, Any] = {"facts": facts, "campaign": campaign, "container": container, "entry": entry}
-    context["device_peak"] = specified.rate if specified else 0.0
+    of_precision = {name: peak.device(facts, "device_compute", name) for name in ("bf16", "fp16", "tf32", "fp8")}
+    context["device_peaks"] = {name: top.rate for name, top in of_precision.items() if top}
     if container:
         image = facts.containers.get(container) or Container(error="was not looked for")
         if image.error:

@@ -99,10 +99,7 @@ def _with_peak(facts: Facts) -> Iterator[Part]:
 
 
 def _peak(facts: Facts, part: Part) -> Peak | None:
-    component, called = part
-    if component == "device_compute" and called not in ("bf16", "fp16", ""):
-        return None
-    return peak.component_peak(facts, component, called)
+    return peak.component_peak(facts, *part)
 
 
 def _part(component: str, called: str, class_: str, facts: Facts | None) -> Part:

@@ -5,9 +5,17 @@ from __future__ import annotations
 from fleetmark.parsers.kit.text import JsonScan
 
 
+_CUT = "the output is cut: "
+
+
+def says_cut(reason: str) -> bool:
+    """Return whether ``reason`` says that output is cut, which is no news of a tool that ended with an error."""
+    return _CUT in reason
+
+
 def cut(place: str) -> str:
     """Why a parse of cut output is ``invalid``; ``where`` says what is missing, and on which line."""
-    return f"the output is cut: {place}"
+    return _CUT + place
 
 
 def cut_in_line(text: str) -> str | None:

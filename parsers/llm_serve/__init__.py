@@ -1,8 +1,9 @@
 """Parse runs of Fleetmark's own client of an OpenAI-compatible endpoint (``llm_serve/files/client.py``).
 
 Case: ``c8`` (closed loop), ``r2`` (requests per second), ``goodput``. Rates in 1/s: ``output_tokens_per_second``,
-``goodput``, ``interactivity`` (1 / the median of TPOT). Times in s: ``ttft_*``, ``tpot_*`` = (last - first token) /
-(tokens - 1), ``itl_*`` and ``e2e_*``. Percentiles cover all requests; failed requests count as the slowest.
+``goodput`` with ``goodput_missed`` (the lowest rate shown to miss a target), ``interactivity`` (1 / the median of TPOT). Times in s: ``ttft_*``, ``tpot_*`` = (last - first token) /
+(tokens - 1), ``itl_*`` and ``e2e_*``. Percentiles cover all requests; failed requests count as the slowest. The 99th of
+fewer than 100 requests is withheld, and of fewer than 1,000 if some failed; the 90th likewise of 10 and 100.
 
 A run is ``invalid`` if more than 1% of its requests failed, or if no rate meets its targets. If the client reports that
 another machine answered, the work was done ``elsewhere``.
@@ -100,9 +101,13 @@ def _measurements(run: Mapping[str, Any], labels: Mapping[str, str], gpus: float
     rate = number(run.get("rate"))
     if run["run"] == "goodput" and rate:
         yield measurement("goodput", rate, "1/s", Better.HIGHER)
+        if (missed := number(run.get("missed"))) and missed > rate:
+            yield measurement("goodput_missed", missed, "1/s", Better.NONE)
     yield from _rates(run, measurement)
     for name, metric in (("ttft", "ttft"), ("tpot", "tpot"), ("gap", _gap(run)), ("e2e", "e2e")):
         for share in ("p50", "p90", "p99", "mean"):
+            if requests < _fewest(share, requests - answered):
+                continue
             value = number(dig(run, name, share))
             if value is not None and value > 0:  # tokens that arrived at the same moment give no measurable time
                 yield measurement(f"{metric}_{share}", value, "s", Better.LOWER)
@@ -122,6 +127,12 @@ def _rates(run: Mapping[str, Any], measurement: Any) -> Iterator[Measurement]:
         value = number(run.get(key))
         if value is not None and value > 0:  # no rate was measured in a window without answers
             yield measurement(key, value, "1/s", Better.HIGHER if key.startswith("output") else Better.NONE)
+
+
+def _fewest(share: str, failed: float) -> float:
+    """Return the fewest requests of which a percentile is told: one beyond it, ten if some failed."""
+    beyond = {"p90": 10, "p99": 100}.get(share, 1)
+    return 10 * beyond if failed > 0 and beyond > 1 else beyond
 
 
 def _gap(run: Mapping[str, Any]) -> str:
@@ -152,9 +163,14 @@ def _not_kept(header: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> 
         return ""
     ttft, tpot = (number(dig(header, "targets", n)) or 0.0 for n in (0, 1))
     rate = number(last.get("rate")) or 0.0
+    share, missed = number(last.get("share")) or 0.99, number(last.get("missed"))
+    targets = f"the targets ({share:.0%} of first tokens within {ttft:g} s, of later ones within {tpot:g} s each)"
+    if missed:
+        return f"{targets} are not kept at {missed:.3g} requests/s, the lowest rate shown to miss one"
+    requests = number(last.get("requests")) or 0.0
     return (
-        f"the targets (99% of first tokens within {ttft:g} s, of later ones within {tpot:g} s each) "
-        f"are not kept at {rate:.3g} requests/s"
+        f"{targets} are shown neither to be kept nor to be missed at {rate:.3g} requests/s within effort: a rate takes "
+        f"{requests:g} requests at least; raise effort, or take a lower percentile"
     )
 
 
@@ -167,8 +183,12 @@ def _notes(run: Mapping[str, Any]) -> Iterator[str]:
         yield f"{case}: the client was at work for {busy:.0%} of the time, and may be what limits the run"
     if (late := number(run.get("late"))) and late > _LATE:
         yield f"{case}: requests left {late:.3g} s late (99%): the client's host is busy, and its times are too long"
-    if 0 < requests < 100:
-        yield f"{case}: {requests:g} requests: the 99th percentile is the slowest of them"
+    if 0 < requests < _fewest("p99", requests - answered):
+        yield f"{case}: {requests:g} requests are too few for the 99th percentile, which is withheld"
+    if run["run"] == "goodput" and (rate := number(run.get("rate"))):
+        missed, error = number(run.get("missed")), number(run.get("error")) or 0.05
+        upper = f"and missed at {missed:.3g}/s" if missed else "and no rate was shown to miss one within effort"
+        yield f"goodput: the targets are kept at {rate:.3g}/s {upper}; each is wrong in at most {error:.0%} of searches"
     if 0 < answered < requests:
         yield f"{case}: {requests - answered:g} of {requests:g} requests failed and count as the slowest"
     if answered and (number(run.get("output_tokens")) or 0) > 2 and not number(dig(run, "tpot", "p50")):

@@ -1,9 +1,8 @@
 """What Fleetmark's program of collectives by torch.distributed prints, to measurements.
 
 Case: the operation. Metrics, as nccl-tests counts them: ``time`` (s, lower; the mean of calls in a row, of the slowest
-rank), ``time_p50`` and ``time_p99`` (s, lower; of single calls), ``algbw`` and ``busbw`` (B/s, higher), ``peak_busbw``
-(B/s, higher), ``ranks`` and ``nodes``. Labels: ``size`` in bytes and ``type``. Bandwidths are worked out here from size
-and time. A result with wrong data is ``invalid``.
+rank), ``time_p50`` and ``time_p99`` (s, lower; of single calls), ``algbw`` and ``busbw`` (B/s, higher), ``torch_peak_busbw`` (B/s, higher), ``ranks`` and
+``nodes``. Labels: ``size`` in bytes and ``type``. Bandwidths are worked out here from size and time. A result with wrong data is ``invalid``.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         raise ParseError(_TOOL, "a size with its time", got=report.cut or "sizes too small to share among the ranks")
     measurements = [m for _, measured in rows for m in measured]
     peak = max(m.value for m in measurements if m.metric == "busbw")
-    measurements.append(Measurement(_TOOL, op, "peak_busbw", peak, "B/s", Better.HIGHER))
+    measurements.append(Measurement(_TOOL, op, "torch_peak_busbw", peak, "B/s", Better.HIGHER))
     for name, count in (("ranks", ranks), ("nodes", nodes)):
         measurements.append(Measurement(_TOOL, op, name, float(count), "1", Better.NONE))
     wrong = [f"{int(bad)} elements at {row['size']} bytes" for row, _ in rows if (bad := number(row.get("wrong")))]

@@ -114,27 +114,27 @@ def link(*ends: Facts) -> Peak | None:
     return Peak(slower, basis, "the speed that the network driver reports")
 
 
-def component_peak(facts: Facts, component: str, called: str = "fp64") -> Peak | None:
+def component_peak(facts: Facts, component: str, called: str = "") -> Peak | None:
     """Return the peak of one component of a machine.
 
-    Components are ``memory``, ``compute`` (double precision only; ``called`` names the precision), ``link`` (to another
-    machine) and those of one accelerator (see ``device``).
+    ``called`` names the precision of products. Components are ``memory``, ``compute`` (double precision only, which is
+    the default), ``link`` (to another machine) and those of one accelerator (see ``device``).
     """
     if component == "compute":
-        top = compute.doubles(facts) if called == "fp64" else None
+        top = compute.doubles(facts) if called in ("fp64", "") else None
         return Peak(*top, compute.SOURCE) if top else None
     if component == "memory":
         return memory(facts)
     if component == "link":
         return link(facts)
-    return device(facts, component) if component in _OF_DEVICES else None
+    return device(facts, component, called or "bf16") if component in _OF_DEVICES else None
 
 
-def device(facts: Facts, component: str) -> Peak | None:
+def device(facts: Facts, component: str, precision: str = "bf16") -> Peak | None:
     """Return the peak of one of the host's accelerators, from its links or its specification.
 
-    The component is ``pcie``, ``gpu_link``, ``device_memory`` or ``device_compute``. Return None if the accelerators
-    differ, or if neither source has the figure.
+    The component is ``pcie``, ``gpu_link``, ``device_memory`` or ``device_compute`` (dense products in ``precision``).
+    Return None if the accelerators differ, or if neither source has the figure.
     """
     if len({g.name for g in facts.gpus}) != 1:
         return None
@@ -143,7 +143,9 @@ def device(facts: Facts, component: str) -> Peak | None:
         return _of_link(gpu, facts)
     if component == "gpu_link":
         return _between_gpus(gpu, facts)
-    entry = {"device_memory": table.memory, "device_compute": table.dense16}.get(component, lambda _: None)(gpu.name)
+    entry = table.memory(gpu.name) if component == "device_memory" else None
+    if component == "device_compute":
+        entry = table.dense(gpu.name, precision)
     return Peak(entry.value, message("the specification of {device}", device=gpu.name), entry.source) if entry else None
 
 
@@ -173,6 +175,9 @@ def _between_gpus(gpu: Gpu, facts: Facts) -> Peak | None:
 
     Return None if the table or the driver does not say.
     """
+    if direct := table.pair_link(gpu.name):
+        basis = message("one link of {rate} GB/s between each two devices", rate=f"{direct.value / 1e9:g}")
+        return Peak(direct.value, basis, direct.source)
     each, number = table.nvlink(gpu.name), table.nvlinks(gpu.name)
     if number is not None and number.value == 0:
         return _of_link(gpu, facts)

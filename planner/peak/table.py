@@ -11,6 +11,8 @@ from typing import Any
 
 from fleetmark.base.yaml import read_yaml
 
+# Keys of the table by precision; products of fp32 that are not rounded have no rate of their own there.
+_DENSE = {"bf16": "dense16", "fp16": "dense16"} | {name: name for name in ("tf32", "fp8", "fp4", "int8", "fp64")}
 _FILE = Path(__file__).with_name("peaks.yml")
 
 
@@ -42,9 +44,14 @@ def memory(model: str) -> Entry | None:
     return _entry("devices", model, "memory")
 
 
-def dense16(model: str) -> Entry | None:
-    """Operations a second of an accelerator on 16-bit floats, none of them zeros that it skips."""
-    return _entry("devices", model, "dense16")
+def pair_link(model: str) -> Entry | None:
+    """What the one link between two accelerators carries in one direction, B/s."""
+    return _entry("devices", model, "pair_link")
+
+
+def dense(model: str, precision: str) -> Entry | None:
+    """Operations a second of an accelerator in products of a precision, none of them zeros that it skips."""
+    return _entry("devices", model, _DENSE[precision]) if precision in _DENSE else None
 
 
 def _entry(part: str, model: str, key: str) -> Entry | None:

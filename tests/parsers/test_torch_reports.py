@@ -46,7 +46,7 @@ def test_bandwidths_are_counted_as_nccl_tests_does(op: str, factor: float) -> No
     parsed = parse("torch_collectives", report({**HEAD, "op": op}, SIZE, {**SIZE, "size": 8}))
     seen = {(m.metric, m.labels.get("size")): m.value for m in parsed.measurements}
     assert seen["algbw", "1048576"] == pytest.approx((1 << 20) / 1e-3)
-    assert seen["busbw", "1048576"] == seen["peak_busbw", None] == pytest.approx(factor * (1 << 20) / 1e-3)
+    assert seen["busbw", "1048576"] == seen["torch_peak_busbw", None] == pytest.approx(factor * (1 << 20) / 1e-3)
     assert (seen["time_p99", "8"], seen["ranks", None], seen["nodes", None]) == (5e-3, 4, 2)
     assert (parsed.version, parsed.invalid, parsed.notes) == ("2.13.0+cpu gloo", None, ())
 

@@ -76,6 +76,52 @@ def test_the_link_of_the_slower_end() -> None:
     assert peak.link() is None
 
 
+@pytest.mark.parametrize(
+    ("name", "precision", "tera"),
+    [
+        ("NVIDIA L40S", "bf16", 362.05),
+        ("NVIDIA L40", "tf32", 90.5),
+        ("NVIDIA H100 80GB HBM3", "fp8", 1978.9),
+        ("NVIDIA H100 80GB HBM3", "fp64", 66.9),
+        ("NVIDIA H800", "fp64", 1.0),
+        ("NVIDIA H20", "int8", 296),
+        ("NVIDIA GB300", "fp4", 15000),
+        ("NVIDIA B300 SXM6 AC", "tf32", 1125),
+        ("NVIDIA A100-PCIE-40GB", "bf16", 312),
+        ("NVIDIA A800-SXM4-80GB", "fp16", 312),
+        ("NVIDIA L4", "fp8", 242.5),
+        ("AMD Instinct MI250X", "bf16", 191.5),
+        ("AMD Instinct MI300X", "fp8", 2614.9),
+        ("Intel Gaudi 3", "bf16", 1835),
+        ("NVIDIA H100 80GB HBM3", "fp32", None),  # products without tensor cores have no row
+        ("NVIDIA A10", "bf16", None),  # no source: left out
+        ("Ascend 910B", "bf16", None),
+        ("NVIDIA H800 PCIe", "bf16", None),
+        ("NVIDIA B300", "fp4", None),  # sources disagree
+    ],
+)
+def test_dense_peaks_by_precision(name: str, precision: str, tera: float | None) -> None:
+    top = peak.device(facts(gpus=(Gpu(index=0, name=name, vendor="x"),)), "device_compute", precision)
+    assert (top and top.rate) == (tera and pytest.approx(tera * 1e12))
+
+
+def test_a_precision_and_its_half_are_dense() -> None:
+    """A figure with sparsity beside one without would be twice what units give."""
+    from fleetmark.planner.peak import table
+
+    for _, row in table._rows("devices"):
+        if {"tf32", "dense16"} <= row.keys():
+            assert 1.9 < float(row["dense16"]) / float(row["tf32"]) < 2.1, row["model"]
+        if {"fp8", "dense16"} <= row.keys() and "Gaudi" not in row["model"]:
+            assert 1.9 < float(row["fp8"]) / float(row["dense16"]) < 2.1, row["model"]
+
+
+def test_amd_devices_are_connected_one_by_one() -> None:
+    pair = tuple(Gpu(index=n, name="AMD Instinct MI300X", vendor="amd") for n in (0, 1))
+    top = peak.device(facts(gpus=pair), "gpu_link")
+    assert top and (top.rate, top.basis) == (64e9, "one link of 64 GB/s between each two devices")
+
+
 AVX2, AVX512 = ("avx2", "fma"), ("avx2", "fma", "avx512f")
 
 

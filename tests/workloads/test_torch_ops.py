@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -18,11 +17,10 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Gpu, Torch
 from fleetmark.base.measurement import Status
 from fleetmark.campaign.outcome import _status_of
-from fleetmark.hosts.agent import PLAYBOOKS
 from tests.schedules import schedule, suite
-from tests.torches import PYTHON, needs_torch
+from tests.torches import needs_torch
+from tests.workloads.torch_bench import FILES, bench, torch_python
 
-FILES = PLAYBOOKS / "roles" / "torch_ops" / "files"
 TORCH = Torch(version="2.13.0", device="cpu")
 GPUS = tuple(Gpu(index=n, name="H100", vendor="nvidia") for n in range(8))
 
@@ -100,6 +98,13 @@ for name, expected in EXPECTED.items():
     worst[name] = max(float(np.abs(g - w).max() / (np.abs(w).max() or 1)) if g.shape == np.shape(w) else 9.0 for g, w in zip(got, want))
 print(json.dumps(worst))
 """
+# A bench that does not foresee what a case allocates.
+UNFORESEEN = """
+import sys; sys.path.insert(0, sys.argv.pop(1))
+import torch_ops
+torch_ops.Bench.shortage = lambda *_: None
+torch_ops.main()
+"""
 # A bench in which one operator computes something else.
 INJECTED = """
 import sys; sys.path.insert(0, sys.argv.pop(1))
@@ -108,24 +113,6 @@ gelu = operators.TABLE["gelu"].run
 operators.TABLE["gelu"].run = lambda x: gelu(x) * (1 if x.dtype.itemsize == 8 else float("nan"))
 torch_ops.main()
 """
-
-
-def torch_python() -> str:
-    return PYTHON if Path(PYTHON).is_file() else str(Path(PYTHON) / "bin" / "python3")
-
-
-def bench(tmp_path: Path, shapes: Any, *words: str, program: tuple[str, ...] = (), limit: int = 0) -> str:
-    """The output of torch_ops with these shapes; ``limit``: bytes of address space."""
-    file = tmp_path / "shapes.json"
-    file.write_text(json.dumps(shapes))
-    run = program or (str(FILES / "torch_ops.py"),)
-    usual = ["--shapes", str(file), "--budget", "0.001", "--memory-buffer", str(1 << 22), "--threads", "1"]
-    bound = (lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))) if limit else None
-    ran = subprocess.run(
-        [torch_python(), *run, *usual, *words], capture_output=True, text=True, cwd=tmp_path, preexec_fn=bound
-    )
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
 
 
 def script(name: str) -> Any:
@@ -183,7 +170,8 @@ def test_a_wrong_operator_is_invalid_never_fast(tmp_path: Path) -> None:
 def test_a_case_without_memory_fails_with_what_was_asked_and_free(tmp_path: Path) -> None:
     shapes = {"rows": {"huge": {"rows": 1 << 20, "cols": 1 << 14}, "tiny": {"rows": 2, "cols": 2}}}
     words = ("--grade", "basic", "--operators", "copy", "--precisions", "fp32")
-    raw = bench(tmp_path, shapes, *words, limit=12 << 30)
+    program = ("-c", UNFORESEEN, str(FILES))
+    raw = bench(tmp_path, shapes, *words, program=program, limit=12 << 30)
     (fail,) = [json.loads(line) for line in raw.splitlines() if line.startswith('{"fail"')]
     assert fail["fail"] == "copy/fp32/huge"
     assert "you tried to allocate 687" in fail["why"] and fail["why"].endswith("GiB free")

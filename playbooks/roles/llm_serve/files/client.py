@@ -18,9 +18,11 @@ import answers
 import figures
 import loads
 import prompts
+import service
 import stream
 
-CONFIRM = 4  # maximum number of runs to confirm the rate that the search found; each further run is a tenth slower
+START = 0.8  # of the rate that short probes find, where the search with a stated error begins
+WARM = 0.1  # of the fewest requests that are judged, sent before them
 RECORDED = 200000  # maximum number of recorded requests
 SECRET_MOST = 4096  # maximum bytes of a key
 MOST_NAME = 200  # maximum characters of a model's name
@@ -39,11 +41,13 @@ def options():
     add("--natural", action="store_true", help="let the model end its answers")
     add("--concurrency", default="", help="closed loops: 1,8,64")
     add("--rates", default="", help="open loops, requests per second: 0.5,2")
-    add("--ttft", type=float, default=0.0, help="with --tpot: search the highest rate whose p99 meet both, s")
+    add("--ttft", type=float, default=0.0, help="with --tpot: search the highest rate that keeps both, s")
     add("--tpot", type=float, default=0.0)
     add("--seconds", type=float, default=30.0, help="measured time of each run")
     add("--warmup", type=float, default=5.0)
     add("--probe", type=float, default=15.0, help="measured time of each step of the search")
+    add("--share", type=float, default=0.99, help="of requests that must keep each target")
+    add("--effort", type=float, default=1800.0, help="seconds after which a search ends with what it has shown")
     add("--patience", type=float, default=60.0, help="seconds without a byte after which a request has failed")
     add("--ready", type=float, default=10.0, help="seconds in which the endpoint must be up")
     add("--watch", default="", help="HOST:PORT of server.py, which reports why a server ended")
@@ -232,6 +236,10 @@ class Client:
             show(run=phase, **values, given_up=True)
             self.settle()
             return None
+        return self.tell(phase, result, values)
+
+    def tell(self, phase, result, values):
+        """Record the requests of a run, print its results, and return them."""
         self.record(result.pop("answers"), values)
         offset = time.time() - stream.clock()
         result["window"] = [offset + moment for moment in result["window"]]
@@ -259,8 +267,8 @@ class Client:
             time.sleep(0.25)
 
     def hopeless(self, sent, planned, now):
-        """Return whether more requests have already missed a target than the 99th percentile allows."""
-        allowed = planned - math.ceil(0.99 * planned - 1e-9)
+        """Return whether more requests have already missed a target than its percentile allows."""
+        allowed = planned - math.ceil(self.chosen.share * planned - 1e-9)
         if len(sent) <= allowed:
             return False
         broken = 0
@@ -269,23 +277,56 @@ class Client:
             broken += first - answer.due > self.chosen.ttft or bool(answer.end and figures.failure(answer, self.exact))
         return broken > allowed
 
+    def misses_alone(self, targets):
+        """Return whether requests one after another, which never queue, already miss a target too often."""
+        misses = [0] * len(targets)
+        for _ in range(service.ALONE):
+            answer = self.must_answer(self.make(), "a request of the wanted length")
+            values = figures.ttft(answer), figures.tpot(answer) or 0.0
+            misses = [n + (v > target) for n, v, target in zip(misses, values, targets)]  # noqa: B905
+        allowed = service.ALONE * (1 - self.chosen.share)
+        return any(service.at_least(n, allowed) <= service.ERROR / service.MOST_RATES for n in misses)
+
     def search(self, alone):
-        """Search and measure the highest rate that meets both targets. ``alone``: seconds of a single request."""
-        targets = self.chosen.ttft, self.chosen.tpot
-        least = max(1 / self.chosen.probe, 1e-4)
+        """Search the highest rate that keeps both targets, with its interval. ``alone``: seconds of one request.
+
+        Short probes find where to begin and show nothing by themselves.
+        """
+        chosen = self.chosen
+        targets, until = (chosen.ttft, chosen.tpot), stream.clock() + chosen.effort
+        minimum = max(1 / chosen.probe, 1e-4)
 
         def probe(rate):
             result = self.run("probe", rate=rate)
-            return result is not None and figures.kept(result, targets)
+            return result is not None and figures.kept(result, targets, chosen.share)
 
-        rate = loads.highest(probe, max(0.5 / alone, least), least)
-        for _ in range(CONFIRM):
-            if rate is None:
-                break
-            if figures.kept(self.run("goodput", rate=rate), targets):
-                return
-            rate *= 0.9
-        show(run="not kept", rate=rate or least)
+        def trial(rate, kept_error, missed_error):
+            def judge(series, count):
+                is_early = count < service.least(chosen.share)
+                return service.verdict(series, chosen.share, kept_error, missed_error, is_early)
+
+            judging = loads.Trial(targets, service.looks(chosen.share), judge, self.exact)
+            seed = "%s/trial/%g" % (chosen.seed, rate)
+            warmup = max(chosen.warmup, WARM * service.least(chosen.share) / rate)
+            common = self.engine, self.make, self.exact, rate, warmup, seed
+            word, result = loads.judged(*common, judging, until)
+            show(run="trial", rate=rate, verdict=word or "open", requests=len(judging.firsts))
+            if result is None:
+                self.settle()
+            return word, result
+
+        if self.misses_alone(targets):
+            rate = 1 / alone
+            show(run="not kept", rate=rate, missed=rate, error=service.ERROR, share=chosen.share)
+            return
+        start = loads.highest(probe, max(0.5 / alone, minimum), minimum)
+        ends = service.climb(trial, START * start if start else minimum)
+        values = {"rate": ends.kept, "missed": ends.missed, "error": service.ERROR, "share": chosen.share}
+        if ends.kept:
+            self.tell("goodput", ends.figures, values)
+        else:
+            needed = service.least(chosen.share)
+            show(run="not kept", **dict(values, rate=ends.lowest or minimum), requests=needed, effort=chosen.effort)
 
     def go(self):
         """Perform the runs that the command line selects."""

@@ -6,7 +6,7 @@ at least so many of all requests keep; one that got no whole answer keeps none, 
 
 import math
 
-SHARES = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))
+SHARES = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99))
 TOLERATED = 0.01  # share of requests that may fail in a run whose figures count
 
 
@@ -109,9 +109,10 @@ def mean(values):
     return sum(values) / len(values) if values else None
 
 
-def kept(figures, targets):
-    """Whether the run kept both targets, (TTFT, TPOT) in seconds, at the 99th percentile."""
+def kept(figures, targets, share):
+    """Whether the run kept both targets, (TTFT, TPOT) in seconds, for ``share`` of its requests."""
     if not figures["requests"] or figures["answered"] < (1 - TOLERATED) * figures["requests"]:
         return False
-    pairs = zip((figures["ttft"]["p99"], figures["tpot"]["p99"]), targets)  # noqa: B905
+    name = "p%g" % round(100 * share, 6)
+    pairs = zip((figures["ttft"][name], figures["tpot"][name]), targets)  # noqa: B905
     return all(value is not None and value <= target for value, target in pairs)

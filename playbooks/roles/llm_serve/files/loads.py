@@ -4,9 +4,10 @@ Imported by client.py on the host. Standard library only, Python 3.6 and later. 
 requests of the measured window are answered, so that the last ones get the same load as the others.
 """
 
+import math
 import random
 
-from figures import failure, of_run
+from figures import failure, of_run, tpot, ttft
 from stream import clock
 
 BACKOFF = 0.1  # seconds between a failed request and the next one in a closed loop
@@ -104,6 +105,93 @@ def poisson(engine, make, exact, rate, warmup, seconds, seed, give_up=None):
     return load.figures(window, began, worked)
 
 
+class Trial:
+    """Judge a rate by the requests of an open loop as they are settled, in the order in which they were due.
+
+    ``targets``: (TTFT, TPOT) in s. ``judge(series, count)`` returns a verdict on (values, target) of each target for
+    the first ``count`` requests, at each of ``looks``.
+    """
+
+    def __init__(self, targets, looks, judge, exact):
+        self.targets, self.looks, self.judge, self.exact = targets, list(looks), judge, exact
+        self.firsts, self.later, self.waiting = [], [], []
+
+    def sent(self, answer):
+        self.waiting.append(answer)
+
+    def settle(self, now):
+        """Read the values of the requests that cannot change any more. A late request is settled as a miss."""
+        settled = 0
+        for answer in self.waiting:
+            is_late = not answer.stamps and now - answer.due > self.targets[0]
+            if answer.end is None and not is_late:
+                break
+            if answer.end is None:  # a miss of the first target; the second one is not known
+                values = math.inf, 0.0
+            elif failure(answer, self.exact):
+                values = math.inf, math.inf
+            else:
+                values = ttft(answer), tpot(answer) or 0.0
+            self.firsts.append(values[0])
+            self.later.append(values[1])
+            settled += 1
+        del self.waiting[:settled]
+
+    def verdict(self, now):
+        """Return "kept", "missed", or "" while neither is shown; "" for good when ``looks`` is empty."""
+        self.settle(now)
+        while self.looks and len(self.firsts) >= self.looks[0]:
+            count = self.looks.pop(0)
+            series = [(self.firsts[:count], self.targets[0]), (self.later[:count], self.targets[1])]
+            word = self.judge(series, count)
+            if word:
+                return word
+        return ""
+
+
+def judged(engine, make, exact, rate, warmup, seed, trial, until):
+    """Send Poisson arrivals of ``rate`` per second until ``trial`` has a verdict, or the clock is at ``until``.
+
+    Return (the verdict, "ended" if no time was left, and the results of the requests that were judged).
+    """
+    load = Load(engine, make, exact)
+    rng = random.Random("%s/arrivals" % seed)
+    began, worked = clock() + 0.01, engine.worked
+    due, word = began + rng.expovariate(rate), ""
+    prepared, last = make(due), began
+    while not load.hopeless():
+        now = clock()
+        if now >= due:
+            if due >= began + warmup:
+                trial.sent(prepared)
+            engine.send(prepared)
+            due += rng.expovariate(rate)
+            prepared = make(due)
+        load.turn(min(due, now + 0.25))
+        word = trial.verdict(clock())
+        if word or not trial.looks:
+            break
+        if now > until:
+            word = "ended"
+            break
+    if load.hopeless():
+        word = "missed"
+    last = clock()
+    window = began + warmup, max(last, began + warmup + 1e-9)
+    if word != "kept":
+        engine.abandon()
+        return word, None
+    while load.open_of(window):  # the last requests get the same load as the others
+        now = clock()
+        if now >= due:
+            engine.send(prepared)
+            due += rng.expovariate(rate)
+            prepared = make(due)
+        load.turn(min(due, now + 0.25))
+    load.drain()
+    return word, load.figures(window, began, worked)
+
+
 def arrivals(rng, rate, began, window, planned):
     """Yield arrival times: before the window, ``planned`` times within it, and endlessly after it."""
     time = began + rng.expovariate(rate)
@@ -117,16 +205,16 @@ def arrivals(rng, rate, began, window, planned):
         yield time
 
 
-def highest(probe, start, least, coarse=1.1, limit=1e6):
+def highest(probe, start, least, coarse=1.3, limit=1e6):
     """Return the highest rate that ``probe`` accepts, within a factor of ``coarse``, or None if ``least`` fails too.
 
-    Double or halve from ``start`` until one rate passes and one fails, then bisect. Try a failing rate twice, because
-    one stall of the host does not show the limit of the server.
+    Double or halve from ``start`` until one rate passes and one fails, then bisect. Each rate is tried once: this only
+    finds where a search with a stated error begins.
     """
     kept = broken = None
     rate = max(start, least)
     while True:
-        if probe(rate) or probe(rate):
+        if probe(rate):
             kept = rate
         else:
             broken = rate

@@ -19,11 +19,22 @@ def heads(t, d):
 
 
 def attend(q, k, v, causal):
-    """Compute torch's fused attention. Queries that share keys use them without a copy."""
-    if q.shape[1] != k.shape[1]:
-        group = q.shape[1] // k.shape[1]
-        k, v = (x[:, :, None].expand(-1, -1, group, -1, -1).flatten(1, 2) for x in (k, v))
-    return F().scaled_dot_product_attention(q, k, v, is_causal=causal)
+    """Compute torch's fused attention. Queries that share keys pass them as they are: a copy would be the harness's."""
+    grouped = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
+    return F().scaled_dot_product_attention(q, k, v, is_causal=causal, **grouped)
+
+
+def scores(held):
+    """Return the bytes of ``held`` matrices of scores, which accelerators keep where no fused kernel exists.
+
+    Fused kernels have no fp64, and those that share keys among queries have no fp32 either.
+    """
+
+    def scratch(d, size, precision):
+        is_kept = precision == "fp64" or (precision == "fp32" and d["h"] != d["kv"])
+        return held * d["b"] * d["h"] * d["s"] * d["t"] * size if is_kept else 0
+
+    return scratch
 
 
 def pairs(d, causal):
@@ -55,6 +66,7 @@ for name, causal in (("attention", False), ("attention_causal", True)):
         lambda d, causal=causal: 4 * pairs(d, causal) * d["d"],
         part=first_heads,
         precisions=MATH,
+        scratch=scores(2),
     )
 
 
@@ -76,6 +88,7 @@ add(
     part=first_group,
     precisions=MATH,
     loose=4,
+    scratch=scores(4),
 )
 
 
@@ -162,7 +175,8 @@ def dispatch(x, gate, top):
     scores = torch().softmax((x.float() if x.dtype.itemsize < 4 else x) @ gate, -1)
     experts = scores.topk(top, -1)[1].flatten()
     order = experts.sort(stable=True)[1]
-    return x[order // top], experts.bincount(minlength=gate.shape[1])
+    counts = experts.new_zeros(gate.shape[1]).scatter_add_(0, experts, torch().ones_like(experts))
+    return x[order // top], counts  # bincount would wait for the device
 
 
 def routed(t, d):

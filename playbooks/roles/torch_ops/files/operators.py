@@ -34,14 +34,28 @@ class Operator:
     ``moved(dims, size)``: bytes that a call reads and writes at least, with elements of ``size`` bytes; None: all
     inputs and results, once. ``part(inputs, result)``: a sample of both that can be checked by itself; None: all of it.
     ``out(*inputs, out)``: writes to a result that is there already. ``loose``: by how much its tolerance is wider.
+    ``scratch(dims, size, precision)``: bytes of intermediate results; None: none to speak of.
     """
 
     def __init__(
-        self, name, family, grade, make, run, flops, *, moved=None, part=None, out=None, precisions=PLAIN, loose=1.0
+        self,
+        name,
+        family,
+        grade,
+        make,
+        run,
+        flops,
+        *,
+        moved=None,
+        part=None,
+        out=None,
+        precisions=PLAIN,
+        loose=1.0,
+        scratch=None,
     ):
         self.name, self.family, self.grade = name, family, grade
         self.make, self.run, self.flops, self.moved = make, run, flops, moved
-        self.part, self.out, self.precisions, self.loose = part, out, precisions, loose
+        self.part, self.out, self.precisions, self.loose, self.scratch = part, out, precisions, loose, scratch
 
 
 def add(name, family, grade, make, run, flops, **more):
@@ -54,9 +68,10 @@ class Maker:
 
     POOL = 1 << 20
 
-    def __init__(self, torch, device, precision):
+    def __init__(self, torch, device, precision, kind=None):
+        """``kind``: the device whose types count, where ``device`` is the meta device."""
         self.torch, self.device, self.precision = torch, device, precision
-        self.dtype = dtype_of(torch, precision)
+        self.dtype = dtype_of(torch, precision, device if kind is None else kind)
         generator = torch.Generator().manual_seed(17)
         self.numbers = torch.rand(self.POOL + 7, generator=generator, dtype=torch.float64) * 2 - 1
         self.turn = 0
@@ -91,10 +106,19 @@ class Maker:
         return self.torch.randperm(count, generator=generator).to(self.device)
 
 
-def dtype_of(torch, precision):
-    """torch's name of the type of elements."""
+def dtype_of(torch, precision, device="cpu"):
+    """torch's name of the type of elements. MI300 (gfx94x) computes in fp8 without infinities and negative zero."""
     names = {"fp64": "float64", "fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-    return getattr(torch, {**names, "fp8": "float8_e4m3fn", "int8": "int8"}[precision])
+    return getattr(torch, {**names, "fp8": fp8_name(torch, device), "int8": "int8"}[precision])
+
+
+def fp8_name(torch, device="cpu"):
+    """Return torch's name of the fp8 type that the current device computes in."""
+    if device == "cuda" and torch.version.hip:
+        properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        if getattr(properties, "gcnArchName", "").startswith("gfx94"):
+            return "float8_e4m3fnuz"
+    return "float8_e4m3fn"
 
 
 ROWS_CHECKED = 16

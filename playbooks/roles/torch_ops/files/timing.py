@@ -2,6 +2,13 @@
 
 import statistics
 import time
+from collections import namedtuple
+
+# Seconds of each call on the device, seconds that the host needs to start each (empty on CPUs, whose calls wait), and
+# how many calls were dropped since the device throttled.
+Times = namedtuple("Times", "seconds host dropped")
+# The mean of back-to-back calls in seconds, and the device's median clock (Hz) and power (W), None if unknown.
+Sustained = namedtuple("Sustained", "seconds clock power")
 
 LEAST, MOST = 3, 2000  # timed calls
 CHUNK = 10  # calls between two looks at the throttle
@@ -56,8 +63,61 @@ class Clock:
         return time.perf_counter() - start
 
     def sample(self, call, budget):
-        """Seconds of each call within ``budget`` seconds; how many calls were dropped since the device throttled."""
-        return self._by_events(call, budget) if self.accelerated else (self._by_wall(call, budget), 0)
+        """Return the Times of calls within ``budget`` seconds."""
+        return self._by_events(call, budget) if self.accelerated else Times(self._by_wall(call, budget), [], 0)
+
+    def sustained(self, call, once, seconds):
+        """Return the Sustained of back-to-back calls for ``seconds``. The first third is left out: clocks sink.
+
+        ``once``: about how long one call takes, in seconds.
+        """
+        chunk = max(1, min(1000, int(0.05 / max(once, 1e-6))))
+        begin = time.perf_counter()
+        start, calls, readings = None, 0, []
+        while True:
+            for _ in range(chunk):
+                call()
+            readings.append(self._reading())  # while the device still works
+            self.wait()
+            now = time.perf_counter()
+            if start is None:
+                if now - begin >= seconds / 3:
+                    start, readings = now, []
+                continue
+            calls += chunk
+            if now - begin >= seconds:
+                break
+        known = [[value for value in column if value] for column in zip(*readings)]  # noqa: B905  Python 3.9
+        clock, power = (statistics.median(column) if column else None for column in known)
+        return Sustained((now - start) / calls, clock, power)
+
+    def _reading(self):
+        if self.handle is None:
+            return None, None
+        try:
+            clock = self.nvml.nvmlDeviceGetClockInfo(self.handle, 1) * 1e6  # of the SMs, MHz
+            return clock, self.nvml.nvmlDeviceGetPowerUsage(self.handle) / 1e3
+        except Exception:
+            return None, None
+
+    def captured(self, call):
+        """Return a call that replays ``call`` as one CUDA graph and None, or None and why it cannot be captured."""
+        torch = self.torch
+        if self.device != "cuda":
+            return None, "only CUDA devices capture calls"
+        try:
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(3):
+                    call()
+            torch.cuda.current_stream().wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                call()
+            return graph.replay, None
+        except Exception as error:  # what a library raises inside a capture is of many types
+            return None, (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
     def _by_wall(self, call, budget):
         samples, until = [], time.perf_counter() + budget
@@ -73,14 +133,16 @@ class Clock:
         while time.perf_counter() < until:
             call()
             self.wait()
-        samples, dropped, until = [], 0, time.perf_counter() + budget
+        samples, host, dropped, until = [], [], 0, time.perf_counter() + budget
         while len(samples) + dropped < LEAST or (time.perf_counter() < until and len(samples) < MOST):
             pairs = [[torch.Event(device=self.device, enable_timing=True) for _ in range(2)] for _ in range(CHUNK)]
-            slow = self.throttled()
+            slow, starting = self.throttled(), []
             for start, end in pairs:
                 self.sweep.zero_()
                 start.record()
+                before = time.perf_counter()
                 call()
+                starting.append(time.perf_counter() - before)
                 end.record()
             self.wait()
             times = [start.elapsed_time(end) / 1e3 for start, end in pairs]
@@ -88,7 +150,8 @@ class Clock:
                 dropped += len(times)
             else:
                 samples += times
-        return samples, dropped
+                host += starting
+        return Times(samples, host, dropped)
 
 
 def spread(samples):

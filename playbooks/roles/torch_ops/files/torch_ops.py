@@ -10,11 +10,13 @@ import json
 import math
 import os
 import platform
+import statistics
 import sys
 import time
 
 import cases
-from operators import FLOATS, TABLE, TOLERANCE, Maker, dtype_of
+import memory
+from operators import FLOATS, TABLE, TOLERANCE, Maker, dtype_of, fp8_name
 from timing import Clock, spread
 
 SLOW_S = 5.0  # a call that would take longer is skipped
@@ -77,6 +79,7 @@ def environment(torch, device, clock, chosen):
         tokens=chosen.tokens,
         batch=chosen.batch,
         budget=chosen.budget,
+        power_cap=chosen.power_cap or None,
     )
 
 
@@ -91,7 +94,7 @@ def why_not(torch, device, index, precision):
     if precision == "tf32":
         major = torch.cuda.get_device_capability(index)[0] if device == "cuda" and torch.version.hip is None else 0
         return None if major >= 8 else "the device has no tf32"
-    if not hasattr(torch, {"fp8": "float8_e4m3fn"}.get(precision, "float32")):
+    if precision == "fp8" and not hasattr(torch, fp8_name(torch, device)):
         return "this torch has no fp8"
     return None
 
@@ -146,7 +149,7 @@ class Bench:
         b = torch.empty_like(a)
         call = lambda: b.copy_(a)  # noqa: E731
         self.clock.once(call)
-        samples, dropped = self.clock.sample(call, max(0.2, 4 * self.chosen.budget))
+        samples, _, dropped = self.clock.sample(call, max(0.2, 4 * self.chosen.budget))
         if samples:
             self.memory = 2 * size / min(samples)
             say(roof="memory", rate=self.memory, size=size, throttled=dropped)
@@ -158,7 +161,7 @@ class Bench:
             self.skip("mm/%s" % precision, reason)
             return
         set_tf32(torch, precision == "tf32")
-        best, n, best_size = 0.0, 128, 0
+        best, n, best_size, best_inputs = 0.0, 128, 0, None
         share = max(0.02, self.chosen.budget) if self.device == "cpu" else 0.002
         try:
             while n <= 8192:
@@ -166,9 +169,10 @@ class Bench:
                 inputs = operator.make(self.maker(precision), dims)
                 call = lambda: operator.run(*inputs)  # noqa: E731, B023
                 first = self.clock.once(call)
-                samples = [first] if first > SLOW_S else self.clock.sample(call, self.chosen.budget)[0]
+                samples = [first] if first > SLOW_S else self.clock.sample(call, self.chosen.budget).seconds
                 rate = operator.flops(dims) / min(samples or [first])
-                best, best_size = (rate, n) if rate > best else (best, best_size)
+                if rate > best:
+                    best, best_size, best_inputs = rate, n, inputs
                 took = min(samples or [first])
                 if (took > share and n >= 1024) or took > 0.4:  # the next size takes eight times as long
                     break
@@ -179,6 +183,10 @@ class Bench:
                 return
         self.peaks[precision] = best
         say(roof=precision, rate=best, size=best_size, throttled=0)
+        flops = operator.flops(dict.fromkeys("mkn", best_size))
+        if self.chosen.sustained and flops / best < SLOW_S:
+            held = self.clock.sustained(lambda: operator.run(*best_inputs), flops / best, self.chosen.sustained)
+            say(sustained=precision, rate=flops / held.seconds, clock=held.clock, power=held.power)
 
     # -- cases
 
@@ -192,6 +200,9 @@ class Bench:
         if predicted > SLOW_S:
             self.skip(name, "a call would take %.0f s at the rate of this device's products" % predicted)
             return
+        if shortage := self.shortage(operator, precision, dims):
+            self.skip(name, shortage)
+            return
         set_tf32(self.torch, precision == "tf32")
         try:
             self.measure(operator, precision, name, dims, flops, model)
@@ -204,42 +215,96 @@ class Bench:
             else:
                 self.skip(name, "the device lacks it: %s" % first_line(error))
 
+    def shortage(self, operator, precision, dims):
+        """Return why a case cannot fit the free memory, or None if it can as far as its sizes tell."""
+        torch, device = self.torch, self.device
+        maker = Maker(torch, "meta", precision, device)
+        needed = memory.needed(torch, operator, dims, maker, 2 if operator.family == "conv" else 1)
+        if device == "cpu":  # its kernels keep no scores, but the reference is made of the same memory
+            needed -= operator.scratch(dims, maker.dtype.itemsize, precision) if operator.scratch else 0
+            needed += memory.reference_bytes(torch, operator, dims, maker)
+        free = memory.available(torch, device)
+        if free is None or needed <= memory.SHARE * free:
+            return None
+        return "it needs at least %.1f GiB, and %.1f GiB are free: set tokens or batch lower" % (
+            needed / 2**30,
+            free / 2**30,
+        )
+
+    def layouts(self, operator, inputs):
+        """Return the inputs by the name of their layout: convolutions run in both that libraries have kernels for."""
+        torch = self.torch
+        wide = [getattr(x, "ndim", 0) == 4 for x in inputs]
+        if operator.family != "conv" or not any(wide):
+            return {"": inputs}
+        last = [
+            x.contiguous(memory_format=torch.channels_last) if is_wide else x
+            for x, is_wide in zip(inputs, wide)  # noqa: B905  Python 3.9
+        ]
+        return {"nchw": inputs, "channels_last": last}
+
     def measure(self, operator, precision, name, dims, flops, model):
-        torch, chosen = self.torch, self.chosen
-        inputs = operator.make(self.maker(precision), dims)
-        results = as_list(torch, operator.run(*inputs))
-        call = lambda: operator.run(*inputs)  # noqa: E731
-        if operator.out and results[0].dtype == dtype_of(torch, precision):
-            place = torch.empty_like(results[0])
-            call = lambda: operator.out(*inputs, out=place)  # noqa: E731
-            results = as_list(torch, call())
-        error = self.error(operator, inputs, results)
-        moved = operator.moved(dims, results[0].element_size()) if operator.moved else size_of(torch, inputs, results)
-        took = self.clock.once(call)
-        if took > SLOW_S:
-            self.skip(name, "a call takes %.1f s" % took)
-            return
-        samples, dropped = self.clock.sample(call, chosen.budget)
-        if not samples:
-            self.fail(name, "the device throttled during all of %d calls" % dropped)
-            return
+        """Check and time a case in each layout of its inputs, and print the line of the fastest."""
+        torch = self.torch
+        first = operator.make(self.maker(precision), dims)
+        timed, worst, moved = {}, 0.0, 0
+        for layout, inputs in self.layouts(operator, first).items():
+            results = as_list(torch, operator.run(*inputs))
+            call = lambda inputs=inputs: operator.run(*inputs)  # noqa: E731
+            if operator.out and results[0].dtype == dtype_of(torch, precision, self.device):
+                place = torch.empty_like(results[0])
+                call = lambda inputs=inputs, place=place: operator.out(*inputs, out=place)  # noqa: E731
+                results = as_list(torch, call())
+            worst = max(worst, self.error(operator, inputs, results))
+            size = results[0].element_size()
+            moved = operator.moved(dims, size) if operator.moved else size_of(torch, inputs, results)
+            took = self.clock.once(call)
+            if took > SLOW_S:
+                self.skip(name, "a call takes %.1f s" % took)
+                return
+            times = self.clock.sample(call, self.chosen.budget)
+            if not times.seconds:
+                self.fail(name, "the device throttled during all of %d calls" % times.dropped)
+                return
+            timed[layout] = (spread(times.seconds), times, self.launches(call, times))
+        best = min(timed, key=lambda layout: timed[layout][0]["median"])
+        summary, times, launches = timed[best]
         tolerance = TOLERANCE[precision] * operator.loose
-        right = error <= tolerance
+        right = worst <= tolerance
         self.counts["cases"] += 1
         self.counts["wrong"] += not right
+        if best:
+            launches.update(layout=best, layouts={layout: values[0]["median"] for layout, values in timed.items()})
         say(
             case=name,
             model=model,
             dims=dims,
             flops=flops,
             bytes=moved,
-            n=len(samples),
-            throttled=dropped,
-            error=error if math.isfinite(error) else None,
+            n=len(times.seconds),
+            throttled=times.dropped,
+            error=worst if math.isfinite(worst) else None,
             tolerance=tolerance,
             right=right,
-            **spread(samples),
+            **summary,
+            **launches,
         )
+
+    def launches(self, call, times):
+        """Return what the host needs to start a call, and the time of a graph of it if the host takes longer.
+
+        ``host``: median seconds; ``graph``: median seconds of the replayed graph, or ``no_graph``: why there is none.
+        """
+        if not times.host:
+            return {}
+        host = statistics.median(times.host)
+        if host < statistics.median(times.seconds):
+            return {"host": host}
+        replay, reason = self.clock.captured(call)
+        if replay is None:
+            return {"host": host, "no_graph": reason}
+        seconds = self.clock.sample(replay, self.chosen.budget).seconds
+        return {"host": host, "graph": statistics.median(seconds) if seconds else None}
 
     def error(self, operator, inputs, results):
         """Return the largest error as a share of the reference's largest value; infinite if a value is NaN.
@@ -321,6 +386,8 @@ def arguments():
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--budget", type=float, default=0.1)
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--sustained", type=float, default=0.0, help="seconds of products without a pause")
+    parser.add_argument("--power-cap", type=float, default=0.0, help="W, as the driver says")
     parser.add_argument("--memory-buffer", type=int, default=256 << 20)
     return parser.parse_args()
 
@@ -336,6 +403,7 @@ def main():
     import torch
 
     basic.use(torch)
+    torch.backends.cudnn.benchmark = True  # the library tries its kernels once for each shape
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
     device = pick(torch, chosen.device, chosen.index)

@@ -9,6 +9,7 @@ import argparse
 import datetime
 import fcntl
 import os
+import re
 import signal
 import socket
 import struct
@@ -21,6 +22,10 @@ POLL_S = 0.5
 GRACE_S = 5.0  # timeout for other ranks to report why they ended, before this one reports the library's error
 BACKENDS = {"cpu": "gloo", "cuda": "nccl", "npu": "hccl", "xpu": "xccl"}
 LEFT = ("connection closed", "connection reset", "broken pipe", "timed out", "recvvalue failed", "connection refused")
+
+
+# "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] ": where a library raised an error.
+PLACE = re.compile(r"\[?(?:[\w.-]*/)+[\w.-]+\.(?:cc|cpp|cu|h|hpp|cuh|py):\d+\]?:?\s*")
 
 
 class Wrong(Exception):
@@ -95,6 +100,19 @@ class Group(object):
         return "%s does not reach %s:%d within %g s (%s): check address, port and firewalls, or name the interface" % (
             self.name, host, port, options.patience, first_line(error),
         )  # fmt: skip
+
+    def wait_for_first(self, work):
+        """Run ``work()`` on the first rank alone and return its result; other ranks wait as long as it takes.
+
+        They ask the store: a backend ends a barrier after its timeout.
+        """
+        if self.leads:
+            result = work()
+            self.store.set("alone", "done")
+            return result
+        while not self.store.check(["alone"]):
+            time.sleep(POLL_S / 5)
+        return None
 
     def heed(self, dist, host, port):
         """End this process, the first rank, when another rank reports a failure, because a collective would hang."""
@@ -181,7 +199,9 @@ def route_to(address, names):
 
 
 def first_line(error):
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """Return the first line of an error, without the place in a library's source that raised it."""
+    lines = [PLACE.sub("", line).strip() for line in str(error).splitlines()]
+    lines = [line for line in lines if line]
     return (lines or [type(error).__name__])[0][:160]
 
 
@@ -192,6 +212,10 @@ def sentence_of(error, group):
     text = str(error)
     if type(error).__name__ == "OutOfMemoryError" or "not enough memory" in text or "can't allocate" in text:
         return "out of memory: %s; %s" % (first_line(error), free_memory(group))
+    if "timed out" in text.lower() or "timeout" in text.lower():
+        return "a rank waited longer than %g s for another: raise patience, or look at what the slow host does" % (
+            group.patience
+        )
     return "%s: %s" % (type(error).__name__, first_line(error))
 
 
@@ -279,7 +303,7 @@ def run(description, add_words, work):
     parser.add_argument("--interface", default="", help="network interface to the other hosts")
     parser.add_argument("--device", default="", help="cpu, cuda, npu, xpu; empty: the one that torch has")
     parser.add_argument("--backend", default="", help="gloo, nccl, hccl, xccl; empty: by the device")
-    parser.add_argument("--patience", type=float, default=60.0, help="seconds that ranks wait for one another")
+    parser.add_argument("--patience", type=float, default=300.0, help="seconds that ranks wait for one another")
     add_words(parser)
     options = parser.parse_args()
     if "LOCAL_RANK" in os.environ:

@@ -56,6 +56,9 @@ class Gpt(nn.Module):
         self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
         self.blocks = nn.ModuleList([Block(width, heads) for _ in range(layers)])
         self.norm = nn.LayerNorm(width)
+        self.fill()
+
+    def fill(self):
         for weight in self.parameters():
             if weight.dim() > 1:
                 nn.init.normal_(weight, std=0.02)
@@ -165,6 +168,15 @@ def build(name, layers=0):
         depth, width, heads, vocabulary, length, samples = GPT[name]
         return Gpt(layers or depth, width, heads, vocabulary, length), samples
     return Resnet(*RESNET[name][:5]), RESNET[name][5]
+
+
+def fill(model):
+    """Fill weights without values as building the model does, whether they are whole or sharded."""
+    for module in model.modules():
+        if hasattr(module, "reset_parameters"):
+            module.reset_parameters()
+    if isinstance(model, Gpt):
+        model.fill()
 
 
 def build_check(name):

@@ -26,6 +26,7 @@ def add_words(parser):
     parser.add_argument("--layers", type=int, default=0)
     parser.add_argument("--batch", type=int, default=0, help="samples of each device; 0: the preset's")
     parser.add_argument("--budget", type=float, default=10.0, help="seconds of timed steps")
+    parser.add_argument("--power-cap", type=float, default=0.0, help="W of a device, as its driver says")
     parser.add_argument("--peak", type=float, default=0.0, help="FLOP/s of a device, as its maker says")
 
 
@@ -34,10 +35,12 @@ class Trainer(object):
 
     def __init__(self, group, model, mode, precision, optimizer):
         self.group, self.torch, self.model, self.precision = group, group.torch, model, precision
-        self.runs = shared(group, as_fp8(group, model) if precision == "fp8" else model, mode)
-        self.optimizer = optimizer(self.runs.parameters())
         kind = {"bf16": self.torch.bfloat16, "fp8": self.torch.bfloat16, "fp16": self.torch.float16}.get(precision)
-        self.cast = lambda: self.torch.autocast(group.kind, kind) if kind else contextlib.nullcontext()
+        policy = kind if mode == "fsdp" and not has_batch_norm(self.torch, model) else None
+        self.runs = shared(group, as_fp8(group, model) if precision == "fp8" else model, mode, policy)
+        self.optimizer = optimizer(self.runs.parameters())
+        is_cast = kind and not policy
+        self.cast = lambda: self.torch.autocast(group.kind, kind) if is_cast else contextlib.nullcontext()
 
     def step(self, batch):
         """One step; the loss of this rank's samples, on the device."""
@@ -49,19 +52,36 @@ class Trainer(object):
         return loss.detach()
 
 
-def shared(group, model, mode):
-    """``model`` as the ranks share it: alone, a copy each, or a part each."""
+def has_batch_norm(torch, model):
+    """Return whether the statistics of ``model`` need fp32 beside half-precision weights, which only autocast gives."""
+    return any(isinstance(module, torch.nn.BatchNorm2d) for module in model.modules())
+
+
+def shared(group, model, mode, kind=None):
+    """Return ``model`` as the ranks share it: alone, a copy each, or a part each.
+
+    ``kind``: the type in which FSDP gathers weights and computes; gradients are summed in fp32. Weights on torch's
+    meta device get their values after they are sharded, so no rank ever holds the whole model.
+    """
     if mode == "ddp":
         from torch.nn.parallel import DistributedDataParallel
 
         return DistributedDataParallel(model, device_ids=None if group.kind == "cpu" else [group.local])
     if mode == "fsdp":
-        from torch.distributed.fsdp import fully_shard
+        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
         mesh = group.dist.device_mesh.init_device_mesh(group.kind, (group.world,))
+        words = {"mesh": mesh}
+        if kind:
+            words["mp_policy"] = MixedPrecisionPolicy(param_dtype=kind, reduce_dtype=group.torch.float32)
         for block in model.blocks:
-            fully_shard(block, mesh=mesh)
-        return fully_shard(model, mesh=mesh)
+            fully_shard(block, **words)
+        fully_shard(model, **words)
+        if next(model.parameters()).is_meta:
+            import torch_models
+
+            model.to_empty(device=group.device)
+            torch_models.fill(model)
     return model
 
 
@@ -73,15 +93,30 @@ def as_fp8(group, model):
     capability = getattr(group.library(), "get_device_capability", lambda: (0, 0))() if group.kind != "cpu" else (0, 0)
     if tuple(capability) < (8, 9):
         raise torch_ranks.Wrong("fp8 training needs a device that has fp8: %s has none" % group.kind)
-    return convert_to_float8_training(model)
+    if not any(takes_fp8(group.torch, module) for module in model.modules()):
+        raise torch_ranks.Wrong("fp8 training needs linear layers whose sides 16 divides, and this model has none")
+    model = convert_to_float8_training(model, module_filter_fn=lambda module, name: takes_fp8(group.torch, module))
+    for block in model.blocks:
+        block.compile()  # without it, casts and scales are kernels of their own and fp8 is slower than bf16
+    return model
 
 
-def placed(group, build):
-    """A model of ``build`` on this rank's device, with the same weights on all ranks."""
+def takes_fp8(torch, module):
+    """Return whether a module is a linear layer that fp8 kernels accept: 16 divides both of its sides."""
+    return isinstance(module, torch.nn.Linear) and not (module.in_features % 16 or module.out_features % 16)
+
+
+def set_tf32(torch, is_on):
+    """Allow or forbid rounding fp32 products and convolutions to tf32. cuDNN has a switch of its own, which is on."""
+    torch.backends.cuda.matmul.allow_tf32 = is_on
+    torch.backends.cudnn.allow_tf32 = is_on
+
+
+def placed(group, build, mode):
+    """Return a model of ``build`` on this rank's device, with the same weights on all ranks; FSDP's has no values."""
     group.torch.manual_seed(1)
-    if group.kind == "cpu":
-        return build()
-    with group.torch.device(group.device):
+    device = group.torch.device("meta") if mode == "fsdp" else group.device
+    with group.torch.device(device):
         return build()
 
 
@@ -191,21 +226,40 @@ def over_ranks(group, values, op):
     return tensor.tolist()
 
 
+def product_type(torch, precision):
+    """Return the type of the factors of products in ``precision``."""
+    if precision == "fp8":
+        try:
+            from torchao.float8.config import e4m3_dtype  # MI300 has one of its own
+        except ImportError:
+            return torch.float8_e4m3fn
+        return e4m3_dtype
+    return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.float32)
+
+
 def matrix_peak(group, precision):
-    """FLOP/s of a square matrix product in the types of ``precision``, the best of a second's."""
+    """Return (FLOP/s of a square matrix product in the type of ``precision``, that type): the best of a second."""
     torch = group.torch
-    kind = torch.float32 if precision in ("fp32", "tf32") else torch.float16 if precision == "fp16" else torch.bfloat16
+    kind = product_type(torch, precision)
     side = 1024 if group.kind == "cpu" else 8192
     a, b = (torch.randn(side, side, device=group.device).to(kind) for _ in range(2))
-    out = torch.empty(side, side, dtype=kind, device=group.device)
+    if precision == "fp8":
+        one = torch.ones((), device=group.device)
+        words = {"scale_a": one, "scale_b": one, "out_dtype": torch.bfloat16, "use_fast_accum": True}
+        product = lambda: torch._scaled_mm(a, b.t(), **words)  # noqa: E731
+    else:
+        out = torch.empty(side, side, dtype=kind, device=group.device)
+        product = lambda: torch.mm(a, b, out=out)  # noqa: E731
+    product()
+    group.synchronize()
     best, deadline = float("inf"), time.perf_counter() + 1.0
     while time.perf_counter() < deadline:
         begin = time.perf_counter()
         for _ in range(3):
-            torch.mm(a, b, out=out)
+            product()
         group.synchronize()
         best = min(best, (time.perf_counter() - begin) / 3)
-    return 2.0 * side**3 / best
+    return 2.0 * side**3 / best, str(kind).replace("torch.", "")
 
 
 def peak_memory(group):
@@ -225,11 +279,11 @@ def alone(options, group, adamw):
     """Seconds of a step of the first rank alone, None where the model does not fit one device; the others wait."""
     import torch_models
 
-    mean = 0.0
-    if group.leads:
+    def single():
+        mean = None
         try:
             fits(options, group, 1)
-            model, samples = placed(group, lambda: torch_models.build(options.model, options.layers))
+            model, samples = placed(group, lambda: torch_models.build(options.model, options.layers), "single")
             trainer = Trainer(group, model, "single", options.precision, adamw)
             each, _, _, _ = timed(group, trainer, samples_of(options, group, model, samples), options.budget / 3, True)
             mean = sum(each) / len(each)
@@ -239,8 +293,9 @@ def alone(options, group, adamw):
                 raise
         if group.kind != "cpu":
             group.library().empty_cache()
-    group.dist.barrier()
-    return mean or None
+        return mean
+
+    return group.wait_for_first(single)
 
 
 def work(options, group):
@@ -249,21 +304,22 @@ def work(options, group):
     torch = group.torch
     if options.model not in torch_models.NAMES:
         raise torch_ranks.Wrong("no model %s: there are %s" % (options.model, ", ".join(torch_models.NAMES)))
-    torch.set_float32_matmul_precision("high" if options.precision == "tf32" else "highest")
+    set_tf32(torch, options.precision == "tf32")
     number = fits(options, group, group.world)
     say(group, {
         "tool": "torch_train", "torch": torch.__version__, "backend": group.backend if group.world > 1 else "",
         "device": group.kind, "model": options.model, "mode": options.mode, "precision": options.precision,
-        "layers": options.layers, "parameters": number, "ranks": group.world, "nodes": group.nodes,
+        "layers": options.layers, "power_cap": options.power_cap, "parameters": number,
+        "ranks": group.world, "nodes": group.nodes,
     })  # fmt: skip
     loss, must = check(options, group)
     say(group, {"check": loss, "must": must, "tolerance": TOLERANCE[options.precision]})
     adamw = lambda parameters: torch.optim.AdamW(parameters, lr=3e-4)  # noqa: E731
-    peak = matrix_peak(group, options.precision)
+    peak, kind = matrix_peak(group, options.precision)
     single = alone(options, group, adamw) if group.world > 1 else None
     if group.kind != "cpu":
         group.library().reset_peak_memory_stats(group.device)
-    model, samples = placed(group, lambda: torch_models.build(options.model, options.layers))
+    model, samples = placed(group, lambda: torch_models.build(options.model, options.layers), options.mode)
     count = options.batch or samples
     flops, units = model.flops(count), model.units(count)
     trainer = Trainer(group, model, options.mode, options.precision, adamw)
@@ -275,7 +331,8 @@ def work(options, group):
     say(group, {
         "steps": len(each), "step": sum(slowest) / len(slowest), "p50": ordered[len(ordered) // 2],
         "p90": ordered[int(0.9 * len(ordered))], "units": units * group.world, "unit": unit_of(options.model),
-        "flops": flops * group.world, "matrix_peak": peak, "peak": options.peak, "memory": memory, "alone": single,
+        "flops": flops * group.world, "matrix_peak": peak, "matrix_type": kind,
+        "peak": options.peak, "memory": memory, "alone": single,
         "first_loss": first, "last_loss": last, "window": window,
     })  # fmt: skip
     say(group, {"end": True})
