@@ -56,21 +56,28 @@ def _steps(diagnosis: Diagnosis) -> Iterator[Step]:
             message("See which settings of these hosts could be the cause."),
             _command(diagnosis, "tuning", diagnosis.campaign),
         )
-    if diagnosis.groups():
-        explained = any(f.because for f in diagnosis.groups())
+    for place in dict.fromkeys(f.place for f in diagnosis.groups()):
         yield Step(
-            message("Give the slower group the settings of the faster one, or label the two groups apart (gen).")
-            if explained
+            message(
+                "Look at what {place} has in common, and give these hosts what the others have. If the difference is "
+                "meant to stay, label the hosts apart (gen).",
+                place=fmt.clean(place),
+            )
+            if place
             else message(
-                "Find out what differs between the two groups of hosts; label them apart (gen) if it is meant to stay."
+                "Find out what differs between the groups of hosts, or hold them against a baseline (--against). If "
+                "the difference is meant to stay, label the hosts apart (gen)."
             )
         )
     if diagnosis.everywhere():
         yield Step(message("Find out what changed on all hosts since the baseline: firmware, kernel, settings."))
     if not diagnosis.judged and not diagnosis.findings:
         yield Step(
-            message("Too few hosts to compare with each other: save a baseline, and compare a later campaign with it."),
-            _command(diagnosis, "baseline", "save", "NAME", "--from", diagnosis.campaign),
+            message(
+                "Too few hosts to compare with each other: check them against a specification, or compare them with a "
+                "baseline of sound hosts (--against)."
+            ),
+            _command(diagnosis, "gate", "acceptance", diagnosis.campaign),
         )
 
 
