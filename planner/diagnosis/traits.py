@@ -126,9 +126,9 @@ def _best(values: Floats, candidates: Sequence[Trait], tests: int) -> _Best:
             order = np.argsort(means, axis=1)
             below = np.cumsum(np.take_along_axis(sizes, order, 1), axis=1)
             summed = np.cumsum(np.take_along_axis(sums, order, 1), axis=1)
-            total, whole = below[:, -1:], summed[:, -1:]
+            total, sum_of_all = below[:, -1:], summed[:, -1:]
             above = total - below
-            low, high = summed / below, (whole - summed) / above
+            low, high = summed / below, (sum_of_all - summed) / above
             within = squares[:, None] - below * low**2 - above * high**2
             deviation = np.fmax(np.sqrt(np.fmax(within, 0.0) / (total - 2)), FLOOR)
             t = (low - high) / (deviation * np.sqrt(1 / below + 1 / above))

@@ -19,7 +19,7 @@ def fleet(seed: int, slow: dict[int, float], repeats: int = 5) -> tuple[np.ndarr
     return runs.mean(axis=2), runs.std(axis=2, ddof=1)
 
 
-def found(values: np.ndarray, **named: list[str]) -> list[traits.Group]:
+def groups_of(values: np.ndarray, **named: list[str]) -> list[traits.Group]:
     return traits.slower_groups(values, traits.traits(named), np.full(len(values), 0.03))
 
 
@@ -30,7 +30,7 @@ def test_hosts_that_share_a_firmware_are_one_group_with_its_interval() -> None:
     bios = ["2.1" if host % 5 < 2 else "2.0" for host in range(HOSTS)]
     slow = [host for host in range(HOSTS) if bios[host] == "2.1"]
     values, _ = fleet(1, dict.fromkeys(slow, 0.3))
-    groups = found(values, BIOS=bios, rack=RACKS)
+    groups = groups_of(values, BIOS=bios, rack=RACKS)
     assert sorted(g.row for g in groups) == [0, 1, 2, 3]
     for group in groups:
         assert group.members.tolist() == slow and group.traits == (("BIOS", "2.1"),)
@@ -40,25 +40,25 @@ def test_hosts_that_share_a_firmware_are_one_group_with_its_interval() -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_a_rack_is_named_and_random_hosts_are_not_given_a_rack(seed: int) -> None:
     values, _ = fleet(seed, dict.fromkeys(range(8, 16), 0.12))
-    groups = found(values, rack=RACKS)
+    groups = groups_of(values, rack=RACKS)
     assert {(g.row, g.traits) for g in groups} == {(row, (("rack", "r1"),)) for row in range(4)}
     chosen = np.random.default_rng(seed).choice(HOSTS, 13, replace=False)
     values, _ = fleet(seed, dict.fromkeys(chosen.tolist(), 0.1))
-    assert found(values, rack=RACKS) == []
-    assert found(fleet(seed, {})[0], rack=RACKS) == []
+    assert groups_of(values, rack=RACKS) == []
+    assert groups_of(fleet(seed, {})[0], rack=RACKS) == []
 
 
 def test_two_of_four_racks_are_one_group_and_a_worse_rack_is_another() -> None:
     values, _ = fleet(2, dict.fromkeys(range(16), 0.12))
-    assert {g.traits for g in found(values, rack=RACKS)} == {(("rack", "r0 or r1"),)}
+    assert {g.traits for g in groups_of(values, rack=RACKS)} == {(("rack", "r0 or r1"),)}
     values, _ = fleet(2, dict.fromkeys(range(8), 0.3) | dict.fromkeys(range(8, 16), 0.1))
-    assert {g.traits for g in found(values, rack=RACKS)} >= {(("rack", "r0"),), (("rack", "r1"),)}
+    assert {g.traits for g in groups_of(values, rack=RACKS)} >= {(("rack", "r0"),), (("rack", "r1"),)}
 
 
 def test_facts_that_cannot_be_told_apart_are_named_together() -> None:
     bios = ["2.1" if rack == "r2" else "2.0" for rack in RACKS]
     values, _ = fleet(3, dict.fromkeys(range(16, 24), 0.1))
-    assert {g.traits for g in found(values, rack=RACKS, BIOS=bios)} in (
+    assert {g.traits for g in groups_of(values, rack=RACKS, BIOS=bios)} in (
         {(("rack", "r2"), ("BIOS", "2.1"))},
         {(("BIOS", "2.1"), ("rack", "r2"))},
     )
@@ -73,8 +73,8 @@ def test_single_slow_hosts_share_what_no_sound_one_has() -> None:
 
 def judged(values: np.ndarray, sd: np.ndarray | None, repeats: int) -> outliers.Verdicts:
     error = np.full(values.shape, np.median(sd) / repeats**0.5 if sd is not None else np.nan)
-    own = outliers.Repeats(np.full(values.shape, repeats), sd) if sd is not None else None
-    return outliers.judge(values, error, np.full(len(values), 0.03), own)
+    each_value = outliers.Repeats(np.full(values.shape, repeats), sd) if sd is not None else None
+    return outliers.judge(values, error, np.full(len(values), 0.03), each_value)
 
 
 def test_heavy_tailed_noise_blames_few() -> None:
