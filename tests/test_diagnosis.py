@@ -275,3 +275,22 @@ def test_the_commands_to_type_next_work_wherever_they_are_pasted(
 def test_a_run_whose_hosts_cannot_be_judged_ends_without(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     brief(campaign(tmp_path, usual(("a", "b"))), Terminal())
     assert capsys.readouterr().out == ""
+
+
+def test_a_slow_border_between_racks_is_one_finding_with_the_command_that_confirms_it(tmp_path: Path) -> None:
+    values = ring("", ("", ""))
+    racks = {host: {"rack": f"r{n // 4}"} for n, host in enumerate(HOSTS)}
+    for host, bench in values:
+        if {racks[end]["rack"] for end in bench.subject.split(">")} == {"r1", "r2"}:
+            scaled(values, host, bench, 0.85)
+    archive = campaign(tmp_path, values, labels=racks)
+    (finding,) = diagnose(archive).findings
+    assert (finding.kind, finding.place, finding.uplink) == (Kind.BORDER, "rack r1 - r2", False)
+    assert finding.deficit == pytest.approx(0.15, abs=0.02) and finding.evidence
+    status, table = run(tmp_path)
+    text = " ".join(table.split())
+    assert (
+        status == 1
+        and "Slow borders or uplinks: rack r1 - r2." in text
+        and "--isolate iperf3/tcp --border rack" in text
+    )

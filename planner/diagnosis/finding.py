@@ -32,6 +32,7 @@ class Finding:
     the slower group, slowest first; ``because``: facts and labels that all slow hosts share and no other host has (the
     name, the value of the slow, those of the others). ``interval``: 95% of the deficit of a group; ``tried``: the
     number of groups that were compared; ``populations``: of a group without such a fact, how many there are at least.
+    ``uplink``: the border is between one place and all others.
     ``evidence``: raw files, relative to the campaign. ``settled``: what a repeat showed, None where nobody repeated it.
     """
 
@@ -58,6 +59,7 @@ class Finding:
     interval: tuple[float, float] | None = None
     tried: int = 0
     populations: int = 0
+    uplink: bool = False
 
     @property
     def place(self) -> str:

@@ -65,6 +65,20 @@ def sentence(finding: Finding) -> Message:
             )
         case Kind.REGRESSION:
             text = _regression(finding)
+        case Kind.BORDER if finding.uplink:
+            text = message(
+                "{benchmark}: {deficit} worse on {pairs} over the uplink of {place}: not a host.",
+                **common,
+                pairs=count(finding.n, "pair"),
+                place=fmt.clean(finding.place),
+            )
+        case Kind.BORDER:
+            text = message(
+                "{benchmark}: {deficit} worse on {pairs} across {place}: the border, not a host.",
+                **common,
+                pairs=count(finding.n, "pair"),
+                place=fmt.clean(finding.place),
+            )
         case Kind.GROUPS:
             text = _group(finding, common, value, expected)
         case _:
@@ -132,6 +146,8 @@ def certainty(finding: Finding) -> Message:
         certainty_text = message("Not chance: z {z}, false discovery rate below {rate}.", z=z, rate=f"{DISCOVERY:.0%}")
     else:
         certainty_text = message("Repeat to confirm: z {z}.", z=z)
+    if finding.kind is Kind.BORDER:
+        return message("Beyond what pairs vary: z {z}.", z=z)
     other_firmware = message("Its peers have another firmware.") if finding.mixed else None
     text = joined([certainty_text, other_firmware, *_distinctions(finding)], " ")
     return text if isinstance(text, Message) else certainty_text
@@ -215,12 +231,21 @@ def headline(diagnosis: Diagnosis) -> Message:
     links_text = message("Slow links: {links}.", links=fmt.clean(", ".join(map(between, links[:MANY]))))
     parts = [
         *groups[:MANY],
+        _places(diagnosis.borders()),
         slow if suspects else None,
         links_text if links else None,
         changed if common else None,
     ]
     text = joined(parts, " ")
     return text if isinstance(text, Message) else slow
+
+
+def _places(borders: list[Finding]) -> Message | None:
+    """The slow borders and uplinks in one short sentence."""
+    if not borders:
+        return None
+    names = dict.fromkeys(fmt.clean(f.place) for f in borders)
+    return message("Slow borders or uplinks: {places}.", places=", ".join([*names][:MANY]))
 
 
 def _first_of_each(groups: list[Finding]) -> list[Finding]:

@@ -83,6 +83,20 @@ def _steps(diagnosis: Diagnosis) -> Iterator[Step]:
 
 def _isolations(diagnosis: Diagnosis, slow: Sequence[Finding]) -> Iterator[Step]:
     """One for each case between hosts in which it is not clear who is slow."""
+    for border in diagnosis.borders():
+        keys, (label, _, _) = border.benchmark, border.because[0]
+        yield Step(
+            message("Run {case} a few times more to confirm the border.", case=fmt.clean(keys["case"])),
+            _command(
+                diagnosis,
+                "diagnose",
+                diagnosis.campaign,
+                "--isolate",
+                f"{keys['workload']}/{keys['case']}",
+                "--border",
+                label,
+            ),
+        )
     unclear = [f for f in slow if f.kind is Kind.LINK and f.either]
     for workload, case in dict.fromkeys((f.benchmark["workload"], f.benchmark["case"]) for f in unclear):
         yield Step(

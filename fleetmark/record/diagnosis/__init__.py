@@ -78,6 +78,10 @@ class Diagnosis:
         """The benchmarks in which most hosts became slower."""
         return [f for f in self.findings if f.kind is Kind.REGRESSION and f.members]
 
+    def borders(self) -> list[Finding]:
+        """Return the slow borders between places, and uplinks of places."""
+        return [f for f in self.findings if f.kind is Kind.BORDER]
+
     @property
     def healthy(self) -> bool:
         """Whether nothing is slower than expected, once what a repeat cleared is left out."""
@@ -145,7 +149,7 @@ def diagnose(
             notes += more
             judged += values
         findings += shared.explained(slow, members, candidates)
-    further, more, values = pairs.judge(measured, hosts, groups)
+    further, more, values = pairs.judge(measured, hosts, groups, labels)
     findings += further
     notes += more
     judged += values
@@ -159,7 +163,7 @@ def diagnose(
             notes.append(message("Nothing could be held against the baseline {name}.", name=titled(against)))
     findings = _with_evidence(findings, measured, hosts)
     worst = {host: max(f.deficit for f in findings if f.host == host) for host in {f.host for f in findings}}
-    findings.sort(key=lambda f: (f.kind is not Kind.GROUPS, *_rank(f, worst)))
+    findings.sort(key=lambda f: (f.kind not in _TOGETHER, *_rank(f, worst)))
     return Diagnosis(
         archive.id,
         archive.path.resolve(),
@@ -175,9 +179,12 @@ def diagnose(
     )
 
 
+_TOGETHER = (Kind.GROUPS, Kind.BORDER)  # faults of no single host
+
+
 def _rank(finding: Finding, worst: Mapping[str, float]) -> tuple[float, str, float]:
     """Return the position of a finding: groups by their loss and size, hosts by their largest loss."""
-    if finding.kind is Kind.GROUPS:
+    if finding.kind in _TOGETHER:
         return (-finding.deficit * len(finding.members), finding.place, 0.0)
     return (-worst[finding.host], finding.host, -finding.deficit)
 
@@ -419,6 +426,7 @@ def finding_as_json(f: Finding) -> dict[str, Any]:
         Kind.LINK: {"other": f.other, "link_or_host": f.either},
         Kind.TAIL: {"worst_run": f.worst, "worst_run_of_peers": f.usual},
         Kind.REGRESSION: {"baseline": f.cohort, "members": list(f.members)},
+        Kind.BORDER: {"members": list(f.members), "uplink": f.uplink},
         Kind.GROUPS: {
             "members": list(f.members),
             "interval": list(f.interval) if f.interval else None,
